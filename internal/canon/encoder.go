@@ -1,0 +1,117 @@
+package canon
+
+import (
+	"encoding/json"
+	"reflect"
+	"sync"
+	"unsafe"
+)
+
+// Encoder writes values of one Go type as canonical JSON. It is safe for
+// concurrent use.
+type Encoder struct {
+	append appendFunc
+	deep   bool // values can be nested without bound: a walk is needed
+	flat   bool
+}
+
+// appendFunc appends the value at p. After a fault the bytes are of no use.
+// The walk is nil when the type is not deep.
+type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
+
+var encoders sync.Map // reflect.Type → *Encoder
+
+// For returns the encoder of a type. It is compiled on the first call and kept.
+// The error is an *Error that names the part of the type that no JSON can hold.
+func For(t reflect.Type) (*Encoder, error) {
+	e, f := encoderOf(t)
+	if f != nil {
+		return nil, f.err()
+	}
+	return e, nil
+}
+
+func encoderOf(t reflect.Type) (*Encoder, *fault) {
+	if e, ok := encoders.Load(t); ok {
+		return e.(*Encoder), nil
+	}
+	if t == nil {
+		return nil, faultf("no type given")
+	}
+	c := compiler{funcs: make(map[shape]*appendFunc)}
+	fn, f := c.compile(shape{typ: t})
+	if f != nil {
+		return nil, f
+	}
+	e, _ := encoders.LoadOrStore(t, &Encoder{append: fn, deep: c.deep, flat: isFlat(t)})
+	return e.(*Encoder), nil
+}
+
+// Append appends the canonical JSON of the value at p to dst. P must point to
+// a value of the encoder's type, which must not change meanwhile. As with
+// json.Marshal(v), methods with a pointer receiver are called only on what is
+// reached through a pointer or slice, not on the value itself. The error is an
+// *Error; dst is then returned as it came.
+func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
+	if p == nil {
+		return dst, &Error{Reason: "no value: the pointer to it is nil"}
+	}
+	var w *walk
+	if e.deep {
+		w = walks.Get().(*walk)
+		defer w.release()
+	}
+	out, f := e.append(dst, p, w)
+	if f != nil {
+		return dst, f.err()
+	}
+	return out, nil
+}
+
+// Flat reports whether a plain copy of a value of the type equals what reading
+// its JSON back would give. It holds for booleans, integers, strings, and
+// arrays and structs of those whose fields are all exported and written, and
+// whose types bring no methods of their own for JSON.
+func (e *Encoder) Flat() bool { return e.flat }
+
+// Append appends the canonical JSON of v, by its dynamic type, to dst. A nil v
+// is null. The error is an *Error; dst is then returned as it came.
+func Append(dst []byte, v any) ([]byte, error) {
+	w := walks.Get().(*walk)
+	defer w.release()
+	out, f := appendAny(dst, v, w)
+	if f != nil {
+		return dst, f.err()
+	}
+	return out, nil
+}
+
+// appendAny appends what an interface holds. The types that decoding JSON into
+// an any gives come first: they need neither a look-up nor a copy.
+func appendAny(dst []byte, v any, w *walk) ([]byte, *fault) {
+	switch v := v.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case string:
+		return appendString(dst, v)
+	case bool:
+		return appendBool(dst, v), nil
+	case float64:
+		return appendFloat(dst, v, 64)
+	case json.Number:
+		return appendNumber(dst, v)
+	}
+	rv := reflect.ValueOf(v)
+	e, f := encoderOf(rv.Type())
+	if f != nil {
+		return dst, f
+	}
+	switch rv.Kind() {
+	case reflect.Pointer, reflect.Map:
+		p := rv.UnsafePointer()
+		return e.append(dst, unsafe.Pointer(&p), w)
+	}
+	box := reflect.New(rv.Type())
+	box.Elem().Set(rv)
+	return e.append(dst, box.UnsafePointer(), w)
+}

@@ -1,0 +1,88 @@
+package canon
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Error says which part of a value, a type or a JSON text has no canonical
+// form, and why.
+type Error struct {
+	// Path leads from the whole to the part, as in items[3].price. It is empty
+	// when the whole is at fault. Keys that are no identifiers are quoted, as in
+	// headers["content-type"]; [] stands for any element of a type. The middle
+	// of a very long path is left out.
+	Path string
+	// Reason is one line: what is wrong there and, where it helps, what to do.
+	Reason string
+}
+
+// Error returns one line with the path and the reason.
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return "cannot be canonical JSON: " + e.Reason
+	}
+	return "cannot be canonical JSON: " + e.Path + ": " + e.Reason
+}
+
+// fault is an Error on its way out: each level that it passes adds its segment,
+// which costs nothing where nothing fails.
+type fault struct {
+	segments []string // innermost first
+	reason   string
+}
+
+func faultf(format string, args ...any) *fault {
+	return &fault{reason: fmt.Sprintf(format, args...)}
+}
+
+func (f *fault) inKey(key string) *fault {
+	f.segments = append(f.segments, keySegment(key))
+	return f
+}
+
+func (f *fault) inIndex(i int) *fault {
+	f.segments = append(f.segments, "["+strconv.Itoa(i)+"]")
+	return f
+}
+
+func (f *fault) inElem() *fault {
+	f.segments = append(f.segments, "[]")
+	return f
+}
+
+// pathEnds is how many segments of a long path are kept at either end: a list
+// that is nested ten thousand deep must not make a message of a megabyte.
+const pathEnds = 16
+
+func (f *fault) err() *Error {
+	segments := slices.Clone(f.segments)
+	slices.Reverse(segments)
+	if n := len(segments); n > 2*pathEnds+1 {
+		middle := fmt.Sprintf("…(%d levels)…", n-2*pathEnds)
+		segments = slices.Concat(segments[:pathEnds], []string{middle}, segments[n-pathEnds:])
+	}
+	return &Error{
+		Path:   strings.TrimPrefix(strings.Join(segments, ""), "."),
+		Reason: strings.NewReplacer("\n", " ", "\r", " ").Replace(f.reason),
+	}
+}
+
+func keySegment(key string) string {
+	if isIdentifier(key) {
+		return "." + key
+	}
+	return "[" + strconv.Quote(key) + "]"
+}
+
+func isIdentifier(key string) bool {
+	for i, r := range key {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return key != ""
+}

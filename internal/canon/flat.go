@@ -1,0 +1,54 @@
+package canon
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+)
+
+var methodsForJSON = []reflect.Type{
+	marshalerType,
+	textMarshalerType,
+	reflect.TypeFor[json.Unmarshaler](),
+	reflect.TypeFor[encoding.TextUnmarshaler](),
+}
+
+// isFlat is what Encoder.Flat says.
+func isFlat(t reflect.Type) bool {
+	pointer := reflect.PointerTo(t)
+	for _, m := range methodsForJSON {
+		if pointer.Implements(m) {
+			return false
+		}
+	}
+	switch k := t.Kind(); {
+	case reflect.Bool <= k && k <= reflect.Uintptr:
+		return true
+	case k == reflect.String:
+		return t != numberType // an empty one is written as 0
+	case k == reflect.Array:
+		return isFlat(t.Elem())
+	case k == reflect.Struct:
+		return isFlatStruct(t)
+	}
+	return false
+}
+
+func isFlatStruct(t reflect.Type) bool {
+	for i := range t.NumField() {
+		if sf := t.Field(i); sf.Anonymous || !sf.IsExported() {
+			return false
+		}
+	}
+	fields := fieldsOf(t)
+	if len(fields) != t.NumField() { // some are left out, by a tag or since names clash
+		return false
+	}
+	for _, f := range fields {
+		customZero := f.omitZero && reflect.PointerTo(f.typ).Implements(zeroerType)
+		if f.quoted || customZero || !isFlat(f.typ) {
+			return false
+		}
+	}
+	return true
+}

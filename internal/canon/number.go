@@ -1,0 +1,89 @@
+package canon
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
+		return append(dst, "true"...)
+	}
+	return append(dst, "false"...)
+}
+
+// appendFloat appends a float as ECMAScript prints it, with the fewest digits
+// that read back to the same value of that many bits. Negative zero is 0.
+func appendFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
+	if v == 0 {
+		return append(dst, '0'), nil
+	}
+	return appendSignedFloat(dst, v, bits)
+}
+
+// appendSignedFloat is appendFloat, but keeps the sign of a zero.
+func appendSignedFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return dst, faultf("%v is not a JSON number", v)
+	}
+	format := byte('f')
+	abs := math.Abs(v)
+	tiny, huge := abs < 1e-6, abs >= 1e21
+	if bits == 32 { // the nearest float32 to 1e-6 is below 1e-6
+		tiny, huge = float32(abs) < 1e-6, float32(abs) >= 1e21
+	}
+	if abs != 0 && (tiny || huge) {
+		format = 'e'
+	}
+	dst = strconv.AppendFloat(dst, v, format, -1, bits)
+	if n := len(dst); format == 'e' && dst[n-2] == '0' && dst[n-3] == '-' { // Go pads 1e-7 to 1e-07
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst, nil
+}
+
+// appendNumber appends a number from its literal.
+func appendNumber(dst []byte, n json.Number) ([]byte, *fault) {
+	s, f := numberLiteral(n)
+	if f != nil {
+		return dst, f
+	}
+	return appendText(dst, []byte(s), 0)
+}
+
+// numberLiteral returns the text of n if it looks like a number and nothing
+// around it; the empty one is 0, as in encoding/json.
+func numberLiteral(n json.Number) (string, *fault) {
+	if n == "" {
+		return "0", nil
+	}
+	first, last := n[0], n[len(n)-1]
+	if (first != '-' && !isDigit(first)) || !isDigit(last) {
+		return "", faultf("%q is not a JSON number", string(n))
+	}
+	return string(n), nil
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// fitsFloat64 reports whether a valid number literal is within the range of a
+// float64: not so large that it has no nearest one, and not so small that it
+// becomes zero without being zero.
+func fitsFloat64(literal string) bool {
+	const safe = 300 // digits cannot leave the range without an exponent
+	exponent := strings.IndexAny(literal, "eE")
+	if exponent < 0 {
+		if len(literal) < safe {
+			return true
+		}
+		exponent = len(literal)
+	}
+	v, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return false
+	}
+	return v != 0 || !strings.ContainsAny(literal[:exponent], "123456789")
+}

@@ -1,0 +1,160 @@
+package canon
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// A member writes one field.
+type member struct {
+	key    string // `,"name":`
+	append appendFunc
+	offset uintptr
+	hops   []uintptr
+	empty  func(unsafe.Pointer) bool          // for omitempty
+	zero   func(unsafe.Pointer) (bool, error) // for omitzero
+	name   string
+}
+
+func (c *compiler) structFunc(s shape) (appendFunc, *fault) {
+	var members []member
+	for _, f := range fieldsOf(s.typ) {
+		fn, fault := c.compile(shape{
+			typ:         f.typ,
+			addressable: s.addressable || len(f.hops) > 0,
+			quoted:      f.quoted,
+		})
+		if fault != nil {
+			return nil, fault.inKey(f.name)
+		}
+		m := member{key: `,"` + f.name + `":`, append: fn, offset: f.offset, hops: f.hops, name: f.name}
+		if f.omitEmpty {
+			m.empty = emptyFunc(f.typ)
+		}
+		if f.omitZero {
+			m.zero = zeroFunc(f.typ)
+		}
+		members = append(members, m)
+	}
+	return func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault) {
+		return appendMembers(dst, p, members, w)
+	}, nil
+}
+
+func appendMembers(dst []byte, p unsafe.Pointer, members []member, w *walk) ([]byte, *fault) {
+	if w != nil {
+		if f := w.enter(); f != nil {
+			return dst, f
+		}
+	}
+	start := len(dst)
+	for i := range members {
+		m := &members[i]
+		base := p
+		if m.hops != nil {
+			if base = follow(p, m.hops); base == nil {
+				continue
+			}
+		}
+		at := unsafe.Add(base, m.offset)
+		if m.empty != nil && m.empty(at) {
+			continue
+		}
+		if m.zero != nil {
+			zero, err := m.zero(at)
+			if err != nil {
+				return dst, faultf("IsZero: %v", err).inKey(m.name)
+			}
+			if zero {
+				continue
+			}
+		}
+		dst = append(dst, m.key...)
+		var f *fault
+		if dst, f = m.append(dst, at, w); f != nil {
+			return dst, f.inKey(m.name)
+		}
+	}
+	if w != nil {
+		w.depth--
+	}
+	if len(dst) == start {
+		return append(dst, "{}"...), nil
+	}
+	dst[start] = '{' // in place of the first comma
+	return append(dst, '}'), nil
+}
+
+// follow goes through embedded pointers; nil when one of them is.
+func follow(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
+	for _, offset := range hops {
+		if p = *(*unsafe.Pointer)(unsafe.Add(p, offset)); p == nil {
+			return nil
+		}
+	}
+	return p
+}
+
+// emptyFunc returns what the tag option "omitempty" asks of a type, nil when
+// its values are never empty.
+func emptyFunc(t reflect.Type) func(unsafe.Pointer) bool {
+	switch t.Kind() {
+	case reflect.String:
+		return func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
+	case reflect.Slice:
+		return func(p unsafe.Pointer) bool { return (*sliceHeader)(p).len == 0 }
+	case reflect.Map:
+		return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().Len() == 0 }
+	case reflect.Array:
+		if t.Len() == 0 {
+			return func(unsafe.Pointer) bool { return true }
+		}
+		return nil
+	case reflect.Struct:
+		return nil
+	}
+	return plainZeroFunc(t)
+}
+
+type zeroer interface{ IsZero() bool }
+
+var zeroerType = reflect.TypeFor[zeroer]()
+
+// zeroFunc returns what the tag option "omitzero" asks of a type: its method
+// IsZero, or else whether it is Go's zero value.
+func zeroFunc(t reflect.Type) func(unsafe.Pointer) (bool, error) {
+	if !t.Implements(zeroerType) && !reflect.PointerTo(t).Implements(zeroerType) {
+		zero := plainZeroFunc(t)
+		return func(p unsafe.Pointer) (bool, error) { return zero(p), nil }
+	}
+	receiver := receiverOf(t)
+	return func(p unsafe.Pointer) (bool, error) {
+		z, ok := receiver(p).(zeroer)
+		if v := reflect.ValueOf(z); !ok || v.Kind() == reflect.Pointer && v.IsNil() {
+			return true, nil
+		}
+		return guard(func() (bool, error) { return z.IsZero(), nil })
+	}
+}
+
+func plainZeroFunc(t reflect.Type) func(unsafe.Pointer) bool {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Array:
+		return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }
+	case reflect.String:
+		return func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
+	case reflect.Slice, reflect.Interface: // nil when their first word is
+		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
+	}
+	switch t.Size() {
+	case 1:
+		return isZeroWord[uint8]
+	case 2:
+		return isZeroWord[uint16]
+	case 4:
+		return isZeroWord[uint32]
+	}
+	return isZeroWord[uint64]
+}
+
+func isZeroWord[T uint8 | uint16 | uint32 | uint64](p unsafe.Pointer) bool { return *(*T)(p) == 0 }

@@ -1,0 +1,144 @@
+package canon
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// AppendJSON appends the canonical form of one JSON value, given as text, to
+// dst. Integer literals (no point, no exponent) keep all their digits. The
+// error is an *Error; dst is then returned as it came.
+func AppendJSON(dst, src []byte) ([]byte, error) {
+	out, f := appendText(dst, src, 0)
+	if f != nil {
+		return dst, f.err()
+	}
+	return out, nil
+}
+
+// appendText is AppendJSON for text that stands depth levels deep in a value.
+func appendText(dst, src []byte, depth int) ([]byte, *fault) {
+	out, err := jsontext.AppendFormat(dst, src,
+		jsontext.CanonicalizeRawFloats(true),
+		jsontext.CanonicalizeRawInts(false),
+		jsontext.ReorderRawObjects(true))
+	if err != nil || !withinBounds(src, depth) {
+		return dst, explain(src, depth, err)
+	}
+	return out, nil
+}
+
+// withinBounds checks in valid JSON what jsontext lets pass: it makes the
+// largest float64 of a number beyond it, and zero of one that is too small. And
+// it does not know how deep the text will stand.
+func withinBounds(src []byte, depth int) bool {
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '"':
+			i += stringLen(src[i:]) - 1
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return false
+			}
+		case c == ']' || c == '}':
+			depth--
+		case c == '-' || isDigit(c):
+			n := numberLen(src[i:])
+			if !fitsFloat64(string(src[i : i+n])) {
+				return false
+			}
+			i += n - 1
+		}
+	}
+	return true
+}
+
+// stringLen returns the length of the valid JSON string at the start of b.
+func stringLen(b []byte) int {
+	for i := 1; ; i++ {
+		i += bytes.IndexByte(b[i:], '"')
+		escapes := 0
+		for b[i-1-escapes] == '\\' {
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+// numberLen returns the length of the valid JSON number at the start of b.
+func numberLen(b []byte) int {
+	for i, c := range b {
+		if !isDigit(c) && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// explain finds out where and why text was refused, by reading it again token
+// by token. Only refusals pay for that.
+func explain(src []byte, depth int, cause error) *fault {
+	d := jsontext.NewDecoder(bytes.NewReader(src))
+	for {
+		token, err := d.ReadToken()
+		switch {
+		case err == io.EOF && d.StackDepth() == 0:
+			if cause == nil { // withinBounds and this loop check the same
+				cause = errors.New("out of bounds")
+			}
+			return syntaxFault(d, cause)
+		case err != nil:
+			return syntaxFault(d, err)
+		case depth+d.StackDepth() > maxDepth:
+			return faultf("nested deeper than %d levels", maxDepth).inPointer(d, d.StackPointer())
+		case token.Kind() == '0' && !fitsFloat64(token.String()):
+			return faultf("%s is beyond the range of a float64: write it as a string", shorten(token.String())).
+				inPointer(d, d.StackPointer())
+		}
+	}
+}
+
+func syntaxFault(d *jsontext.Decoder, err error) *fault {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok {
+		return faultf("%v", err)
+	}
+	return faultf("%v at byte %d", syntax.Err, syntax.ByteOffset).inPointer(d, syntax.JSONPointer)
+}
+
+// inPointer adds the segments of a JSON pointer. A pointer does not tell an
+// index from a key, so the decoder's stack does.
+func (f *fault) inPointer(d *jsontext.Decoder, p jsontext.Pointer) *fault {
+	var segments []string
+	level := 0
+	for token := range p.Tokens() {
+		level++
+		kind := jsontext.Kind('{')
+		if level <= d.StackDepth() {
+			kind, _ = d.StackIndex(level)
+		}
+		if kind == '[' {
+			segments = append(segments, "["+token+"]")
+		} else {
+			segments = append(segments, keySegment(token))
+		}
+	}
+	for i := range segments {
+		f.segments = append(f.segments, segments[len(segments)-1-i])
+	}
+	return f
+}
+
+// shorten keeps a number of many digits from filling the message.
+func shorten(s string) string {
+	const keep = 40
+	if len(s) <= keep {
+		return s
+	}
+	return s[:keep] + "…"
+}

@@ -1,0 +1,79 @@
+package canon
+
+import (
+	"reflect"
+	"sync"
+	"unsafe"
+)
+
+const (
+	// maxDepth is how deep objects and arrays may be nested. The decoder behind
+	// AppendJSON has the same bound, so what is written can be read.
+	maxDepth = 10_000
+	// maxHops bounds the pointers, slices and maps on one path, for chains that
+	// open no object or array. It keeps the stack small.
+	maxHops = 10 * maxDepth
+	// freeHops pointers are followed before cycles are looked for: few values
+	// go that deep, and a cycle that runs to maxDepth first could write a large
+	// sibling ten thousand times.
+	freeHops = 32
+)
+
+// A walk is the state of one encoding: how deep it is, and through what it came
+// there. Types that cannot be nested without bound are encoded without one.
+type walk struct {
+	depth int
+	hops  int
+	seen  map[visit]struct{}
+}
+
+// A visit is what makes a pointer, slice or map the same as one above it. The
+// type and the length count, since a struct and its first field have one
+// address, as have a slice and its prefix.
+type visit struct {
+	p   unsafe.Pointer
+	len int
+	typ reflect.Type
+}
+
+var walks = sync.Pool{New: func() any { return new(walk) }}
+
+func (w *walk) release() {
+	*w = walk{}
+	walks.Put(w)
+}
+
+// enter goes into an object or array; the caller leaves with w.depth--. A nil
+// walk has no bound. After a fault the walk is over and need not be left.
+func (w *walk) enter() *fault {
+	if w.depth++; w.depth > maxDepth {
+		return faultf("nested deeper than %d levels", maxDepth)
+	}
+	return nil
+}
+
+// follow goes through a pointer, slice or map; the caller comes back with
+// back.
+func (w *walk) follow(v visit) *fault {
+	if w.hops++; w.hops <= freeHops {
+		return nil
+	}
+	if w.hops > maxHops {
+		return faultf("more than %d pointers deep", maxHops)
+	}
+	if _, ok := w.seen[v]; ok {
+		return faultf("cycle: %s contains itself", v.typ)
+	}
+	if w.seen == nil {
+		w.seen = make(map[visit]struct{})
+	}
+	w.seen[v] = struct{}{}
+	return nil
+}
+
+func (w *walk) back(v visit) {
+	if w.hops > freeHops {
+		delete(w.seen, v)
+	}
+	w.hops--
+}
