@@ -1,0 +1,175 @@
+package trace
+
+import (
+	"bufio"
+	"container/heap"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// reorderWindow is how many lines RunLifecycle holds back to put events in
+// the order of their timestamps: concurrent lanes write in an order that is
+// slightly off.
+const reorderWindow = 4096
+
+// A Command prints the answers of the three inspections of a trace file. Its
+// methods return an error only if the file cannot be opened or read to its
+// end, or the answer not be written: lines that cannot be used are reported on
+// Err, one line each, and skipped.
+type Command struct {
+	Out io.Writer // of the answer; nil is standard output
+	Err io.Writer // of reports on lines; nil is standard error
+}
+
+// RunTally prints the number of events, then the number of each type, the most
+// frequent first.
+func (c Command) RunTally(path string) error {
+	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
+		counts, total := tallyLines(f, report)
+		if total == 1 {
+			fmt.Fprintln(out, "1 event")
+		} else {
+			fmt.Fprintf(out, "%d events\n", total)
+		}
+		for _, n := range counts {
+			name := n.Type
+			if name == "" {
+				name = "(no event type)"
+			}
+			fmt.Fprintf(out, "%8d  %s\n", n.N, orDash(name))
+		}
+	})
+}
+
+// RunLifecycle prints the events of [Lifecycle], each as [FormatLifecycleLine]
+// has it, in chronological order: an event that stands in the file after later
+// ones is moved up past as many as 4,096 of them. An event without a timestamp
+// stays after the one it follows.
+func (c Command) RunLifecycle(path string) error {
+	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
+		var window lineHeap
+		var last float64
+		n := 0
+		for e := range valid(Lifecycle(Read(f)), report) {
+			if ts := e.Timestamp(); ts > 0 {
+				last = ts
+			}
+			n++
+			heap.Push(&window, timedLine{last, n, FormatLifecycleLine(e)})
+			if len(window) > reorderWindow {
+				fmt.Fprintln(out, heap.Pop(&window).(timedLine).text)
+			}
+		}
+		for len(window) > 0 {
+			fmt.Fprintln(out, heap.Pop(&window).(timedLine).text)
+		}
+		if n == 0 {
+			fmt.Fprintln(out, "No lifecycle events found.")
+		}
+	})
+}
+
+// PayloadOptions say which payload RunPayload prints.
+type PayloadOptions struct {
+	Ashlar string // name of the ashlar; "" is any
+	Turn   *int   // turn of the model; nil is any
+	Last   bool   // the most recent one that matches, not the first
+}
+
+// RunPayload prints what a model was sent in one call: ashlar, turn, model,
+// tools, the beginning of the system prompt, and a line for each message. If
+// no payload matches, it says so and how to record payloads.
+func (c Command) RunPayload(path string, opts PayloadOptions) error {
+	wanted := Filter{Ashlar: opts.Ashlar, Turn: opts.Turn}
+	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
+		var found *Event
+		others := 0
+		for e := range valid(Payloads(Read(f), Filter{}), report) {
+			if !wanted.match(e) {
+				others++
+				continue
+			}
+			found = &e
+			if !opts.Last {
+				break
+			}
+		}
+		if found != nil {
+			printPayload(out, *found)
+			return
+		}
+		fmt.Fprintf(out, "No api-call-payload found%s", wanted)
+		if others > 0 {
+			fmt.Fprintf(out, " (%d found that do not match)", others)
+		}
+		fmt.Fprintln(out, ".\nPayloads are recorded at level debug only: run the pipeline again with STONE_LOG_LEVEL=debug.")
+	})
+}
+
+// run opens the file for inspect and gives it a function that reports errors
+// of reading. It returns the error that ended the reading or the writing.
+func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, report func(error))) error {
+	stdout, stderr := c.Out, c.Err
+	if stdout == nil {
+		stdout = os.Stdout
+	}
+	if stderr == nil {
+		stderr = os.Stderr
+	}
+	f, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+
+	var failed error
+	out := bufio.NewWriter(stdout)
+	inspect(out, f, func(err error) {
+		var bad *LineError
+		if !errors.As(err, &bad) {
+			failed = err
+		} else if _, err := fmt.Fprintf(stderr, "%s:%d: %s; line skipped\n", path, bad.Line, bad.Reason); err != nil {
+			failed = err
+		}
+	})
+	return errors.Join(failed, out.Flush())
+}
+
+// valid returns the events and hands the errors to report.
+func valid(events iter.Seq2[Event, error], report func(error)) iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		for e, err := range events {
+			if err != nil {
+				report(err)
+			} else if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// A lineHeap has the earliest line first, and of those of one moment the one
+// that stood first in the file.
+type lineHeap []timedLine
+
+type timedLine struct {
+	ms   float64
+	n    int
+	text string
+}
+
+func (h lineHeap) Len() int { return len(h) }
+func (h lineHeap) Less(i, j int) bool {
+	return h[i].ms < h[j].ms || h[i].ms == h[j].ms && h[i].n < h[j].n
+}
+func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Push(x any)   { *h = append(*h, x.(timedLine)) }
+func (h *lineHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,167 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+)
+
+const (
+	systemPreview  = 400 // characters of a system prompt
+	messagePreview = 100 // characters of a message
+)
+
+// A Filter selects payloads; its zero value selects all.
+type Filter struct {
+	Ashlar string // name of the ashlar; "" is any
+	Turn   *int   // turn of the model; nil is any
+}
+
+func (f Filter) match(e Event) bool {
+	if f.Ashlar != "" && e.AshlarName() != f.Ashlar {
+		return false
+	}
+	if f.Turn == nil {
+		return true
+	}
+	turn, ok := e.TurnNumber()
+	return ok && turn == *f.Turn
+}
+
+func (f Filter) String() string {
+	var b strings.Builder
+	if f.Ashlar != "" {
+		fmt.Fprintf(&b, " for ashlar %q", f.Ashlar)
+	}
+	if f.Turn != nil {
+		fmt.Fprintf(&b, " in turn %d", *f.Turn)
+	}
+	return b.String()
+}
+
+// Payloads returns the events that hold what a model was sent ("api-call-payload")
+// and pass the filter, in their order. Runs record them at level debug only.
+// Errors are passed on.
+func Payloads(events iter.Seq2[Event, error], f Filter) iter.Seq2[Event, error] {
+	return filter(events, func(e Event) bool { return e.Type() == "api-call-payload" && f.match(e) })
+}
+
+// printPayload writes an api-call-payload event for reading.
+func printPayload(w *bufio.Writer, e Event) {
+	turn := ""
+	if n, ok := e.TurnNumber(); ok {
+		turn = strconv.Itoa(n)
+	}
+	fmt.Fprintf(w, "ashlar    %s\n", orDash(e.AshlarName()))
+	fmt.Fprintf(w, "turn      %s\n", orDash(turn))
+	fmt.Fprintf(w, "model     %s\n", orDash(e.text("model")))
+	if tools := toolNames(e.Data["tools"]); len(tools) > 0 {
+		fmt.Fprintf(w, "tools     %s\n", strings.Join(tools, ", "))
+	}
+
+	system := cut(contentText(e.Data["system"]), systemPreview)
+	if system == "" {
+		system = "-"
+	}
+	system = strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(system)
+	label := "system"
+	for line := range strings.SplitSeq(strings.TrimRight(system, "\n"), "\n") {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-8s  %s", label, printable(line)), " "))
+		label = ""
+	}
+
+	messages, _ := e.Data["messages"].([]any)
+	fmt.Fprintf(w, "messages  %d\n", len(messages))
+	digits := len(strconv.Itoa(len(messages)))
+	for i, m := range messages {
+		fmt.Fprintf(w, "  %*d  %s\n", digits, i+1, messageLine(m))
+	}
+}
+
+// messageLine renders one message of a conversation: role, beginning of the
+// content, number of tool calls.
+func messageLine(v any) string {
+	m, _ := v.(map[string]any)
+	role, _ := m["role"].(string)
+	line := fmt.Sprintf("%-9s  %s", orDash(role), preview(contentText(m["content"]), messagePreview))
+	switch n := toolCalls(m); n {
+	case 0:
+	case 1:
+		line = strings.TrimRight(line, " ") + "  [1 tool call]"
+	default:
+		line = strings.TrimRight(line, " ") + fmt.Sprintf("  [%d tool calls]", n)
+	}
+	return strings.TrimRight(line, " ")
+}
+
+// toolCalls counts the calls of a message: a list beside the content, or
+// blocks in it, as the provider has it.
+func toolCalls(m map[string]any) int {
+	for _, key := range []string{"tool_calls", "tool-calls"} {
+		if calls, ok := m[key].([]any); ok && len(calls) > 0 {
+			return len(calls)
+		}
+	}
+	blocks, _ := m["content"].([]any)
+	n := 0
+	for _, b := range blocks {
+		if block, _ := b.(map[string]any); block["type"] == "tool_use" {
+			n++
+		}
+	}
+	return n
+}
+
+// contentText returns the text of a message's content, which is a string or a
+// list of blocks. A block that is no text shows as its type in brackets, with
+// the text inside it, if any; tool calls are counted elsewhere.
+func contentText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		var parts []string
+		for _, b := range v {
+			if s := contentText(b); s != "" {
+				parts = append(parts, s)
+			}
+		}
+		return strings.Join(parts, "\n")
+	case map[string]any:
+		if text, ok := v["text"].(string); ok {
+			return text
+		}
+		typ, _ := v["type"].(string)
+		if typ == "" || typ == "tool_use" {
+			return ""
+		}
+		return strings.TrimRight("["+typ+"] "+contentText(v["content"]), " ")
+	case nil:
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// toolNames reads a list of names or of tool descriptions.
+func toolNames(v any) []string {
+	tools, _ := v.([]any)
+	var names []string
+	for _, t := range tools {
+		name, _ := t.(string)
+		if tool, ok := t.(map[string]any); ok {
+			if function, ok := tool["function"].(map[string]any); ok {
+				tool = function
+			}
+			name, _ = tool["name"].(string)
+		}
+		names = append(names, orDash(name))
+	}
+	return names
+}

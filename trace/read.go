@@ -1,0 +1,196 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+const (
+	maxLine    = 64 << 20  // bytes; a longer line is skipped and reported
+	readBuffer = 256 << 10 // bytes
+)
+
+// A LineError is a line of a trace file that could not be used. Reading goes
+// on after it.
+type LineError struct {
+	Line   int    // counted from 1
+	Reason string // in one line, such as "not JSON (…)"
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
+
+// Append opens a trace file for a [Handler], creating it if there is none. A
+// file that a crash left without a last newline gets one, so that the next
+// event has a line of its own.
+func Append(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("trace file cannot be written: %w", err)
+	}
+	if err := endLastLine(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("trace file cannot be continued: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func endLastLine(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return err
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
+		return err
+	}
+	if last[0] != '\n' {
+		_, err = f.Write([]byte{'\n'})
+	}
+	return err
+}
+
+// Read returns the events of a trace file in file order. It reads as far as
+// the caller iterates and holds one line at a time.
+//
+// A line that is cut off, is no JSON object or is longer than 64 MiB yields a
+// [*LineError], and reading goes on with the next line. Any other error is
+// the reader's own and the last thing yielded. Blank lines are passed over.
+// The sequence can be iterated once.
+func Read(r io.Reader) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		for l, err := range lines(r, maxLine) {
+			var e Event
+			if err == nil {
+				e, err = l.parse()
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Load reads a whole trace file into memory: the events that can be read, in
+// file order, and beside them an error that joins a [*LineError] for each line
+// that cannot. Without events the error is that of opening or reading the file.
+func Load(path string) ([]Event, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var events []Event
+	var bad []error
+	for e, err := range Read(f) {
+		if err != nil {
+			bad = append(bad, fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		events = append(events, e)
+	}
+	return events, errors.Join(bad...)
+}
+
+func open(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("trace file cannot be read: %w", err)
+	}
+	return f, nil
+}
+
+// A line is one line of a trace file, without its newline. The text is valid
+// until the next line is read.
+type line struct {
+	number int
+	text   []byte
+}
+
+// lines yields the lines that are not blank, with the errors that [Read] does.
+func lines(r io.Reader, limit int) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		br := bufio.NewReaderSize(r, readBuffer)
+		var long []byte // a line that does not fit br's buffer
+		for n := 1; ; n++ {
+			text, err := br.ReadSlice('\n')
+			size := len(text)
+			if err == bufio.ErrBufferFull {
+				long, size, err = readLong(br, append(long[:0], text...), limit)
+				text = long
+			}
+			if err != nil && err != io.EOF {
+				yield(line{}, fmt.Errorf("trace: reading line %d: %w", n, err))
+				return
+			}
+			var more bool
+			switch {
+			case size > limit:
+				more = yield(line{}, &LineError{n, fmt.Sprintf("longer than %d bytes", limit)})
+			case len(bytes.TrimSpace(text)) == 0:
+				more = true
+			default:
+				more = yield(line{n, bytes.TrimSuffix(text, []byte{'\n'})}, nil)
+			}
+			if !more || err == io.EOF {
+				return
+			}
+		}
+	}
+}
+
+// readLong reads the rest of a line of which head is known. It keeps no more
+// than limit bytes, and returns how many there were.
+func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, err error) {
+	text, size, err = head, len(head), bufio.ErrBufferFull
+	for err == bufio.ErrBufferFull {
+		var part []byte
+		part, err = br.ReadSlice('\n')
+		size += len(part)
+		if size <= limit {
+			text = append(text, part...)
+		}
+	}
+	return text, size, err
+}
+
+// parse reads the line as an event. Fields of the envelope that have another
+// type than they should are left empty: the rest may still tell something.
+func (l line) parse() (Event, error) {
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(l.text))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil {
+		return Event{}, &LineError{l.number, reason(err)}
+	}
+	if fields == nil {
+		return Event{}, &LineError{l.number, "not a JSON object but null"}
+	}
+	if tail := l.text[dec.InputOffset():]; len(bytes.Trim(tail, " \t\r\n")) > 0 {
+		return Event{}, &LineError{l.number, fmt.Sprintf("not JSON (more text after the object, at byte %d)", dec.InputOffset()+1)}
+	}
+	var e Event
+	e.Level, _ = fields["level"].(string)
+	e.Message, _ = fields["message"].(string)
+	e.Topic, _ = fields["topic"].(string)
+	e.Data, _ = fields["data"].(map[string]any)
+	return e, nil
+}
+
+func reason(err error) string {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "not JSON (cut off before the end of the object)"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("not JSON (%v, at byte %d)", syntax, syntax.Offset)
+	case errors.As(err, &mistyped):
+		return "not a JSON object but " + mistyped.Value
+	}
+	return fmt.Sprintf("not JSON (%v)", err)
+}
