@@ -1,0 +1,101 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// alternatives reports why no branch of an anyOf or oneOf fits. The branch that was meant is the
+// one whose type fits: its problems are the ones to repair. If none or several are left, one
+// problem lists them all.
+func (r *reporter) alternatives(e *jsonschema.ValidationError) {
+	var wanted []string
+	var meant []*jsonschema.ValidationError
+	for _, branch := range e.Causes {
+		if types := mismatch(branch, e.InstanceLocation); types != nil {
+			wanted = append(wanted, types...)
+		} else {
+			meant = append(meant, branch)
+		}
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	switch len(meant) {
+	case 0:
+		r.say(e.InstanceLocation, "want %s, got %s", oneOf(wanted), describe(r.value(e.InstanceLocation)))
+	case 1:
+		r.add(meant[0])
+	default:
+		var reasons []string
+		for n, branch := range meant {
+			inner := reporter{document: r.document, schema: r.schema}
+			inner.add(branch)
+			if len(inner.found) > 0 {
+				first := inner.found[0]
+				first.Path = r.path(first.at)
+				reasons = append(reasons, fmt.Sprintf("(%d) %s", n+1, first.Problem))
+			}
+		}
+		r.say(e.InstanceLocation, "fits none of %d alternatives: %s", len(e.Causes), strings.Join(reasons, "; "))
+	}
+}
+
+// mismatch returns the types that a branch wants if it fails at once because of the value's type.
+func mismatch(e *jsonschema.ValidationError, at []string) []string {
+	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == len(at) {
+		return k.Want
+	}
+	if _, ok := e.ErrorKind.(*kind.Reference); ok && len(e.Causes) == 1 {
+		return mismatch(e.Causes[0], at)
+	}
+	return nil
+}
+
+// value returns what stands at a location of the document.
+func (r *reporter) value(at []string) any {
+	v := r.document
+	for _, token := range at {
+		switch c := v.(type) {
+		case map[string]any:
+			v = c[token]
+		case []any:
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(c) {
+				v = c[i]
+			}
+		}
+	}
+	return v
+}
+
+// path writes a location the way Go writes it: items[3].price.
+func (r *reporter) path(at []string) string {
+	path := ""
+	for i, token := range at {
+		if _, ok := r.value(at[:i]).([]any); ok {
+			path += "[" + token + "]"
+		} else {
+			path = joinPath(path, propertyPath(token))
+		}
+	}
+	return path
+}
+
+// allowed names the properties that the object schema at an address has.
+func (r *reporter) allowed(url string) string {
+	if r.schema == nil {
+		return ""
+	}
+	_, fragment, _ := strings.Cut(url, "#")
+	node, ok := lookup(r.schema.root, "#"+fragment)
+	if o, isObject := node.(*object); ok && isObject {
+		if names := o.object("properties").names; len(names) > 0 {
+			return "; allowed: " + strings.Join(names, ", ")
+		}
+	}
+	return ""
+}

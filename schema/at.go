@@ -1,0 +1,181 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// At returns the schema of what stands at a path of property names and array indexes (as digits).
+// It follows references and alternatives; several possible schemas are joined by anyOf. It is
+// false only if the path certainly does not exist: in an object that does not list the name and
+// does not say that there are others. A nil *Schema, which is anything, is returned where any
+// value may stand.
+func (s *Schema) At(path ...string) (*Schema, bool) {
+	if s == nil || len(path) == 0 {
+		return s, true
+	}
+	var key strings.Builder
+	for _, step := range path {
+		key.WriteString(strconv.Itoa(len(step)) + ":" + step)
+	}
+	if found, ok := s.places.get(key.String()); ok {
+		return found, true
+	}
+	nodes := []any{s.root}
+	for _, step := range path {
+		var next []any
+		budget := maxBranches
+		for _, node := range nodes {
+			below, there := s.step(s.view(node), step, &budget)
+			if there == unknown {
+				return s.places.put(key.String(), nil), true
+			}
+			next = append(next, below...)
+		}
+		if len(next) == 0 {
+			return nil, false
+		}
+		nodes = next
+	}
+	return s.places.put(key.String(), s.extract(distinct(nodes))), true
+}
+
+// maxBranches bounds the alternatives looked at, on schemas made to explode; beyond it anything
+// may stand.
+const maxBranches = 1000
+
+// step goes down by one name. What it finds are alternatives.
+func (s *Schema) step(v view, name string, budget *int) ([]any, presence) {
+	index, err := strconv.Atoi(name)
+	isIndex := err == nil && index >= 0
+	types, known := v.types()
+	isArray := isIndex && (!known || slices.Contains(types, "array"))
+	switch *budget--; {
+	case v.never, known && !slices.Contains(types, "object") && !isArray:
+		return nil, never
+	case *budget < 0:
+		return nil, unknown
+	}
+	if rest, list := v.alternatives(); list != nil {
+		var found []any
+		for _, alternative := range list {
+			below, there := s.step(rest.and(s.view(alternative)), name, budget)
+			if there == unknown {
+				return nil, unknown
+			}
+			found = append(found, below...)
+		}
+		if len(found) == 0 {
+			return nil, never
+		}
+		return found, declared
+	}
+	nodes, there := v.property(name)
+	switch {
+	case there == declared:
+	case isArray:
+		nodes = v.items(index)
+	case there == unknown:
+		nodes = v.mapValues()
+	}
+	switch {
+	case len(nodes) == 1:
+		return nodes, declared
+	case len(nodes) > 1:
+		return []any{newObject("allOf", nodes)}, declared
+	case isArray || v.vague:
+		return nil, unknown
+	}
+	return nil, there
+}
+
+func distinct(nodes []any) []any {
+	var out []any
+	for _, n := range nodes {
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Properties returns the sorted names of the properties that the schema's objects list, those of
+// all alternatives together.
+func (s *Schema) Properties() []string {
+	names := map[string]bool{}
+	if s != nil {
+		budget := maxBranches
+		s.branches(s.view(s.root), &budget, func(v view) {
+			for _, part := range v.parts {
+				for _, name := range part.object("properties").names {
+					names[name] = true
+				}
+			}
+		})
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Enum returns the closed list of values, if the schema has one: strings, booleans, nil,
+// json.Number, []any and map[string]any. Alternatives that all have one are joined.
+func (s *Schema) Enum() (values []any, ok bool) {
+	if s == nil {
+		return nil, false
+	}
+	budget, closed := maxBranches, true
+	s.branches(s.view(s.root), &budget, func(v view) {
+		own, listed := v.values()
+		if types, known := v.types(); known && !listed && len(types) == 1 && types[0] == "null" {
+			own, listed = []any{nil}, true
+		}
+		closed = closed && listed
+		for _, value := range own {
+			if !containsValue(values, value) {
+				values = append(values, value)
+			}
+		}
+	})
+	if !closed || budget < 0 {
+		return nil, false
+	}
+	for i, value := range values {
+		values[i] = plain(value)
+	}
+	return values, true
+}
+
+// branches calls f with each combination of alternatives.
+func (s *Schema) branches(v view, budget *int, f func(view)) {
+	if *budget--; *budget < 0 || v.never {
+		return
+	}
+	rest, list := v.alternatives()
+	if list == nil {
+		f(v)
+		return
+	}
+	for _, alternative := range list {
+		s.branches(rest.and(s.view(alternative)), budget, f)
+	}
+}
+
+// plain turns a value of a tree into the types of encoding/json.
+func plain(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plain(e)
+		}
+		return out
+	case *object:
+		out := make(map[string]any, len(v.names))
+		for _, name := range v.names {
+			out[name] = plain(v.values[name])
+		}
+		return out
+	}
+	return v
+}

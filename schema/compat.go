@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Compatible reports why a consumer cannot read every value that the producer's schema describes;
+// nothing means that it can, as far as the schemas tell. A nil schema is compatible with any.
+//
+// It says only what is certain from the schemas, and then everything: a type the consumer does not
+// read; a property it requires that the producer never writes or may leave out; a property it
+// forbids; a value of the producer's closed list that it refuses. Each of the producer's alternatives
+// must be readable, by some alternative of the consumer. Limits such as maxLength, pattern or an
+// enum that faces an open type are left to validation, and so is null: it is how Go writes a nil
+// slice, map or pointer, and Go reads it into anything.
+//
+// The answer is remembered for the pair of pointers.
+func Compatible(producer, consumer *Schema) []Problem {
+	if producer == nil || consumer == nil || producer == consumer {
+		return nil
+	}
+	problems, ok := producer.verdicts.get(consumer)
+	if !ok {
+		c := comparison{producer: producer, consumer: consumer, known: map[string][]finding{}}
+		for _, f := range c.read([]any{producer.root}, consumer.root) {
+			problems = append(problems, f.Problem)
+		}
+		problems = producer.verdicts.put(consumer, problems)
+	}
+	return slices.Clone(problems)
+}
+
+// finding is a problem with some of the producer's values, or with each of them. The difference
+// decides among the consumer's alternatives: only one that reads no value at all is out.
+type finding struct {
+	Problem
+	all      bool // no value of the producer can be read
+	mistyped bool // because the type of the value itself differs
+}
+
+// maxSteps bounds the work on schemas made to explode; what is not looked at is not reported.
+const maxSteps = 20_000
+
+// comparison follows the producer's and the consumer's tree side by side.
+type comparison struct {
+	producer, consumer *Schema
+	known              map[string][]finding // by pair of nodes; a pair in progress has no findings
+	steps              int
+}
+
+// read compares nodes of the producer, which all hold, with one node of the consumer.
+func (c *comparison) read(produced []any, consumed any) []finding {
+	var b strings.Builder
+	for _, node := range append(slices.Clone(produced), consumed) {
+		if o, ok := node.(*object); ok {
+			fmt.Fprintf(&b, "%p ", o)
+		} else {
+			fmt.Fprintf(&b, "%v ", node)
+		}
+	}
+	key := b.String()
+	if found, ok := c.known[key]; ok {
+		return found
+	}
+	c.known[key] = nil
+	found := c.readView(c.producer.view(produced...), consumed)
+	c.known[key] = found
+	return found
+}
+
+// unit is one kind of value that the producer writes: a type, or a single value of a closed list.
+type unit struct {
+	typ    string
+	value  any
+	closed bool
+}
+
+func (u unit) String() string {
+	if u.closed {
+		return literal(u.value)
+	}
+	return u.typ
+}
+
+func (c *comparison) readView(p view, consumed any) []finding {
+	if c.steps++; p.never || c.steps > maxSteps {
+		return nil
+	}
+	var results [][]finding
+	if rest, list := p.alternatives(); list != nil {
+		for _, alternative := range list {
+			branch := rest.and(c.producer.view(alternative))
+			if types, _ := branch.types(); len(list) > 1 && len(types) == 1 && types[0] == "null" {
+				continue
+			}
+			results = append(results, c.readView(branch, consumed))
+		}
+		return merge(results)
+	}
+	for _, u := range units(p) {
+		found := c.readUnit(p, u, consumed)
+		if p.vague {
+			found = slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return !f.all })
+			if len(found) == 0 {
+				return nil // the vague keyword may exclude the other kinds of value
+			}
+		}
+		results = append(results, found)
+	}
+	return merge(results)
+}
+
+// units splits what the producer writes, leaving out null where there is anything else.
+func units(p view) []unit {
+	var out []unit
+	if values, closed := p.values(); closed {
+		for _, v := range values {
+			out = append(out, unit{typeOf(v), v, true})
+		}
+	} else if types, known := p.types(); known {
+		for _, t := range types {
+			out = append(out, unit{typ: t})
+		}
+	}
+	if some := slices.DeleteFunc(slices.Clone(out), func(u unit) bool { return u.typ == "null" }); len(some) > 0 {
+		return some
+	}
+	return out
+}
+
+// merge joins the findings on parts of the producer's values: they concern all values only if
+// each part has one that does.
+func merge(results [][]finding) []finding {
+	all := true
+	for _, found := range results {
+		all = all && slices.ContainsFunc(found, func(f finding) bool { return f.all })
+	}
+	var out []finding
+	for _, found := range results {
+		for _, f := range found {
+			f.all = f.all && all
+			f.mistyped = f.mistyped && all
+			if !slices.ContainsFunc(out, func(g finding) bool { return g.Problem == f.Problem }) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+func (c *comparison) readUnit(p view, u unit, consumed any) []finding {
+	wanted := c.consumer.view(consumed)
+	if wanted.never {
+		return []finding{{Problem{"", fmt.Sprintf("want nothing, the producer writes %s", u)}, true, true}}
+	}
+	var out []finding
+	for _, part := range wanted.parts {
+		out = append(out, c.readPart(p, u, part)...)
+	}
+	return out
+}
+
+// readPart compares one kind of value with the keywords of one part of the consumer.
+func (c *comparison) readPart(p view, u unit, part *object) []finding {
+	if types := part.strings("type"); part.has("type") && !accepts(types, u.typ) {
+		none := u.closed || u.typ != "number" || !slices.Contains(types, "integer")
+		return []finding{{Problem{"", fmt.Sprintf("want %s, the producer writes %s", oneOf(types), u)}, none, none}}
+	}
+	if values, ok := listed(part); ok && u.closed && !containsValue(values, u.value) {
+		return []finding{{Problem{"", fmt.Sprintf("want %s, the producer may write %s", literals(values), u)}, true, false}}
+	}
+	var out []finding
+	if !p.vague && !u.closed && u.typ == "object" {
+		out = append(out, c.readObject(p, part)...)
+	}
+	if !p.vague && !u.closed && u.typ == "array" {
+		out = append(out, c.readArray(p, part)...)
+	}
+	for _, keyword := range []string{"anyOf", "oneOf"} {
+		if list := part.list(keyword); len(list) > 0 {
+			out = append(out, c.readSome(p, u, list)...)
+		}
+	}
+	return out
+}
+
+// readSome compares with the consumer's alternatives. If the type leaves one, its findings count;
+// if it leaves several, only when each of them reads nothing.
+func (c *comparison) readSome(p view, u unit, list []any) []finding {
+	var typed [][]finding
+	var reasons []string
+	for i, alternative := range list {
+		found := c.readUnit(p, u, alternative)
+		if len(found) == 0 {
+			return nil
+		}
+		reasons = append(reasons, fmt.Sprintf("(%d) %s", i+1, found[0].Problem))
+		if !slices.ContainsFunc(found, func(f finding) bool { return f.mistyped }) {
+			typed = append(typed, found)
+		}
+	}
+	if len(typed) == 1 {
+		return typed[0]
+	}
+	for _, found := range typed {
+		if !slices.ContainsFunc(found, func(f finding) bool { return f.all }) {
+			return nil
+		}
+	}
+	message := fmt.Sprintf("the producer writes %s, which fits none of %d alternatives: %s",
+		u, len(list), strings.Join(reasons, "; "))
+	return []finding{{Problem{"", message}, true, len(typed) == 0}}
+}

@@ -1,0 +1,185 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// presence says what a producer's schema tells about a property.
+type presence int
+
+const (
+	unknown  presence = iota // it may be there, nothing is said
+	declared                 // it is listed
+	never                    // it is not among the listed ones, or forbidden
+)
+
+// property returns the nodes that describe a property of the producer's objects.
+func (v view) property(name string) ([]any, presence) {
+	var nodes []any
+	var listed, open, closed bool
+	for _, part := range v.parts {
+		additional, says := part.values["additionalProperties"]
+		switch {
+		case part.object("properties").has(name):
+			listed = true
+			nodes = append(nodes, part.object("properties").values[name])
+		case part.has("patternProperties"):
+			open = true
+		case says && additional == false:
+			closed = true
+		case says:
+			open = true
+		}
+	}
+	switch {
+	case slices.Contains(nodes, any(false)) || closed:
+		return nil, never
+	case listed:
+		return nodes, declared
+	case !open && slices.ContainsFunc(v.parts, func(o *object) bool { return o.has("properties") }):
+		return nil, never
+	}
+	return nil, unknown
+}
+
+// mapValues returns the nodes that describe the values of free names.
+func (v view) mapValues() []any {
+	var nodes []any
+	for _, part := range v.parts {
+		if o, ok := part.values["additionalProperties"].(*object); ok {
+			nodes = append(nodes, o)
+		}
+	}
+	return nodes
+}
+
+func (c *comparison) readObject(p view, part *object) []finding {
+	var out []finding
+	for _, name := range part.strings("required") {
+		if p.requires(name) {
+			continue
+		}
+		switch _, there := p.property(name); there {
+		case declared:
+			out = append(out, finding{Problem{propertyPath(name), "required, but the producer may leave it out"}, false, false})
+		case never:
+			out = append(out, finding{Problem{propertyPath(name), "required, but the producer never writes it"}, true, false})
+		}
+	}
+	values := p.mapValues()
+	for _, name := range part.object("properties").names {
+		if _, there := p.property(name); there == unknown && len(values) > 0 && slices.Contains(part.strings("required"), name) {
+			found := c.read(values, part.object("properties").values[name])
+			out = append(out, below(propertyPath(name), found, false)...)
+		}
+	}
+	if o, ok := part.values["additionalProperties"].(*object); ok && len(values) > 0 {
+		out = append(out, below("[*]", c.read(values, o), false)...)
+	}
+	return append(out, c.readProperties(p, part)...)
+}
+
+// readProperties compares each property that the producer lists with what the consumer says of it.
+func (c *comparison) readProperties(p view, part *object) []finding {
+	var out []finding
+	done := map[string]bool{}
+	for _, source := range p.parts {
+		for _, name := range source.object("properties").names {
+			nodes, there := p.property(name)
+			if there != declared || done[name] {
+				continue
+			}
+			done[name] = true
+			wanted, listed := part.object("properties").values[name]
+			if !listed {
+				if part.has("patternProperties") {
+					continue
+				}
+				if wanted = part.values["additionalProperties"]; wanted == nil {
+					continue
+				}
+			}
+			if wanted == false {
+				out = append(out, finding{Problem{propertyPath(name), "the producer writes it, but the consumer allows no such property"},
+					p.requires(name), false})
+				continue
+			}
+			out = append(out, below(propertyPath(name), c.read(nodes, wanted), p.requires(name))...)
+		}
+	}
+	return out
+}
+
+// below moves findings under a step of the path. They concern all values only if the step is sure.
+func below(step string, found []finding, sure bool) []finding {
+	out := make([]finding, len(found))
+	for i, f := range found {
+		out[i] = finding{Problem{joinPath(step, f.Path), f.Message}, f.all && sure, false}
+	}
+	return out
+}
+
+// readArray compares the items: first those with a place of their own, then all others.
+func (c *comparison) readArray(p view, part *object) []finding {
+	var out []finding
+	ownPlaces := len(part.list("prefixItems"))
+	for _, source := range p.parts {
+		ownPlaces = max(ownPlaces, len(source.list("prefixItems")))
+	}
+	least, most := p.lengths()
+	for i := range ownPlaces {
+		wanted := itemAt(part, i)
+		if nodes := p.items(i); len(nodes) > 0 && wanted != nil && i < most {
+			out = append(out, below("["+strconv.Itoa(i)+"]", c.read(nodes, wanted), i < least)...)
+		}
+	}
+	wanted := itemAt(part, ownPlaces)
+	if nodes := p.items(ownPlaces); len(nodes) > 0 && wanted != nil && ownPlaces < most {
+		out = append(out, below("[*]", c.read(nodes, wanted), ownPlaces < least)...)
+	}
+	return out
+}
+
+// items returns the nodes that describe the ith item.
+func (v view) items(i int) []any {
+	var nodes []any
+	for _, part := range v.parts {
+		if node := itemAt(part, i); node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func itemAt(o *object, i int) any {
+	if prefix := o.list("prefixItems"); i < len(prefix) {
+		return prefix[i]
+	}
+	if list, old := o.values["items"].([]any); old { // up to draft 2019-09
+		if i < len(list) {
+			return list[i]
+		}
+		return o.values["additionalItems"]
+	}
+	return o.values["items"]
+}
+
+// lengths returns the bounds on the number of items.
+func (v view) lengths() (least, most int) {
+	most = int(^uint(0) >> 1)
+	for _, part := range v.parts {
+		if n, ok := part.values["minItems"].(json.Number); ok {
+			if i, err := strconv.Atoi(string(n)); err == nil {
+				least = max(least, i)
+			}
+		}
+		if n, ok := part.values["maxItems"].(json.Number); ok {
+			if i, err := strconv.Atoi(string(n)); err == nil {
+				most = min(most, i)
+			}
+		}
+	}
+	return least, most
+}

@@ -1,0 +1,340 @@
+package schema
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Go types are as immortal as the program, so their schemas are kept for good.
+var ofTypes sync.Map // reflect.Type → func() (*Schema, error)
+
+// For returns the schema of T; see [ForType].
+func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
+
+// ForType returns the schema of what encoding/json writes for values of t. It is made once for
+// each type, and the same pointer is returned from then on. The error names the field that no
+// schema can describe: a channel, a function, a complex number, a map with such keys, or a tag
+// that says nothing.
+func ForType(t reflect.Type) (*Schema, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if made, ok := ofTypes.Load(t); ok {
+		return made.(func() (*Schema, error))()
+	}
+	made, _ := ofTypes.LoadOrStore(t, sync.OnceValues(func() (*Schema, error) {
+		i := &inference{root: t, open: map[reflect.Type]bool{}, names: map[reflect.Type]string{}, defs: newObject()}
+		node, err := i.schema(t, false, t.String())
+		if err != nil {
+			return nil, fmt.Errorf("schema: %w", err)
+		}
+		if len(i.defs.names) > 0 {
+			node.set("$defs", i.defs)
+		}
+		return newSchema(node, false), nil
+	}))
+	return made.(func() (*Schema, error))()
+}
+
+// inference makes the schema of one root type. Types are written out where they stand, which
+// every reader of schemas understands; only those that contain themselves are referred to.
+type inference struct {
+	root  reflect.Type
+	open  map[reflect.Type]bool   // types being described; true once they were met again inside
+	names map[reflect.Type]string // of the types that need a place in $defs
+	defs  *object
+}
+
+var (
+	marshalerType       = reflect.TypeFor[json.Marshaler]()
+	textMarshalerType   = reflect.TypeFor[encoding.TextMarshaler]()
+	unmarshalerType     = reflect.TypeFor[json.Unmarshaler]()
+	textUnmarshalerType = reflect.TypeFor[encoding.TextUnmarshaler]()
+	enumType            = reflect.TypeFor[interface{ Enum() []any }]()
+)
+
+// schema describes t. Pointer says that the value is reached through a pointer or a slice, where
+// methods of *T are sure to be called. Where is the trail of fields for messages.
+func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
+	if _, inside := i.open[t]; inside {
+		if t.Kind() == reflect.Pointer {
+			return nil, fmt.Errorf("%s: the type %s points only to itself; use a struct", where, t)
+		}
+		i.open[t] = true
+		return newObject("$ref", i.ref(t)), nil
+	}
+	if _, done := i.names[t]; done {
+		return newObject("$ref", i.ref(t)), nil
+	}
+	values, err := enumOf(t, where)
+	if err != nil {
+		return nil, err
+	}
+	node := byMethod(t, pointer)
+	if node == nil {
+		if node, err = i.described(t, where); err != nil {
+			return nil, err
+		}
+	}
+	if values != nil {
+		node.set("enum", values)
+	}
+	return node, nil
+}
+
+// described describes t by its kind, and moves the description to $defs if t contains itself.
+func (i *inference) described(t reflect.Type, where string) (*object, error) {
+	if t.Name() == "" {
+		return i.byKind(t, where)
+	}
+	i.open[t] = false
+	node, err := i.byKind(t, where)
+	recursive := i.open[t]
+	delete(i.open, t)
+	if err != nil || !recursive || t == i.root {
+		return node, err
+	}
+	i.defs.set(i.names[t], node)
+	return newObject("$ref", i.ref(t)), nil
+}
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+
+// ref returns the reference to a type that contains itself, and gives it a name first.
+func (i *inference) ref(t reflect.Type) string {
+	if t == i.root {
+		return "#"
+	}
+	name, ok := i.names[t]
+	if !ok {
+		base := notInName.ReplaceAllString(t.Name(), "_")
+		name = base
+		for n := 2; i.taken(name); n++ {
+			name = base + strconv.Itoa(n)
+		}
+		i.names[t] = name
+	}
+	return "#/$defs/" + name
+}
+
+func (i *inference) taken(name string) bool {
+	for _, n := range i.names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// byMethod describes the types that write themselves; nil means that the kind decides.
+func byMethod(t reflect.Type, pointer bool) *object {
+	switch t {
+	case reflect.TypeFor[time.Time]():
+		return newObject("type", "string", "format", "date-time")
+	case reflect.TypeFor[json.Number]():
+		return newObject("type", "number")
+	case reflect.TypeFor[slog.Level]():
+		return newObject("type", "string")
+	case reflect.TypeFor[big.Int]():
+		if pointer {
+			return newObject("type", "integer")
+		}
+	}
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return nil
+	}
+	p := reflect.PointerTo(t)
+	jsonSure := t.Implements(marshalerType) || pointer && p.Implements(marshalerType)
+	textSure := t.Implements(textMarshalerType) || pointer && p.Implements(textMarshalerType)
+	switch {
+	case jsonSure:
+		return newObject()
+	case p.Implements(marshalerType):
+		return newObject() // its method is called or not, depending on whether it can be addressed
+	case textSure:
+		return newObject("type", "string")
+	case p.Implements(textMarshalerType), p.Implements(unmarshalerType), p.Implements(textUnmarshalerType):
+		return newObject()
+	}
+	return nil
+}
+
+func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
+	switch t.Kind() {
+	case reflect.Bool:
+		return newObject("type", "boolean"), nil
+	case reflect.Int, reflect.Int64:
+		return newObject("type", "integer"), nil
+	case reflect.Uint, reflect.Uint64, reflect.Uintptr:
+		return newObject("type", "integer", "minimum", json.Number("0")), nil
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		limit := int64(1) << (t.Bits() - 1)
+		return newObject("type", "integer", "minimum", number(-limit), "maximum", number(limit-1)), nil
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return newObject("type", "integer", "minimum", number(0), "maximum", number(int64(1)<<t.Bits()-1)), nil
+	case reflect.Float32, reflect.Float64:
+		return newObject("type", "number"), nil
+	case reflect.String:
+		return newObject("type", "string"), nil
+	case reflect.Interface:
+		return newObject(), nil
+	case reflect.Pointer:
+		node, err := i.schema(t.Elem(), true, where)
+		if err != nil {
+			return nil, err
+		}
+		return nullable(node).(*object), nil
+	case reflect.Map:
+		return i.mapping(t, where)
+	case reflect.Slice, reflect.Array:
+		return i.sequence(t, where)
+	case reflect.Struct:
+		return i.structure(t, where)
+	}
+	return nil, fmt.Errorf("%s: no schema describes a %s; leave it out with `json:\"-\"` or change its type", where, t)
+}
+
+func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
+
+func (i *inference) mapping(t reflect.Type, where string) (*object, error) {
+	switch kind := t.Key().Kind(); {
+	case kind == reflect.String, t.Key().Implements(textMarshalerType):
+	case kind >= reflect.Int && kind <= reflect.Uintptr:
+	default:
+		return nil, fmt.Errorf("%s: no schema describes a map with keys of type %s; use string keys", where, t.Key())
+	}
+	values, err := i.schema(t.Elem(), false, where+"[*]")
+	if err != nil {
+		return nil, err
+	}
+	return newObject("type", []any{"null", "object"}, "additionalProperties", values), nil
+}
+
+func (i *inference) sequence(t reflect.Type, where string) (*object, error) {
+	elem, slice := t.Elem(), t.Kind() == reflect.Slice
+	if p := reflect.PointerTo(elem); slice && elem.Kind() == reflect.Uint8 &&
+		!p.Implements(marshalerType) && !p.Implements(textMarshalerType) {
+		return newObject("type", []any{"null", "string"}, "contentEncoding", "base64"), nil
+	}
+	items, err := i.schema(elem, slice, where+"[*]")
+	if err != nil {
+		return nil, err
+	}
+	if slice {
+		return newObject("type", []any{"null", "array"}, "items", items), nil
+	}
+	length := number(int64(t.Len()))
+	return newObject("type", "array", "items", items, "minItems", length, "maxItems", length), nil
+}
+
+func (i *inference) structure(t reflect.Type, where string) (*object, error) {
+	properties, required := newObject(), []any{}
+	for _, f := range fieldsOf(t) {
+		node, err := i.field(f, where+"."+f.Name)
+		if err != nil {
+			return nil, err
+		}
+		properties.set(f.name, node)
+		if !f.optional {
+			required = append(required, f.name)
+		}
+	}
+	node := newObject("type", "object", "properties", properties)
+	if len(required) > 0 {
+		node.set("required", required)
+	}
+	return node, nil
+}
+
+// A tag such as `jsonschema:"required,minimum=1"` is meant for another library and is no description.
+var otherTag = regexp.MustCompile(`^[^ \t\n]*=`)
+
+func (i *inference) field(f field, where string) (*object, error) {
+	var node *object
+	if f.quoted() {
+		node = newObject("type", "string")
+		if f.Type.Kind() == reflect.Pointer {
+			node = nullable(node).(*object)
+		}
+	} else {
+		var err error
+		if node, err = i.schema(f.Type, false, where); err != nil {
+			return nil, err
+		}
+	}
+	if list, ok := f.Tag.Lookup("enum"); ok {
+		if !slices.Contains(node.strings("type"), "string") || list == "" || node.has("contentEncoding") {
+			return nil, fmt.Errorf("%s: the tag enum:%q wants a string field and at least one value", where, list)
+		}
+		values := []any{}
+		for _, v := range strings.Split(list, ",") {
+			values = append(values, strings.TrimSpace(v))
+		}
+		if slices.Contains(node.strings("type"), "null") {
+			values = append(values, nil)
+		}
+		node.set("enum", values)
+	}
+	if text, ok := f.Tag.Lookup("jsonschema"); ok {
+		if text == "" || otherTag.MatchString(text) {
+			return nil, fmt.Errorf("%s: the tag jsonschema:%q wants a description that is not of the form key=value", where, text)
+		}
+		node.set("description", text)
+	}
+	return node, nil
+}
+
+// enumOf asks the type's Enum method for the closed list of its values; nil means there is none.
+func enumOf(t reflect.Type, where string) (values []any, err error) {
+	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer || !hasEnum(t) {
+		return nil, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s: method Enum of a zero %s panics: %v", where, t, r)
+		}
+	}()
+	listed := reflect.New(t).Interface().(interface{ Enum() []any }).Enum()
+	for _, v := range listed {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		if err := e.Encode(v); err != nil {
+			return nil, fmt.Errorf("%s: method Enum of %s lists a value that is no JSON: %w", where, t, err)
+		}
+		value, err := decode(text.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%s: method Enum of %s: %w", where, t, err)
+		}
+		values = append(values, value)
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("%s: method Enum of %s lists no value", where, t)
+	}
+	return values, nil
+}
+
+// hasEnum ignores a method that a struct has only because it embeds a type that has it.
+func hasEnum(t reflect.Type) bool {
+	if !reflect.PointerTo(t).Implements(enumType) {
+		return false
+	}
+	if t.Kind() == reflect.Struct {
+		for f := range t.Fields() {
+			if f.Anonymous && (f.Type.Implements(enumType) || reflect.PointerTo(f.Type).Implements(enumType)) {
+				return false
+			}
+		}
+	}
+	return true
+}

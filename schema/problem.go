@@ -1,0 +1,135 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is one place where a value or a schema is not what is wanted.
+type Problem struct {
+	Path    string // such as items[3].price; "" is the root; [*] stands for every item or value
+	Message string // what is wanted and what stands there
+}
+
+// String returns the path and the message in one line.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// ValidationError says that a value does not fit a schema.
+type ValidationError struct {
+	Problems []Problem // all of them, in the order of their places; never empty
+}
+
+// Error returns one line: the first problem and the number of others.
+func (e *ValidationError) Error() string {
+	switch n := len(e.Problems); n {
+	case 0:
+		return "does not fit the schema"
+	case 1:
+		return "does not fit the schema: " + e.Problems[0].String()
+	default:
+		return fmt.Sprintf("does not fit the schema: %s (and %d more)", e.Problems[0], n-1)
+	}
+}
+
+// Detail returns all problems, one in a line, as a model needs them to repair its answer.
+func (e *ValidationError) Detail() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+		if p.Path == "" {
+			lines[i] = "(root): " + p.Message
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// joinPath appends a path to the name of the property or the brackets before it.
+func joinPath(head, tail string) string {
+	if head == "" || tail == "" || tail[0] == '[' {
+		return head + tail
+	}
+	return head + "." + tail
+}
+
+// propertyPath is the step to a property: its name, in brackets and quotes where it is no plain word.
+func propertyPath(name string) string {
+	plain := name != ""
+	for _, c := range name {
+		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c < utf8.RuneSelf {
+			plain = false
+		}
+	}
+	if plain {
+		return name
+	}
+	return "[" + strconv.Quote(name) + "]"
+}
+
+// shownLength bounds how much of a value a message repeats, in characters.
+const shownLength = 60
+
+// describe says which kind of value v is and, if it is short, shows it. It takes the values of a
+// schema's tree and those of a decoded document.
+func describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		return "string " + shorten(strconv.Quote(v))
+	case json.Number:
+		if strings.ContainsAny(string(v), ".eE") {
+			return "number " + shorten(string(v))
+		}
+		return "integer " + shorten(string(v))
+	case []any:
+		return fmt.Sprintf("an array of %d", len(v))
+	case *object, map[string]any:
+		return "an object"
+	}
+	return fmt.Sprintf("a %T", v)
+}
+
+// literal writes a value as JSON, shortened.
+func literal(v any) string {
+	if text, ok := v.(string); ok {
+		return shorten(strconv.Quote(text))
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return describe(v)
+	}
+	return shorten(string(text))
+}
+
+func shorten(s string) string {
+	if utf8.RuneCountInString(s) <= shownLength {
+		return s
+	}
+	return string([]rune(s)[:shownLength-1]) + "…"
+}
+
+// oneOf lists alternatives: "a", "b" or "c".
+func oneOf(words []string) string {
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
+	}
+	return strings.Join(words, "")
+}
+
+func literals(values []any) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = literal(v)
+	}
+	return oneOf(words)
+}

@@ -1,0 +1,113 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use; what
+// validation needs is compiled when it is first asked for. A nil *Schema stands for anything.
+type Schema struct {
+	root     any  // *object or bool
+	foldable bool // every reference is a pointer from the root: no $id below it changes the base
+	declared bool // the text keeps the declared order of properties
+
+	text     func() []byte
+	compiled func() (*jsonschema.Schema, error)
+	strict   func() *Schema
+
+	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
+	places   cache[string, *Schema]    // of At
+}
+
+func newSchema(root any, declared bool) *Schema {
+	s := &Schema{root: root, declared: declared, foldable: !hasInnerID(root, true)}
+	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, declared) })
+	s.compiled = sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(s.text()) })
+	s.strict = sync.OnceValue(func() *Schema { return newSchema(strict(root), true) })
+	return s
+}
+
+func hasInnerID(node any, root bool) bool {
+	o, ok := node.(*object)
+	if !ok {
+		return false
+	}
+	found := !root && o.has("$id")
+	o.mapSchemas(func(_ string, below any) any {
+		found = found || hasInnerID(below, false)
+		return below
+	})
+	return found
+}
+
+// Parse reads a schema from JSON text. A schema that names no draft is taken as 2020-12. The error
+// says where the text is malformed, what is no schema, or which reference leads outside.
+func Parse(data []byte) (*Schema, error) {
+	root, err := decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	switch root.(type) {
+	case *object, bool:
+	default:
+		return nil, fmt.Errorf("schema: want an object or a boolean, got %s", describe(root))
+	}
+	s := newSchema(root, false)
+	if _, err := s.compiled(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// JSON returns the schema as JSON text in a fresh slice: without white space, with sorted names,
+// the same bytes for the same schema. The text of a strict schema keeps the declared order of
+// properties instead, because that is the order in which a model writes them.
+func (s *Schema) JSON() []byte {
+	if s == nil {
+		return []byte("true")
+	}
+	return bytes.Clone(s.text())
+}
+
+// MarshalJSON returns the text of JSON.
+func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
+
+// String returns the text of JSON.
+func (s *Schema) String() string { return string(s.JSON()) }
+
+// cacheLimit bounds each cache: a server that reads a schema with every request would otherwise
+// keep all of them alive.
+const cacheLimit = 1024
+
+// cache is a bounded map for concurrent use. When it is full it forgets everything.
+type cache[K comparable, V any] struct {
+	m sync.Map
+	n atomic.Int32
+}
+
+func (c *cache[K, V]) get(key K) (V, bool) {
+	v, ok := c.m.Load(key)
+	if !ok {
+		var zero V
+		return zero, false
+	}
+	return v.(V), true
+}
+
+// put stores a value unless the key has one, and returns the stored one.
+func (c *cache[K, V]) put(key K, value V) V {
+	if c.n.Load() >= cacheLimit {
+		c.m.Clear()
+		c.n.Store(0)
+	}
+	kept, loaded := c.m.LoadOrStore(key, value)
+	if !loaded {
+		c.n.Add(1)
+	}
+	return kept.(V)
+}
