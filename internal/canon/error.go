@@ -56,7 +56,7 @@ func (f *fault) inElem() *fault {
 
 // pathEnds is how many segments of a long path are kept at either end: a list
 // that is nested ten thousand deep must not make a message of a megabyte.
-const pathEnds = 16
+const pathEnds = 8
 
 func (f *fault) err() *Error {
 	segments := slices.Clone(f.segments)
