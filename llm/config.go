@@ -1,0 +1,48 @@
+package llm
+
+import "time"
+
+// Timeouts bound the phases of a request. Zero means the default, a negative
+// value no bound. What runs out of time ends with a *TimeoutError.
+type Timeouts struct {
+	Connect   time.Duration // to reach the server, with TLS; default 10 s
+	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
+	Silence   time.Duration // between two bytes of the answer; default 2 min
+	Total     time.Duration // the whole, with retries and waiting; default 30 min
+}
+
+// WithDefaults returns t with zero values replaced by the defaults.
+func (t Timeouts) WithDefaults() Timeouts {
+	t.Connect = defaultTo(t.Connect, 10*time.Second)
+	t.FirstByte = defaultTo(t.FirstByte, 5*time.Minute)
+	t.Silence = defaultTo(t.Silence, 2*time.Minute)
+	t.Total = defaultTo(t.Total, 30*time.Minute)
+	return t
+}
+
+// Retry says how often a request is made again that failed before the first byte
+// of its answer: with status 408, 409, 429 or 5xx, or because the server could not
+// be reached. The zero value works.
+type Retry struct {
+	Max     int           // further attempts; 0 means 3, negative none
+	Wait    time.Duration // before the first of them, doubled for each further; default 500 ms
+	MaxWait time.Duration // longest wait; default 1 min; a Retry-After beyond it ends the retries
+	// MidStream retries a stream that was cut short after it had begun, too. The
+	// consumer sees a Restart delta and must drop what it has.
+	MidStream bool
+}
+
+// WithDefaults returns r with zero values replaced by the defaults.
+func (r Retry) WithDefaults() Retry {
+	r.Max = defaultTo(r.Max, 3)
+	r.Wait = defaultTo(r.Wait, 500*time.Millisecond)
+	r.MaxWait = defaultTo(r.MaxWait, time.Minute)
+	return r
+}
+
+func defaultTo[T int | time.Duration](v, def T) T {
+	if v == 0 {
+		return def
+	}
+	return max(v, 0)
+}

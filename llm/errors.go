@@ -1,0 +1,269 @@
+package llm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrEmptyResponse is what an *EmptyResponseError is.
+var ErrEmptyResponse = errors.New("empty response")
+
+// EmptyResponseError reports a reply without text, tool calls or refusal.
+type EmptyResponseError struct {
+	StopReason string
+	RequestID  string
+}
+
+func (e *EmptyResponseError) Error() string {
+	return "llm: the model answered with neither text nor a tool call" +
+		paren("stop reason "+orNone(e.StopReason), e.RequestID)
+}
+
+// Is reports whether target is ErrEmptyResponse.
+func (e *EmptyResponseError) Is(target error) bool { return target == ErrEmptyResponse }
+
+// HTTPError is an answer with a status other than 2xx.
+type HTTPError struct {
+	Status     int
+	Body       string // at most 64 KB
+	RequestID  string
+	RetryAfter time.Duration // 0 when the server named none
+}
+
+func (e *HTTPError) Error() string {
+	s := fmt.Sprintf("llm: HTTP status %d", e.Status)
+	if text := errorText(e.Body); text != "" {
+		s += ": " + text
+	}
+	if e.RetryAfter > 0 {
+		s += fmt.Sprintf("; the server asks to wait %s", e.RetryAfter)
+	}
+	return s + paren(e.RequestID)
+}
+
+// ConnectError is a server that could not be reached, or a connection that broke
+// before the answer began.
+type ConnectError struct {
+	URL string // without user, query and fragment
+	Err error
+}
+
+func (e *ConnectError) Error() string {
+	return fmt.Sprintf("llm: cannot reach %s: %v", e.URL, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// TruncatedError is an answer that ended before the protocol's end.
+type TruncatedError struct {
+	RequestID string
+	Err       error // why the connection ended, nil when it was closed in order
+}
+
+func (e *TruncatedError) Error() string {
+	s := "llm: the stream was cut short before the answer's end"
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s + paren(e.RequestID)
+}
+
+// Unwrap returns the cause.
+func (e *TruncatedError) Unwrap() error { return e.Err }
+
+// ProviderError is an error that the provider sent inside an answer of status 200.
+type ProviderError struct {
+	Message   string // the provider's own words
+	Type      string // the provider's own class, such as "overloaded_error"
+	Code      string
+	RequestID string
+}
+
+func (e *ProviderError) Error() string {
+	return "llm: the provider reports: " + oneLine(e.Message) + paren(e.Type, e.Code, e.RequestID)
+}
+
+// ProtocolError is an answer that contradicts its protocol.
+type ProtocolError struct {
+	Reason    string
+	RequestID string
+}
+
+func (e *ProtocolError) Error() string {
+	return "llm: the answer breaks the protocol: " + oneLine(e.Reason) + paren(e.RequestID)
+}
+
+// TimeoutError is a phase of a request that took longer than Timeouts allows.
+type TimeoutError struct {
+	Phase     string // "connect", "first byte", "silence" or "total"
+	Limit     time.Duration
+	RequestID string
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
+}
+
+// Timeout returns true, as net.Error wants it.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// RepetitionHit says where and how a text was found to repeat itself.
+type RepetitionHit struct {
+	Kind     string    `json:"kind"`             // "ngram" (verbatim) or "compression" (going nowhere)
+	Window   []byte    `json:"window,omitempty"` // ngram: the bytes that were repeated
+	Ratios   []float64 `json:"ratios,omitempty"` // compression: the last ratios, newest first
+	Position int64     `json:"position"`         // bytes seen when it tripped
+}
+
+func (h RepetitionHit) String() string {
+	if h.Kind == "ngram" {
+		return fmt.Sprintf("the same %d bytes again and again, noticed at byte %d", len(h.Window), h.Position)
+	}
+	return fmt.Sprintf("text that says nothing new, noticed at byte %d", h.Position)
+}
+
+// RepetitionTrippedError is a stream that was stopped because the model repeated
+// itself.
+type RepetitionTrippedError struct {
+	Hit       RepetitionHit
+	Channel   string // "response" or "thinking"
+	Partial   string // what had come on that channel
+	RequestID string
+}
+
+func (e *RepetitionTrippedError) Error() string {
+	return fmt.Sprintf("llm: the model got stuck in its %s: %s", e.Channel, e.Hit) + paren(e.RequestID)
+}
+
+// RepetitionExhaustedError is a model that repeated itself in every attempt.
+type RepetitionExhaustedError struct {
+	Attempts  int // the retries that were allowed
+	LastHit   *RepetitionHit
+	RequestID string
+}
+
+func (e *RepetitionExhaustedError) Error() string {
+	s := fmt.Sprintf("llm: the model still repeats itself after %d retries", e.Attempts)
+	if e.LastHit != nil {
+		s += ": " + e.LastHit.String()
+	}
+	return s + paren(e.RequestID)
+}
+
+// RequestID returns the id by which the provider knows the request that err is
+// about, or "".
+func RequestID(err error) string {
+	if e, ok := errors.AsType[identified](err); ok {
+		return e.requestID()
+	}
+	return ""
+}
+
+type identified interface {
+	error
+	requestID() string
+}
+
+func (e *EmptyResponseError) requestID() string       { return e.RequestID }
+func (e *HTTPError) requestID() string                { return e.RequestID }
+func (e *TruncatedError) requestID() string           { return e.RequestID }
+func (e *ProviderError) requestID() string            { return e.RequestID }
+func (e *ProtocolError) requestID() string            { return e.RequestID }
+func (e *TimeoutError) requestID() string             { return e.RequestID }
+func (e *RepetitionTrippedError) requestID() string   { return e.RequestID }
+func (e *RepetitionExhaustedError) requestID() string { return e.RequestID }
+
+// Retryable reports whether the same request may succeed when it is made again:
+// the provider was busy or out of order, or the connection failed.
+func Retryable(err error) bool {
+	if e, ok := errors.AsType[*HTTPError](err); ok {
+		switch e.Status {
+		case 408, 409, 429:
+			return true
+		case 501, 505:
+			return false
+		}
+		return e.Status >= 500
+	}
+	if e, ok := errors.AsType[*ProviderError](err); ok {
+		switch e.Type {
+		case "overloaded_error", "rate_limit_error", "api_error", "server_error", "timeout_error":
+			return true
+		}
+		return strings.HasPrefix(e.Code, "5") || e.Code == "429"
+	}
+	if e, ok := errors.AsType[*TimeoutError](err); ok {
+		return e.Phase != "total"
+	}
+	_, connect := errors.AsType[*ConnectError](err)
+	_, cut := errors.AsType[*TruncatedError](err)
+	return connect || cut
+}
+
+// errorText finds the human sentence in the body of an error.
+func errorText(body string) string {
+	var v struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal([]byte(body), &v) != nil {
+		return oneLine(body)
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(v.Error, &inner) == nil && inner.Message != "" {
+		return oneLine(inner.Message)
+	}
+	if v.Message != "" {
+		return oneLine(v.Message)
+	}
+	return oneLine(body)
+}
+
+// oneLine returns s with all white space folded, and not longer than 300 bytes.
+func oneLine(s string) string {
+	const limit = 300
+	cut := len(s) > 4*limit
+	if cut {
+		s = s[:4*limit]
+	}
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "")
+	if len(s) > limit {
+		s, cut = strings.ToValidUTF8(s[:limit], ""), true
+	}
+	if cut {
+		s += " …"
+	}
+	return s
+}
+
+// paren joins what is known in parentheses; the last argument is a request id.
+func paren(parts ...string) string {
+	last := len(parts) - 1
+	if parts[last] != "" {
+		parts[last] = "request " + parts[last]
+	}
+	kept := parts[:0]
+	for _, p := range parts {
+		if p != "" {
+			kept = append(kept, p)
+		}
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(kept, ", ") + ")"
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

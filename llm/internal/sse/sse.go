@@ -1,0 +1,167 @@
+// Package sse reads server-sent events (the text/event-stream format of the HTML
+// standard) from pieces of a body as they arrive.
+//
+// It is fed, not read from, so that whoever waits for the bytes can wait for other
+// things as well. Events that lie whole in one piece are not copied.
+package sse
+
+import (
+	"bytes"
+	"errors"
+)
+
+// MaxEvent is the largest event that is accepted, in bytes.
+const MaxEvent = 16 << 20
+
+// ErrTooLong is returned for an event longer than MaxEvent.
+var ErrTooLong = errors.New("sse: an event is longer than 16 MiB")
+
+// Event is one event. Data is valid until the next call of a Reader's method.
+type Event struct {
+	Name string // "" when the stream gave none
+	Data []byte // the data lines, joined by line feeds
+}
+
+// Reader splits a stream into events. The zero value is ready.
+type Reader struct {
+	chunk []byte // what is left of the piece fed last
+	line  []byte // the beginning of a line whose end has not come
+	data  []byte // data of the event so far; may lie in chunk
+	owned []byte // the buffer that data is copied to when it must outlive chunk
+
+	name    string
+	hasData bool
+	skipLF  bool // the last piece ended in CR: an LF that follows belongs to it
+	begun   bool // a byte order mark may stand only at the beginning
+}
+
+// Feed gives the Reader the next piece, which must not change before Next has
+// returned false.
+func (r *Reader) Feed(p []byte) {
+	if r.skipLF && len(p) > 0 {
+		r.skipLF = false
+		if p[0] == '\n' {
+			p = p[1:]
+		}
+	}
+	r.chunk = p
+}
+
+// Next returns the next event that is complete, or false when it needs more.
+func (r *Reader) Next() (Event, bool, error) {
+	for {
+		line, ok := r.nextLine()
+		if !ok {
+			r.keep()
+			if len(r.line)+len(r.data) > MaxEvent {
+				return Event{}, false, ErrTooLong
+			}
+			return Event{}, false, nil
+		}
+		if len(line) > 0 {
+			r.field(line)
+			continue
+		}
+		if ev, ok := r.dispatch(); ok {
+			return ev, true, nil
+		}
+	}
+}
+
+// Flush returns the event that the end of the stream left without its blank line.
+// The standard drops it; many servers end their last event that way.
+func (r *Reader) Flush() (Event, bool) {
+	if len(r.line) > 0 {
+		line := bytes.Clone(r.line)
+		r.line = r.line[:0]
+		r.field(line)
+	}
+	return r.dispatch()
+}
+
+// nextLine returns the next line without its end: CR, LF or CRLF.
+func (r *Reader) nextLine() ([]byte, bool) {
+	end := bytes.IndexByte(r.chunk, '\n')
+	next := end + 1
+	if end < 0 {
+		end = len(r.chunk)
+	}
+	if cr := bytes.IndexByte(r.chunk[:end], '\r'); cr >= 0 {
+		if cr+1 == len(r.chunk) {
+			r.skipLF = true
+		}
+		if next == 0 || cr+1 != end {
+			next = cr + 1
+		}
+		end = cr
+	} else if next == 0 {
+		r.line = append(r.line, r.chunk...)
+		r.chunk = nil
+		return nil, false
+	}
+	line := r.chunk[:end]
+	r.chunk = r.chunk[next:]
+	if len(r.line) > 0 {
+		r.line = append(r.line, line...)
+		line = r.line
+		r.line = r.line[:0]
+	}
+	if !r.begun {
+		r.begun = true
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	return line, true
+}
+
+func (r *Reader) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "data":
+		if !r.hasData && &line[0] != first(r.line) {
+			r.data, r.hasData = value, true
+			return
+		}
+		r.own()
+		if r.hasData {
+			r.owned = append(r.owned, '\n')
+		}
+		r.owned = append(r.owned, value...)
+		r.data, r.hasData = r.owned, true
+	case "event":
+		if r.name != string(value) {
+			r.name = string(value)
+		}
+	}
+}
+
+// dispatch ends the event at a blank line. Without data there is none.
+func (r *Reader) dispatch() (Event, bool) {
+	ev := Event{Name: r.name, Data: r.data}
+	ok := r.hasData
+	r.name, r.data, r.hasData = "", nil, false
+	return ev, ok
+}
+
+// keep copies what lies in the piece that the caller is about to take back.
+func (r *Reader) keep() {
+	if r.hasData {
+		r.own()
+	}
+}
+
+// own moves the event's data into the Reader's own buffer.
+func (r *Reader) own() {
+	if len(r.data) > 0 && first(r.data) == first(r.owned) {
+		return
+	}
+	r.owned = append(r.owned[:0], r.data...)
+	r.data = r.owned
+}
+
+func first(b []byte) *byte {
+	if cap(b) == 0 {
+		return nil
+	}
+	return &b[:1][0]
+}

@@ -1,0 +1,99 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Role says who speaks in a message.
+type Role string
+
+// The roles of a conversation.
+const (
+	RoleSystem    Role = "system"
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool" // the result of a tool call
+)
+
+// Message is one turn of a conversation. It is plain data and survives a round
+// trip through JSON.
+type Message struct {
+	Role Role `json:"role"`
+	// Content is what was said, in order. An assistant message that only calls
+	// tools has none.
+	Content []Part `json:"content,omitempty"`
+	// ToolCalls are the calls that an assistant message asks for.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// CallID is the ID of the call that a tool message answers.
+	CallID string `json:"call_id,omitempty"`
+	// IsError marks a tool message that reports a failure.
+	IsError bool `json:"is_error,omitempty"`
+	// Metadata holds what only one provider understands, under keys that begin
+	// with the provider's name: "anthropic/cache_control".
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Part is a piece of a message's content. Exactly one field is set.
+type Part struct {
+	Text  string          `json:"text,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"` // structured content, any JSON value
+	Media *Media          `json:"media,omitempty"`
+}
+
+// Media is an image, a sound or a document: its bytes, or where they are.
+type Media struct {
+	Type string `json:"type"`           // media type, such as "image/png"
+	Data []byte `json:"data,omitempty"` // base64 in JSON
+	URL  string `json:"url,omitempty"`
+	Name string `json:"name,omitempty"` // file name of a document
+}
+
+// ToolCall is the model's wish to have a tool run.
+type ToolCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Input holds the arguments. It is nil when they were cut off; no arguments
+	// are {}.
+	Input json.RawMessage `json:"input"`
+	// InputText is what came of arguments that were cut off.
+	InputText string `json:"input_text,omitempty"`
+}
+
+// Tool is a function that the model may call. Schema is the JSON Schema of its
+// input.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty"`
+}
+
+// User returns a message of the user.
+func User(text string) Message {
+	return Message{Role: RoleUser, Content: []Part{{Text: text}}}
+}
+
+// Assistant returns a message of the model.
+func Assistant(text string) Message {
+	return Message{Role: RoleAssistant, Content: []Part{{Text: text}}}
+}
+
+// ToolResult returns the message that answers the tool call with this ID.
+func ToolResult(callID, text string) Message {
+	return Message{Role: RoleTool, CallID: callID, Content: []Part{{Text: text}}}
+}
+
+// Text returns the message's content as plain text, whatever its shape: text parts
+// as they are, structured parts as JSON, media left out. Parts are joined without
+// a separator.
+func (m Message) Text() string {
+	if len(m.Content) == 1 && m.Content[0].Value == nil {
+		return m.Content[0].Text
+	}
+	var b strings.Builder
+	for _, p := range m.Content {
+		b.WriteString(p.Text)
+		b.Write(p.Value)
+	}
+	return b.String()
+}

@@ -1,0 +1,207 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+)
+
+// Model answers requests.
+//
+// Stream sends the request when the returned sequence is ranged over, and yields
+// what comes, in order and on the goroutine that ranges. The last pair is either a
+// Done delta with the whole Reply and no error, or an error with a delta whose
+// Reply holds what had come before it. Breaking out of the range ends the request
+// and frees all that belongs to it, as does the end of ctx. The sequence can be
+// ranged over once.
+//
+// A Model may be used by many goroutines at once. It does not modify the request,
+// which must not be modified before the sequence ends.
+type Model interface {
+	Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error]
+}
+
+// Checker is a Model that can tell whether it was built from a sound
+// configuration. Check does not use the network. A model that fails its check
+// reports the same error on its first use.
+type Checker interface {
+	Check() error
+}
+
+// Informer is a Model that can say who it is.
+type Informer interface {
+	Info() Info
+}
+
+// Info names a model for events and traces.
+type Info struct {
+	Provider string // the protocol: "openai", "anthropic"
+	Model    string // the model that is asked when the request names none
+	Endpoint string // URL without user, query and fragment
+}
+
+// Request is a question to a model. Only Messages is required.
+type Request struct {
+	// Model overrides the name that the Model was built with.
+	Model string `json:"model,omitempty"`
+	// System is the instruction that stands before the conversation.
+	System   string    `json:"system,omitempty"`
+	Messages []Message `json:"messages"`
+	// MaxTokens bounds the answer. 0 means the Model's own limit.
+	MaxTokens      int     `json:"max_tokens,omitempty"`
+	Tools          []Tool  `json:"tools,omitempty"`
+	ResponseFormat *Format `json:"response_format,omitempty"`
+}
+
+// Format asks for an answer that is JSON and fits a schema.
+type Format struct {
+	Name   string          `json:"name,omitempty"` // default "answer"
+	Schema json.RawMessage `json:"schema"`
+	// Strict asks for the provider's strict mode where it has one. Providers then
+	// accept only a subset of JSON Schema.
+	Strict bool `json:"strict,omitempty"`
+}
+
+// Reply is a model's whole answer.
+type Reply struct {
+	Text      string     `json:"text"`
+	Reasoning string     `json:"reasoning,omitempty"` // readable thinking, never part of Text
+	Refusal   string     `json:"refusal,omitempty"`   // a refusal that came apart from the text
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// StopReason is the provider's own word for why it stopped, "" when it gave
+	// none.
+	StopReason string `json:"stop_reason,omitempty"`
+	Usage      Usage  `json:"usage"`
+	Model      string `json:"model,omitempty"` // the model that answered
+	ID         string `json:"id,omitempty"`
+	RequestID  string `json:"request_id,omitempty"` // from the response's headers
+	// Metadata is what the provider wants back in the next turn.
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Message returns the reply as the turn that is appended to the conversation.
+func (r *Reply) Message() Message {
+	m := Message{Role: RoleAssistant, ToolCalls: r.ToolCalls, Metadata: r.Metadata}
+	if text := r.Text; text != "" {
+		m.Content = []Part{{Text: text}}
+	} else if r.Refusal != "" {
+		m.Content = []Part{{Text: r.Refusal}}
+	}
+	return m
+}
+
+// CheckContent returns an *EmptyResponseError when there is nothing to act on:
+// neither text nor a tool call nor a refusal.
+func (r *Reply) CheckContent() error {
+	if r.Text != "" || r.Refusal != "" || len(r.ToolCalls) > 0 {
+		return nil
+	}
+	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}
+}
+
+// Usage is what a provider reported about tokens. Input and output are nil when
+// it reported none. What they include differs: Anthropic's input does not count
+// tokens read from or written to the cache, and some providers' output does not
+// count reasoning.
+type Usage struct {
+	InputTokens       *int `json:"input_tokens"`
+	OutputTokens      *int `json:"output_tokens"`
+	CachedInputTokens int  `json:"cached_input_tokens,omitempty"`
+	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`
+	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
+	// Vendor names the field of the provider's own from which the numbers were
+	// taken when there was no standard one.
+	Vendor string `json:"vendor,omitempty"`
+	// Raw is the provider's usage object as it came.
+	Raw json.RawMessage `json:"raw,omitempty"`
+}
+
+// Add returns the sum of two usages. Raw and Vendor are those of v where v has
+// them.
+func (u Usage) Add(v Usage) Usage {
+	u.InputTokens = addKnown(u.InputTokens, v.InputTokens)
+	u.OutputTokens = addKnown(u.OutputTokens, v.OutputTokens)
+	u.CachedInputTokens += v.CachedInputTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
+	u.ReasoningTokens += v.ReasoningTokens
+	if v.Raw != nil {
+		u.Raw = v.Raw
+	}
+	if v.Vendor != "" {
+		u.Vendor = v.Vendor
+	}
+	return u
+}
+
+func addKnown(a, b *int) *int {
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	sum := *a + *b
+	return &sum
+}
+
+// Kind says what a delta brings.
+type Kind uint8
+
+// The kinds of deltas.
+const (
+	// Start: the provider has begun to answer. Reply holds the request id.
+	Start Kind = iota + 1
+	// Text, Reasoning and Refusal: Text is the next piece of it.
+	Text
+	Reasoning
+	Refusal
+	// ToolCallStart: the model begins call number Index; Call has its ID and name.
+	ToolCallStart
+	// ToolInput: Text is the next piece of the arguments of call number Index.
+	ToolInput
+	// Progress: the request is still going on. Comes every ProgressInterval, also
+	// while nothing else does.
+	Progress
+	// Restart: the attempt failed with Err and is made again after Wait. What came
+	// before is void.
+	Restart
+	// Done: Reply is the whole answer. The last delta of a stream.
+	Done
+)
+
+// ProgressInterval is the time between two Progress deltas.
+const ProgressInterval = 5 * time.Second
+
+// Delta is a piece of a stream. Kind says which of the fields are set.
+type Delta struct {
+	Kind    Kind
+	Index   int
+	Text    string
+	Call    *ToolCall
+	Reply   *Reply // with Start, Done, and beside an error
+	Err     error
+	Wait    time.Duration // with Restart
+	Elapsed time.Duration // with Progress: since the request began
+}
+
+var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with llm/llmtest")
+
+// Collect sends the request and returns the whole answer. On an error the reply
+// holds what had come before it; it is never nil.
+func Collect(ctx context.Context, m Model, req *Request) (*Reply, error) {
+	reply := &Reply{}
+	for d, err := range m.Stream(ctx, req) {
+		if d.Reply != nil {
+			reply = d.Reply
+		}
+		if err != nil {
+			return reply, err
+		}
+		if d.Kind == Done {
+			return reply, nil
+		}
+	}
+	return reply, errNotDone
+}

@@ -1,0 +1,108 @@
+package repetition
+
+import (
+	"compress/flate"
+	"io"
+	"slices"
+	"sync"
+)
+
+// Compression finds text that goes on without saying anything new: it trips when the
+// last Window bytes, looked at in History checks in a row, deflated each time to less
+// than Threshold of their size. The zero value is ready and has the defaults; the
+// fields must not change after the first byte. It is not safe for concurrent use.
+//
+// Answers shorter than the window are never judged.
+type Compression struct {
+	Window    int     // bytes looked at; default 1024
+	Threshold float64 // ratio of deflated to plain size; default 0.18
+	History   int     // checks in a row that must be below it; default 3
+
+	ring   []byte
+	seen   int64
+	ratios []float64 // newest first
+	hit    *Hit
+}
+
+func (c *Compression) init() {
+	if c.Window <= 0 {
+		c.Window = 1024
+	}
+	if c.Threshold <= 0 {
+		c.Threshold = 0.18
+	}
+	if c.History <= 0 {
+		c.History = 3
+	}
+	c.ring = make([]byte, c.Window)
+}
+
+// Add feeds one byte.
+func (c *Compression) Add(b byte) { c.Write([]byte{b}) }
+
+// Write feeds bytes. It only copies them, and never fails.
+func (c *Compression) Write(p []byte) (int, error) {
+	if c.ring == nil {
+		c.init()
+	}
+	n := len(p)
+	if skip := n - c.Window; skip > 0 {
+		p = p[skip:]
+		c.seen += int64(skip)
+	}
+	for len(p) > 0 {
+		k := copy(c.ring[c.seen%int64(c.Window):], p)
+		p = p[k:]
+		c.seen += int64(k)
+	}
+	return n, nil
+}
+
+// Check deflates the window and judges it. It is called at every tick.
+func (c *Compression) Check() {
+	if c.hit != nil || c.ring == nil || c.seen < int64(c.Window) {
+		return
+	}
+	ratio := float64(c.deflated()) / float64(c.Window)
+	c.ratios = slices.Insert(c.ratios, 0, ratio)
+	if len(c.ratios) > c.History {
+		c.ratios = c.ratios[:c.History]
+	}
+	if len(c.ratios) == c.History && slices.Max(c.ratios) < c.Threshold {
+		c.hit = &Hit{Kind: "compression", Ratios: slices.Clone(c.ratios), Position: c.seen}
+	}
+}
+
+// Tripped returns what was found, or nil.
+func (c *Compression) Tripped() *Hit { return c.hit }
+
+// deflated returns the deflated size of the window, oldest byte first.
+func (c *Compression) deflated() int {
+	var size counter
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&size)
+	at := c.seen % int64(c.Window)
+	for _, part := range [][]byte{c.ring[at:], c.ring[:at]} {
+		// A flate.Writer fails only where its own writer does, and a counter never does.
+		_, _ = w.Write(part)
+	}
+	_ = w.Close()
+	return int(size)
+}
+
+// deflaters are shared: each holds more than half a megabyte.
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(io.Discard, flate.DefaultCompression)
+	if err != nil {
+		panic(err) // only for a level that flate does not know
+	}
+	return w
+}}
+
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}

@@ -1,0 +1,167 @@
+package repetition
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// Guard returns a Model that asks m and watches what comes. watch makes a fresh
+// Watcher for each channel of each attempt. When one trips, the stream is stopped and
+// the request is made again, with the partial answer and an explanation appended to
+// its conversation, up to retries times; the consumer sees a Restart delta. After that
+// the stream ends with an *llm.RepetitionExhaustedError. With negative retries the
+// first trip ends it with an *llm.RepetitionTrippedError.
+func Guard(m llm.Model, watch func() *Watcher, retries int) llm.Model {
+	return &guard{m, watch, retries}
+}
+
+type guard struct {
+	model   llm.Model
+	watch   func() *Watcher
+	retries int
+}
+
+// Check checks the model that is guarded.
+func (g *guard) Check() error {
+	if c, ok := g.model.(llm.Checker); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Info names the model that is guarded.
+func (g *guard) Info() llm.Info {
+	if i, ok := g.model.(llm.Informer); ok {
+		return i.Info()
+	}
+	return llm.Info{}
+}
+
+func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		for retry := 0; ; retry++ {
+			tripped := g.attempt(ctx, req, yield)
+			if tripped == nil {
+				return
+			}
+			var err error = tripped
+			if retry >= g.retries {
+				if g.retries >= 0 {
+					err = &llm.RepetitionExhaustedError{Attempts: g.retries, LastHit: &tripped.Hit, RequestID: tripped.RequestID}
+				}
+				yield(llm.Delta{Reply: partialReply(tripped)}, err)
+				return
+			}
+			if !yield(llm.Delta{Kind: llm.Restart, Err: err}, nil) {
+				return
+			}
+			req = explain(req, tripped)
+		}
+	}
+}
+
+// attempt streams one answer through the watchers. It returns nil when the stream
+// has ended by itself.
+func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.Delta, error) bool) *llm.RepetitionTrippedError {
+	var requestID string
+	response, thinking := newChannel("response", g.watch), newChannel("thinking", g.watch)
+	for d, err := range g.model.Stream(ctx, req) {
+		if !yield(d, err) || err != nil {
+			return nil
+		}
+		var hit *llm.RepetitionTrippedError
+		switch d.Kind {
+		case llm.Text:
+			hit = response.add(d.Text)
+		case llm.Reasoning:
+			hit = thinking.add(d.Text)
+		case llm.Progress:
+			if hit = response.tick(); hit == nil {
+				hit = thinking.tick()
+			}
+		case llm.Start:
+			if d.Reply != nil {
+				requestID = d.Reply.RequestID
+			}
+		case llm.Restart:
+			response, thinking = newChannel("response", g.watch), newChannel("thinking", g.watch)
+		}
+		if hit != nil {
+			hit.RequestID = requestID
+			return hit
+		}
+	}
+	return nil
+}
+
+// channel is one of the two texts of a stream and its watcher.
+type channel struct {
+	name    string
+	watcher *Watcher
+	text    strings.Builder
+	buf     []byte
+}
+
+func newChannel(name string, watch func() *Watcher) *channel {
+	w := watch()
+	if w == nil {
+		w = &Watcher{}
+	}
+	return &channel{name: name, watcher: w}
+}
+
+func (c *channel) add(text string) *llm.RepetitionTrippedError {
+	c.text.WriteString(text)
+	c.buf = append(c.buf[:0], text...)
+	c.watcher.Write(c.buf)
+	return c.tripped()
+}
+
+func (c *channel) tick() *llm.RepetitionTrippedError {
+	c.watcher.Tick()
+	return c.tripped()
+}
+
+func (c *channel) tripped() *llm.RepetitionTrippedError {
+	hit := c.watcher.Tripped()
+	if hit == nil {
+		return nil
+	}
+	return &llm.RepetitionTrippedError{Hit: *hit, Channel: c.name, Partial: c.text.String()}
+}
+
+// explain returns the request with two more turns: what the model had written, and
+// why it was stopped.
+func explain(req *llm.Request, tripped *llm.RepetitionTrippedError) *llm.Request {
+	again := *req
+	n := len(req.Messages)
+	again.Messages = append(req.Messages[:n:n], llm.Assistant(tripped.Partial), llm.User(explanation(tripped)))
+	return &again
+}
+
+func explanation(tripped *llm.RepetitionTrippedError) string {
+	where := "answer"
+	if tripped.Channel == "thinking" {
+		where = "thinking"
+	}
+	what := "was going on without saying anything new"
+	if window := tripped.Hit.Window; len(window) > 0 {
+		what = fmt.Sprintf("was repeating this passage: %q", window)
+	}
+	return fmt.Sprintf("Your last turn was stopped because it got stuck: the %s %s. "+
+		"Do not continue it. Answer the question again from the beginning, in a different and shorter way.", where, what)
+}
+
+func partialReply(tripped *llm.RepetitionTrippedError) *llm.Reply {
+	reply := &llm.Reply{RequestID: tripped.RequestID}
+	if tripped.Channel == "thinking" {
+		reply.Reasoning = tripped.Partial
+	} else {
+		reply.Text = tripped.Partial
+	}
+	return reply
+}

@@ -1,0 +1,201 @@
+package repetition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+)
+
+// NGram finds verbatim repetition: it trips when some window of N bytes has been
+// seen Threshold times, anywhere in the text, overlapping or not. The zero value is
+// ready and has the defaults; the fields must not change after the first byte.
+//
+// It keeps the text and about as much again to find its way in it, so that it is
+// exact at any length. It is not safe for concurrent use.
+type NGram struct {
+	N         int // window size in bytes; default 100
+	Threshold int // occurrences that trip; default 4
+
+	// Every window of N bytes holds a whole block of (N+1)/2 bytes that begins at a
+	// multiple of its size. So only those blocks are indexed, two of a hundred
+	// positions. Where the text runs over a block that came before, the place is
+	// noted as pending and looked at again when N bytes can have agreed; if they
+	// did, it is a match and is followed byte by byte. Boilerplate makes many
+	// pending places but no matches.
+	block   int
+	outMul  uint64   // hashMul^block: takes the oldest byte out of the hash
+	hash    uint64   // of the last block bytes
+	text    []byte   // all bytes so far
+	heads   []uint32 // by the top bits of a tag: 1 + number of the newest block, or 0
+	shift   uint     // 32 - log2(len(heads))
+	blocks  []block
+	matches []int // distances to the earlier windows that equal this one
+	pending []place
+	free    uint32   // 1 + first unused place, or 0
+	due     []uint32 // by position modulo N: 1 + first place to look at there, or 0
+	waiting int      // places in use
+	hit     *Hit
+}
+
+// block is one indexed block: the tag of its hash, and 1 + the number of the block
+// before it under the same head, or 0.
+type block struct{ tag, prev uint32 }
+
+// place is one that may become a match, back bytes before; need more bytes must
+// agree. next is 1 + the next place in its list, or 0.
+type place struct{ back, need, next uint32 }
+
+const hashMul = 0x9E3779B97F4A7C15
+
+func (c *NGram) init() {
+	if c.N <= 0 {
+		c.N = 100
+	}
+	if c.Threshold <= 0 {
+		c.Threshold = 4
+	}
+	c.block = (c.N + 1) / 2
+	c.outMul = 1
+	for range c.block {
+		c.outMul *= hashMul
+	}
+	c.shift = 32 - 6
+	c.heads = make([]uint32, 1<<6)
+	c.due = make([]uint32, c.N)
+}
+
+// Add feeds one byte. After a trip it does nothing.
+func (c *NGram) Add(b byte) { c.Write([]byte{b}) }
+
+// Write feeds bytes. After a trip it does nothing. It never fails.
+func (c *NGram) Write(p []byte) (int, error) {
+	if c.hit != nil {
+		return len(p), nil
+	}
+	if c.block == 0 {
+		c.init()
+	}
+	pos := len(c.text)
+	c.text = append(c.text, p...)
+	text, block, outMul := c.text, c.block, c.outMul
+	heads, shift := c.heads, c.shift
+	hash, busy := c.hash, c.busy()
+	nextBlock := pos + block - 1 - pos%block // where the next block ends
+	for ; pos < len(text); pos++ {
+		hash = hash*hashMul + uint64(text[pos])
+		if pos >= block {
+			hash -= outMul * uint64(text[pos-block])
+		}
+		tag := tagOf(hash)
+		if heads[tag>>shift] != 0 || busy {
+			if c.look(pos, tag) {
+				return len(p), nil
+			}
+			busy = c.busy()
+		}
+		if pos == nextBlock {
+			c.index(tag)
+			nextBlock += block
+			heads, shift = c.heads, c.shift
+		}
+	}
+	c.hash = hash
+	return len(p), nil
+}
+
+// Tripped returns what was found, or nil.
+func (c *NGram) Tripped() *Hit { return c.hit }
+
+// busy reports whether every byte has to be looked at.
+func (c *NGram) busy() bool {
+	return len(c.matches)+c.waiting > 0 || c.Threshold == 1
+}
+
+// look takes the matches and places to the byte at pos, adds those that begin
+// there, and reports whether the counter trips.
+func (c *NGram) look(pos int, tag uint32) bool {
+	text := c.text
+	c.matches = slices.DeleteFunc(c.matches, func(back int) bool { return text[pos] != text[pos-back] })
+	c.settle(pos)
+	for k := c.heads[tag>>c.shift]; k != 0; k = c.blocks[k-1].prev {
+		if c.blocks[k-1].tag == tag {
+			c.note(pos, int(k)*c.block-1)
+		}
+	}
+	if pos+1 < c.N || len(c.matches)+1 < c.Threshold {
+		return false
+	}
+	window := bytes.Clone(text[pos+1-c.N : pos+1])
+	*c = NGram{N: c.N, Threshold: c.Threshold, hit: &Hit{Kind: "ngram", Window: window, Position: int64(pos + 1)}}
+	return true
+}
+
+// settle makes matches of the places that are due at pos and have held.
+func (c *NGram) settle(pos int) {
+	slot := &c.due[pos%c.N]
+	for k := *slot; k != 0; {
+		p := &c.pending[k-1]
+		from, to, back := pos+1-int(p.need), pos+1, int(p.back)
+		if bytes.Equal(c.text[from:to], c.text[from-back:to-back]) {
+			c.matches = append(c.matches, back)
+		}
+		k, p.next, c.free = p.next, c.free, k
+		c.waiting--
+	}
+	*slot = 0
+}
+
+// note records that an earlier block, ending at end, comes again at pos, unless it
+// is part of a match or only the hashes agree.
+func (c *NGram) note(pos, end int) {
+	back := pos - end
+	if slices.Contains(c.matches, back) {
+		return
+	}
+	size, word := 0, binary.LittleEndian.Uint64
+	for size+8 <= c.N && size+7 <= end && word(c.text[pos-size-7:]) == word(c.text[end-size-7:]) {
+		size += 8
+	}
+	for size < c.N && size <= end && c.text[pos-size] == c.text[end-size] {
+		size++
+	}
+	switch {
+	case size == c.N:
+		c.matches = append(c.matches, back)
+	case size >= c.block:
+		slot := &c.due[(pos+c.N-size)%c.N]
+		p := place{uint32(back), uint32(c.N - size), *slot}
+		if k := c.free; k != 0 {
+			c.free, c.pending[k-1], *slot = c.pending[k-1].next, p, k
+		} else {
+			c.pending = append(c.pending, p)
+			*slot = uint32(len(c.pending))
+		}
+		c.waiting++
+	}
+}
+
+// index adds the block that the last byte ended.
+func (c *NGram) index(tag uint32) {
+	c.blocks = append(c.blocks, block{tag, 0})
+	if 4*len(c.blocks) > len(c.heads) {
+		c.shift--
+		c.heads = make([]uint32, 2*len(c.heads))
+		for k := range c.blocks {
+			c.link(k)
+		}
+		return
+	}
+	c.link(len(c.blocks) - 1)
+}
+
+func (c *NGram) link(k int) {
+	head := &c.heads[c.blocks[k].tag>>c.shift]
+	c.blocks[k].prev = *head
+	*head = uint32(k + 1)
+}
+
+// tagOf mixes a hash, whose low bits know only the low bits of the text.
+func tagOf(hash uint64) uint32 {
+	return uint32((hash ^ hash>>32) * hashMul >> 32)
+}

@@ -1,0 +1,40 @@
+package llm
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+const redacted = "[redacted]"
+
+// Secret is a string that is not shown: printed, logged or marshalled it is
+// "[redacted]", or "" when it is empty. string(s) gives the value. (package fmt
+// cannot see methods of values in unexported fields: keep a Secret in exported
+// ones.)
+type Secret string
+
+// String returns the redacted form.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return redacted
+}
+
+// GoString returns the redacted form for %#v.
+func (s Secret) GoString() string { return fmt.Sprintf("%q", s.String()) }
+
+// Format writes the redacted form for every verb.
+func (s Secret) Format(f fmt.State, verb rune) {
+	if verb == 'v' && f.Flag('#') {
+		fmt.Fprint(f, s.GoString())
+		return
+	}
+	fmt.Fprint(f, s.String())
+}
+
+// MarshalText returns the redacted form, for JSON and other encodings.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// LogValue returns the redacted form for log/slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
