@@ -1,0 +1,166 @@
+package stone
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/schema"
+)
+
+// An Ashlar is a step DAG → DAG that carries what it reads and what it
+// produces. Steps and compositions of steps are the same kind of thing. It is
+// an immutable value: use one in as many places and goroutines as you like. The
+// zero Ashlar is a mistake that Validate reports.
+type Ashlar struct{ s *spec }
+
+// spec is an ashlar inside: data that the machine, the validator and the tools
+// read. Only bodies and decisions are functions.
+type spec struct {
+	form     form
+	name     string
+	children []Ashlar
+	out      dag.AnyType          // what a leaf produces; the item of a map
+	queries  []dag.Query          // what its own body or decision reads
+	keys     []string             // of a match: canonical JSON, one for each child
+	lens     []string             // of a match that looks into the latest node
+	enum     func() ([]any, bool) // of a match: its closed list of values
+	settings                      // what options set
+	faults   []Finding            // mistakes seen at construction, for Validate
+
+	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
+	decision *decision                                                    // of a loop, a match, a map
+	enter    func(dag.DAG, any) ([]dag.DAG, error)                        // of a map: the DAGs with which its lanes start
+	scope    ScopeBody
+	walk     Walk
+	question *Question // of an ask, as far as it is known before a run
+
+	prints
+}
+
+// form is what the machine and the validator switch on.
+type form uint8
+
+const (
+	leafForm form = iota
+	seqForm
+	loopForm
+	matchForm
+	mapForm
+	parallelForm
+	reduceForm
+	rescueForm
+	scopedForm
+)
+
+var formNames = [...]string{"leaf", "seq", "loop", "match", "map", "parallel", "reduce", "rescue", "scoped"}
+
+// decision is a choice that the machine asks for and records: whether to go on,
+// which branch, which items.
+type decision struct {
+	take    func(context.Context, dag.DAG) (any, error)
+	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
+}
+
+var noAshlar = &spec{name: "?", faults: []Finding{{
+	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here",
+}}}
+
+func (a Ashlar) spec() *spec {
+	if a.s == nil {
+		return noAshlar
+	}
+	return a.s
+}
+
+// IsZero reports whether a is the zero Ashlar.
+func (a Ashlar) IsZero() bool { return a.s == nil }
+
+// Name returns the name under which a stands in paths, events and findings.
+func (a Ashlar) Name() string { return a.spec().name }
+
+// Form returns "leaf", "seq", "loop", "match", "map", "parallel", "reduce",
+// "rescue" or "scoped".
+func (a Ashlar) Form() string { return formNames[a.spec().form] }
+
+// Children returns the steps that a is composed of, none for a leaf.
+func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().children...) }
+
+// Branches returns the values, as JSON, that select the children of a match, in
+// the order of Children. It is nil for everything else.
+func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
+
+// Queries returns what a itself reads, not what its children read.
+func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
+
+// Produces returns the type that a leaf produces, or nil.
+func (a Ashlar) Produces() dag.AnyType {
+	if s := a.spec(); s.form != mapForm {
+		return s.out
+	}
+	return nil
+}
+
+// ProducesAll returns the types that a or something below it can produce, each
+// once, in the order of the tree.
+func (a Ashlar) ProducesAll() []dag.AnyType {
+	var out []dag.AnyType
+	seen := map[string]bool{}
+	a.each(func(s *spec) {
+		if s.out != nil && !seen[s.out.Name()] {
+			seen[s.out.Name()] = true
+			out = append(out, s.out)
+		}
+	})
+	return out
+}
+
+// Schema returns the schema of what a produces, through sequences, loops and
+// reducers down to the step that writes last; nil where branches or lanes leave
+// it open.
+func (a Ashlar) Schema() *schema.Schema {
+	if t := a.last(); t != nil {
+		return t.Schema()
+	}
+	return nil
+}
+
+// last returns the type of the node that a writes last, nil where it is open.
+func (a Ashlar) last() dag.AnyType {
+	s := a.spec()
+	switch s.form {
+	case leafForm, scopedForm:
+		return s.out
+	case seqForm, loopForm, reduceForm:
+		if n := len(s.children); n > 0 {
+			return s.children[n-1].last()
+		}
+	}
+	return nil
+}
+
+// Effects returns the effects that a or something below it needs, each once.
+func (a Ashlar) Effects() []string {
+	var out []string
+	seen := map[string]bool{}
+	a.each(func(s *spec) {
+		for _, e := range s.effects {
+			if !seen[e] {
+				seen[e] = true
+				out = append(out, e)
+			}
+		}
+	})
+	return out
+}
+
+// each calls fn for a and everything below it, parents first. A part that is
+// used in several places is met each time.
+func (a Ashlar) each(fn func(*spec)) {
+	s := a.spec()
+	fn(s)
+	for _, c := range s.children {
+		c.each(fn)
+	}
+}

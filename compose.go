@@ -1,0 +1,256 @@
+package stone
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// Seq runs steps one after the other, each on the DAG that the one before left.
+// It stops at the first failure.
+func Seq(name string, steps ...Ashlar) Ashlar {
+	s := &spec{form: seqForm, name: name, children: append([]Ashlar(nil), steps...)}
+	if len(steps) == 0 {
+		s.fault("empty-composite", "a sequence needs at least one step")
+	}
+	return Ashlar{s}
+}
+
+// Loop runs body again and again until its condition holds; it needs an Until
+// or UntilDAG, and a Max. A round sees every node of the rounds before it. A
+// failure of body ends the loop; so does Max, with kind "loop-exhausted".
+func Loop(name string, body Ashlar, opts ...Option) Ashlar {
+	s := (&spec{form: loopForm, name: name, children: []Ashlar{body}}).apply(opts)
+	if s.decision == nil && len(s.faults) == 0 {
+		s.fault("missing-until", "a loop needs a condition: add Until or UntilDAG")
+	}
+	if s.max < 1 {
+		s.fault("missing-max", "a loop needs a bound: add Max(n) with n of at least 1")
+	}
+	return Ashlar{s}
+}
+
+// A Branch is one case of a Match.
+type Branch struct {
+	value any
+	body  Ashlar
+}
+
+// Case makes a branch: body runs when the value that the extractor finds has the
+// same JSON as value.
+func Case(value any, body Ashlar) Branch { return Branch{value, body} }
+
+// Match runs the branch that the extractor selects. There is no default: a value
+// without a branch is a failure of kind "match-failed".
+func Match(name string, on Extractor, branches ...Branch) Ashlar {
+	s := &spec{form: matchForm, name: name, queries: on.queries, lens: on.lens, enum: on.enum}
+	if on.key == nil {
+		s.fault("nil-body", "the extractor is empty: use Lens, On or By with a function")
+	} else {
+		s.decision = &decision{take: decideOnDAG(func(d dag.DAG) (any, error) { return matchKey(on, d) }), restore: restoreAs[string]}
+	}
+	if len(branches) == 0 {
+		s.fault("empty-composite", "a match needs at least one Case")
+	}
+	seen := map[string]bool{}
+	for _, b := range branches {
+		key, err := canon.Append(nil, b.value)
+		if err != nil {
+			s.fault("bad-branch", "the value of a Case has no JSON: %v", err)
+		}
+		if seen[string(key)] {
+			s.fault("duplicate-branch", "two branches for %s: remove one", key)
+		}
+		seen[string(key)] = true
+		s.keys = append(s.keys, string(key))
+		s.children = append(s.children, b.body)
+	}
+	return Ashlar{s}
+}
+
+func matchKey(on Extractor, d dag.DAG) (string, error) {
+	v, err := on.key(d)
+	if err != nil {
+		return "", err
+	}
+	key, err := canon.Append(nil, v)
+	return string(key), err
+}
+
+// Map runs body once for each item, all at the same time. Every lane starts with
+// a node of the item's type and sees nothing of the others. A lane that fails is
+// dropped, see [dag.Lost]; at least one must survive. Follow it with Reduce.
+func Map(name string, items Items, body Ashlar, opts ...Option) Ashlar {
+	s := &spec{form: mapForm, name: name, children: []Ashlar{body}, out: items.item, queries: items.queries, enter: items.enter}
+	if items.decision == nil {
+		s.fault("nil-body", "Items is empty: use Each or EachDAG with a function")
+	}
+	s.decision = items.decision
+	return Ashlar{s.apply(opts)}
+}
+
+// Parallel runs the lanes at the same time, each on the DAG as it is now. What is
+// said of the lanes of Map holds for them too.
+func Parallel(name string, lanes []Ashlar, opts ...Option) Ashlar {
+	s := (&spec{form: parallelForm, name: name, children: append([]Ashlar(nil), lanes...)}).apply(opts)
+	if len(lanes) == 0 {
+		s.fault("empty-composite", "a parallel needs at least one lane")
+	}
+	return Ashlar{s}
+}
+
+// Reduce marks body as the step that brings the lanes of a fan-out together,
+// which it reads with All. It runs as body does and has its name.
+func Reduce(body Ashlar) Ashlar {
+	return Ashlar{&spec{form: reduceForm, name: body.Name(), children: []Ashlar{body}}}
+}
+
+// Rescue runs body; if it fails, the failure is recorded as a node and heal runs
+// after it. It is the one place where a failure stops. Nothing is rolled back:
+// heal sees what body had finished. The cancellation of a run is not rescued.
+func Rescue(name string, body, heal Ashlar) Ashlar {
+	return Ashlar{&spec{form: rescueForm, name: name, children: []Ashlar{body, heal}}}
+}
+
+// A ScopeBody is what a composite of your own does: it runs its children with
+// run, as often as it likes and one at a time, and returns a DAG that extends
+// the one it was given. What it does must follow from what it reads.
+type ScopeBody func(ctx context.Context, d dag.DAG, run RunChild) (dag.DAG, error)
+
+// RunChild runs one of the children of a composite.
+type RunChild func(ctx context.Context, child Ashlar, d dag.DAG) dag.DAG
+
+// Scoped makes a composite that is no combination of the others. The walk rule
+// tells the validator in which way body runs the children.
+func Scoped(name string, children []Ashlar, walk Walk, body ScopeBody, opts ...Option) Ashlar {
+	s := &spec{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), scope: body, walk: walk}
+	if body == nil {
+		s.fault("nil-body", "the body is nil: give it a function")
+	}
+	if walk == nil {
+		s.fault("nil-body", "the walk rule is nil: give it one, as WalkInOrder")
+	}
+	return Ashlar{s.apply(opts)}
+}
+
+// decideOnDAG leaves out the context, of which no decision has a use.
+func decideOnDAG(fn func(dag.DAG) (any, error)) func(context.Context, dag.DAG) (any, error) {
+	return func(_ context.Context, d dag.DAG) (any, error) { return fn(d) }
+}
+
+// An Extractor finds the value on which a Match branches.
+type Extractor struct {
+	key     func(dag.DAG) (any, error)
+	queries []dag.Query
+	lens    []string
+	enum    func() ([]any, bool) // the closed list of values, if there is one
+}
+
+// Lens looks into the content of the latest node, along field names.
+func Lens(path ...string) Extractor {
+	return Extractor{
+		lens:    append([]string{}, path...),
+		queries: dag.Types(dag.Latest),
+		key: func(d dag.DAG) (any, error) {
+			n := d.Latest()
+			v, ok := n.At(path...)
+			if !ok {
+				return nil, fmt.Errorf("the latest node, %s, has no field %q", n, path)
+			}
+			return v, nil
+		},
+	}
+}
+
+// On computes the value from the nearest node of a type.
+func On[T any, K comparable](t dag.Type[T], key func(T) K) Extractor {
+	e := Extractor{queries: dag.Types(t), enum: func() ([]any, bool) { return dag.NewType[K]("key").Schema().Enum() }}
+	if key != nil {
+		e.key = func(d dag.DAG) (any, error) {
+			v, err := t.Nearest(d)
+			if err != nil {
+				return nil, err
+			}
+			return key(v), nil
+		}
+	}
+	return e
+}
+
+// By computes the value from the DAG, of which it reads what the queries name.
+func By(key func(dag.DAG) (any, error), queries ...dag.Querier) Extractor {
+	return Extractor{key: key, queries: dag.Types(queries...)}
+}
+
+// Items says over what a Map fans out.
+type Items struct {
+	item     dag.AnyType
+	queries  []dag.Query
+	decision *decision
+	enter    func(dag.DAG, any) ([]dag.DAG, error)
+}
+
+// Each takes the items from the nearest node of a type. Every lane starts with a
+// node of type item.
+func Each[T, I any](from dag.Type[T], item dag.Type[I], items func(T) []I) Items {
+	if items == nil {
+		return Items{item: item}
+	}
+	return EachDAG(item, func(d dag.DAG) ([]I, error) {
+		v, err := from.Nearest(d)
+		if err != nil {
+			return nil, err
+		}
+		return items(v), nil
+	}, from)
+}
+
+// EachDAG takes the items from the DAG, of which it reads what the queries name.
+func EachDAG[I any](item dag.Type[I], items func(dag.DAG) ([]I, error), queries ...dag.Querier) Items {
+	if items == nil {
+		return Items{item: item}
+	}
+	return Items{
+		item:    item,
+		queries: dag.Types(queries...),
+		decision: &decision{
+			take: decideOnDAG(func(d dag.DAG) (any, error) {
+				list, err := items(d)
+				if list == nil {
+					list = []I{}
+				}
+				return list, err
+			}),
+			restore: func(raw json.RawMessage) (any, error) {
+				var list []I
+				err := json.Unmarshal(raw, &list)
+				return list, err
+			},
+		},
+		enter: func(d dag.DAG, choice any) ([]dag.DAG, error) { return seed(d, item, choice.([]I)) },
+	}
+}
+
+// seed returns the DAGs with which the lanes start. An item that is equal to an
+// earlier one has a lane marker before it: else the two lanes would be one.
+func seed[I any](d dag.DAG, item dag.Type[I], list []I) ([]dag.DAG, error) {
+	lanes := make([]dag.DAG, len(list))
+	seen := make(map[dag.ID]bool, len(list))
+	for i, v := range list {
+		lane, err := item.Append(d, v)
+		if err == nil && seen[lane.Latest().ID()] {
+			if lane, err = dag.Lane(d, i); err == nil {
+				lane, err = item.Append(lane, v)
+			}
+		}
+		if err != nil {
+			return nil, badContent(fmt.Errorf("item %d: %w", i, err))
+		}
+		seen[lane.Latest().ID()] = true
+		lanes[i] = lane
+	}
+	return lanes, nil
+}

@@ -1,0 +1,222 @@
+package dag
+
+import (
+	"iter"
+	"slices"
+	"sync/atomic"
+)
+
+// A DAG is an append-only graph of nodes. The zero value is empty. It is a
+// value: methods that add something return a new DAG and leave the receiver as
+// it was.
+type DAG struct {
+	log  *entry  // the last entry; nil when empty
+	fail *flight // a failure in flight
+	view *View   // what its reader may see; nil for everything
+}
+
+// An entry is one step of the log. Entries are linked backwards, so that copies
+// of a DAG share all that they have in common.
+type entry struct {
+	prev  *entry
+	nodes []*Node // what this entry adds, in append order
+	heads []*Node // all nodes without children, in append order
+	base  *Node   // after a fan-out the node before it, see Join; otherwise nil
+	count int     // of nodes, with those of the entries before
+
+	byType atomic.Pointer[trie[*list]]
+}
+
+type flight struct {
+	node  *Node
+	cause error
+}
+
+// Len returns the number of nodes.
+func (d DAG) Len() int {
+	if d.log == nil {
+		return 0
+	}
+	return d.log.count
+}
+
+// Heads returns the nodes that have no children, in append order.
+func (d DAG) Heads() []*Node {
+	if d.log == nil {
+		return nil
+	}
+	return slices.Clone(d.log.heads)
+}
+
+// Latest returns the failure in flight if there is one, otherwise the head that
+// was appended last, and nil for an empty DAG. A step sees it only if it
+// declares [Latest] or the type of that node.
+func (d DAG) Latest() *Node {
+	if d.fail != nil {
+		return d.fail.node
+	}
+	if d.log == nil {
+		return nil
+	}
+	n := d.log.heads[len(d.log.heads)-1]
+	if d.view != nil && !d.view.allows(latest, "", "") && !d.view.names(n.typ) {
+		d.view.refuse(n.typ, "")
+		return nil
+	}
+	return n
+}
+
+// here returns the node where reading starts: the first parent of the next node.
+func (d DAG) here() *Node {
+	if d.log == nil {
+		return nil
+	}
+	if d.log.base != nil {
+		return d.log.base
+	}
+	return d.log.heads[len(d.log.heads)-1]
+}
+
+// Next returns the parents of the next node: first the node from which reading
+// goes on, which is the latest head or, after a fan-out, the node before it;
+// then the other heads. The caller must not change the slice.
+func (d DAG) Next() []*Node {
+	if d.log == nil {
+		return nil
+	}
+	heads := d.log.heads
+	if d.log.base == nil && len(heads) == 1 {
+		return heads
+	}
+	here := d.here()
+	next := append(make([]*Node, 0, len(heads)+1), here)
+	for _, h := range heads {
+		if h != here {
+			next = append(next, h)
+		}
+	}
+	return next
+}
+
+// Nearest returns the nearest node of the type: it follows first parents from
+// the place where the next node would stand. The cost does not depend on the
+// depth. The error is a *ReadError around ErrMissing when there is none.
+func (d DAG) Nearest(typ string) (*Node, error) {
+	if d.view != nil && !d.view.allows(nearest, typ, "") {
+		return nil, d.view.refuse(typ, "")
+	}
+	if n := d.here().nearest(typ); n != nil {
+		return n, nil
+	}
+	return nil, &ReadError{Type: typ, Err: ErrMissing}
+}
+
+// All returns all nodes of the type in append order. The cost depends on the
+// length of the answer.
+func (d DAG) All(typ string) ([]*Node, error) {
+	if d.view != nil && !d.view.allows(all, typ, "") {
+		return nil, d.view.refuse(typ, "")
+	}
+	if d.log == nil {
+		return nil, nil
+	}
+	l, _ := d.log.lists().get(typ)
+	return l.all(), nil
+}
+
+// Since collects the nodes of a type on the current line, the first parents
+// from the place where the next node would stand, that came after the nearest
+// node of type after. They come oldest first. Without a node of type after on
+// the line there is nothing to collect within, and the answer is empty.
+func (d DAG) Since(typ, after string) ([]*Node, error) {
+	if d.view != nil && !d.view.allows(since, typ, after) {
+		return nil, d.view.refuse(typ, after)
+	}
+	var found []*Node
+	for n := d.here(); n != nil; n = n.Parent() {
+		if n.typ == after {
+			slices.Reverse(found)
+			return found, nil
+		}
+		if n.typ == typ {
+			found = append(found, n)
+		}
+	}
+	return nil, nil
+}
+
+// Node returns the node with the id, or nil. It looks through the whole graph.
+func (d DAG) Node(id ID) *Node {
+	for n := range d.backward() {
+		if n.id == id {
+			if d.view.names(n.typ) {
+				return n
+			}
+			d.view.refuse(n.typ, "")
+			return nil
+		}
+	}
+	return nil
+}
+
+// Select returns the line of first parents that ends in the node with the id,
+// oldest first, or nil if there is no such node. A step sees of it what its
+// queries name.
+func (d DAG) Select(id ID) []*Node {
+	var line []*Node
+	for n := d.Node(id); n != nil; n = n.Parent() {
+		if d.view.names(n.typ) {
+			line = append(line, n)
+		}
+	}
+	slices.Reverse(line)
+	return line
+}
+
+// Window returns the last n nodes of Select(id).
+func (d DAG) Window(id ID, n int) []*Node {
+	line := d.Select(id)
+	return line[max(0, len(line)-max(0, n)):]
+}
+
+// Nodes ranges over all nodes in append order, parents before children. A step
+// sees of them what its queries name.
+func (d DAG) Nodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for _, e := range slices.Backward(d.log.since(nil)) {
+			for _, n := range e.nodes {
+				if d.view.names(n.typ) && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// backward ranges over all nodes, the newest first.
+func (d DAG) backward() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for e := d.log; e != nil; e = e.prev {
+			for _, n := range slices.Backward(e.nodes) {
+				if !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// since returns the entries after the given one, the newest first.
+func (e *entry) since(base *entry) []*entry {
+	var entries []*entry
+	for at := e; at != base && at != nil; at = at.prev {
+		entries = append(entries, at)
+	}
+	return entries
+}
+
+// Within returns the same graph as its reader may see it.
+func (d DAG) Within(v *View) DAG {
+	d.view = v
+	return d
+}

@@ -1,0 +1,35 @@
+// Package dag holds the record of a run: an append-only graph of typed,
+// content-addressed nodes.
+//
+// A [Node] has a type, a content, parents and an id. The id is the SHA-256 of
+// the canonical JSON of content, parents and type, so that a node cannot be
+// changed without becoming another one, and the id of the last node of a run
+// stands for everything that happened before it. Meta and time are beside the
+// id: they say how a node came to be, not what it is.
+//
+// A [DAG] is a small value. Copying it is the snapshot; appending to a copy
+// leaves the original as it was. Any number of goroutines may read and extend
+// copies of one DAG at the same time.
+//
+// A [Type] ties a name to a Go type. It writes and reads contents, carries the
+// JSON Schema, and is itself the [Query] "the nearest node of this type":
+//
+//	var Ticket = dag.NewType[TicketDoc]("ticket")
+//
+//	d, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
+//	doc, err := Ticket.Nearest(d)
+//
+// # Reading
+//
+// Nearest follows first parents from the place where the next node would
+// stand, and so stays on one line of work: it does not cross into a sibling
+// lane. All answers with every node of a type in append order, which puts
+// parents before children and lanes in their source order, whoever finished
+// first. Both cost no more in a deep graph than in a shallow one.
+//
+// # Failures
+//
+// A failure travels in flight: [DAG.WithFailure] returns a DAG with the same
+// nodes, for which Failed is true and Latest is the failure node. It becomes a
+// node of the graph only by [DAG.RecordFailure].
+package dag

@@ -1,0 +1,98 @@
+package dag
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// ID names a node: the SHA-256 of the RFC 8785 canonical JSON of
+//
+//	{"content":…,"parents":[ids in their order],"type":…}
+//
+// with integers written with all their digits. Its text form is lower-case
+// hexadecimal, 64 characters long.
+type ID [sha256.Size]byte
+
+// String returns the lower-case hexadecimal form.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// MarshalText returns the lower-case hexadecimal form.
+func (id ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
+
+// UnmarshalText reads the form that MarshalText writes.
+func (id *ID) UnmarshalText(text []byte) error {
+	parsed, err := ParseID(string(text))
+	if err != nil {
+		return err
+	}
+	*id = parsed
+	return nil
+}
+
+// ParseID reads the text form of an id.
+func ParseID(s string) (ID, error) {
+	var id ID
+	if len(s) != hex.EncodedLen(len(id)) {
+		return id, fmt.Errorf("node id %.80q: want %d hexadecimal digits, got %d characters", s, hex.EncodedLen(len(id)), len(s))
+	}
+	if _, err := hex.Decode(id[:], []byte(s)); err != nil {
+		return ID{}, fmt.Errorf("node id %.80q: %w", s, err)
+	}
+	return id, nil
+}
+
+// An envelope is the buffer in which the bytes under an id are put together:
+// content first, so that an encoder can write it in place.
+type envelope struct{ buf []byte }
+
+var envelopes = sync.Pool{New: func() any { return &envelope{buf: make([]byte, 0, 1024)} }}
+
+// maxPooled bounds the buffers that are kept for the next node, in bytes.
+const maxPooled = 1 << 20
+
+const contentStart = len(`{"content":`)
+
+func openEnvelope() *envelope {
+	e := envelopes.Get().(*envelope)
+	e.buf = append(e.buf[:0], `{"content":`...)
+	return e
+}
+
+// seal adds parents and type behind the content and returns the id and a copy
+// of the content.
+func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
+	content := string(e.buf[contentStart:])
+	buf := append(e.buf, `,"parents":[`...)
+	for i, p := range parents {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = append(buf, '"')
+		buf = hex.AppendEncode(buf, p.id[:])
+		buf = append(buf, '"')
+	}
+	buf = append(buf, `],"type":`...)
+	buf = append(buf, typ.quoted...)
+	buf = append(buf, '}')
+	e.buf = buf
+	return sha256.Sum256(buf), content
+}
+
+func (e *envelope) close() {
+	if cap(e.buf) <= maxPooled {
+		envelopes.Put(e)
+	}
+}
+
+// quote returns s as a canonical JSON string.
+func quote(s string) ([]byte, error) {
+	b, err := canon.Append(nil, s)
+	if err != nil {
+		return nil, fmt.Errorf("type name %q: want valid UTF-8", s)
+	}
+	return b, nil
+}

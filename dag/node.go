@@ -1,0 +1,201 @@
+package dag
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// A Node is one typed entry of a DAG. It never changes. The methods of a nil
+// Node answer as those of a node without content.
+type Node struct {
+	id      ID
+	typ     string
+	content string // canonical JSON
+	parents []*Node
+	value   any   // the Go value of a flat type, which saves reading the content back
+	at      int64 // Unix time in nanoseconds, 0 for none
+	meta    map[string]string
+
+	// near answers Nearest for this node and all before it on its line.
+	// It is made when somebody asks, see index.go.
+	near atomic.Pointer[trie[*Node]]
+}
+
+// Spec describes a node whose type has no Go type at hand: one read from a
+// file, or made by a program that knows names and JSON only.
+type Spec struct {
+	Type    string            // not empty, valid UTF-8
+	Content any               // marshalled as by encoding/json; a json.RawMessage is taken as it is
+	Parents []*Node           // the first one is the first parent
+	Meta    map[string]string // beside the id; copied
+	Time    time.Time         // beside the id; zero when it is not known
+}
+
+// NewNode makes a node. The content is canonicalised, and refused with an error
+// naming the field if JSON cannot hold it without loss.
+func NewNode(s Spec) (*Node, error) {
+	if s.Type == "" {
+		return nil, fmt.Errorf("node without a type: Spec.Type is empty")
+	}
+	t, err := describe(s.Type)
+	if err != nil {
+		return nil, err
+	}
+	e := openEnvelope()
+	defer e.close()
+	if raw, ok := s.Content.(json.RawMessage); ok {
+		e.buf, err = canon.AppendJSON(e.buf, raw)
+	} else {
+		e.buf, err = canon.Append(e.buf, s.Content)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("content of a %q node: %w", s.Type, err)
+	}
+	n := &Node{typ: t.name, parents: slices.Clone(s.Parents), at: nanos(s.Time), meta: maps.Clone(s.Meta)}
+	n.id, n.content = e.seal(s.Parents, t)
+	return n, nil
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+// ID returns the node's id.
+func (n *Node) ID() ID {
+	if n == nil {
+		return ID{}
+	}
+	return n.id
+}
+
+// Type returns the name of the node's type.
+func (n *Node) Type() string {
+	if n == nil {
+		return ""
+	}
+	return n.typ
+}
+
+// Parents returns a copy of the parents in their order.
+func (n *Node) Parents() []*Node {
+	if n == nil {
+		return nil
+	}
+	return slices.Clone(n.parents)
+}
+
+// Parent returns the first parent, or nil.
+func (n *Node) Parent() *Node {
+	if n == nil || len(n.parents) == 0 {
+		return nil
+	}
+	return n.parents[0]
+}
+
+// Content returns a copy of the content, canonical JSON.
+func (n *Node) Content() json.RawMessage {
+	if n == nil {
+		return nil
+	}
+	return json.RawMessage(n.content)
+}
+
+// JSON returns the content without copying it.
+func (n *Node) JSON() string {
+	if n == nil {
+		return ""
+	}
+	return n.content
+}
+
+// Time returns when the node was made, zero if that was not recorded.
+func (n *Node) Time() time.Time {
+	if n == nil || n.at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, n.at).UTC()
+}
+
+// Meta returns a copy of what is noted beside the node.
+func (n *Node) Meta() map[string]string {
+	if n == nil {
+		return nil
+	}
+	return maps.Clone(n.meta)
+}
+
+// Get reads one field of a content that is a JSON object and returns fallback
+// when the node is nil, the content is no object, or the field is not there.
+// Numbers come as json.Number, so that integers keep all their digits.
+func (n *Node) Get(field string, fallback any) any {
+	v, ok := n.At(field)
+	if !ok {
+		return fallback
+	}
+	return v
+}
+
+// At walks the content along field names and reports whether there is something.
+func (n *Node) At(path ...string) (any, bool) {
+	if n == nil {
+		return nil, false
+	}
+	raw := json.RawMessage(bytesOf(n.content))
+	for _, field := range path {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return nil, false
+		}
+		next, ok := object[field]
+		if !ok {
+			return nil, false
+		}
+		raw = next
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err == nil
+}
+
+// Text returns a plain reading of the content: a string as it is, the field
+// "text" of an object if it is a string, otherwise the JSON text. It is "" for
+// a nil node.
+func (n *Node) Text() string {
+	v, ok := n.At()
+	if !ok {
+		return ""
+	}
+	switch v := v.(type) {
+	case string:
+		return v
+	case map[string]any:
+		if s, ok := v["text"].(string); ok {
+			return s
+		}
+	}
+	return n.content
+}
+
+// String returns type and abbreviated id, for messages.
+func (n *Node) String() string {
+	if n == nil {
+		return "no node"
+	}
+	return fmt.Sprintf("%s %.12s", n.typ, n.id.String())
+}
+
+// bytesOf returns the bytes of s without copying. They must only be read.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,218 @@
+package dag
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// A Query says what a step reads. Types are queries for their nearest node;
+// the functions and variables of this file make the other kinds.
+type Query struct {
+	mode     mode
+	typ      AnyType // nil for Latest and Everything
+	after    AnyType // for Since
+	optional bool
+}
+
+type mode uint8
+
+const (
+	nearest mode = iota
+	all
+	since
+	latest
+	everything
+)
+
+// A Querier is a Query or something that stands for one: a Type stands for its
+// nearest node.
+type Querier interface{ Query() Query }
+
+// Query returns q itself.
+func (q Query) Query() Query { return q }
+
+// Types makes a list of queries, so that it reads well in a struct literal.
+func Types(qs ...Querier) []Query {
+	out := make([]Query, len(qs))
+	for i, q := range qs {
+		out[i] = q.Query()
+	}
+	return out
+}
+
+// Every is the query for all nodes of a type.
+func Every(t AnyType) Query { return Query{mode: all, typ: t} }
+
+// Since is the query for the nodes of type t on the current line that came
+// after the nearest node of the other type; see [DAG.Since].
+func Since(t, after AnyType) Query { return Query{mode: since, typ: t, after: after} }
+
+// Optional makes a query one that may find nothing: no validator asks for a
+// producer, and the reader deals with ErrMissing.
+func Optional(q Querier) Query {
+	query := q.Query()
+	query.optional = true
+	return query
+}
+
+var (
+	// Latest is the query for the latest node, whatever its type.
+	Latest = Query{mode: latest}
+	// Everything allows every read. A step that declares it depends on all
+	// that came before it.
+	Everything = Query{mode: everything}
+)
+
+// Type returns the type that is asked for, nil for Latest and Everything.
+func (q Query) Type() AnyType { return q.typ }
+
+// After returns the type at which a Since query stops, otherwise nil.
+func (q Query) After() AnyType { return q.after }
+
+// IsNearest reports whether q asks for the nearest node of its type.
+func (q Query) IsNearest() bool { return q.mode == nearest }
+
+// IsOptional reports whether q may find nothing.
+func (q Query) IsOptional() bool { return q.optional }
+
+// String returns the query as a program writes it.
+func (q Query) String() string {
+	name := "nothing"
+	if q.typ != nil {
+		name = fmt.Sprintf("%q", q.typ.Name())
+	}
+	switch q.mode {
+	case all:
+		name = "every " + name
+	case since:
+		name += fmt.Sprintf(" since %q", q.after.Name())
+	case latest:
+		name = "the latest node"
+	case everything:
+		name = "everything"
+	}
+	if q.optional {
+		name = "optional " + name
+	}
+	return name
+}
+
+// Digest stands for what q reads in d: equal digests, equal answers. With
+// across it speaks of types and contents only, so that it can be compared with
+// that of another run; without, of node ids, which carry the whole lineage.
+func (q Query) Digest(d DAG, across bool) ID {
+	d.view = nil
+	sum := func(nodes ...*Node) ID {
+		h := sha256.New()
+		for _, n := range nodes {
+			id := n.ID()
+			if across {
+				id = sha256.Sum256([]byte(n.Type() + "\x00" + n.JSON()))
+			}
+			h.Write(id[:])
+		}
+		return ID(h.Sum(nil))
+	}
+	switch q.mode {
+	case nearest:
+		n, _ := d.Nearest(q.typ.Name())
+		return sum(n)
+	case all:
+		nodes, _ := d.All(q.typ.Name())
+		return sum(nodes...)
+	case since:
+		nodes, _ := d.Since(q.typ.Name(), q.after.Name())
+		return sum(nodes...)
+	case latest:
+		return sum(d.Latest())
+	}
+	if across {
+		var nodes []*Node
+		for n := range d.Nodes() {
+			nodes = append(nodes, n)
+		}
+		return sum(nodes...)
+	}
+	return sum(d.Next()...)
+}
+
+var (
+	// ErrMissing says that there is no node of the type that was asked for.
+	ErrMissing = errors.New("no such node")
+	// ErrUndeclared says that a step read what it had not declared.
+	ErrUndeclared = errors.New("not declared")
+)
+
+// A ReadError says which read found nothing, and why: its Err is ErrMissing or
+// ErrUndeclared.
+type ReadError struct {
+	Type  string
+	After string // for Since
+	Err   error
+}
+
+// Error says what was asked for and what to do.
+func (e *ReadError) Error() string {
+	what := fmt.Sprintf("%q", e.Type)
+	if e.After != "" {
+		what += fmt.Sprintf(" since %q", e.After)
+	}
+	if errors.Is(e.Err, ErrUndeclared) {
+		return fmt.Sprintf("read of %s is not declared: add it to the queries of this step", strings.TrimPrefix(what, `""`))
+	}
+	return fmt.Sprintf("no %s node before this place", what)
+}
+
+// Unwrap returns ErrMissing or ErrUndeclared.
+func (e *ReadError) Unwrap() error { return e.Err }
+
+// A View is what one reader may see of a DAG: what its queries name, and no
+// more. A read beyond that answers with ErrUndeclared and is reported to the Reader.
+type View struct {
+	Queries []Query
+	Reader  Reader // may be nil
+}
+
+// A Reader is told of every read that its view refuses. It may be told from
+// several goroutines at once.
+type Reader interface{ Undeclared(*ReadError) }
+
+// allows reports whether the view, nil for an unlimited one, permits the read.
+func (v *View) allows(m mode, typ, after string) bool {
+	if v == nil {
+		return true
+	}
+	for _, q := range v.Queries {
+		switch {
+		case q.mode == everything:
+			return true
+		case q.mode != m:
+		case q.typ == nil, q.typ.Name() == typ && (q.after == nil || q.after.Name() == after):
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether some query of the view names the type.
+func (v *View) names(typ string) bool {
+	if v == nil {
+		return true
+	}
+	for _, q := range v.Queries {
+		if q.mode == everything || q.typ != nil && q.typ.Name() == typ {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *View) refuse(typ, after string) error {
+	err := &ReadError{Type: typ, After: after, Err: ErrUndeclared}
+	if v.Reader != nil {
+		v.Reader.Undeclared(err)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package dag
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Type ties a name to the Go type of the content. It is one pointer: copy it,
+// keep it in a package variable, use it from any goroutine.
+type Type[T any] struct{ d *desc }
+
+// AnyType is a Type[T] whose T does not matter. Only Type implements it.
+type AnyType interface {
+	Querier
+	Name() string
+	// Schema is the JSON Schema of the content.
+	Schema() *schema.Schema
+	// Err says why nodes of the type cannot be written, or is nil.
+	Err() error
+	describe() *desc
+}
+
+// desc is what a type is inside, where generics end.
+type desc struct {
+	name   string
+	quoted []byte // the name as canonical JSON
+	goType reflect.Type
+	enc    *canon.Encoder
+	err    error
+
+	makeSchema func() (*schema.Schema, error)
+}
+
+// NewType makes a type. Two types of one name and one schema are the same to a
+// pipeline. A name or a Go type that JSON cannot hold is reported by Err and by
+// whatever validates a pipeline that uses the type; NewType itself never fails.
+func NewType[T any](name string) Type[T] {
+	t, err := describe(name)
+	if err != nil {
+		t = &desc{name: name}
+	}
+	d := *t
+	d.goType = reflect.TypeFor[T]()
+	d.makeSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.ForType(d.goType) })
+	enc, encErr := canon.For(d.goType)
+	d.enc = enc
+	if encErr != nil {
+		encErr = fmt.Errorf("type %q: %w", name, encErr)
+	}
+	d.err = errors.Join(err, encErr)
+	return Type[T]{&d}
+}
+
+// WithSchema returns the same type with a schema that is narrower than what its
+// Go type says, as that of a plan or of a file of JSON whose Go type is
+// json.RawMessage.
+func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
+	d := *t.describe()
+	d.makeSchema = func() (*schema.Schema, error) { return s, nil }
+	return Type[T]{&d}
+}
+
+// describe returns what is known of a type by its name alone.
+func describe(name string) (*desc, error) {
+	if name == "" {
+		return nil, errors.New("type name is empty: give the node type a name")
+	}
+	quoted, err := quote(name)
+	if err != nil {
+		return nil, err
+	}
+	return &desc{name: name, quoted: quoted}, nil
+}
+
+var noType = &desc{err: errors.New("zero dag.Type: make types with dag.NewType")}
+
+func (t Type[T]) describe() *desc {
+	if t.d == nil {
+		return noType
+	}
+	return t.d
+}
+
+// Name returns the name of the type.
+func (t Type[T]) Name() string { return t.describe().name }
+
+// Err says why nodes of the type cannot be written, or is nil.
+func (t Type[T]) Err() error {
+	d := t.describe()
+	if d.err != nil || d.makeSchema == nil {
+		return d.err
+	}
+	if _, err := d.makeSchema(); err != nil {
+		return fmt.Errorf("type %q: %w", d.name, err)
+	}
+	return nil
+}
+
+// Schema returns the JSON Schema of the content, nil if the type has an Err.
+func (t Type[T]) Schema() *schema.Schema {
+	d := t.describe()
+	if d.makeSchema == nil {
+		return nil
+	}
+	s, _ := d.makeSchema()
+	return s
+}
+
+// Query makes the type itself the query for its nearest node.
+func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
+
+// Node makes a node of the type that stands where the next node of d would:
+// its parents are d.Next(). The content is a copy of v. At is beside the id and
+// may be zero.
+func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
+	return t.node(d.Next(), &v, at)
+}
+
+func (t Type[T]) node(parents []*Node, v *T, at time.Time) (*Node, error) {
+	desc := t.describe()
+	if desc.err != nil {
+		return nil, desc.err
+	}
+	e := openEnvelope()
+	defer e.close()
+	var err error
+	if e.buf, err = desc.enc.Append(e.buf, unsafe.Pointer(v)); err != nil {
+		return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
+	}
+	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
+	if desc.enc.Flat() {
+		n.value = *v
+	}
+	n.id, n.content = e.seal(parents, desc)
+	return n, nil
+}
+
+// Append writes v as the next node of d. It is for seeding a run and for tests;
+// inside a pipeline the run appends what a step returns.
+func (t Type[T]) Append(d DAG, v T) (DAG, error) {
+	n, err := t.Node(d, v, time.Time{})
+	if err != nil {
+		return d, err
+	}
+	return d.grow(n), nil
+}
+
+// Of reads the content of a node of this type.
+func (t Type[T]) Of(n *Node) (T, error) {
+	var v T
+	if n == nil {
+		return v, &ReadError{Type: t.Name(), Err: ErrMissing}
+	}
+	if n.typ != t.Name() {
+		return v, fmt.Errorf("node %s: want type %q", n, t.Name())
+	}
+	if n.value != nil {
+		if v, ok := n.value.(T); ok {
+			return v, nil
+		}
+	}
+	if err := json.Unmarshal(bytesOf(n.content), &v); err != nil {
+		return v, fmt.Errorf("node %s: content cannot be read as %s: %w", n, t.describe().goType, err)
+	}
+	return v, nil
+}
+
+// Nearest reads the nearest node of the type. The error is a *ReadError around
+// ErrMissing when there is none.
+func (t Type[T]) Nearest(d DAG) (T, error) {
+	n, err := d.Nearest(t.Name())
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return t.Of(n)
+}
+
+// All reads all nodes of the type in append order.
+func (t Type[T]) All(d DAG) ([]T, error) {
+	nodes, err := d.All(t.Name())
+	if err != nil {
+		return nil, err
+	}
+	return t.each(nodes)
+}
+
+// Since reads the nodes of the type on the current line that came after the
+// nearest node of type after, oldest first; see [DAG.Since].
+func (t Type[T]) Since(d DAG, after AnyType) ([]T, error) {
+	nodes, err := d.Since(t.Name(), after.Name())
+	if err != nil {
+		return nil, err
+	}
+	return t.each(nodes)
+}
+
+func (t Type[T]) each(nodes []*Node) ([]T, error) {
+	out := make([]T, len(nodes))
+	for i, n := range nodes {
+		v, err := t.Of(n)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = v
+	}
+	return out, nil
+}

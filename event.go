@@ -1,0 +1,136 @@
+package stone
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// Event sends an event of the caller's own to the handler of the run to which
+// ctx belongs: name is the event, as "cache-hit", and the correlation fields
+// trace-id, span-id and parent-span-id are added. Outside of a run, or when the
+// handler does not want the level, it does nothing.
+func Event(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
+	if f := frameOf(ctx); f != nil && f.logs(level) {
+		f.emit(level, name, attrs...)
+	}
+}
+
+// Enabled reports whether an Event of the level would be seen. Ask it before
+// attributes are computed that cost something.
+func Enabled(ctx context.Context, level slog.Level) bool {
+	f := frameOf(ctx)
+	return f != nil && f.logs(level)
+}
+
+// TraceID returns the id of the run to which ctx belongs, or "".
+func TraceID(ctx context.Context) string {
+	if f := frameOf(ctx); f != nil {
+		return f.run.id
+	}
+	return ""
+}
+
+// SpanID returns the id of the visit of the ashlar to which ctx belongs, or "".
+func SpanID(ctx context.Context) string {
+	if f := frameOf(ctx); f != nil {
+		return f.spanID()
+	}
+	return ""
+}
+
+// Path returns the address of the ashlar to which ctx belongs, as
+// "review/loop[2]/lane[17]/draft", or "".
+func Path(ctx context.Context) string {
+	if f := frameOf(ctx); f != nil {
+		return f.path()
+	}
+	return ""
+}
+
+func (f *frame) logs(level slog.Level) bool {
+	return f.run.log != nil && f.run.log.Enabled(f, level)
+}
+
+// spanID gives the frame its span, or returns it. Frames that only mark a round
+// or a branch share the span of their ashlar.
+func (f *frame) spanID() string {
+	for f.up != nil && f.up.spec == f.spec {
+		f = f.up
+	}
+	n := f.span.Load()
+	for n == 0 {
+		f.span.CompareAndSwap(0, f.run.spans.Add(1))
+		n = f.span.Load()
+	}
+	return fmt.Sprintf("span-%s-%d", f.run.nonce, n)
+}
+
+func (f *frame) parentSpanID() string {
+	for f.up != nil && f.up.spec == f.spec {
+		f = f.up
+	}
+	if f.up == nil {
+		return ""
+	}
+	return f.up.spanID()
+}
+
+func (f *frame) emit(level slog.Level, name string, attrs ...slog.Attr) {
+	record := slog.NewRecord(f.run.now(), level, name, 0)
+	record.AddAttrs(
+		slog.String("trace-id", f.run.id),
+		slog.String("span-id", f.spanID()),
+		slog.String("parent-span-id", f.parentSpanID()),
+	)
+	record.AddAttrs(attrs...)
+	// A handler that fails must not fail the run; it reports for itself.
+	_ = f.run.log.Handle(f, record)
+}
+
+// started sends ashlar-start and returns what sends ashlar-end, nil if nobody
+// listens.
+func (f *frame) started() func(dag.DAG) {
+	if !f.logs(slog.LevelDebug) || f.seg == innerSegment && f.up.spec.form == leafForm {
+		return nil
+	}
+	return f.bracket("ashlar", slog.LevelDebug, slog.String("form", formNames[f.spec.form]))
+}
+
+func (f *frame) laneStarted() func(dag.DAG) {
+	if !f.logs(slog.LevelDebug) {
+		return nil
+	}
+	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", f.index))
+}
+
+func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
+	if !f.logs(slog.LevelInfo) {
+		return nil
+	}
+	return f.bracket("run", slog.LevelInfo, slog.String("fingerprint", p.Fingerprint().String()))
+}
+
+// bracket sends the event what-start and returns what sends what-end.
+func (f *frame) bracket(what string, level slog.Level, attrs ...slog.Attr) func(dag.DAG) {
+	begun := f.run.now()
+	attrs = append([]slog.Attr{slog.String("ashlar-name", f.spec.name), slog.String("path", f.path())}, attrs...)
+	f.emit(level, what+"-start", attrs...)
+	return func(d dag.DAG) {
+		end := append(attrs, slog.Duration("elapsed", f.run.now().Sub(begun).Round(time.Microsecond)), slog.Bool("ok", !d.Failed()))
+		f.emit(level, what+"-end", end...)
+	}
+}
+
+// failed sends the failure event, at level error.
+func (f *frame) failed(failure *Failure) {
+	if !f.logs(slog.LevelError) {
+		return
+	}
+	f.emit(slog.LevelError, "failure",
+		slog.String("ashlar-name", f.spec.name), slog.String("path", failure.Path),
+		slog.String("kind", failure.Kind), slog.String("reason", failure.Reason))
+}

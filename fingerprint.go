@@ -1,0 +1,53 @@
+package stone
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// Fingerprint stands for what can be seen of a from outside: forms, names,
+// types, schemas, queries, branches, bounds and versions, down to the leaves. It
+// cannot see inside functions: change a leaf's Version with its body.
+func (a Ashlar) Fingerprint() dag.ID {
+	s := a.spec()
+	s.printOnce.Do(func() {
+		h := sha256.New()
+		s.describe(h)
+		for _, c := range s.children {
+			print := c.Fingerprint()
+			h.Write(print[:])
+		}
+		s.print = dag.ID(h.Sum(nil))
+	})
+	return s.print
+}
+
+// describe writes everything about s but its children.
+func (s *spec) describe(w io.Writer) {
+	fmt.Fprintf(w, "%s %q %q %q %q", formNames[s.form], s.name, s.keys, s.lens, s.version)
+	fmt.Fprintf(w, " %d %d %d %t", s.max, s.lanes, s.quorum, s.allLanes)
+	describeType(w, s.out)
+	for _, q := range s.queries {
+		fmt.Fprintf(w, " %s", q)
+		describeType(w, q.Type())
+	}
+	fmt.Fprintln(w)
+}
+
+func describeType(w io.Writer, t dag.AnyType) {
+	if t != nil {
+		fmt.Fprintf(w, " %q %s", t.Name(), t.Schema().JSON())
+	}
+}
+
+// prints is the part of a spec that is computed when it is asked for.
+type prints struct {
+	printOnce sync.Once
+	print     dag.ID
+	countOnce sync.Once // guards counts, see occurrence
+	counts    []int
+}

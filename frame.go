@@ -1,0 +1,219 @@
+package stone
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A frame is one visit of an ashlar: where it stands in the tree and what its
+// body is given. It is itself the context of that body, which saves the
+// sequential step two allocations, and it becomes cancellable only when the
+// body asks for Done.
+type frame struct {
+	context.Context // of the run, or what a scoped body passed on
+	run             *run
+	up              *frame
+	spec            *spec
+	seg             segment
+	index           int    // child, round, lane or visit, as seg says
+	key             string // branch or step, as seg says
+
+	view    dag.View
+	refused atomic.Pointer[dag.ReadError]
+	live    atomic.Pointer[cancelable]
+	span    atomic.Uint64
+	steps   atomic.Pointer[stepNames]
+}
+
+// segment says which element of a path a frame is.
+type segment uint8
+
+const (
+	rootSegment  segment = iota
+	childSegment         // /name, the index-th child of what is above
+	visitSegment         // /name@visit, a child of a scoped ashlar
+	stepSegment          // /key@visit, a Step of a body
+	indexSegment         // [index], a round or a lane
+	keySegment           // [key], a branch
+	innerSegment         // nothing: the body of a reduce stands where the reduce stands
+)
+
+type cancelable struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// below makes the frame of something under f.
+func (f *frame) below(s *spec, seg segment, index int) *frame {
+	return &frame{Context: f.Context, run: f.run, up: f, spec: s, seg: seg, index: index}
+}
+
+// path returns the address of the frame, element by element: names, branches,
+// lanes, rounds, visits. No two visits of a run share one.
+func (f *frame) path() string {
+	return string(f.appendPath(nil))
+}
+
+func (f *frame) appendPath(b []byte) []byte {
+	if f.up != nil {
+		b = f.up.appendPath(b)
+	}
+	switch f.seg {
+	case rootSegment:
+		return append(b, escape(f.spec.name)...)
+	case childSegment:
+		b = append(append(b, '/'), escape(f.spec.name)...)
+		if n := f.up.spec.occurrence(f.index); n > 1 {
+			b = strconv.AppendInt(append(b, '#'), int64(n), 10)
+		}
+	case visitSegment, stepSegment:
+		name := f.key
+		if f.seg == visitSegment {
+			name = f.spec.name
+		}
+		b = append(append(b, '/'), escape(name)...)
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '@'), int64(f.index), 10)
+		}
+	case indexSegment:
+		b = append(strconv.AppendInt(append(b, '['), int64(f.index), 10), ']')
+	case keySegment:
+		b = append(append(append(b, '['), escape(f.key)...), ']')
+	}
+	return b
+}
+
+// escape keeps names apart from the marks of a path.
+func escape(name string) string {
+	const marks = "/[]#@%"
+	if !strings.ContainsAny(name, marks) {
+		return name
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune(marks, r) {
+			fmt.Fprintf(&b, "%%%02X", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// occurrence says for which time the name of child i stands under s, from 1.
+func (s *spec) occurrence(i int) int {
+	s.countOnce.Do(func() {
+		seen := map[string]int{}
+		s.counts = make([]int, len(s.children))
+		for i, c := range s.children {
+			seen[c.Name()]++
+			s.counts[i] = seen[c.Name()]
+		}
+	})
+	return s.counts[i]
+}
+
+type frameKey struct{}
+
+// frameOf returns the frame of the body that was given ctx, or nil.
+func frameOf(ctx context.Context) *frame {
+	f, _ := ctx.Value(frameKey{}).(*frame)
+	return f
+}
+
+// Value makes the frame findable, and otherwise asks the contexts around it.
+func (f *frame) Value(key any) any {
+	if key == (frameKey{}) {
+		return f
+	}
+	if c := f.live.Load(); c != nil {
+		return c.ctx.Value(key)
+	}
+	return f.Context.Value(key)
+}
+
+// Done returns a channel that is closed when the run or this visit is cancelled.
+func (f *frame) Done() <-chan struct{} {
+	c := f.live.Load()
+	for c == nil {
+		ctx, cancel := context.WithCancelCause(f.Context)
+		if f.live.CompareAndSwap(nil, &cancelable{ctx, cancel}) {
+			if err := f.refused.Load(); err != nil {
+				cancel(err)
+			}
+		} else {
+			cancel(nil)
+		}
+		c = f.live.Load()
+	}
+	return c.ctx.Done()
+}
+
+// Err says why Done is closed.
+func (f *frame) Err() error {
+	if f.refused.Load() != nil {
+		return context.Canceled
+	}
+	if c := f.live.Load(); c != nil {
+		return c.ctx.Err()
+	}
+	return f.Context.Err()
+}
+
+// Undeclared is called by the DAG of the body when it reads what it had not
+// declared: the visit is cancelled with that cause.
+func (f *frame) Undeclared(err *dag.ReadError) {
+	if !f.refused.CompareAndSwap(nil, err) {
+		return
+	}
+	if c := f.live.Load(); c != nil {
+		c.cancel(err)
+	}
+}
+
+// release frees what Done made.
+func (f *frame) release() {
+	if c := f.live.Load(); c != nil {
+		c.cancel(nil)
+	}
+}
+
+// stepNames holds how often each name was used under a frame, and which of them
+// are under way.
+type stepNames struct {
+	mu     sync.Mutex
+	visits map[string]int
+	active map[string]bool
+}
+
+func (f *frame) names() *stepNames {
+	if n := f.steps.Load(); n != nil {
+		return n
+	}
+	f.steps.CompareAndSwap(nil, &stepNames{visits: map[string]int{}, active: map[string]bool{}})
+	return f.steps.Load()
+}
+
+// enter counts a use of the name and reports whether no other is under way.
+func (n *stepNames) enter(name string) (visit int, alone bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.active[name] {
+		return 0, false
+	}
+	n.active[name] = true
+	n.visits[name]++
+	return n.visits[name], true
+}
+
+func (n *stepNames) leave(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.active, name)
+}

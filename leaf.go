@@ -1,0 +1,112 @@
+package stone
+
+import (
+	"context"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// New makes a leaf: body reads the DAG, as far as its Queries allow, and returns
+// the content of one node of type out. An error is a failure of the step; give
+// it a kind with Fail. The body must return when its context is done.
+func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...Option) Ashlar {
+	return typed(name, out, body, nil, opts)
+}
+
+// Func0 makes a leaf that reads nothing.
+func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, error), opts ...Option) Ashlar {
+	if fn == nil {
+		return typed(name, out, nil, nil, opts)
+	}
+	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
+}
+
+// Func1 makes a leaf out of a function: it is given the nearest node of type in,
+// and what it returns is the node of type out.
+func Func1[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...Option) Ashlar {
+	if fn == nil {
+		return typed(name, out, nil, nil, opts)
+	}
+	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
+		a, err := in.Nearest(d)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return fn(ctx, a)
+	}, dag.Types(in), opts)
+}
+
+// Func2 is Func1 for a function that is given the nearest nodes of two types.
+func Func2[A, B, T any](name string, inA dag.Type[A], inB dag.Type[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...Option) Ashlar {
+	if fn == nil {
+		return typed(name, out, nil, nil, opts)
+	}
+	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
+		var none T
+		a, err := inA.Nearest(d)
+		if err != nil {
+			return none, err
+		}
+		b, err := inB.Nearest(d)
+		if err != nil {
+			return none, err
+		}
+		return fn(ctx, a, b)
+	}, dag.Types(inA, inB), opts)
+}
+
+// FuncAll makes a leaf out of a function that is given all nodes of type in, in
+// append order: what a reducer after a fan-out does.
+func FuncAll[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(context.Context, []A) (T, error), opts ...Option) Ashlar {
+	if fn == nil {
+		return typed(name, out, nil, nil, opts)
+	}
+	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
+		all, err := in.All(d)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return fn(ctx, all)
+	}, dag.Types(dag.Every(in)), opts)
+}
+
+func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), queries []dag.Query, opts []Option) Ashlar {
+	if body == nil {
+		return leaf(name, out, nil, queries, opts)
+	}
+	return leaf(name, out, func(ctx context.Context, d dag.DAG, at time.Time) (*dag.Node, error) {
+		v, err := body(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		n, err := out.Node(d, v, at)
+		if err != nil {
+			return nil, badContent(err)
+		}
+		return n, nil
+	}, queries, opts)
+}
+
+// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for
+// steps whose content is known as JSON only. The parents must be those that
+// d.Next returns.
+func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...Option) Ashlar {
+	if body == nil {
+		return leaf(name, out, nil, nil, opts)
+	}
+	return leaf(name, out, func(ctx context.Context, d dag.DAG, _ time.Time) (*dag.Node, error) { return body(ctx, d) }, nil, opts)
+}
+
+func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []Option) Ashlar {
+	s := &spec{form: leafForm, name: name, out: out, queries: queries, body: body}
+	if s.name == "" && out != nil {
+		s.name = out.Name()
+	}
+	if body == nil {
+		s.fault("nil-body", "the body is nil: give it a function")
+	}
+	return Ashlar{s.apply(opts)}
+}

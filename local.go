@@ -1,0 +1,267 @@
+package stone
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// An Executor does the three things of which a run consists. The interpreter
+// decides what comes next; the executor decides where and when it happens. Its
+// methods are called from several goroutines at once.
+type Executor interface {
+	// Leaf runs a leaf on d and returns d with its node, or with a failure in
+	// flight. Task.Do does it here and now.
+	Leaf(t Task, d dag.DAG) dag.DAG
+	// Decide takes a decision on d. What it returns is for the interpreter
+	// alone. Task.Decide takes it here and now.
+	Decide(t Task, d dag.DAG) (any, error)
+	// Fan calls lane(i) for every i in [0, n), each once, at most Task.Lanes
+	// of them at the same time, and returns when all that were called have
+	// returned. When the context of the task is done it calls no more.
+	Fan(t Task, n int, lane func(i int))
+}
+
+// A Task is one thing to do at one place of the tree.
+type Task struct{ f *frame }
+
+// Context returns the context of the place.
+func (t Task) Context() context.Context { return t.f }
+
+// Path returns the address of the place.
+func (t Task) Path() string { return t.f.path() }
+
+// Lanes returns how many lanes may be in flight at once.
+func (t Task) Lanes() int {
+	if n := t.f.spec.lanes; n > 0 {
+		return n
+	}
+	return defaultLanes
+}
+
+const (
+	defaultLanes = 256  // in flight in one fan-out
+	maxLanes     = 4096 // in flight in one run
+)
+
+// Do runs the leaf here and now, or takes its result from the recorder.
+func (t Task) Do(d dag.DAG) dag.DAG {
+	f := t.f
+	if f.Context.Err() != nil {
+		return f.fail(d, context.Cause(f.Context))
+	}
+	if f.run.recorder != nil {
+		return f.recordLeaf(d)
+	}
+	n, err := f.attempts(d)
+	return f.settle(d, n, err)
+}
+
+// settle appends the node of a leaf, or puts its failure in flight.
+func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
+	if err != nil {
+		return f.fail(d, err)
+	}
+	out, err := d.Append(n)
+	if err != nil {
+		return f.fail(d, badContent(err))
+	}
+	return out
+}
+
+// attempts runs the body of a leaf as often as its retry policy says.
+func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
+	n, err := f.attempt(d)
+	policy := f.spec.retry
+	if err == nil || policy == nil {
+		return n, err
+	}
+	pause := policy.Backoff
+	for i := 1; i < policy.Attempts && policy.covers(err); i++ {
+		if !sleep(f.Context, min(pause, MaxBackoff)) {
+			return nil, context.Cause(f.Context)
+		}
+		pause *= 2
+		if n, err = f.attempt(d); err == nil {
+			break
+		}
+	}
+	return n, err
+}
+
+// covers reports whether the policy tries again after err.
+func (p *RetryPolicy) covers(err error) bool {
+	k := kindOf(err)
+	switch k {
+	case kind.Canceled, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
+		return false
+	}
+	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt runs the body once, within its timeout.
+func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
+	if f.spec.timeout <= 0 {
+		return f.call(d)
+	}
+	// A body that does not listen is left behind, so it gets a frame and a
+	// goroutine of its own.
+	own := f.below(f.spec, innerSegment, 0)
+	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
+	defer cancel()
+	own.Context = ctx
+	type result struct {
+		n   *dag.Node
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r := result{err: Fail(kind.Panic, "the body ended its goroutine")}
+		defer func() { done <- r }()
+		r.n, r.err = own.call(d)
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil && ctx.Err() != nil {
+			r.err = context.Cause(ctx)
+		}
+		return r.n, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// call runs the body and checks what it returns. No panic gets past it.
+func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
+	defer f.release()
+	defer func() {
+		if refused := f.refused.Load(); refused != nil {
+			n, err = nil, refused
+		} else if p := recover(); p != nil {
+			n, err = nil, panicked(p)
+		}
+	}()
+	f.view = dag.View{Queries: f.spec.queries, Reader: f}
+	n, err = f.spec.body(f, d.Within(&f.view), f.run.now())
+	switch {
+	case err != nil:
+		if cause := context.Cause(f.Context); cause != nil && errors.Is(err, f.Context.Err()) {
+			err = cause
+		}
+		return nil, err
+	case n == nil:
+		return nil, Fail(kind.BadContent, "the body returned neither a node nor an error")
+	case n.Type() != f.spec.out.Name() && n.Type() != dag.Failure.Name():
+		return nil, Fail(kind.BadContent, "the body returned a node of type %q, want %q", n.Type(), f.spec.out.Name())
+	case n.Type() == dag.Failure.Name() && f.spec.out.Name() != n.Type():
+		c, err := dag.Failure.Of(n)
+		return nil, errors.Join(err, &Failure{Kind: c.Kind, Reason: c.Reason})
+	}
+	return n, nil
+}
+
+// Decide takes the decision here and now, or from the recorder.
+func (t Task) Decide(d dag.DAG) (any, error) {
+	f := t.f
+	if f.Context.Err() != nil {
+		return nil, context.Cause(f.Context)
+	}
+	if f.run.recorder != nil {
+		return f.recordDecision(d)
+	}
+	return f.decide(d)
+}
+
+func (f *frame) decide(d dag.DAG) (choice any, err error) {
+	defer f.release()
+	defer func() {
+		if refused := f.refused.Load(); refused != nil {
+			err = refused
+		} else if p := recover(); p != nil {
+			err = panicked(p)
+		}
+	}()
+	f.view = dag.View{Queries: f.spec.queries, Reader: f}
+	return f.spec.decision.take(f, d.Within(&f.view))
+}
+
+// local runs everything in this process, lanes on goroutines. It hires a worker
+// when there is a lane for it, up to the limits; whoever fans out works too, so
+// that nested fan-outs never wait for each other's slots.
+type local struct{ workers atomic.Int64 }
+
+func (*local) Leaf(t Task, d dag.DAG) dag.DAG        { return t.Do(d) }
+func (*local) Decide(t Task, d dag.DAG) (any, error) { return t.Decide(d) }
+
+func (l *local) Fan(t Task, n int, lane func(int)) {
+	c := &crew{local: l, ctx: t.Context(), lane: lane, n: int64(n), limit: int64(t.Lanes())}
+	c.size.Store(1)
+	c.work()
+	c.wait.Wait()
+}
+
+// crew is the workers of one fan-out.
+type crew struct {
+	*local
+	ctx   context.Context
+	lane  func(int)
+	n     int64
+	limit int64
+	next  atomic.Int64 // the next lane
+	size  atomic.Int64 // workers
+	wait  sync.WaitGroup
+}
+
+func (c *crew) work() {
+	for c.ctx.Err() == nil {
+		i := c.next.Add(1) - 1
+		if i >= c.n {
+			return
+		}
+		if i+1 < c.n {
+			c.hire()
+		}
+		c.lane(int(i))
+	}
+}
+
+func (c *crew) hire() {
+	if c.size.Load() >= c.limit {
+		return
+	}
+	if c.size.Add(1) > c.limit {
+		c.size.Add(-1)
+		return
+	}
+	if c.workers.Add(1) >= maxLanes {
+		c.workers.Add(-1)
+		c.size.Add(-1)
+		return
+	}
+	c.wait.Go(func() {
+		defer c.workers.Add(-1)
+		defer c.size.Add(-1)
+		c.work()
+	})
+}
+
+func badContent(err error) error {
+	return &Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+}

@@ -1,0 +1,289 @@
+package stone
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// This file is the one interpreter: it knows what comes next in every form and
+// asks the executor of the run to do it.
+
+// visit runs the ashlar of f on d. The DAG that it returns extends d, with a
+// failure in flight if there was one.
+func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
+	ended := f.started()
+	if f.spec.form == leafForm {
+		d = r.executor.Leaf(Task{f}, d)
+	} else {
+		d = r.compose(f, d)
+	}
+	if ended != nil {
+		ended(d)
+	}
+	return d
+}
+
+func (r *run) compose(f *frame, d dag.DAG) dag.DAG {
+	switch f.spec.form {
+	case seqForm:
+		return r.sequence(f, d)
+	case loopForm:
+		return r.loop(f, d)
+	case matchForm:
+		return r.match(f, d)
+	case mapForm:
+		return r.mapItems(f, d)
+	case parallelForm:
+		return r.parallel(f, d)
+	case reduceForm:
+		return r.visit(f.child(innerSegment, 0), d)
+	case rescueForm:
+		return r.rescue(f, d)
+	default:
+		return r.scoped(f, d)
+	}
+}
+
+// child makes the frame of the i-th child.
+func (f *frame) child(seg segment, i int) *frame {
+	return f.below(f.spec.children[i].spec(), seg, i)
+}
+
+func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
+	if len(f.spec.children) == 0 {
+		return f.fail(d, Fail(kind.EmptySequence, "sequence %q has no steps", f.spec.name))
+	}
+	for i := range f.spec.children {
+		if d = r.visit(f.child(childSegment, i), d); d.Failed() {
+			break
+		}
+	}
+	return d
+}
+
+func (r *run) loop(f *frame, d dag.DAG) dag.DAG {
+	for i := range f.spec.max {
+		round := f.below(f.spec, indexSegment, i)
+		if d = r.visit(round.child(childSegment, 0), d); d.Failed() {
+			return d
+		}
+		done, err := r.executor.Decide(Task{round}, d)
+		if err != nil {
+			return f.fail(d, err)
+		}
+		if done == true {
+			return d
+		}
+	}
+	return f.fail(d, Fail(kind.LoopExhausted, "the condition did not hold after %d rounds", f.spec.max))
+}
+
+func (r *run) match(f *frame, d dag.DAG) dag.DAG {
+	if d.Len() == 0 {
+		return f.fail(d, Fail(kind.MatchFailed, "there is no node yet to match on"))
+	}
+	key, err := r.executor.Decide(Task{f}, d)
+	if err != nil {
+		return f.fail(d, err)
+	}
+	for i, k := range f.spec.keys {
+		if k == key {
+			branch := f.below(f.spec, keySegment, 0)
+			branch.key = k
+			return r.visit(branch.child(childSegment, i), d)
+		}
+	}
+	return f.fail(d, Fail(kind.MatchFailed, "no branch for %.200s: have %.500s", key, fmt.Sprint(f.spec.keys)))
+}
+
+func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
+	out := r.visit(f.child(childSegment, 0), d)
+	if !out.Failed() || f.Context.Err() != nil {
+		return out
+	}
+	recorded, err := out.RecordFailure()
+	if err != nil {
+		return f.fail(out, err)
+	}
+	return r.visit(f.child(childSegment, 1), recorded)
+}
+
+func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
+	items, err := r.executor.Decide(Task{f}, d)
+	if err != nil {
+		return f.fail(d, err)
+	}
+	base, err := dag.Origin(d)
+	if err != nil {
+		return f.fail(d, err)
+	}
+	starts, err := f.spec.enter(base, items)
+	if err != nil {
+		return f.fail(d, err)
+	}
+	if len(starts) == 0 {
+		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))
+	}
+	return r.fan(f, base, starts, func(lane *frame, _ int) *frame { return lane.child(childSegment, 0) })
+}
+
+func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
+	if len(f.spec.children) == 0 {
+		return f.fail(d, Fail(kind.ParallelEmpty, "parallel %q has no lanes", f.spec.name))
+	}
+	base, err := dag.Origin(d)
+	if err != nil {
+		return f.fail(d, err)
+	}
+	starts := make([]dag.DAG, len(f.spec.children))
+	for i := range starts {
+		if starts[i], err = dag.Lane(base, i); err != nil {
+			return f.fail(d, err)
+		}
+	}
+	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
+}
+
+// fan runs one lane for each start and joins them. Of a lane that fails it keeps
+// the start and the failure.
+func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
+	lanes := make([]dag.DAG, len(starts)) // empty where a lane did not run to its end
+	failed := make([]bool, len(starts))
+	r.executor.Fan(Task{f}, len(starts), func(i int) {
+		lane := f.below(f.spec, indexSegment, i)
+		ended := lane.laneStarted()
+		out := r.visit(body(lane, i), starts[i])
+		if failed[i] = out.Failed(); failed[i] {
+			out = f.lost(starts[i], out, i)
+		}
+		lanes[i] = out
+		if ended != nil {
+			ended(out)
+		}
+	})
+	survived, first := 0, -1
+	finished := lanes[:0]
+	for i, lane := range lanes {
+		switch {
+		case lane.Len() == 0: // the run was cancelled, or the body ended its goroutine
+			failed[i] = true
+			if f.Context.Err() == nil {
+				lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane ended its goroutine")), i)
+			}
+		case !failed[i]:
+			survived++
+		}
+		if failed[i] && first < 0 {
+			first = i
+		}
+		if lane.Len() > 0 {
+			finished = append(finished, lane)
+		}
+	}
+	joined, err := dag.Join(base, finished)
+	if err != nil {
+		return f.fail(base, err)
+	}
+	if err := f.Context.Err(); err != nil {
+		return f.fail(joined, context.Cause(f.Context))
+	}
+	if want := f.spec.survivors(len(starts)); survived < want {
+		return f.fail(joined, Fail(kind.LanesFailed, "%d of %d lanes survived, want at least %d; the first that failed is lane %d", survived, len(starts), want, first))
+	}
+	return joined
+}
+
+// survivors says how many of n lanes must survive.
+func (s *spec) survivors(n int) int {
+	if s.allLanes {
+		return n
+	}
+	return max(1, s.quorum)
+}
+
+// lost returns what is kept of a lane that failed: its start and its failure.
+func (f *frame) lost(start, out dag.DAG, lane int) dag.DAG {
+	content, err := dag.Failure.Of(out.Latest())
+	if err != nil {
+		return start
+	}
+	content.Lane = &lane
+	kept, err := start.Append(dag.NewFailure(start, content, out.Latest().Meta(), f.run.now()))
+	if err != nil {
+		return start
+	}
+	return kept
+}
+
+func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
+	child := func(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
+		if err := f.owns(a); err != nil {
+			return f.fail(d, err)
+		}
+		visit, alone := f.names().enter(a.Name())
+		if !alone {
+			return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of a scoped ashlar one at a time", a.Name()))
+		}
+		defer f.names().leave(a.Name())
+		next := f.below(a.spec(), visitSegment, visit)
+		next.Context = ctx
+		return r.visit(next, d.Within(nil)).Within(&f.view)
+	}
+	defer f.release()
+	defer func() {
+		if err := f.refused.Load(); err != nil {
+			out = f.fail(d, err)
+		} else if p := recover(); p != nil {
+			out = f.fail(d, panicked(p))
+		}
+	}()
+	f.view = dag.View{Queries: f.spec.queries, Reader: f}
+	out, err := f.spec.scope(f, d.Within(&f.view), child)
+	out = out.Within(nil)
+	switch {
+	case !out.Extends(d):
+		return f.fail(d, Fail(kind.BadContent, "the body returned a DAG that does not extend the one it was given"))
+	case err != nil:
+		return f.fail(out, err)
+	}
+	return out
+}
+
+// owns reports an error unless a is one of the children of f.
+func (f *frame) owns(a Ashlar) error {
+	for _, c := range f.spec.children {
+		if c.s == a.s && a.s != nil {
+			return nil
+		}
+	}
+	return Fail(kind.Error, "%q is no child of this ashlar: list it in the children given to Scoped", a.Name())
+}
+
+// fail puts a failure in flight.
+func (f *frame) fail(d dag.DAG, err error) dag.DAG {
+	failure := failureOf(err, f.path())
+	meta := map[string]string{"path": failure.Path}
+	if p, ok := err.(*panicError); ok {
+		meta["stack"] = p.stack
+	}
+	d = d.Within(nil).WithoutFailure()
+	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, meta, f.run.now())
+	f.failed(failure)
+	return d.WithFailure(n, failure)
+}
+
+// panicError is a panic of a body as an error.
+type panicError struct {
+	value any
+	stack string
+}
+
+func panicked(value any) error { return &panicError{value, string(debug.Stack())} }
+
+func (p *panicError) Error() string       { return fmt.Sprintf("panic: %v", p.value) }
+func (p *panicError) FailureKind() string { return kind.Panic }
+func (p *panicError) Unwrap() error       { err, _ := p.value.(error); return err }

@@ -1,0 +1,178 @@
+package stone
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// An Option sets something about an ashlar. An option that means nothing to the
+// form it is given to is reported by Validate.
+type Option struct {
+	name  string
+	forms []form // where it means something
+	set   func(*spec)
+}
+
+// settings is what options set, beside queries and produced types.
+type settings struct {
+	version  string
+	reusable bool
+	effects  []string
+	retry    *RetryPolicy
+	timeout  time.Duration
+	max      int
+	lanes    int
+	quorum   int
+	allLanes bool
+}
+
+func (s *spec) apply(opts []Option) *spec {
+	for _, o := range opts {
+		if !slices.Contains(o.forms, s.form) {
+			s.fault("misplaced-option", "%s means nothing to a %s: remove it", o.name, formNames[s.form])
+			continue
+		}
+		o.set(s)
+	}
+	return s
+}
+
+// fault notes a mistake in the construction of s, for Validate.
+func (s *spec) fault(typ, format string, args ...any) {
+	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
+}
+
+var (
+	leaves = []form{leafForm}
+	fans   = []form{mapForm, parallelForm}
+)
+
+// Queries declares what a body reads: types for their nearest node, dag.Every,
+// dag.Since, dag.Latest, dag.Optional, dag.Everything for the rest. What is not
+// declared cannot be read.
+func Queries(qs ...dag.Querier) Option {
+	return Option{"Queries", []form{leafForm, loopForm, scopedForm}, func(s *spec) {
+		s.queries = append(s.queries, dag.Types(qs...)...)
+	}}
+}
+
+// Version says which version of its work a leaf does. A run that is resumed, or
+// that takes results from an earlier run, does the work again when it changes.
+func Version(v string) Option {
+	return Option{"Version", leaves, func(s *spec) { s.version = v }}
+}
+
+// Reusable says that a leaf may take its result from an earlier run in which it
+// read the same. Give it a Version, and change that with the work.
+func Reusable() Option {
+	return Option{"Reusable", leaves, func(s *spec) { s.reusable = true }}
+}
+
+// Effects declares what a leaf does to the world, as "fs/write" or "net". A run
+// that is given a grant refuses a pipeline that needs more.
+func Effects(effects ...string) Option {
+	return Option{"Effects", []form{leafForm, scopedForm}, func(s *spec) { s.effects = append(s.effects, effects...) }}
+}
+
+// A RetryPolicy says how often and for which failures a leaf is tried again.
+type RetryPolicy struct {
+	Attempts int           // in all, with the first one; less than 2 means none more
+	Kinds    []string      // of failure that are tried again; none means every kind
+	Backoff  time.Duration // before the second attempt, doubled before each further one; at most MaxBackoff
+}
+
+// MaxBackoff bounds the pause between two attempts of a leaf.
+const MaxBackoff = 30 * time.Second
+
+// Retry tries a leaf again when it fails. Cancellation, undeclared queries and
+// missing input are never tried again.
+func Retry(p RetryPolicy) Option {
+	return Option{"Retry", leaves, func(s *spec) { s.retry = &p }}
+}
+
+// Timeout ends a leaf that takes longer with a failure of kind "timeout". Its
+// context is cancelled then; a body that does not listen is left behind, and
+// what it returns later is dropped.
+func Timeout(d time.Duration) Option {
+	return Option{"Timeout", leaves, func(s *spec) {
+		s.timeout = d
+		if d <= 0 {
+			s.fault("bad-option", "Timeout(%v): want more than zero", d)
+		}
+	}}
+}
+
+// Until ends a loop when pred holds for the nearest node of a type. It is asked
+// after each round.
+func Until[T any](t dag.Type[T], pred func(T) bool) Option {
+	if pred == nil {
+		return until(nil, t)
+	}
+	return until(func(d dag.DAG) (bool, error) {
+		v, err := t.Nearest(d)
+		if err != nil {
+			return false, err
+		}
+		return pred(v), nil
+	}, t)
+}
+
+// UntilDAG ends a loop when pred holds for the DAG, of which it reads what the
+// queries name. It is asked after each round.
+func UntilDAG(pred func(dag.DAG) (bool, error), queries ...dag.Querier) Option {
+	return until(pred, queries...)
+}
+
+func until(pred func(dag.DAG) (bool, error), queries ...dag.Querier) Option {
+	return Option{"Until", []form{loopForm}, func(s *spec) {
+		if pred == nil {
+			s.fault("nil-body", "the predicate of Until is nil: give it a function")
+			return
+		}
+		s.queries = append(s.queries, dag.Types(queries...)...)
+		s.decision = &decision{take: decideOnDAG(func(d dag.DAG) (any, error) { return pred(d) }), restore: restoreAs[bool]}
+	}}
+}
+
+// restoreAs reads a recorded decision back.
+func restoreAs[T any](raw json.RawMessage) (any, error) {
+	var v T
+	err := json.Unmarshal(raw, &v)
+	return v, err
+}
+
+// Max bounds the rounds of a loop. Every loop has one; a loop that reaches it
+// fails with kind "loop-exhausted".
+func Max(rounds int) Option {
+	return Option{"Max", []form{loopForm}, func(s *spec) { s.max = rounds }}
+}
+
+// Lanes bounds how many lanes of a fan-out are in flight at once; 256 without
+// it. All fan-outs of a run together have at most 4,096.
+func Lanes(n int) Option {
+	return Option{"Lanes", fans, func(s *spec) {
+		s.lanes = n
+		if n < 1 {
+			s.fault("bad-option", "Lanes(%d): want at least 1", n)
+		}
+	}}
+}
+
+// Quorum demands that at least n lanes of a fan-out survive; one without it.
+func Quorum(n int) Option {
+	return Option{"Quorum", fans, func(s *spec) {
+		s.quorum = n
+		if n < 1 {
+			s.fault("bad-option", "Quorum(%d): want at least 1", n)
+		}
+	}}
+}
+
+// AllLanes demands that every lane of a fan-out survives.
+func AllLanes() Option {
+	return Option{"AllLanes", fans, func(s *spec) { s.allLanes = true }}
+}

@@ -1,0 +1,104 @@
+package stone
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// Config says under which circumstances a pipeline is run or validated. Its zero
+// value runs it here and now, on an empty DAG, with nobody watching.
+type Config struct {
+	// Input is the DAG with which the run begins.
+	Input dag.DAG
+	// Log receives the events of the run. Nothing goes to the default logger.
+	Log slog.Handler
+	// Frontend answers the questions of Ask.
+	Frontend Frontend
+	// Recorder remembers steps and decisions, and answers those it remembers.
+	Recorder Recorder
+	// Grant lists the effects that the run allows. Nil allows all; a pipeline
+	// that needs an effect outside of a non-nil grant is refused.
+	Grant []string
+	// Executor carries the work out; nil does it in this process.
+	Executor Executor
+	// RunID names the run; a fresh name is made if it is empty.
+	RunID string
+	// Now is the clock of the run; nil is time.Now.
+	Now func() time.Time
+}
+
+// A Result is what a run leaves behind.
+type Result struct {
+	RunID string
+	// DAG is the whole record. If the run failed, the failure is its last node.
+	DAG dag.DAG
+	// Node is the last node of a run that did not fail, otherwise nil.
+	Node *dag.Node
+}
+
+// run is one run of a pipeline.
+type run struct {
+	id       string
+	nonce    string
+	ctx      context.Context
+	log      slog.Handler
+	frontend Frontend
+	recorder Recorder
+	executor Executor
+	now      func() time.Time
+	spans    atomic.Uint64
+}
+
+// Run validates p and runs it. The Result holds the DAG always, also beside an
+// error. The error is *Invalid if p was refused before anything ran, otherwise a
+// *Failure.
+//
+// When ctx is done, what is under way is cancelled and nothing more is started;
+// Run returns when the bodies that are under way have returned. Give a body that
+// does not listen to its context a Timeout.
+func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
+	if err := Validate(p, cfg).Err(); err != nil {
+		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
+	}
+	r := newRun(ctx, cfg)
+	f := &frame{Context: ctx, run: r, spec: p.spec()}
+	ended := f.runStarted(p)
+	out := r.visit(f, cfg.Input)
+	if ended != nil {
+		ended(out)
+	}
+	if !out.Failed() {
+		return Result{RunID: r.id, DAG: out, Node: out.Latest()}, nil
+	}
+	cause := out.Cause()
+	out, err := out.RecordFailure()
+	return Result{RunID: r.id, DAG: out}, errors.Join(cause, err)
+}
+
+func newRun(ctx context.Context, cfg Config) *run {
+	r := &run{
+		id: cfg.RunID, ctx: ctx, log: cfg.Log, now: cfg.Now,
+		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor,
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if r.executor == nil {
+		r.executor = new(local)
+	}
+	var random [4]byte
+	rand.Read(random[:]) // never fails
+	r.nonce = hex.EncodeToString(random[:])
+	if r.id == "" {
+		r.id = fmt.Sprintf("run-%d-%s", r.now().UnixMilli(), r.nonce)
+	}
+	return r
+}
