@@ -22,7 +22,6 @@ type other struct {
 	Name string
 	Deep
 }
-type Deep struct{ ID, Only int }
 type named struct {
 	Name string `json:"Name"`
 }

@@ -35,6 +35,7 @@ type compiler struct {
 	deep  bool
 }
 
+// compile returns the function for a shape, built once.
 func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	if slot, ok := c.funcs[s]; ok {
 		if *slot != nil {
@@ -50,6 +51,8 @@ func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	return fn, f
 }
 
+// build asks in the order of encoding/json: the methods of a type come before
+// its kind.
 func (c *compiler) build(s shape) (appendFunc, *fault) {
 	methods := s.typ
 	if s.addressable && s.typ.Kind() != reflect.Pointer && s.typ.Kind() != reflect.Interface {
@@ -124,11 +127,11 @@ func scalarFunc(t reflect.Type) (appendFunc, *fault) {
 		return uintFunc[uintptr], nil
 	case reflect.Float32:
 		return func(dst []byte, p unsafe.Pointer, _ *walk) ([]byte, *fault) {
-			return appendFloat(dst, float64(*(*float32)(p)), 32)
+			return appendFloat32(dst, *(*float32)(p))
 		}, nil
 	case reflect.Float64:
 		return func(dst []byte, p unsafe.Pointer, _ *walk) ([]byte, *fault) {
-			return appendFloat(dst, *(*float64)(p), 64)
+			return appendFloat64(dst, *(*float64)(p))
 		}, nil
 	}
 	return nil, faultf("JSON cannot hold a Go %s: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method", t)
@@ -152,7 +155,7 @@ func quotedFunc(t reflect.Type) (appendFunc, *fault) {
 		bare = func(dst []byte, p unsafe.Pointer, _ *walk) ([]byte, *fault) {
 			s, f := numberLiteral(*(*json.Number)(p))
 			if f == nil && !jsontext.Value(s).IsValid() {
-				f = faultf("%q is not a JSON number", s)
+				f = faultf("%q is not a JSON number", shorten(s))
 			}
 			return append(dst, s...), f
 		}

@@ -97,7 +97,7 @@ func appendAny(dst []byte, v any, w *walk) ([]byte, *fault) {
 	case bool:
 		return appendBool(dst, v), nil
 	case float64:
-		return appendFloat(dst, v, 64)
+		return appendFloat64(dst, v)
 	case json.Number:
 		return appendNumber(dst, v)
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Error says which part of a value, a type or a JSON text has no canonical
@@ -72,6 +73,7 @@ func (f *fault) err() *Error {
 }
 
 func keySegment(key string) string {
+	key = shorten(key)
 	if isIdentifier(key) {
 		return "." + key
 	}
@@ -85,4 +87,17 @@ func isIdentifier(key string) bool {
 		}
 	}
 	return key != ""
+}
+
+// shorten keeps a part of the value that a message quotes from filling it.
+func shorten(s string) string {
+	const most = 60 // bytes
+	if len(s) <= most {
+		return s
+	}
+	n := most
+	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
 }

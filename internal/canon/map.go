@@ -67,7 +67,7 @@ func appendEntries(dst []byte, entries []entry, elem appendFunc, w *walk) ([]byt
 	for i, e := range entries {
 		if i > 0 {
 			if e.key == entries[i-1].key {
-				return dst, faultf("two keys of the map have the text %q", e.key)
+				return dst, faultf("two keys of the map have the text %q", shorten(e.key))
 			}
 			dst = append(dst, ',')
 		}

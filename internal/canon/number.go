@@ -14,16 +14,25 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, "false"...)
 }
 
-// appendFloat appends a float as ECMAScript prints it, with the fewest digits
-// that read back to the same value of that many bits. Negative zero is 0.
-func appendFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
+// appendFloat64 appends a float as ECMAScript prints it. Negative zero is 0.
+func appendFloat64(dst []byte, v float64) ([]byte, *fault) {
+	const exact = 1 << 53 // below it an integer's digits are the shortest
+	if i := int64(v); -exact < i && i < exact && float64(i) == v {
+		return strconv.AppendInt(dst, i, 10), nil
+	}
+	return appendSignedFloat(dst, v, 64)
+}
+
+// appendFloat32 appends the fewest digits that read back to the same float32.
+func appendFloat32(dst []byte, v float32) ([]byte, *fault) {
 	if v == 0 {
 		return append(dst, '0'), nil
 	}
-	return appendSignedFloat(dst, v, bits)
+	return appendSignedFloat(dst, float64(v), 32)
 }
 
-// appendSignedFloat is appendFloat, but keeps the sign of a zero.
+// appendSignedFloat appends v with the fewest digits that read back to the same
+// value of that many bits, and keeps the sign of a zero.
 func appendSignedFloat(dst []byte, v float64, bits int) ([]byte, *fault) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return dst, faultf("%v is not a JSON number", v)
@@ -62,7 +71,7 @@ func numberLiteral(n json.Number) (string, *fault) {
 	}
 	first, last := n[0], n[len(n)-1]
 	if (first != '-' && !isDigit(first)) || !isDigit(last) {
-		return "", faultf("%q is not a JSON number", string(n))
+		return "", faultf("%q is not a JSON number", shorten(string(n)))
 	}
 	return string(n), nil
 }

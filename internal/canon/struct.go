@@ -52,7 +52,7 @@ func appendMembers(dst []byte, p unsafe.Pointer, members []member, w *walk) ([]b
 		m := &members[i]
 		base := p
 		if m.hops != nil {
-			if base = follow(p, m.hops); base == nil {
+			if base = deref(p, m.hops); base == nil {
 				continue
 			}
 		}
@@ -85,8 +85,8 @@ func appendMembers(dst []byte, p unsafe.Pointer, members []member, w *walk) ([]b
 	return append(dst, '}'), nil
 }
 
-// follow goes through embedded pointers; nil when one of them is.
-func follow(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
+// deref goes through embedded pointers; nil when one of them is.
+func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	for _, offset := range hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, offset)); p == nil {
 			return nil
@@ -143,6 +143,10 @@ func plainZeroFunc(t reflect.Type) func(unsafe.Pointer) bool {
 		return func(p unsafe.Pointer) bool { return reflect.NewAt(t, p).Elem().IsZero() }
 	case reflect.String:
 		return func(p unsafe.Pointer) bool { return *(*string)(p) == "" }
+	case reflect.Float32: // negative zero is zero
+		return func(p unsafe.Pointer) bool { return *(*float32)(p) == 0 }
+	case reflect.Float64:
+		return func(p unsafe.Pointer) bool { return *(*float64)(p) == 0 }
 	case reflect.Slice, reflect.Interface: // nil when their first word is
 		return func(p unsafe.Pointer) bool { return *(*unsafe.Pointer)(p) == nil }
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -21,14 +22,32 @@ func AppendJSON(dst, src []byte) ([]byte, error) {
 
 // appendText is AppendJSON for text that stands depth levels deep in a value.
 func appendText(dst, src []byte, depth int) ([]byte, *fault) {
+	if isPlainString(src) {
+		return append(dst, src...), nil
+	}
 	out, err := jsontext.AppendFormat(dst, src,
 		jsontext.CanonicalizeRawFloats(true),
 		jsontext.CanonicalizeRawInts(false),
 		jsontext.ReorderRawObjects(true))
-	if err != nil || !withinBounds(src, depth) {
+	if err == nil && !withinBounds(src, depth) {
+		err = errOutOfBounds
+	}
+	if err != nil {
 		return dst, explain(src, depth, err)
 	}
 	return out, nil
+}
+
+// isPlainString reports whether text is a string that is canonical as it is, as
+// are the times and identifiers that most marshalers write.
+func isPlainString(src []byte) bool {
+	last := len(src) - 1
+	if last < 1 || src[0] != '"' || src[last] != '"' {
+		return false
+	}
+	inner := unsafe.String(&src[1], last-1)
+	n, wide := plainPrefix(inner)
+	return n == len(inner) && !wide
 }
 
 // withinBounds checks in valid JSON what jsontext lets pass: it makes the
@@ -80,17 +99,17 @@ func numberLen(b []byte) int {
 	return len(b)
 }
 
+var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
+
 // explain finds out where and why text was refused, by reading it again token
-// by token. Only refusals pay for that.
+// by token. Only refusals pay for that. The cause is for what the tokens alone
+// do not show, such as a second value after the first.
 func explain(src []byte, depth int, cause error) *fault {
 	d := jsontext.NewDecoder(bytes.NewReader(src))
 	for {
 		token, err := d.ReadToken()
 		switch {
 		case err == io.EOF && d.StackDepth() == 0:
-			if cause == nil { // withinBounds and this loop check the same
-				cause = errors.New("out of bounds")
-			}
 			return syntaxFault(d, cause)
 		case err != nil:
 			return syntaxFault(d, err)
@@ -132,13 +151,4 @@ func (f *fault) inPointer(d *jsontext.Decoder, p jsontext.Pointer) *fault {
 		f.segments = append(f.segments, segments[len(segments)-1-i])
 	}
 	return f
-}
-
-// shorten keeps a number of many digits from filling the message.
-func shorten(s string) string {
-	const keep = 40
-	if len(s) <= keep {
-		return s
-	}
-	return s[:keep] + "…"
 }

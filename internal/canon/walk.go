@@ -43,8 +43,8 @@ func (w *walk) release() {
 	walks.Put(w)
 }
 
-// enter goes into an object or array; the caller leaves with w.depth--. A nil
-// walk has no bound. After a fault the walk is over and need not be left.
+// enter goes into an object or array; the caller leaves with w.depth--. After a
+// fault the walk is over and need not be left.
 func (w *walk) enter() *fault {
 	if w.depth++; w.depth > maxDepth {
 		return faultf("nested deeper than %d levels", maxDepth)
@@ -52,8 +52,7 @@ func (w *walk) enter() *fault {
 	return nil
 }
 
-// follow goes through a pointer, slice or map; the caller comes back with
-// back.
+// follow goes through a pointer, slice or map; the caller returns with back.
 func (w *walk) follow(v visit) *fault {
 	if w.hops++; w.hops <= freeHops {
 		return nil
