@@ -81,6 +81,8 @@ func (s *Schema) step(v view, name string, budget *int) ([]any, presence) {
 		nodes = v.mapValues()
 	}
 	switch {
+	case slices.Contains(nodes, any(false)):
+		return nil, never
 	case len(nodes) == 1:
 		return nodes, declared
 	case len(nodes) > 1:

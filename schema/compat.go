@@ -12,7 +12,8 @@ import (
 // It says only what is certain from the schemas, and then everything: a type the consumer does not
 // read; a property it requires that the producer never writes or may leave out; a property it
 // forbids; a value of the producer's closed list that it refuses. Each of the producer's alternatives
-// must be readable, by some alternative of the consumer. Limits such as maxLength, pattern or an
+// must be readable, by some alternative of the consumer; one of a oneOf is taken to have values
+// that no other has. Limits such as maxLength, pattern or an
 // enum that faces an open type are left to validation, and so is null: it is how Go writes a nil
 // slice, map or pointer, and Go reads it into anything.
 //
@@ -151,6 +152,9 @@ func merge(results [][]finding) []finding {
 }
 
 func (c *comparison) readUnit(p view, u unit, consumed any) []finding {
+	if c.steps++; c.steps > maxSteps {
+		return nil
+	}
 	wanted := c.consumer.view(consumed)
 	if wanted.never {
 		return []finding{{Problem{"", fmt.Sprintf("want nothing, the producer writes %s", u)}, true, true}}

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -118,8 +119,18 @@ func shorten(s string) string {
 	return string([]rune(s)[:shownLength-1]) + "…"
 }
 
-// oneOf lists alternatives: "a", "b" or "c".
+// oneOf lists alternatives: "a", "b" or "c". Null comes last: it is what is wanted least.
 func oneOf(words []string) string {
+	words = slices.Clone(words)
+	slices.SortStableFunc(words, func(a, b string) int {
+		if a != b && b == "null" {
+			return -1
+		}
+		if a != b && a == "null" {
+			return 1
+		}
+		return 0
+	})
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
 	}

@@ -75,6 +75,9 @@ func nullable(node any) any {
 	if !ok || len(o.names) == 0 {
 		return node
 	}
+	if slices.ContainsFunc(o.list("anyOf"), isNull) {
+		return o
+	}
 	types, simple := o.strings("type"), true
 	for _, keyword := range []string{"$ref", "allOf", "anyOf", "oneOf", "not", "const", "if"} {
 		simple = simple && !o.has(keyword)
@@ -82,7 +85,7 @@ func nullable(node any) any {
 	if !simple || len(types) == 0 && !o.has("enum") {
 		alternative, description := o, o.values["description"]
 		if description != nil {
-			alternative = o.mapSchemas(func(_ string, n any) any { return n })
+			alternative = o.clone()
 			alternative.remove("description")
 		}
 		out := newObject("anyOf", []any{alternative, newObject("type", "null")})
@@ -91,7 +94,7 @@ func nullable(node any) any {
 		}
 		return out
 	}
-	out := o.mapSchemas(func(_ string, n any) any { return n })
+	out := o.clone()
 	if len(types) > 0 && !slices.Contains(types, "null") {
 		list := []any{"null"}
 		for _, t := range types {
@@ -103,4 +106,9 @@ func nullable(node any) any {
 		out.set("enum", append(slices.Clone(values), nil))
 	}
 	return out
+}
+
+func isNull(node any) bool {
+	o, ok := node.(*object)
+	return ok && o.values["type"] == "null"
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -50,6 +51,11 @@ func (o *object) remove(name string) {
 
 // MarshalJSON writes the object with sorted names.
 func (o *object) MarshalJSON() ([]byte, error) { return appendJSON(nil, o, false), nil }
+
+// clone returns a copy whose members can be replaced.
+func (o *object) clone() *object {
+	return &object{slices.Clone(o.names), maps.Clone(o.values)}
+}
 
 // object returns the member of that name if it is an object, else an empty one.
 func (o *object) object(name string) *object {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"slices"
 	"strconv"
@@ -60,8 +59,19 @@ func compileError(err error, document any) error {
 	var invalid *jsonschema.SchemaValidationError
 	var problems *jsonschema.ValidationError
 	if errors.As(err, &invalid) && errors.As(invalid.Err, &problems) {
-		e := report(problems, document, nil)
-		return fmt.Errorf("schema: not a JSON Schema: %w", &ValidationError{e})
+		found := report(problems, document, nil)
+		if n := len(found) - 1; n > 0 {
+			return fmt.Errorf("schema: not a JSON Schema: %s (and %d more)", found[0], n)
+		}
+		return fmt.Errorf("schema: not a JSON Schema: %s", found[0])
+	}
+	var pointer *jsonschema.JSONPointerNotFoundError
+	if errors.As(err, &pointer) {
+		return fmt.Errorf("schema: the reference %q leads nowhere", strings.TrimPrefix(pointer.URL, base))
+	}
+	var anchor *jsonschema.AnchorNotFoundError
+	if errors.As(err, &anchor) {
+		return fmt.Errorf("schema: the reference %q leads nowhere", strings.TrimPrefix(anchor.Reference, base))
 	}
 	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), base, ""))
 }
@@ -99,8 +109,9 @@ func decodeDocument(data []byte) (any, error) {
 	if err := d.Decode(&v); err != nil {
 		return nil, syntaxError(data, err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("want one JSON value, got more at %s", position(data, d.InputOffset()))
+	rest := bytes.TrimLeft(data[d.InputOffset():], " \t\r\n")
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("want one JSON value, got more at %s", position(data, int64(len(data)-len(rest)+1)))
 	}
 	return v, checkNumbers(v)
 }
@@ -234,6 +245,9 @@ func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	case *kind.Const:
 		return fmt.Sprintf("want %s, got %s", literal(k.Want), got())
 	case *kind.Format:
+		if k.Want == "regex" {
+			return fmt.Sprintf("want a regular expression in RE2 syntax, got %s", got())
+		}
 		return fmt.Sprintf("want a string of format %s, got %s", k.Want, got())
 	case *kind.Pattern:
 		return fmt.Sprintf("want a string that matches %s, got %s", k.Want, got())

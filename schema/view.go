@@ -49,6 +49,7 @@ func (s *Schema) view(nodes ...any) view {
 	for _, node := range nodes {
 		add(node)
 	}
+	v.vague = v.vague || len(v.parts) > maxParts
 	return v
 }
 
@@ -59,14 +60,20 @@ func (s *Schema) follow(ref string) (any, bool) {
 	return lookup(s.root, ref)
 }
 
+// maxParts bounds views of schemas whose alternatives contain each other; the rest is vague.
+const maxParts = 100
+
 // alternatives returns the first anyOf or oneOf among the parts, and the view without it.
 func (v view) alternatives() (rest view, list []any) {
+	if len(v.parts) > maxParts {
+		return v, nil
+	}
 	for i, part := range v.parts {
 		for _, keyword := range []string{"anyOf", "oneOf"} {
 			if list := part.list(keyword); len(list) > 0 {
 				rest := v
 				rest.parts = slices.Clone(v.parts)
-				rest.parts[i] = part.mapSchemas(func(_ string, n any) any { return n })
+				rest.parts[i] = part.clone()
 				rest.parts[i].remove(keyword)
 				return rest, list
 			}
@@ -77,7 +84,8 @@ func (v view) alternatives() (rest view, list []any) {
 
 // and adds what another view demands.
 func (v view) and(w view) view {
-	return view{slices.Concat(v.parts, w.parts), v.never || w.never, v.vague || w.vague}
+	parts := slices.Concat(v.parts, w.parts)
+	return view{parts, v.never || w.never, v.vague || w.vague || len(parts) > maxParts}
 }
 
 // requires reports whether every value has the property.

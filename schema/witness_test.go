@@ -1,0 +1,152 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stonelayer/stone/schema"
+	"pgregory.net/rapid"
+)
+
+// drawSchema draws a schema of scalars, x/y objects and arrays, at most depth levels deep.
+func drawSchema(t *rapid.T, depth int) any {
+	kinds := []string{"any", "types", "enum", "const", "false"}
+	if depth > 0 {
+		kinds = append(kinds, "object", "object", "map", "array", "tuple", "anyOf", "oneOf", "allOf", "ref")
+	}
+	sub := func() any { return drawSchema(t, depth-1) }
+	switch rapid.SampledFrom(kinds).Draw(t, "kind") {
+	case "types":
+		names := []any{"null", "boolean", "integer", "number", "string", "array", "object"}
+		return map[string]any{"type": rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(t, "types")}
+	case "enum":
+		return map[string]any{"enum": rapid.SliceOfNDistinct(rapid.SampledFrom(scalars), 1, 3, rapid.ID).Draw(t, "values")}
+	case "const":
+		return map[string]any{"const": rapid.SampledFrom(scalars).Draw(t, "value")}
+	case "object":
+		o := map[string]any{"type": "object"}
+		properties := map[string]any{}
+		for _, name := range []string{"x", "y"} {
+			if rapid.Bool().Draw(t, name) {
+				properties[name] = sub()
+			}
+		}
+		o["properties"] = properties
+		o["required"] = rapid.SliceOfNDistinct(rapid.SampledFrom([]any{"x", "y"}), 0, 2, rapid.ID).Draw(t, "required")
+		if rapid.Bool().Draw(t, "closed") {
+			o["additionalProperties"] = false
+		}
+		return o
+	case "map":
+		return map[string]any{"type": "object", "additionalProperties": sub()}
+	case "array":
+		return map[string]any{"type": "array", "items": sub(), "minItems": rapid.IntRange(0, 2).Draw(t, "min")}
+	case "tuple":
+		return map[string]any{"type": []any{"array", "string"}, "prefixItems": []any{sub()}, "items": sub()}
+	case "anyOf", "oneOf", "allOf":
+		keyword := rapid.SampledFrom([]string{"anyOf", "allOf", "oneOf"}).Draw(t, "keyword")
+		return map[string]any{keyword: []any{sub(), sub()}}
+	case "ref":
+		return map[string]any{"$ref": "#"}
+	case "false":
+		return rapid.IntRange(0, 9).Draw(t, "no") > 0
+	}
+	return map[string]any{}
+}
+
+// closed is a schema as Compatible takes it: objects have no properties but the listed ones, and
+// each alternative of a oneOf has values of its own.
+func closed(node any) any {
+	list, ok := node.([]any)
+	if ok {
+		out := make([]any, len(list))
+		for i, v := range list {
+			out[i] = closed(v)
+		}
+		return out
+	}
+	o, ok := node.(map[string]any)
+	if !ok {
+		return node
+	}
+	out := map[string]any{}
+	for k, v := range o {
+		switch k {
+		case "enum", "const", "required":
+			out[k] = v
+		case "oneOf":
+			out["anyOf"] = closed(v)
+		default:
+			out[k] = closed(v)
+		}
+	}
+	if listed, ok := out["properties"].(map[string]any); ok && out["additionalProperties"] == nil {
+		out["additionalProperties"] = false
+		for _, name := range out["required"].([]any) {
+			if listed[name.(string)] == nil {
+				listed[name.(string)] = true
+			}
+		}
+	}
+	return out
+}
+
+var scalars = []any{nil, true, 1, 1.5, "a", "b"}
+
+// universe holds the JSON texts of small values.
+var universe = func() []string {
+	compose := func(inner []any, second []any) []any {
+		out := []any{[]any{}, map[string]any{}}
+		for _, a := range inner {
+			out = append(out, []any{a}, map[string]any{"x": a}, map[string]any{"y": a})
+			for _, b := range second {
+				out = append(out, []any{a, b}, []any{b, a}, map[string]any{"x": a, "y": b}, map[string]any{"x": b, "y": a})
+			}
+		}
+		return out
+	}
+	one := append(compose(scalars, scalars), scalars...)
+	all := append(compose(one, []any{1, "a", []any{}, map[string]any{}}), one...)
+	out := make([]string, len(all))
+	for i, v := range all {
+		text, _ := json.Marshal(v)
+		out[i] = string(text)
+	}
+	return out
+}()
+
+// TestCompatibleIsCertain: for each problem there is a value that the producer may write and the
+// consumer refuses. (The reverse is not promised.)
+func TestCompatibleIsCertain(t *testing.T) {
+	reported, silent := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(v any) []byte { b, _ := json.Marshal(v); return b }
+		p, c := drawSchema(t, 2), drawSchema(t, 2)
+		must := func(text []byte) *schema.Schema {
+			s, err := schema.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		producer, consumer, writes := must(text(p)), must(text(c)), must(text(closed(p)))
+		problems := schema.Compatible(producer, consumer)
+		if len(problems) == 0 {
+			silent++
+			return
+		}
+		reported++
+		for _, value := range universe {
+			if consumer.Validate([]byte(value)) != nil && writes.Validate([]byte(value)) == nil {
+				return
+			}
+		}
+		for _, value := range universe {
+			if writes.Validate([]byte(value)) == nil {
+				t.Fatalf("no value shows it:\nproducer %s\nconsumer %s\n%v", text(p), text(c), problems)
+			}
+		}
+	})
+	fmt.Println(reported, silent)
+}
