@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+)
+
+// BenchmarkBuild makes a line of steps and checks it as far as each library
+// does, without running it. The names are made beforehand. In same, one type is
+// written and read, as peers have it; in schemas, writers and readers each have
+// a type of their own, and the schemas are compared.
+func BenchmarkBuild(b *testing.B) {
+	for _, steps := range []int{1_000, 100_000} {
+		names := stepNames(steps)
+		for _, who := range []struct {
+			path  string
+			build func(names []string) error
+			most  int // steps beyond which the peer needs minutes; 0 is no limit
+		}{
+			{"same/%d/stone", stoneBuild, 0},
+			{"same/%d/langgraphgo", langgraphBuild, 0},
+			{"same/%d/langchaingo", langchainBuild, 0},
+			{"same/%d/eino", einoBuild, 1_000}, // quadratic
+			{"same/%d/adk", adkBuild, 0},
+			{"same/%d/trpc-agent-go", trpcBuild, 0},
+			{"schemas/%d/stone", stoneBuildSchemas, 0},
+		} {
+			if who.most > 0 && steps > who.most {
+				continue
+			}
+			b.Run(fmt.Sprintf(who.path, steps), func(b *testing.B) {
+				measure(b, steps, "ashlar", func() error { return who.build(names) })
+			})
+		}
+	}
+}
+
+func stepNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "step" + strconv.Itoa(i)
+	}
+	return names
+}

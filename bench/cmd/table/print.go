@@ -1,0 +1,128 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	none     = "–"
+	noFigure = "no figure"
+)
+
+// print writes the table.
+func (m *measured) print(out io.Writer, rows []row) error {
+	least, most := m.repetitions()
+	count := strconv.Itoa(most)
+	if least != most {
+		count = fmt.Sprintf("%d to %d", least, most)
+	}
+	cells := [][]string{{"#", "row", "stone", "floor", "ratio", "best peer", "its figure", "ratio", "hold", "met"}}
+	held := 0
+	for _, r := range rows {
+		line, met := m.line(r)
+		cells = append(cells, line)
+		if met {
+			held++
+		}
+	}
+	_, err := fmt.Fprintf(out, "CPU time of the process (user and system), median of %s repetitions, on %s.\n\n%s\n%d of %d figures are held.\n",
+		count, strings.Join(m.machine, ", "), align(cells), held, len(rows))
+	return err
+}
+
+// line returns the cells of a row and whether its figure is held.
+func (m *measured) line(r row) (line []string, met bool) {
+	line = []string{strconv.Itoa(r.number), r.title, none, none, none, none, none, none, r.hold.words, noFigure}
+	stone, ok := m.median(r.path+"/stone", r.unit)
+	if !ok {
+		return line, false
+	}
+	line[2] = figure(stone, r.unit)
+
+	// A row that is held against another row of Stone is about growth: floor
+	// and peers stand in the rows that it compares.
+	against, known := 1.0, true
+	if r.hold.of == "" || r.hold.of == floor {
+		against, known = m.compare(line, stone, r)
+	} else if against, known = m.median(r.hold.of+"/stone", r.unit); known {
+		line[4] = times(stone / against)
+	}
+	if !known {
+		return line, false
+	}
+	met = stone <= r.hold.atMost*against
+	line[9] = map[bool]string{true: "yes", false: "NO"}[met]
+	return line, met
+}
+
+// compare fills in floor and best peer and returns what the bound of the row is
+// a multiple of: the floor, or one unit.
+func (m *measured) compare(line []string, stone float64, r row) (against float64, known bool) {
+	beside := cmp.Or(r.beside, r.path)
+	bare, hasFloor := m.median(beside+"/"+floor, r.unit)
+	if hasFloor {
+		line[3], line[4] = figure(bare, r.unit), times(stone/bare)
+	}
+	if name, peer, ok := m.best(beside, r.unit); ok {
+		line[5], line[6], line[7] = name, figure(peer, r.unit), times(stone/peer)
+	}
+	if r.hold.of == floor {
+		return bare, hasFloor
+	}
+	return 1, true
+}
+
+// missing returns an error that names the first row without a figure.
+func (m *measured) missing(rows []row) error {
+	for _, r := range rows {
+		if line, _ := m.line(r); line[len(line)-1] == noFigure {
+			return fmt.Errorf("row %q has no figure: run the benchmark %s of stone and, if it is held against one, its floor", r.title, r.path)
+		}
+	}
+	return nil
+}
+
+// figure writes a value in the unit in which people say it.
+func figure(v float64, unit string) string {
+	switch {
+	case strings.HasPrefix(unit, "cpu-ns/") && v < 100:
+		return fmt.Sprintf("%.1f ns", v)
+	case strings.HasPrefix(unit, "cpu-ns/"):
+		return fmt.Sprintf("%.2f µs", v/1e3)
+	case unit == "peak-MB":
+		return fmt.Sprintf("%.2f GB", v/1e3)
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+func times(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) + " ×" }
+
+// align pads cells to columns: words to the left, figures to the right.
+func align(cells [][]string) string {
+	right := map[int]bool{0: true, 2: true, 3: true, 4: true, 6: true, 7: true}
+	widths := make([]int, len(cells[0]))
+	for _, line := range cells {
+		for i, c := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	var out strings.Builder
+	for _, line := range cells {
+		var b strings.Builder
+		for i, c := range line {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
+			if right[i] {
+				b.WriteString(pad + c + "  ")
+			} else {
+				b.WriteString(c + pad + "  ")
+			}
+		}
+		out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// measured is what a run of go test -bench said.
+type measured struct {
+	machine  []string // goos, goarch and cpu
+	samples  map[string][]float64
+	order    []string // paths in the order of the run
+	failures []string
+}
+
+var cpus = regexp.MustCompile(`-\d+$`)
+
+// read takes the samples out of the output of go test -bench and copies it to
+// progress, so that somebody who waits sees something.
+func read(in io.Reader, progress io.Writer) (*measured, error) {
+	m := &measured{samples: map[string][]float64{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		fmt.Fprintln(progress, line)
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0:
+		case strings.HasPrefix(line, "goos:"), strings.HasPrefix(line, "goarch:"), strings.HasPrefix(line, "cpu:"):
+			_, value, _ := strings.Cut(line, ": ")
+			m.machine = append(m.machine, value)
+		case strings.HasPrefix(line, "--- FAIL: "):
+			m.failures = append(m.failures, fields[2])
+		case strings.HasPrefix(line, "panic:"), fields[0] == "FAIL":
+			m.failures = append(m.failures, strings.TrimSpace(line))
+		case strings.HasPrefix(line, "Benchmark") && len(fields) >= 4:
+			if err := m.add(fields); err != nil {
+				return nil, fmt.Errorf("line %q: %w", line, err)
+			}
+		}
+	}
+	return m, lines.Err()
+}
+
+// add takes one line of results: name, repetitions, then value and unit in turn.
+func (m *measured) add(fields []string) error {
+	path := strings.TrimPrefix(cpus.ReplaceAllString(fields[0], ""), "Benchmark")
+	for pair := range slices.Chunk(fields[2:], 2) {
+		if len(pair) < 2 {
+			return fmt.Errorf("value %s without a unit", pair[0])
+		}
+		v, err := strconv.ParseFloat(pair[0], 64)
+		if err != nil {
+			return err
+		}
+		key := path + " " + pair[1]
+		if m.samples[key] == nil {
+			m.order = append(m.order, key)
+		}
+		m.samples[key] = append(m.samples[key], v)
+	}
+	return nil
+}
+
+// median returns the median of what a benchmark reported in a unit.
+func (m *measured) median(path, unit string) (float64, bool) {
+	s := slices.Sorted(slices.Values(m.samples[path+" "+unit]))
+	if len(s) == 0 {
+		return 0, false
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2, true
+}
+
+// best returns the peer with the smallest median among the benchmarks below
+// path: all that are neither Stone nor the floor.
+func (m *measured) best(path, unit string) (name string, figure float64, ok bool) {
+	for _, key := range m.order {
+		rest, below := strings.CutPrefix(key, path+"/")
+		who, u, _ := strings.Cut(rest, " ")
+		if !below || u != unit || who == "stone" || who == floor || strings.Contains(who, "/") {
+			continue
+		}
+		if v, _ := m.median(path+"/"+who, unit); !ok || v < figure {
+			name, figure, ok = who, v, true
+		}
+	}
+	return name, figure, ok
+}
+
+// repetitions returns the smallest and the largest number of samples.
+func (m *measured) repetitions() (least, most int) {
+	for _, s := range m.samples {
+		if least == 0 || len(s) < least {
+			least = len(s)
+		}
+		most = max(most, len(s))
+	}
+	return least, most
+}

@@ -1,0 +1,66 @@
+package main
+
+// A row is one figure that Stone has to hold. Its number is that of the row of
+// the table in the design.
+type row struct {
+	number int
+	title  string
+	path   string // the benchmark without its last element, who does the work
+	unit   string
+	beside string // where floor and peers are measured, if not under path
+	hold   hold
+}
+
+// A hold is the bound of a row: so many units, or so many times another figure.
+type hold struct {
+	atMost float64
+	of     string // "" for units, floor, or the path of another row of Stone
+	words  string
+}
+
+const (
+	step   = "cpu-ns/step"
+	lane   = "cpu-ns/lane"
+	ashlar = "cpu-ns/ashlar"
+
+	floor = "floor" // who does the work in bare Go
+)
+
+// Where the design says "flat" the bound is 1.5 times, which it names for the
+// million lanes.
+var rows = []row{
+	{1, "sequential step, small, 100 steps", "Sequence/small/100", step, "", timesFloor(1.5)},
+	{1, "sequential step, small, 100,000 steps", "Sequence/small/100000", step, "", timesFloor(1.5)},
+	{1, "… is flat: 100,000 against 100", "Sequence/small/100000", step, "", timesRow(1.5, "Sequence/small/100", "that of 100")},
+	{1, "sequential step, 1 KB, 100 steps", "Sequence/1KB/100", step, "", timesFloor(1.5)},
+	{1, "sequential step, 1 KB, 100,000 steps", "Sequence/1KB/100000", step, "", timesFloor(1.5)},
+	{1, "… is flat: 100,000 against 100", "Sequence/1KB/100000", step, "", timesRow(1.5, "Sequence/1KB/100", "that of 100")},
+	{1, "… that is read from its JSON, 100", "Sequence/1KB-nested/100", step, "", timesFloor(1.5)},
+	{1, "… that is read from its JSON, 100,000", "Sequence/1KB-nested/100000", step, "", timesFloor(1.5)},
+
+	{2, "fan-out lane, 1,000 lanes", "FanOut/1000", lane, "", timesFloor(2.5)},
+	{2, "fan-out lane, 10,000 lanes", "FanOut/10000", lane, "", timesFloor(2.5)},
+	{2, "fan-out lane, 1,000,000 lanes", "FanOut/1000000", lane, "", timesFloor(2.5)},
+	{2, "… is flat: 1,000,000 against 10,000", "FanOut/1000000", lane, "", timesRow(1.5, "FanOut/10000", "that of 10,000")},
+	{2, "… peak memory of 1,000,000", "FanOut/1000000", "peak-MB", "", units(1300, "1.3 GB")},
+
+	{4, "build and validate, 1,000 ashlars", "Build/same/1000", ashlar, "", units(600, "0.6 µs")},
+	{4, "build and validate, 100,000 ashlars", "Build/same/100000", ashlar, "", units(600, "0.6 µs")},
+	{4, "… is flat: 100,000 against 1,000", "Build/same/100000", ashlar, "", timesRow(1.5, "Build/same/1000", "that of 1,000")},
+	{4, "… with schema checks, 1,000", "Build/schemas/1000", ashlar, "Build/same/1000", units(1000, "1 µs")},
+	{4, "… with schema checks, 100,000", "Build/schemas/100000", ashlar, "Build/same/100000", units(1000, "1 µs")},
+	{4, "… is flat: 100,000 against 1,000", "Build/schemas/100000", ashlar, "Build/same/100000", timesRow(1.5, "Build/schemas/1000", "that of 1,000")},
+
+	{7, "nearest ancestor at depth 1,000,000", "Nearest/1000000", "cpu-ns/read", "", units(50, "50 ns")},
+
+	{11, "allocations a step: handler that wants nothing", "Observability/handler", "allocs/step", "", units(0, "0")},
+	{11, "… event that nobody wants", "Observability/event", "allocs/step", "", units(0, "0")},
+}
+
+func units(n float64, words string) hold { return hold{atMost: n, words: "≤ " + words} }
+
+func timesFloor(n float64) hold { return hold{n, floor, "≤ " + times(n) + " floor"} }
+
+func timesRow(n float64, path, name string) hold {
+	return hold{n, path, "≤ " + times(n) + " " + name}
+}

@@ -1,0 +1,39 @@
+// Package bench holds Stone beside its peers: the same work done by Stone, by
+// other Go libraries for pipelines of models and code, and by bare Go, in one
+// run of go test -bench. Nothing here is a timed test; the figures are read by
+// cmd/table, which prints the ratios and whether they hold.
+//
+// # What is measured
+//
+// All figures are CPU time of the process, user and system, from getrusage:
+// it counts what goroutines and the garbage collector do on all cores, and
+// hardly moves when the machine is busy with something else. Each figure is the
+// median of the repetitions of go test -count.
+//
+// A row is a benchmark, its last path element is who does the work:
+//
+//	BenchmarkSequence/small/100/stone
+//	BenchmarkSequence/small/100/floor
+//	BenchmarkSequence/small/100/langchaingo
+//
+// # The floor
+//
+// The floor is what a record of the same run costs in bare Go, on one
+// goroutine: write the content as canonical JSON, hash the envelope
+// {"content":…,"parents":[…],"type":…} with SHA-256, keep id and content, and
+// read the content back where the type of a step's input is not flat (has
+// slices, maps or pointers, so that the value itself cannot be handed on). The
+// encoder is the one that Stone uses, and [encoding/json] reads.
+//
+// # The peers
+//
+// Every peer does the work in the way that its own documentation shows, with
+// the cheapest state that it takes (mostly a pointer that it hands on unread),
+// without tracing, callbacks and checkpoints. None of them keeps a record that
+// could be checked afterwards; adk keeps the events of a session, genkit the
+// attributes of a span, the others nothing. genkit has no row for building,
+// since its flows are plain functions, and none for a fan-out, which it leaves
+// to goroutines of the caller. eino and trpc-agent-go are quadratic in the
+// length of a line and stay out of the long ones; the peers that start a
+// goroutine for each lane stay out of the million.
+package bench

@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+)
+
+// batch is what a fan-out starts from, item what a lane gets, result what it
+// makes of it, total what becomes of them all.
+type (
+	batch struct {
+		Lanes int `json:"lanes"`
+	}
+	item struct {
+		N int `json:"n"`
+	}
+	result struct {
+		N       int  `json:"n"`
+		Square  int  `json:"square"`
+		Settled bool `json:"settled"`
+	}
+	total struct {
+		Lanes int `json:"lanes"`
+	}
+)
+
+func (b batch) items() []item {
+	items := make([]item, b.Lanes)
+	for i := range items {
+		items[i].N = i
+	}
+	return items
+}
+
+func (i item) work() result { return result{N: i.N, Square: i.N * i.N, Settled: true} }
+
+// BenchmarkFanOut is a fan-out whose lanes have one step each. Stone and the
+// floor write a marker and a result for each lane; Stone joins the lanes and
+// reads the results on top of that.
+func BenchmarkFanOut(b *testing.B) {
+	for _, lanes := range []int{1_000, 10_000, 1_000_000} {
+		for _, who := range []struct {
+			name string
+			make func(lanes int) (func() (int, error), error)
+			most int // lanes beyond which the peer needs minutes or all memory; 0 is no limit
+		}{
+			{"floor", floorFanOut, 0},
+			{"stone", stoneFanOut, 0},
+			{"langgraphgo", langgraphFanOut, 10_000},
+			{"langchaingo", langchainFanOut, 0},
+			{"adk", adkFanOut, 10_000},
+			{"eino", einoFanOut, 10_000},
+			{"trpc-agent-go", trpcFanOut, 10_000},
+		} {
+			if who.most > 0 && lanes > who.most {
+				continue
+			}
+			b.Run(fmt.Sprintf("%d/%s", lanes, who.name), func(b *testing.B) {
+				run, err := who.make(lanes)
+				if err != nil {
+					b.Fatal(err)
+				}
+				work := func() error {
+					done, err := run()
+					if err == nil && done != lanes {
+						err = fmt.Errorf("%d of %d lanes have a result", done, lanes)
+					}
+					return err
+				}
+				measure(b, lanes, "lane", work)
+				if lanes == 1_000_000 {
+					peakMemory(b, work)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package bench
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"testing"
+
+	"github.com/stonelayer/stone"
+)
+
+// BenchmarkObservability counts what a step allocates more when nobody
+// watches: handler, because the run has a handler that wants nothing; event,
+// because its body sends an event with two attributes.
+func BenchmarkObservability(b *testing.B) {
+	const steps = 1_000
+	names := stepNames(steps)
+	silent := func(_ context.Context, v small) (small, error) { return v.next(), nil }
+	telling := func(ctx context.Context, v small) (small, error) {
+		stone.Event(ctx, slog.LevelDebug, "counted", slog.Int("n", v.N), slog.String("name", v.Name))
+		return v.next(), nil
+	}
+	for _, c := range []struct {
+		name string
+		body func(context.Context, small) (small, error)
+		log  slog.Handler
+	}{
+		{"handler/stone", silent, slog.DiscardHandler},
+		{"event/stone", telling, nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var with, without float64
+			for b.Loop() {
+				without = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, silent), nil)
+				with = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, c.body), c.log)
+			}
+			// A handful in a run is the runtime's own.
+			b.ReportMetric(math.Round((with-without)/steps*100)/100, "allocs/step")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// allocations returns how many allocations a run makes, on average.
+func allocations(b *testing.B, p stone.Ashlar, log slog.Handler) float64 {
+	var err error
+	n := testing.AllocsPerRun(5, func() {
+		_, err = stone.Run(context.Background(), p, stone.Config{Log: log})
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A maker builds something of n parts once and returns what runs it.
+type maker[T any] = func(n int, first T) (func() (T, error), error)
+
+// BenchmarkSequence is a line of steps, each of which reads the content of the
+// one before and produces the next. What peers hand on is a pointer, so that
+// they have no use for a type that is not flat.
+func BenchmarkSequence(b *testing.B) {
+	b.Run("small", func(b *testing.B) { sequence(b, aSmall, true) })
+	b.Run("1KB", func(b *testing.B) { sequence(b, aKilo, true) })
+	b.Run("1KB-nested", func(b *testing.B) { sequence(b, aNest, false) })
+}
+
+func sequence[T content[T]](b *testing.B, first T, peers bool) {
+	type line struct {
+		name string
+		make maker[T]
+		most int // steps beyond which it needs minutes; 0 is no limit
+	}
+	lines := []line{{"floor", floorSequence[T], 0}, {"stone", stoneSequence[T], 0}}
+	if peers {
+		lines = append(lines, []line{
+			{"langchaingo", langchainSequence[T], 0},
+			{"langgraphgo", langgraphSequence[T], 0},
+			{"genkit", genkitSequence[T], 0},
+			{"eino", einoSequence[T], 100}, // quadratic to compile
+			{"adk", adkSequence[T], 0},
+			{"trpc-agent-go", trpcSequence[T], 100}, // quadratic to run
+		}...)
+	}
+	for _, steps := range []int{100, 100_000} {
+		for _, who := range lines {
+			if who.most > 0 && steps > who.most {
+				continue
+			}
+			b.Run(fmt.Sprintf("%d/%s", steps, who.name), func(b *testing.B) {
+				run, err := who.make(steps, first)
+				if err != nil {
+					b.Fatal(err)
+				}
+				measure(b, steps, "step", func() error {
+					last, err := run()
+					if err == nil && last.count() != steps {
+						err = fmt.Errorf("%d of %d steps were taken", last.count(), steps)
+					}
+					return err
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// alike has the schema of small and is another Go type, so that a validator has
+// to compare the two.
+type alike small
+
+var (
+	smallDoc = dag.NewType[small]("doc")
+	alikeDoc = dag.NewType[alike]("doc")
+	aBatch   = dag.NewType[batch]("batch")
+	anItem   = dag.NewType[item]("item")
+	aResult  = dag.NewType[result]("result")
+	aTotal   = dag.NewType[total]("total")
+)
+
+// stoneLine is a sequence of steps that read one type and write another, mostly
+// the same.
+func stoneLine[In, Out any](names []string, read dag.Type[In], write dag.Type[Out], first Out, next func(context.Context, In) (Out, error)) stone.Ashlar {
+	steps := make([]stone.Ashlar, len(names))
+	steps[0] = stone.Func0(names[0], write, func(context.Context) (Out, error) { return first, nil })
+	for i, name := range names[1:] {
+		steps[i+1] = stone.Func1(name, read, write, next)
+	}
+	return stone.Seq("line", steps...)
+}
+
+func stoneSequence[T content[T]](steps int, first T) (func() (T, error), error) {
+	doc := dag.NewType[T]("doc")
+	line := stoneLine(stepNames(steps), doc, doc, first.next(), func(_ context.Context, v T) (T, error) { return v.next(), nil })
+	return func() (T, error) {
+		res, err := stone.Run(context.Background(), line, stone.Config{})
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return doc.Of(res.Node)
+	}, nil
+}
+
+func stoneBuild(names []string) error {
+	line := stoneLine(names, smallDoc, smallDoc, aSmall, func(_ context.Context, v small) (small, error) { return v, nil })
+	return stone.Validate(line, stone.Config{}).Err()
+}
+
+func stoneBuildSchemas(names []string) error {
+	line := stoneLine(names, alikeDoc, smallDoc, aSmall, func(_ context.Context, v alike) (small, error) { return small(v), nil })
+	return stone.Validate(line, stone.Config{}).Err()
+}
+
+// stoneFanOut ends with the reducer that every fan-out needs. It reads all
+// results, so what is counted is what a program would get.
+func stoneFanOut(lanes int) (func() (int, error), error) {
+	p := stone.Seq("fan-out",
+		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
+		stone.Map("lanes", stone.Each(aBatch, anItem, batch.items),
+			stone.Func1("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
+		stone.Reduce(stone.FuncAll("count", aResult, aTotal, func(_ context.Context, all []result) (total, error) {
+			return total{Lanes: len(all)}, nil
+		})),
+	)
+	return func() (int, error) {
+		res, err := stone.Run(context.Background(), p, stone.Config{})
+		if err != nil {
+			return 0, err
+		}
+		sum, err := aTotal.Of(res.Node)
+		return sum.Lanes, err
+	}, nil
+}

@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"trpc.group/trpc-go/trpc-agent-go/agent"
+	"trpc.group/trpc-go/trpc-agent-go/graph"
+)
+
+// trpcField is a field of the state that is handed on by reference: without
+// DisableDeepCopy the whole value is copied by reflection for every node.
+func trpcField[T any](reducer graph.StateReducer) graph.StateField {
+	return graph.StateField{Type: reflect.TypeFor[T](), Reducer: reducer, DisableDeepCopy: true}
+}
+
+// trpcLine is a line of nodes; done gets what the last one makes.
+func trpcLine[T content[T]](names []string, done func(*T)) (*graph.Graph, error) {
+	g := graph.NewStateGraph(graph.NewStateSchema().AddField("doc", trpcField[*T](nil)))
+	for i, name := range names {
+		g.AddNode(name, func(_ context.Context, s graph.State) (any, error) {
+			next := (*s["doc"].(*T)).next()
+			if i == len(names)-1 {
+				done(&next)
+			}
+			return graph.State{"doc": &next}, nil
+		})
+		if i > 0 {
+			g.AddEdge(names[i-1], name)
+		}
+	}
+	return g.SetEntryPoint(names[0]).SetFinishPoint(names[len(names)-1]).Compile()
+}
+
+// trpcRun runs a graph without spans and without the events of the executor.
+func trpcRun(e *graph.Executor, start graph.State) error {
+	inv := agent.NewInvocation(agent.WithInvocationRunOptions(agent.NewRunOptions(
+		agent.WithDisableTracing(true),
+		agent.WithDisableGraphExecutorEvents(true),
+		agent.WithDisableGraphCompletionEvent(true),
+	)))
+	events, err := e.Execute(context.Background(), start, inv)
+	if err != nil {
+		return err
+	}
+	for event := range events {
+		if event.Error != nil {
+			err = errors.New(event.Error.Message)
+		}
+	}
+	return err
+}
+
+func trpcSequence[T content[T]](steps int, first T) (func() (T, error), error) {
+	var last *T
+	g, err := trpcLine(stepNames(steps), func(v *T) { last = v })
+	if err != nil {
+		return nil, err
+	}
+	e, err := graph.NewExecutor(g, graph.WithMaxSteps(steps+1), graph.WithExecutionEngine(graph.ExecutionEngineBSP))
+	return func() (v T, err error) {
+		if err := trpcRun(e, graph.State{"doc": &first}); err != nil {
+			return v, err
+		}
+		return *last, nil
+	}, err
+}
+
+func trpcBuild(names []string) error {
+	g, err := trpcLine(names, func(*small) {})
+	if err != nil {
+		return err
+	}
+	_, err = graph.NewExecutor(g)
+	return err
+}
+
+// trpcFanOut is dynamic: a node returns a command for each lane.
+func trpcFanOut(lanes int) (func() (int, error), error) {
+	type results = []*result
+	done := 0
+	schema := graph.NewStateSchema().
+		AddField("item", trpcField[*item](nil)).
+		AddField("results", trpcField[results](func(all, one any) any {
+			list, _ := all.(results)
+			list = append(list, one.(results)...)
+			done = len(list)
+			return list
+		}))
+	g, err := graph.NewStateGraph(schema).
+		AddNode("split", func(context.Context, graph.State) (any, error) {
+			commands := make([]*graph.Command, 0, lanes)
+			for _, it := range (batch{Lanes: lanes}).items() {
+				commands = append(commands, &graph.Command{GoTo: "lane", Update: graph.State{"item": &it}})
+			}
+			return commands, nil
+		}).
+		AddNode("lane", func(_ context.Context, s graph.State) (any, error) {
+			r := s["item"].(*item).work()
+			return graph.State{"results": results{&r}}, nil
+		}).
+		AddEdge("split", "lane").
+		SetEntryPoint("split").SetFinishPoint("lane").Compile()
+	if err != nil {
+		return nil, err
+	}
+	e, err := graph.NewExecutor(g)
+	return func() (int, error) {
+		done = 0
+		err := trpcRun(e, graph.State{})
+		return done, err
+	}, err
+}
