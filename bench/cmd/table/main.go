@@ -27,11 +27,13 @@ func run(in io.Reader, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := m.print(out, rows); err != nil {
-		return err
+	if len(m.samples) > 0 {
+		if err := m.print(out, rows); err != nil {
+			return err
+		}
 	}
 	if len(m.failures) > 0 {
-		return fmt.Errorf("%d benchmarks failed, the first is %s", len(m.failures), m.failures[0])
+		return fmt.Errorf("go test failed, see above; its first complaint: %s", m.failures[0])
 	}
 	return m.missing(rows)
 }
