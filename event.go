@@ -61,10 +61,11 @@ func (f *frame) spanID() string {
 	for f.up != nil && f.up.spec == f.spec {
 		f = f.up
 	}
-	n := f.span.Load()
+	span := &f.more().span
+	n := span.Load()
 	for n == 0 {
-		f.span.CompareAndSwap(0, f.run.spans.Add(1))
-		n = f.span.Load()
+		span.CompareAndSwap(0, f.run.spans.Add(1))
+		n = span.Load()
 	}
 	return fmt.Sprintf("span-%s-%d", f.run.nonce, n)
 }
@@ -104,7 +105,7 @@ func (f *frame) laneStarted() func(dag.DAG) {
 	if !f.logs(slog.LevelDebug) {
 		return nil
 	}
-	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", f.index))
+	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", int(f.index)))
 }
 
 func (f *frame) runStarted(p Ashlar) func(dag.DAG) {

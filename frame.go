@@ -20,15 +20,26 @@ type frame struct {
 	run             *run
 	up              *frame
 	spec            *spec
+	index           int32 // child, round, lane, branch or visit, as seg says
 	seg             segment
-	index           int    // child, round, lane or visit, as seg says
-	key             string // branch or step, as seg says
+	extra           atomic.Pointer[extra]
+}
 
-	view    dag.View
+// extra is what few visits need.
+type extra struct {
 	refused atomic.Pointer[dag.ReadError]
 	live    atomic.Pointer[cancelable]
 	span    atomic.Uint64
-	steps   atomic.Pointer[stepNames]
+	steps   stepNames
+}
+
+func (f *frame) more() *extra {
+	x := f.extra.Load()
+	for x == nil {
+		f.extra.CompareAndSwap(nil, new(extra))
+		x = f.extra.Load()
+	}
+	return x
 }
 
 // segment says which element of a path a frame is.
@@ -38,9 +49,9 @@ const (
 	rootSegment  segment = iota
 	childSegment         // /name, the index-th child of what is above
 	visitSegment         // /name@visit, a child of a scoped ashlar
-	stepSegment          // /key@visit, a Step of a body
+	stepSegment          // the same, a Step of a body
 	indexSegment         // [index], a round or a lane
-	keySegment           // [key], a branch
+	keySegment           // [key], the index-th branch
 	innerSegment         // nothing: the body of a reduce stands where the reduce stands
 )
 
@@ -51,7 +62,7 @@ type cancelable struct {
 
 // below makes the frame of something under f.
 func (f *frame) below(s *spec, seg segment, index int) *frame {
-	return &frame{Context: f.Context, run: f.run, up: f, spec: s, seg: seg, index: index}
+	return &frame{Context: f.Context, run: f.run, up: f, spec: s, seg: seg, index: int32(index)}
 }
 
 // path returns the address of the frame, element by element: names, branches,
@@ -69,22 +80,18 @@ func (f *frame) appendPath(b []byte) []byte {
 		return append(b, escape(f.spec.name)...)
 	case childSegment:
 		b = append(append(b, '/'), escape(f.spec.name)...)
-		if n := f.up.spec.occurrence(f.index); n > 1 {
+		if n := f.up.spec.occurrence(int(f.index)); n > 1 {
 			b = strconv.AppendInt(append(b, '#'), int64(n), 10)
 		}
 	case visitSegment, stepSegment:
-		name := f.key
-		if f.seg == visitSegment {
-			name = f.spec.name
-		}
-		b = append(append(b, '/'), escape(name)...)
+		b = append(append(b, '/'), escape(f.spec.name)...)
 		if f.index > 1 {
 			b = strconv.AppendInt(append(b, '@'), int64(f.index), 10)
 		}
 	case indexSegment:
 		b = append(strconv.AppendInt(append(b, '['), int64(f.index), 10), ']')
 	case keySegment:
-		b = append(append(append(b, '['), escape(f.key)...), ']')
+		b = append(append(append(b, '['), escape(f.spec.keys[f.index])...), ']')
 	}
 	return b
 }
@@ -132,55 +139,70 @@ func (f *frame) Value(key any) any {
 	if key == (frameKey{}) {
 		return f
 	}
-	if c := f.live.Load(); c != nil {
-		return c.ctx.Value(key)
+	return f.around().Value(key)
+}
+
+// around returns the context that Done made, or the one from outside.
+func (f *frame) around() context.Context {
+	if x := f.extra.Load(); x != nil {
+		if c := x.live.Load(); c != nil {
+			return c.ctx
+		}
 	}
-	return f.Context.Value(key)
+	return f.Context
 }
 
 // Done returns a channel that is closed when the run or this visit is cancelled.
 func (f *frame) Done() <-chan struct{} {
-	c := f.live.Load()
-	for c == nil {
+	x := f.more()
+	for x.live.Load() == nil {
 		ctx, cancel := context.WithCancelCause(f.Context)
-		if f.live.CompareAndSwap(nil, &cancelable{ctx, cancel}) {
-			if err := f.refused.Load(); err != nil {
-				cancel(err)
-			}
-		} else {
+		if !x.live.CompareAndSwap(nil, &cancelable{ctx, cancel}) {
 			cancel(nil)
+		} else if err := x.refused.Load(); err != nil {
+			cancel(err)
 		}
-		c = f.live.Load()
 	}
-	return c.ctx.Done()
+	return x.live.Load().ctx.Done()
 }
 
 // Err says why Done is closed.
 func (f *frame) Err() error {
-	if f.refused.Load() != nil {
+	if f.refusal() != nil {
 		return context.Canceled
 	}
-	if c := f.live.Load(); c != nil {
-		return c.ctx.Err()
-	}
-	return f.Context.Err()
+	return f.around().Err()
 }
+
+// Declared makes the frame the view through which its body reads.
+func (f *frame) Declared() []dag.Query { return f.spec.queries }
 
 // Undeclared is called by the DAG of the body when it reads what it had not
 // declared: the visit is cancelled with that cause.
 func (f *frame) Undeclared(err *dag.ReadError) {
-	if !f.refused.CompareAndSwap(nil, err) {
+	x := f.more()
+	if !x.refused.CompareAndSwap(nil, err) {
 		return
 	}
-	if c := f.live.Load(); c != nil {
+	if c := x.live.Load(); c != nil {
 		c.cancel(err)
 	}
 }
 
+// refusal returns the undeclared read of this visit, nil if there was none.
+func (f *frame) refusal() *dag.ReadError {
+	if x := f.extra.Load(); x != nil {
+		return x.refused.Load()
+	}
+	return nil
+}
+
 // release frees what Done made.
 func (f *frame) release() {
-	if c := f.live.Load(); c != nil {
-		c.cancel(nil)
+	if x := f.extra.Load(); x != nil {
+		if c := x.live.Load(); c != nil {
+			c.cancel(nil)
+		}
 	}
 }
 
@@ -192,13 +214,7 @@ type stepNames struct {
 	active map[string]bool
 }
 
-func (f *frame) names() *stepNames {
-	if n := f.steps.Load(); n != nil {
-		return n
-	}
-	f.steps.CompareAndSwap(nil, &stepNames{visits: map[string]int{}, active: map[string]bool{}})
-	return f.steps.Load()
-}
+func (f *frame) names() *stepNames { return &f.more().steps }
 
 // enter counts a use of the name and reports whether no other is under way.
 func (n *stepNames) enter(name string) (visit int, alone bool) {
@@ -206,6 +222,9 @@ func (n *stepNames) enter(name string) (visit int, alone bool) {
 	defer n.mu.Unlock()
 	if n.active[name] {
 		return 0, false
+	}
+	if n.visits == nil {
+		n.visits, n.active = map[string]int{}, map[string]bool{}
 	}
 	n.active[name] = true
 	n.visits[name]++

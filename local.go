@@ -152,14 +152,13 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	defer f.release()
 	defer func() {
-		if refused := f.refused.Load(); refused != nil {
+		if refused := f.refusal(); refused != nil {
 			n, err = nil, refused
 		} else if p := recover(); p != nil {
 			n, err = nil, panicked(p)
 		}
 	}()
-	f.view = dag.View{Queries: f.spec.queries, Reader: f}
-	n, err = f.spec.body(f, d.Within(&f.view), f.run.now())
+	n, err = f.spec.body(f, d.Within(f), f.run.now())
 	switch {
 	case err != nil:
 		if cause := context.Cause(f.Context); cause != nil && errors.Is(err, f.Context.Err()) {
@@ -192,14 +191,13 @@ func (t Task) Decide(d dag.DAG) (any, error) {
 func (f *frame) decide(d dag.DAG) (choice any, err error) {
 	defer f.release()
 	defer func() {
-		if refused := f.refused.Load(); refused != nil {
+		if refused := f.refusal(); refused != nil {
 			err = refused
 		} else if p := recover(); p != nil {
 			err = panicked(p)
 		}
 	}()
-	f.view = dag.View{Queries: f.spec.queries, Reader: f}
-	return f.spec.decision.take(f, d.Within(&f.view))
+	return f.spec.decision.take(f, d.Within(f))
 }
 
 // local runs everything in this process, lanes on goroutines. It hires a worker

@@ -92,8 +92,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 	}
 	for i, k := range f.spec.keys {
 		if k == key {
-			branch := f.below(f.spec, keySegment, 0)
-			branch.key = k
+			branch := f.below(f.spec, keySegment, i)
 			return r.visit(branch.child(childSegment, i), d)
 		}
 	}
@@ -231,18 +230,17 @@ func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
 		defer f.names().leave(a.Name())
 		next := f.below(a.spec(), visitSegment, visit)
 		next.Context = ctx
-		return r.visit(next, d.Within(nil)).Within(&f.view)
+		return r.visit(next, d.Within(nil)).Within(f)
 	}
 	defer f.release()
 	defer func() {
-		if err := f.refused.Load(); err != nil {
+		if err := f.refusal(); err != nil {
 			out = f.fail(d, err)
 		} else if p := recover(); p != nil {
 			out = f.fail(d, panicked(p))
 		}
 	}()
-	f.view = dag.View{Queries: f.spec.queries, Reader: f}
-	out, err := f.spec.scope(f, d.Within(&f.view), child)
+	out, err := f.spec.scope(f, d.Within(f), child)
 	out = out.Within(nil)
 	switch {
 	case !out.Extends(d):

@@ -179,8 +179,8 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return zero, Fail(kind.Error, "step %q is under way already: give steps that run at the same time different names", name)
 	}
 	defer f.names().leave(name)
-	step := f.below(f.spec, stepSegment, visit)
-	step.Context, step.key = ctx, name
+	step := f.below(&spec{name: name, settings: settings{version: f.spec.version}}, stepSegment, visit)
+	step.Context = ctx
 	defer step.release()
 	if f.run.recorder == nil {
 		return fn(step)

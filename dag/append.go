@@ -8,8 +8,7 @@ import (
 // grow adds a node whose parents are d.Next(). Such a node cannot be there
 // already: its parents would have a child, and then not be the heads.
 func (d DAG) grow(n *Node) DAG {
-	one := []*Node{n}
-	d.log = &entry{prev: d.log, nodes: one, heads: one, count: d.Len() + 1}
+	d.log = &entry{prev: d.log, nodes: n.self[:], heads: n.self[:], count: d.Len() + 1}
 	return d
 }
 

@@ -12,7 +12,7 @@ import (
 type DAG struct {
 	log  *entry  // the last entry; nil when empty
 	fail *flight // a failure in flight
-	view *View   // what its reader may see; nil for everything
+	view View    // what its reader may see; nil for everything
 }
 
 // An entry is one step of the log. Entries are linked backwards, so that copies
@@ -59,8 +59,8 @@ func (d DAG) Latest() *Node {
 		return nil
 	}
 	n := d.log.heads[len(d.log.heads)-1]
-	if d.view != nil && !d.view.allows(latest, "", "") && !d.view.names(n.typ) {
-		d.view.refuse(n.typ, "")
+	if !d.allows(latest, "", "") && !d.shows(n.typ) {
+		d.refuse(n.typ, "")
 		return nil
 	}
 	return n
@@ -102,8 +102,8 @@ func (d DAG) Next() []*Node {
 // the place where the next node would stand. The cost does not depend on the
 // depth. The error is a *ReadError around ErrMissing when there is none.
 func (d DAG) Nearest(typ string) (*Node, error) {
-	if d.view != nil && !d.view.allows(nearest, typ, "") {
-		return nil, d.view.refuse(typ, "")
+	if !d.allows(nearest, typ, "") {
+		return nil, d.refuse(typ, "")
 	}
 	if n := d.here().nearest(typ); n != nil {
 		return n, nil
@@ -114,8 +114,8 @@ func (d DAG) Nearest(typ string) (*Node, error) {
 // All returns all nodes of the type in append order. The cost depends on the
 // length of the answer.
 func (d DAG) All(typ string) ([]*Node, error) {
-	if d.view != nil && !d.view.allows(all, typ, "") {
-		return nil, d.view.refuse(typ, "")
+	if !d.allows(all, typ, "") {
+		return nil, d.refuse(typ, "")
 	}
 	if d.log == nil {
 		return nil, nil
@@ -129,8 +129,8 @@ func (d DAG) All(typ string) ([]*Node, error) {
 // node of type after. They come oldest first. Without a node of type after on
 // the line there is nothing to collect within, and the answer is empty.
 func (d DAG) Since(typ, after string) ([]*Node, error) {
-	if d.view != nil && !d.view.allows(since, typ, after) {
-		return nil, d.view.refuse(typ, after)
+	if !d.allows(since, typ, after) {
+		return nil, d.refuse(typ, after)
 	}
 	var found []*Node
 	for n := d.here(); n != nil; n = n.Parent() {
@@ -149,10 +149,10 @@ func (d DAG) Since(typ, after string) ([]*Node, error) {
 func (d DAG) Node(id ID) *Node {
 	for n := range d.backward() {
 		if n.id == id {
-			if d.view.names(n.typ) {
+			if d.shows(n.typ) {
 				return n
 			}
-			d.view.refuse(n.typ, "")
+			d.refuse(n.typ, "")
 			return nil
 		}
 	}
@@ -165,7 +165,7 @@ func (d DAG) Node(id ID) *Node {
 func (d DAG) Select(id ID) []*Node {
 	var line []*Node
 	for n := d.Node(id); n != nil; n = n.Parent() {
-		if d.view.names(n.typ) {
+		if d.shows(n.typ) {
 			line = append(line, n)
 		}
 	}
@@ -185,7 +185,7 @@ func (d DAG) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, e := range slices.Backward(d.log.since(nil)) {
 			for _, n := range e.nodes {
-				if d.view.names(n.typ) && !yield(n) {
+				if d.shows(n.typ) && !yield(n) {
 					return
 				}
 			}
@@ -215,8 +215,8 @@ func (e *entry) since(base *entry) []*entry {
 	return entries
 }
 
-// Within returns the same graph as its reader may see it.
-func (d DAG) Within(v *View) DAG {
+// Within returns the same graph as its reader may see it; nil lifts all limits.
+func (d DAG) Within(v View) DAG {
 	d.view = v
 	return d
 }

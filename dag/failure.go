@@ -23,7 +23,7 @@ var Failure = NewType[FailureContent]("failure")
 // beside its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
 	f.Kind, f.Reason = strings.ToValidUTF8(f.Kind, "\uFFFD"), strings.ToValidUTF8(f.Reason, "\uFFFD")
-	n, err := Failure.node(d.Next(), &f, at)
+	n, err := Failure.node(d.Next(), f, at)
 	if err != nil {
 		// Two valid strings and an integer always have a JSON.
 		panic(err)

@@ -76,7 +76,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 	for len(heads) > joinWidth {
 		var joins []*Node
 		for group := range slices.Chunk(heads, joinWidth) {
-			n, err := join.node(append([]*Node{here}, group...), &empty{}, time.Time{})
+			n, err := join.node(append([]*Node{here}, group...), empty{}, time.Time{})
 			if err != nil {
 				return base, err
 			}

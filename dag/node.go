@@ -20,8 +20,9 @@ type Node struct {
 	typ     string
 	content string // canonical JSON
 	parents []*Node
-	value   any   // the Go value of a flat type, which saves reading the content back
-	at      int64 // Unix time in nanoseconds, 0 for none
+	value   any      // the Go value of a flat type, which saves reading the content back
+	self    [1]*Node // the parents of a node that follows this one alone
+	at      int64    // Unix time in nanoseconds, 0 for none
 	meta    map[string]string
 
 	// near answers Nearest for this node and all before it on its line.
@@ -60,6 +61,7 @@ func NewNode(s Spec) (*Node, error) {
 		return nil, fmt.Errorf("content of a %q node: %w", s.Type, err)
 	}
 	n := &Node{typ: t.name, parents: slices.Clone(s.Parents), at: nanos(s.Time), meta: maps.Clone(s.Meta)}
+	n.self[0] = n
 	n.id, n.content = e.seal(s.Parents, t)
 	return n, nil
 }

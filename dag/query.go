@@ -168,23 +168,20 @@ func (e *ReadError) Error() string {
 // Unwrap returns ErrMissing or ErrUndeclared.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// A View is what one reader may see of a DAG: what its queries name, and no
-// more. A read beyond that answers with ErrUndeclared and is reported to the Reader.
-type View struct {
-	Queries []Query
-	Reader  Reader // may be nil
+// A View limits what one reader sees of a DAG to what its queries name. A read
+// beyond that answers with ErrUndeclared and is reported. Both methods may be
+// called from several goroutines at once.
+type View interface {
+	Declared() []Query
+	Undeclared(*ReadError)
 }
 
-// A Reader is told of every read that its view refuses. It may be told from
-// several goroutines at once.
-type Reader interface{ Undeclared(*ReadError) }
-
-// allows reports whether the view, nil for an unlimited one, permits the read.
-func (v *View) allows(m mode, typ, after string) bool {
-	if v == nil {
+// allows reports whether the view, if there is one, permits the read.
+func (d DAG) allows(m mode, typ, after string) bool {
+	if d.view == nil {
 		return true
 	}
-	for _, q := range v.Queries {
+	for _, q := range d.view.Declared() {
 		switch {
 		case q.mode == everything:
 			return true
@@ -196,12 +193,12 @@ func (v *View) allows(m mode, typ, after string) bool {
 	return false
 }
 
-// names reports whether some query of the view names the type.
-func (v *View) names(typ string) bool {
-	if v == nil {
+// shows reports whether some query of the view names the type.
+func (d DAG) shows(typ string) bool {
+	if d.view == nil {
 		return true
 	}
-	for _, q := range v.Queries {
+	for _, q := range d.view.Declared() {
 		if q.mode == everything || q.typ != nil && q.typ.Name() == typ {
 			return true
 		}
@@ -209,10 +206,8 @@ func (v *View) names(typ string) bool {
 	return false
 }
 
-func (v *View) refuse(typ, after string) error {
+func (d DAG) refuse(typ, after string) error {
 	err := &ReadError{Type: typ, After: after, Err: ErrUndeclared}
-	if v.Reader != nil {
-		v.Reader.Undeclared(err)
-	}
+	d.view.Undeclared(err)
 	return err
 }

@@ -121,26 +121,39 @@ func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
 // its parents are d.Next(). The content is a copy of v. At is beside the id and
 // may be zero.
 func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
-	return t.node(d.Next(), &v, at)
+	return t.node(d.Next(), v, at)
 }
 
-func (t Type[T]) node(parents []*Node, v *T, at time.Time) (*Node, error) {
+func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	desc := t.describe()
 	if desc.err != nil {
 		return nil, desc.err
 	}
+	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
+	n.self[0] = n
+	var p unsafe.Pointer
+	if desc.enc.Flat() {
+		n.value = v
+		p = dataOf(&n.value)
+	} else {
+		heap := new(T)
+		*heap = v
+		p = unsafe.Pointer(heap)
+	}
 	e := openEnvelope()
 	defer e.close()
 	var err error
-	if e.buf, err = desc.enc.Append(e.buf, unsafe.Pointer(v)); err != nil {
+	if e.buf, err = desc.enc.Append(e.buf, p); err != nil {
 		return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
-	}
-	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
-	if desc.enc.Flat() {
-		n.value = *v
 	}
 	n.id, n.content = e.seal(parents, desc)
 	return n, nil
+}
+
+// dataOf returns where the value in an interface lies. The types of flat values
+// are never pointers, which an interface would hold in place.
+func dataOf(v *any) unsafe.Pointer {
+	return (*[2]unsafe.Pointer)(unsafe.Pointer(v))[1]
 }
 
 // Append writes v as the next node of d. It is for seeding a run and for tests;
@@ -155,17 +168,21 @@ func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 
 // Of reads the content of a node of this type.
 func (t Type[T]) Of(n *Node) (T, error) {
+	if n != nil && n.value != nil && n.typ == t.Name() {
+		if v, ok := n.value.(T); ok {
+			return v, nil
+		}
+	}
+	return t.decode(n)
+}
+
+func (t Type[T]) decode(n *Node) (T, error) {
 	var v T
 	if n == nil {
 		return v, &ReadError{Type: t.Name(), Err: ErrMissing}
 	}
 	if n.typ != t.Name() {
 		return v, fmt.Errorf("node %s: want type %q", n, t.Name())
-	}
-	if n.value != nil {
-		if v, ok := n.value.(T); ok {
-			return v, nil
-		}
 	}
 	if err := json.Unmarshal(bytesOf(n.content), &v); err != nil {
 		return v, fmt.Errorf("node %s: content cannot be read as %s: %w", n, t.describe().goType, err)
