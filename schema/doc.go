@@ -29,7 +29,8 @@
 //
 // # Validation
 //
-// Numbers are compared exactly, whatever their size. The formats and content encodings that a
+// Numbers are compared exactly, whatever their size; as in every JSON Schema 1.0 is an integer, though
+// Go's decoder does not take it for one. The formats and content encodings that a
 // schema names are checked too: a time that is no time would fail one step later, where nobody
 // can repair it. References lead to places inside the schema only; nothing is ever loaded from
 // the network or the disk.

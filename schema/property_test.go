@@ -165,7 +165,7 @@ func TestOwnValues(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			v := reflect.New(typ)
-			fill(t, v.Elem(), 3)
+			fill(t, v.Elem(), 2)
 			for _, value := range []any{v.Interface(), v.Elem().Interface()} {
 				text, err := json.Marshal(value)
 				if err != nil {

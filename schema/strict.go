@@ -5,8 +5,11 @@ import "slices"
 // Strict returns the schema in the form which strict structured output of model providers wants:
 // each object that lists its properties is closed and requires all of them, a property that was
 // optional may be null instead, oneOf is anyOf, and nothing stands beside a $ref. An object of
-// free names (a Go map) cannot be said that way and stays as it is. What a model answers is
-// still to be validated with the schema itself where null is meant to be absent.
+// free names (a Go map) cannot be said that way and stays as it is.
+//
+// An answer in this form is validated with this form: the schema itself refuses the null of an
+// optional property, which Go's decoder then reads as its absence. The same pointer is returned
+// each time.
 func (s *Schema) Strict() *Schema {
 	if s == nil {
 		return nil

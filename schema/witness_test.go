@@ -2,7 +2,6 @@ package schema_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/stonelayer/stone/schema"
@@ -99,7 +98,7 @@ var universe = func() []string {
 	compose := func(inner []any, second []any) []any {
 		out := []any{[]any{}, map[string]any{}}
 		for _, a := range inner {
-			out = append(out, []any{a}, map[string]any{"x": a}, map[string]any{"y": a})
+			out = append(out, []any{a}, []any{a, a}, map[string]any{"x": a}, map[string]any{"y": a})
 			for _, b := range second {
 				out = append(out, []any{a, b}, []any{b, a}, map[string]any{"x": a, "y": b}, map[string]any{"x": b, "y": a})
 			}
@@ -107,7 +106,7 @@ var universe = func() []string {
 		return out
 	}
 	one := append(compose(scalars, scalars), scalars...)
-	all := append(compose(one, []any{1, "a", []any{}, map[string]any{}}), one...)
+	all := append(compose(one, []any{1, "a"}), one...)
 	out := make([]string, len(all))
 	for i, v := range all {
 		text, _ := json.Marshal(v)
@@ -119,7 +118,6 @@ var universe = func() []string {
 // TestCompatibleIsCertain: for each problem there is a value that the producer may write and the
 // consumer refuses. (The reverse is not promised.)
 func TestCompatibleIsCertain(t *testing.T) {
-	reported, silent := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(v any) []byte { b, _ := json.Marshal(v); return b }
 		p, c := drawSchema(t, 2), drawSchema(t, 2)
@@ -133,10 +131,8 @@ func TestCompatibleIsCertain(t *testing.T) {
 		producer, consumer, writes := must(text(p)), must(text(c)), must(text(closed(p)))
 		problems := schema.Compatible(producer, consumer)
 		if len(problems) == 0 {
-			silent++
 			return
 		}
-		reported++
 		for _, value := range universe {
 			if consumer.Validate([]byte(value)) != nil && writes.Validate([]byte(value)) == nil {
 				return
@@ -148,5 +144,4 @@ func TestCompatibleIsCertain(t *testing.T) {
 			}
 		}
 	})
-	fmt.Println(reported, silent)
 }

@@ -1,0 +1,77 @@
+package schema_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stonelayer/stone/schema"
+)
+
+// FuzzParse takes any text as a schema and as a value: nothing may panic, and what is accepted
+// keeps its text and reads itself.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"],"additionalProperties":false}`,
+		`{"anyOf":[{"$ref":"#/$defs/x"},{"type":["null","integer"]}],"$defs":{"x":{"oneOf":[{"const":1e5},{"enum":["a"]}]}}}`,
+		`{"allOf":[{"$ref":"#"},{"prefixItems":[true,false],"items":{"not":{}}}],"if":{},"then":{"minimum":1}}`,
+		`{"$id":"a","$defs":{"b":{"$id":"c","$anchor":"d","$dynamicRef":"#d"}},"$ref":"#/$defs/b"}`,
+		`{"$schema":"http://json-schema.org/draft-04/schema#","exclusiveMinimum":true,"minimum":0,"items":[{}]}`,
+	} {
+		f.Add(seed, `{"a":[1,null,{"b":"c"}]}`)
+	}
+	f.Fuzz(func(t *testing.T, text, value string) {
+		s, err := schema.Parse([]byte(text))
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error of several lines: %v", err)
+			}
+			return
+		}
+		if err := s.Validate([]byte(value)); err != nil {
+			_ = err.Error()
+		}
+		again, err := schema.Parse(s.JSON())
+		if err != nil || again.String() != s.String() {
+			t.Fatalf("the text of %s is another schema: %v, %v", text, again, err)
+		}
+		schema.Compatible(s, again)
+		for _, path := range [][]string{{"a"}, {"0"}, {"a", "0", "b"}} {
+			if below, ok := s.At(path...); ok {
+				if _, err := schema.Parse(below.JSON()); err != nil {
+					t.Errorf("At(%q) of %s: %v", path, text, err)
+				}
+			}
+		}
+		if _, err := schema.Parse(s.Strict().JSON()); err != nil {
+			t.Errorf("strict %s of %s: %v", s.Strict(), text, err)
+		}
+		s.Properties()
+		s.Enum()
+	})
+}
+
+func TestConcurrent(t *testing.T) {
+	s := parse(t, `{"properties":{"a":{"$ref":"#"}}}`)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 300 {
+				other := parse(t, `{"properties":{"a":{"type":"object"}},"required":["a"]}`)
+				if got := schema.Compatible(s, other); len(got) != 1 {
+					t.Errorf("got %v, want one problem", got)
+				}
+				if _, ok := s.At("a", "a"); !ok {
+					t.Error("a.a does not exist")
+				}
+				if err := s.Strict().Validate([]byte(`{"a":null}`)); err != nil {
+					t.Error(err)
+				}
+				if _, err := schema.For[pair](); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
