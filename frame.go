@@ -62,7 +62,14 @@ type cancelable struct {
 
 // below makes the frame of something under f.
 func (f *frame) below(s *spec, seg segment, index int) *frame {
-	return &frame{Context: f.Context, run: f.run, up: f, spec: s, seg: seg, index: int32(index)}
+	next := new(frame)
+	next.stand(f, s, seg, index)
+	return next
+}
+
+// stand puts a fresh frame under another.
+func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
+	f.Context, f.run, f.up, f.spec, f.seg, f.index = up.Context, up.run, up, s, seg, int32(index)
 }
 
 // path returns the address of the frame, element by element: names, branches,

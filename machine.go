@@ -57,8 +57,15 @@ func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
 	if len(f.spec.children) == 0 {
 		return f.fail(d, Fail(kind.EmptySequence, "sequence %q has no steps", f.spec.name))
 	}
-	for i := range f.spec.children {
-		if d = r.visit(f.child(childSegment, i), d); d.Failed() {
+	var frames []frame // made in blocks: one allocation for several steps
+	for i, c := range f.spec.children {
+		if len(frames) == 0 {
+			frames = make([]frame, min(16, len(f.spec.children)-i))
+		}
+		step := &frames[0]
+		frames = frames[1:]
+		step.stand(f, c.spec(), childSegment, i)
+		if d = r.visit(step, d); d.Failed() {
 			break
 		}
 	}

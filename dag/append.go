@@ -8,7 +8,7 @@ import (
 // grow adds a node whose parents are d.Next(). Such a node cannot be there
 // already: its parents would have a child, and then not be the heads.
 func (d DAG) grow(n *Node) DAG {
-	d.log = &entry{prev: d.log, nodes: n.self[:], heads: n.self[:], count: d.Len() + 1}
+	d.log = &entry{prev: d.log, node: n, count: d.Len() + 1}
 	return d
 }
 
@@ -39,15 +39,14 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	for id := range missing {
 		return d, fmt.Errorf("append %s: its parent %.12s is not in the DAG: append parents first", n, id)
 	}
-	e := &entry{prev: d.log, nodes: []*Node{n}, count: d.Len() + 1}
-	e.heads = []*Node{n}
+	g := group{nodes: n.self[:], heads: n.self[:]}
 	if d.log != nil {
-		e.heads = append(without(d.log.heads, n.parents), n)
-		if base := d.log.base; len(n.parents) == 0 || n.parents[0] != base {
-			e.base = base
+		g.heads = append(without(d.log.heads(), n.parents), n)
+		if base := d.log.base(); len(n.parents) == 0 || n.parents[0] != base {
+			g.base = base
 		}
 	}
-	d.log = e
+	d.log = d.log.add(g)
 	return d, nil
 }
 
@@ -99,13 +98,13 @@ func merge(a, b *entry) *entry {
 	}
 	known := map[ID]bool{}
 	for _, e := range a.since(shared) {
-		for _, n := range e.nodes {
+		for _, n := range e.nodes() {
 			known[n.id] = true
 		}
 	}
 	var added []*Node
 	for _, e := range slices.Backward(b.since(shared)) {
-		for _, n := range e.nodes {
+		for _, n := range e.nodes() {
 			if !known[n.id] {
 				added = append(added, n)
 			}
@@ -114,11 +113,11 @@ func merge(a, b *entry) *entry {
 	if len(added) == 0 {
 		return a
 	}
-	out := &entry{prev: a, nodes: added, heads: leaves(a.heads, added), count: a.count + len(added)}
-	if a.base == b.base {
-		out.base = a.base
+	g := group{nodes: added, heads: leaves(a.heads(), added)}
+	if a.base() == b.base() {
+		g.base = a.base()
 	}
-	return out
+	return a.add(g)
 }
 
 // common returns the last entry that both logs have.

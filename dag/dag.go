@@ -15,16 +15,53 @@ type DAG struct {
 	view View    // what its reader may see; nil for everything
 }
 
-// An entry is one step of the log. Entries are linked backwards, so that copies
-// of a DAG share all that they have in common.
+// An entry is one step of the log: one node that follows all heads before it,
+// which is by far the most frequent, or else a group. Entries are linked
+// backwards, so that copies of a DAG share all that they have in common.
 type entry struct {
 	prev  *entry
-	nodes []*Node // what this entry adds, in append order
-	heads []*Node // all nodes without children, in append order
-	base  *Node   // after a fan-out the node before it, see Join; otherwise nil
-	count int     // of nodes, with those of the entries before
+	node  *Node
+	group *group // in place of node
+	count int    // of nodes, with those of the entries before
 
 	byType atomic.Pointer[trie[*list]]
+}
+
+// group is what an entry of several nodes adds and leaves behind.
+type group struct {
+	nodes []*Node // in append order
+	heads []*Node // all nodes without children, in append order
+	base  *Node   // after a fan-out the node before it, see Join; otherwise nil
+}
+
+func (e *entry) nodes() []*Node {
+	if e.group != nil {
+		return e.group.nodes
+	}
+	return e.node.self[:]
+}
+
+func (e *entry) heads() []*Node {
+	if e.group != nil {
+		return e.group.heads
+	}
+	return e.node.self[:]
+}
+
+func (e *entry) base() *Node {
+	if e == nil || e.group == nil {
+		return nil
+	}
+	return e.group.base
+}
+
+// add returns the log with a group behind it.
+func (e *entry) add(g group) *entry {
+	count := len(g.nodes)
+	if e != nil {
+		count += e.count
+	}
+	return &entry{prev: e, group: &g, count: count}
 }
 
 type flight struct {
@@ -45,7 +82,7 @@ func (d DAG) Heads() []*Node {
 	if d.log == nil {
 		return nil
 	}
-	return slices.Clone(d.log.heads)
+	return slices.Clone(d.log.heads())
 }
 
 // Latest returns the failure in flight if there is one, otherwise the head that
@@ -58,7 +95,8 @@ func (d DAG) Latest() *Node {
 	if d.log == nil {
 		return nil
 	}
-	n := d.log.heads[len(d.log.heads)-1]
+	heads := d.log.heads()
+	n := heads[len(heads)-1]
 	if !d.allows(latest, "", "") && !d.shows(n.typ) {
 		d.refuse(n.typ, "")
 		return nil
@@ -71,10 +109,11 @@ func (d DAG) here() *Node {
 	if d.log == nil {
 		return nil
 	}
-	if d.log.base != nil {
-		return d.log.base
+	if base := d.log.base(); base != nil {
+		return base
 	}
-	return d.log.heads[len(d.log.heads)-1]
+	heads := d.log.heads()
+	return heads[len(heads)-1]
 }
 
 // Next returns the parents of the next node: first the node from which reading
@@ -84,8 +123,8 @@ func (d DAG) Next() []*Node {
 	if d.log == nil {
 		return nil
 	}
-	heads := d.log.heads
-	if d.log.base == nil && len(heads) == 1 {
+	heads := d.log.heads()
+	if d.log.base() == nil && len(heads) == 1 {
 		return heads
 	}
 	here := d.here()
@@ -184,7 +223,7 @@ func (d DAG) Window(id ID, n int) []*Node {
 func (d DAG) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, e := range slices.Backward(d.log.since(nil)) {
-			for _, n := range e.nodes {
+			for _, n := range e.nodes() {
 				if d.shows(n.typ) && !yield(n) {
 					return
 				}
@@ -197,7 +236,7 @@ func (d DAG) Nodes() iter.Seq[*Node] {
 func (d DAG) backward() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for e := d.log; e != nil; e = e.prev {
-			for _, n := range slices.Backward(e.nodes) {
+			for _, n := range slices.Backward(e.nodes()) {
 				if !yield(n) {
 					return
 				}

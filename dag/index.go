@@ -161,7 +161,7 @@ func (e *entry) lists() *trie[*list] {
 	}
 	added := map[string][]*Node{}
 	for _, at := range slices.Backward(recent) {
-		for _, n := range at.nodes {
+		for _, n := range at.nodes() {
 			added[n.typ] = append(added[n.typ], n)
 		}
 	}

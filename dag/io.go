@@ -41,8 +41,8 @@ func Write(w io.Writer, d DAG) error {
 			return fmt.Errorf("write node %s: %w", n, err)
 		}
 	}
-	if d.log != nil && d.log.base != nil {
-		if err := enc.Encode(line{Base: &d.log.base.id}); err != nil {
+	if base := d.log.base(); base != nil {
+		if err := enc.Encode(line{Base: &base.id}); err != nil {
 			return fmt.Errorf("write DAG: %w", err)
 		}
 	}
@@ -131,5 +131,5 @@ func (rd *reader) dag() DAG {
 	if len(rd.nodes) == 0 {
 		return DAG{}
 	}
-	return DAG{log: &entry{nodes: rd.nodes, heads: leaves(nil, rd.nodes), base: rd.base, count: len(rd.nodes)}}
+	return DAG{log: (*entry)(nil).add(group{nodes: rd.nodes, heads: leaves(nil, rd.nodes), base: rd.base})}
 }

@@ -63,10 +63,10 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 			return base, fmt.Errorf("join: lane %d does not extend the DAG it began with: append to the DAG that was given", i)
 		}
 		for _, e := range slices.Backward(entries) {
-			added = append(added, e.nodes...)
+			added = append(added, e.nodes()...)
 		}
 		if len(entries) > 0 {
-			heads = append(heads, ahead(lane.log.heads, base.log.heads)...)
+			heads = append(heads, ahead(lane.log.heads(), base.log.heads())...)
 		}
 	}
 	if len(added) == 0 {
@@ -85,7 +85,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 		added = append(added, joins...)
 		heads = joins
 	}
-	base.log = &entry{prev: base.log, nodes: added, heads: heads, base: here, count: base.Len() + len(added)}
+	base.log = base.log.add(group{nodes: added, heads: heads, base: here})
 	return base, nil
 }
 
