@@ -92,6 +92,27 @@ func (r *Reply) Message() Message {
 	return m
 }
 
+// Deltas returns the deltas of an answer that came whole, without Start and Done.
+// Models that do not stream yield them.
+func (r *Reply) Deltas() []Delta {
+	var out []Delta
+	add := func(kind Kind, text string) {
+		if text != "" {
+			out = append(out, Delta{Kind: kind, Text: text})
+		}
+	}
+	add(Reasoning, r.Reasoning)
+	add(Text, r.Text)
+	add(Refusal, r.Refusal)
+	for i, call := range r.ToolCalls {
+		out = append(out, Delta{Kind: ToolCallStart, Index: i, Call: &ToolCall{ID: call.ID, Name: call.Name}})
+		if input := string(call.Input) + call.InputText; input != "" {
+			out = append(out, Delta{Kind: ToolInput, Index: i, Text: input})
+		}
+	}
+	return out
+}
+
 // CheckContent returns an *EmptyResponseError when there is nothing to act on:
 // neither text nor a tool call nor a refusal.
 func (r *Reply) CheckContent() error {

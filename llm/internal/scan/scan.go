@@ -55,7 +55,7 @@ func (c *Cursor) More(closing byte, first bool) bool {
 
 // Key reads a member's name and the colon. It is valid until the text changes.
 func (c *Cursor) Key() []byte {
-	key := c.plain()
+	key := c.Plain()
 	if c.peek() != ':' {
 		c.bad = true
 		return nil
@@ -76,7 +76,7 @@ func (c *Cursor) Null() bool {
 func (c *Cursor) Skip() {
 	switch b := c.peek(); {
 	case b == '"':
-		c.plain()
+		c.Plain()
 	case b == 'n':
 		c.literal("null")
 	case b == 't':
@@ -223,8 +223,9 @@ func hexDigit(b byte) int {
 	return -1
 }
 
-// plain reads a string of printable ASCII without escapes.
-func (c *Cursor) plain() []byte {
+// Plain reads a string of printable ASCII without escapes. The result is valid until
+// the text changes.
+func (c *Cursor) Plain() []byte {
 	if c.peek() != '"' {
 		c.bad = true
 		return nil

@@ -1,0 +1,211 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
+
+// block is a content block as far as it has come.
+type block struct {
+	index  int
+	kind   string
+	fields map[string]json.RawMessage // as it began
+	call   int                        // number of the client's tool call
+	ended  bool
+
+	text      []byte // of text, thinking and whatever else grows
+	input     []byte
+	signature string
+	citations []json.RawMessage
+}
+
+// grows names the field that holds a block's text.
+var grows = map[string]string{"text": "text", "thinking": "thinking", "compaction": "content"}
+
+// blockDelta is what is read of any delta of a block.
+type blockDelta struct {
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Thinking    string          `json:"thinking"`
+	PartialJSON string          `json:"partial_json"`
+	Signature   string          `json:"signature"`
+	Citation    json.RawMessage `json:"citation"`
+	Content     json.RawMessage `json:"content"` // of a compaction
+}
+
+// wants names the kind of block that a delta is for, where there is only one.
+var wants = map[string]string{"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
+
+func (d *decoder) block(index int) *block {
+	for i := len(d.blocks) - 1; i >= 0; i-- {
+		if d.blocks[i].index == index {
+			return d.blocks[i]
+		}
+	}
+	return nil
+}
+
+// beginBlock takes in a block as it begins, which may be all of it.
+func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
+	if d.block(index) != nil {
+		return out, d.protocol("block %d begins twice", index)
+	}
+	b := &block{index: index, call: -1}
+	var head struct {
+		Type      string `json:"type"`
+		Text      string `json:"text"`
+		Thinking  string `json:"thinking"`
+		Signature string `json:"signature"`
+		ID        string `json:"id"`
+		Name      string `json:"name"`
+	}
+	if err := json.Unmarshal(raw, &b.fields); err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return out, err
+	}
+	b.kind, b.signature = head.Type, head.Signature
+	d.blocks = append(d.blocks, b)
+	switch b.kind {
+	case "text":
+		return d.grow(out, b, llm.Text, head.Text), nil
+	case "thinking":
+		return d.grow(out, b, llm.Reasoning, head.Thinking), nil
+	case "tool_use":
+		b.call = d.calls
+		d.calls++
+		out = append(out, llm.Delta{Kind: llm.ToolCallStart, Index: b.call, Call: &llm.ToolCall{ID: head.ID, Name: head.Name}})
+	}
+	return out, nil
+}
+
+// blockDelta takes in a delta of a block.
+func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
+	b := d.block(index)
+	if b == nil {
+		return out, d.protocol("a delta for block %d, which has not begun", index)
+	}
+	var in blockDelta
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return out, err
+	}
+	if kind, ok := wants[in.Type]; ok && kind != b.kind {
+		return out, d.protocol("%s for block %d of type %s", in.Type, index, b.kind)
+	}
+	switch in.Type {
+	case "text_delta":
+		out = d.grow(out, b, llm.Text, in.Text)
+	case "thinking_delta":
+		out = d.grow(out, b, llm.Reasoning, in.Thinking)
+	case "signature_delta":
+		b.signature = in.Signature
+	case "citations_delta":
+		b.citations = append(b.citations, in.Citation)
+	case "input_json_delta":
+		b.input = append(b.input, in.PartialJSON...)
+		if b.call >= 0 && in.PartialJSON != "" {
+			out = append(out, llm.Delta{Kind: llm.ToolInput, Index: b.call, Text: in.PartialJSON})
+		}
+	case "compaction_delta":
+		var text string
+		if json.Unmarshal(in.Content, &text) == nil {
+			b.text = append(b.text, text...)
+		} else if len(in.Content) > 0 {
+			b.fields["content"] = in.Content
+		}
+	}
+	return out, nil
+}
+
+// grow adds text to a block.
+func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []llm.Delta {
+	if text == "" {
+		return out
+	}
+	b.text = append(b.text, text...)
+	if kind == llm.Text {
+		d.text.WriteString(text)
+	} else {
+		d.reasoning.WriteString(text)
+	}
+	return append(out, llm.Delta{Kind: kind, Text: text})
+}
+
+// finishBlocks makes tool calls of the blocks that are some, and keeps all blocks for
+// the next turn if there is more to them than text and calls.
+func (d *decoder) finishBlocks() {
+	r := &d.reply
+	special := false
+	for i, b := range d.blocks {
+		switch b.kind {
+		case "text":
+			special = special || len(b.citations) > 0
+		case "tool_use":
+			r.ToolCalls = append(r.ToolCalls, b.toolCall(b.ended && !(i == len(d.blocks)-1 && r.StopReason == "max_tokens")))
+		default:
+			special = true
+		}
+	}
+	if !special {
+		return
+	}
+	kept := make([]map[string]json.RawMessage, 0, len(d.blocks))
+	for _, b := range d.blocks {
+		if b.kind == "text" && len(b.text) == 0 {
+			continue // received, but refused when sent
+		}
+		kept = append(kept, b.whole())
+	}
+	r.Metadata = map[string]json.RawMessage{contentKey: quote(kept)}
+}
+
+func (b *block) toolCall(ended bool) llm.ToolCall {
+	var id, name string
+	// A field of another type than string stays empty: beginBlock has refused it.
+	_ = json.Unmarshal(b.fields["id"], &id)
+	_ = json.Unmarshal(b.fields["name"], &name)
+	return wire.Input(id, name, b.arguments(), ended)
+}
+
+// arguments returns the input that came in deltas, or else the one that the block
+// began with. An empty object there only announces what is to come.
+func (b *block) arguments() []byte {
+	start := b.fields["input"]
+	if len(b.input) > 0 || string(start) == "{}" || string(start) == "null" {
+		return b.input
+	}
+	return start
+}
+
+// whole returns the block as the provider would have sent it at once.
+func (b *block) whole() map[string]json.RawMessage {
+	if field, ok := grows[b.kind]; ok && len(b.text) > 0 {
+		b.fields[field] = quote(string(b.text))
+	}
+	if b.signature != "" {
+		b.fields["signature"] = quote(b.signature)
+	}
+	if len(b.citations) > 0 {
+		b.fields["citations"] = quote(b.citations)
+	}
+	if _, ok := b.fields["input"]; ok {
+		input := wire.Input("", "", b.arguments(), true).Input
+		if input == nil {
+			input = json.RawMessage("{}") // cut off; the protocol wants an object
+		}
+		b.fields["input"] = input
+	}
+	return b.fields
+}
+
+// quote marshals what came out of JSON, or is a string; neither can fail.
+func quote(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

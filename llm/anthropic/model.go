@@ -1,0 +1,108 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
+
+// ErrPaused is a turn that the provider still paused after MaxContinuations.
+var ErrPaused = errors.New("anthropic: the turn is still paused; raise Config.MaxContinuations")
+
+// Stream sends the request; see llm.Model.
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return m.asked.Stream(ctx, req)
+}
+
+// caller is the Model without its guard.
+type caller struct{ *Model }
+
+func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		t := turn{caller: c, req: req, yield: yield}
+		for n := 0; t.part(ctx); n++ {
+			if n == c.config.MaxContinuations {
+				yield(llm.Delta{Reply: t.reply}, ErrPaused)
+				return
+			}
+		}
+	}
+}
+
+// turn is an answer that may come in several parts.
+type turn struct {
+	caller caller
+	req    *llm.Request
+	yield  func(llm.Delta, error) bool
+	reply  *llm.Reply // the parts so far
+}
+
+// part streams one part, and reports whether the turn was paused and must go on.
+func (t *turn) part(ctx context.Context) bool {
+	req := *t.req
+	if n := len(req.Messages); t.reply != nil {
+		req.Messages = append(req.Messages[:n:n], t.reply.Message())
+	}
+	body, err := t.caller.body(&req)
+	if err != nil {
+		t.yield(llm.Delta{Reply: t.join(&llm.Reply{})}, err)
+		return false
+	}
+	reply := t.caller.client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, t.pass)
+	if reply == nil {
+		return false
+	}
+	t.reply = t.join(reply)
+	if reply.StopReason == "pause_turn" && t.caller.config.MaxContinuations >= 0 {
+		return true
+	}
+	t.yield(llm.Delta{Kind: llm.Done, Reply: t.reply}, nil)
+	return false
+}
+
+// pass yields what comes of a part as what comes of the whole.
+func (t *turn) pass(d llm.Delta, err error) bool {
+	if t.reply == nil {
+		return t.yield(d, err)
+	}
+	switch {
+	case err != nil:
+		d.Reply = t.join(d.Reply)
+	case d.Kind == llm.ToolCallStart, d.Kind == llm.ToolInput:
+		d.Index += len(t.reply.ToolCalls)
+	case d.Kind == llm.Restart:
+		if !t.yield(d, nil) {
+			return false
+		}
+		// Only this part is void, not those before it.
+		for _, d := range t.reply.Deltas() {
+			if !t.yield(d, nil) {
+				return false
+			}
+		}
+		return true
+	}
+	return t.yield(d, err)
+}
+
+// join returns the parts so far and the next as one reply.
+func (t *turn) join(next *llm.Reply) *llm.Reply {
+	if t.reply == nil {
+		return next
+	}
+	sum := *next
+	sum.Text = t.reply.Text + next.Text
+	sum.Reasoning = t.reply.Reasoning + next.Reasoning
+	sum.Refusal = t.reply.Refusal + next.Refusal
+	sum.ToolCalls = append(t.reply.ToolCalls[:len(t.reply.ToolCalls):len(t.reply.ToolCalls)], next.ToolCalls...)
+	sum.Usage = t.reply.Usage.Add(next.Usage)
+	blocks := append(assistantBlocks(t.reply.Message()), assistantBlocks(next.Message())...)
+	if raw, err := json.Marshal(blocks); err == nil { // they came out of JSON
+		sum.Metadata = map[string]json.RawMessage{contentKey: raw}
+	}
+	return &sum
+}

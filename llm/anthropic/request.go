@@ -1,0 +1,266 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
+
+// Keys of Message.Metadata.
+const (
+	contentKey = "anthropic/content"
+	cacheKey   = "anthropic/cache_control"
+)
+
+type object = map[string]any
+
+// turnBlocks is a message as the protocol has it.
+type turnBlocks struct {
+	Role    string `json:"role"`
+	Content []any  `json:"content"`
+}
+
+// body makes the request's JSON.
+func (m *Model) body(req *llm.Request) ([]byte, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	c := &m.config
+	model := req.Model
+	if model == "" {
+		model = c.Model
+	}
+	switch {
+	case model == "":
+		return nil, errors.New("anthropic: no model: name one in Config.Model or Request.Model")
+	case len(req.Messages) == 0:
+		return nil, errors.New("anthropic: a request without messages: Request.Messages needs at least one")
+	}
+	system, messages, err := conversation(req)
+	if err != nil {
+		return nil, err
+	}
+	body := object{"model": model, "messages": messages, "max_tokens": c.MaxTokens, "stream": true}
+	if req.MaxTokens > 0 {
+		body["max_tokens"] = req.MaxTokens
+	}
+	if system != "" {
+		body["system"] = system
+	}
+	if len(req.Tools) > 0 {
+		body["tools"] = tools(req.Tools)
+	}
+	wire.Merge(body, c.Extra)
+	if f := req.ResponseFormat; f != nil {
+		// Extra may hold other output settings, such as the effort.
+		output := object{}
+		if own, ok := body["output_config"].(object); ok {
+			maps.Copy(output, own)
+		}
+		output["format"] = object{"type": "json_schema", "schema": f.Schema}
+		body["output_config"] = output
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: the request is not JSON: %w", err)
+	}
+	return data, nil
+}
+
+// conversation makes turns that alternate, as the protocol wants them: the results of
+// all tool calls of a turn are one turn of the user.
+func conversation(req *llm.Request) (system string, turns []turnBlocks, err error) {
+	instructions := []string{}
+	if req.System != "" {
+		instructions = append(instructions, req.System)
+	}
+	for i, m := range req.Messages {
+		if m.Role == llm.RoleSystem {
+			instructions = append(instructions, m.Text())
+			continue
+		}
+		role, blocks, err := message(m)
+		if err != nil {
+			return "", nil, fmt.Errorf("anthropic: message %d: %w", i, err)
+		}
+		if len(blocks) == 0 {
+			continue // the protocol has no empty turns
+		}
+		if err := cache(m, blocks); err != nil {
+			return "", nil, fmt.Errorf("anthropic: message %d: %w", i, err)
+		}
+		if n := len(turns); n > 0 && turns[n-1].Role == role {
+			turns[n-1].Content = append(turns[n-1].Content, blocks...)
+			continue
+		}
+		turns = append(turns, turnBlocks{role, blocks})
+	}
+	return strings.Join(instructions, "\n\n"), turns, nil
+}
+
+func message(m llm.Message) (role string, blocks []any, err error) {
+	switch m.Role {
+	case llm.RoleAssistant:
+		return "assistant", assistantBlocks(m), nil
+	case llm.RoleUser:
+		blocks, err = contentBlocks(m.Content)
+		return "user", blocks, err
+	case llm.RoleTool:
+		content, err := contentBlocks(m.Content)
+		result := object{"type": "tool_result", "tool_use_id": m.CallID}
+		if len(content) > 0 {
+			result["content"] = content
+		}
+		if m.IsError {
+			result["is_error"] = true
+		}
+		return "user", []any{result}, err
+	}
+	return "", nil, fmt.Errorf("unknown role %q: use system, user, assistant or tool", m.Role)
+}
+
+// cache puts the message's cache control on its last block.
+func cache(m llm.Message, blocks []any) error {
+	control := m.Metadata[cacheKey]
+	if control == nil {
+		return nil
+	}
+	last := len(blocks) - 1
+	if raw, ok := blocks[last].(json.RawMessage); ok {
+		var block object
+		if err := json.Unmarshal(raw, &block); err != nil {
+			return err
+		}
+		blocks[last] = block
+	}
+	block := maps.Clone(blocks[last].(object))
+	block["cache_control"] = control
+	blocks[last] = block
+	return nil
+}
+
+func contentBlocks(parts []llm.Part) ([]any, error) {
+	var blocks []any
+	for _, p := range parts {
+		if p.Media == nil {
+			if text := p.Text + string(p.Value); text != "" {
+				blocks = append(blocks, object{"type": "text", "text": text})
+			}
+			continue
+		}
+		block, err := mediaBlock(p.Media)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks, nil
+}
+
+func mediaBlock(m *llm.Media) (object, error) {
+	kind := "document"
+	switch {
+	case strings.HasPrefix(m.Type, "image/"):
+		kind = "image"
+	case strings.HasPrefix(m.Type, "audio/"), strings.HasPrefix(m.Type, "video/"):
+		return nil, fmt.Errorf("media of type %q: Messages takes images and documents", m.Type)
+	}
+	source := object{"type": "base64", "media_type": m.Type, "data": m.Data}
+	switch {
+	case m.URL != "":
+		source = object{"type": "url", "url": m.URL}
+	case kind == "document" && strings.HasPrefix(m.Type, "text/"):
+		source = object{"type": "text", "media_type": "text/plain", "data": string(m.Data)}
+	}
+	block := object{"type": kind, "source": source}
+	if m.Name != "" && kind == "document" {
+		block["title"] = m.Name
+	}
+	return block, nil
+}
+
+// assistantBlocks returns a message as it was received, if that is kept and still
+// says the same. Of a message that was changed only the thinking is kept, which stands
+// before everything else.
+func assistantBlocks(m llm.Message) []any {
+	var blocks []any
+	if raw := received(m); raw != nil {
+		if unchanged(m, raw) {
+			for _, b := range raw {
+				blocks = append(blocks, b.raw)
+			}
+			return blocks
+		}
+		for _, b := range raw {
+			if b.Type == "thinking" || b.Type == "redacted_thinking" {
+				blocks = append(blocks, b.raw)
+			}
+		}
+	}
+	if text := m.Text(); text != "" {
+		blocks = append(blocks, object{"type": "text", "text": text})
+	}
+	for _, call := range m.ToolCalls {
+		input := call.Input
+		if input == nil {
+			input = json.RawMessage("{}") // the protocol wants an object even for what was cut off
+		}
+		blocks = append(blocks, object{"type": "tool_use", "id": call.ID, "name": call.Name, "input": input})
+	}
+	return blocks
+}
+
+// receivedBlock is a block that is kept as it came.
+type receivedBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+	ID   string `json:"id"`
+	raw  json.RawMessage
+}
+
+func received(m llm.Message) []receivedBlock {
+	var raws []json.RawMessage
+	if json.Unmarshal(m.Metadata[contentKey], &raws) != nil {
+		return nil
+	}
+	blocks := make([]receivedBlock, len(raws))
+	for i, raw := range raws {
+		if json.Unmarshal(raw, &blocks[i]) != nil {
+			return nil
+		}
+		blocks[i].raw = raw
+	}
+	return blocks
+}
+
+func unchanged(m llm.Message, blocks []receivedBlock) bool {
+	var text strings.Builder
+	var calls []string
+	for _, b := range blocks {
+		switch b.Type {
+		case "text":
+			text.WriteString(b.Text)
+		case "tool_use":
+			calls = append(calls, b.ID)
+		}
+	}
+	return text.String() == m.Text() &&
+		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
+}
+
+func tools(list []llm.Tool) []object {
+	wired := make([]object, len(list))
+	for i, tool := range list {
+		wired[i] = object{"name": tool.Name, "input_schema": wire.ToolSchema(tool)}
+		if tool.Description != "" {
+			wired[i]["description"] = tool.Description
+		}
+	}
+	return wired
+}

@@ -1,0 +1,263 @@
+package anthropic
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/scan"
+)
+
+// event is what is read of one event.
+type event struct {
+	Type         string          `json:"type"`
+	Index        int             `json:"index"`
+	Message      *answer         `json:"message"`
+	ContentBlock json.RawMessage `json:"content_block"`
+	Delta        json.RawMessage `json:"delta"`
+	Usage        json.RawMessage `json:"usage"`
+	Error        json.RawMessage `json:"error"`
+	RequestID    string          `json:"request_id"`
+}
+
+// answer is an answer as far as it is known at its beginning, or the whole of one
+// that is not a stream.
+type answer struct {
+	ID      string            `json:"id"`
+	Model   string            `json:"model"`
+	Content []json.RawMessage `json:"content"`
+	Usage   json.RawMessage   `json:"usage"`
+	ending
+}
+
+// ending is how an answer stopped.
+type ending struct {
+	StopReason  string `json:"stop_reason"`
+	StopDetails *struct {
+		Explanation string `json:"explanation"`
+	} `json:"stop_details"`
+}
+
+// decoder reads one answer.
+type decoder struct {
+	reply     llm.Reply
+	text      strings.Builder
+	reasoning strings.Builder
+	blocks    []*block // in the order in which they began
+	calls     int      // blocks that are tool calls of the client
+	usage     map[string]json.RawMessage
+	started   bool
+	stopped   bool
+	cursor    scan.Cursor
+}
+
+func newDecoder(requestID string) *decoder {
+	return &decoder{reply: llm.Reply{RequestID: requestID}}
+}
+
+// Event takes in one event. Its type stands in the data; the name repeats it.
+func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+	if index, kind, text, ok := d.readPlain(data); ok {
+		out, err := d.plain(out, index, kind, text)
+		return out, false, err
+	}
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || string(data) == "[DONE]" {
+		return out, false, nil // not of this protocol, but some proxies add it
+	}
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		if name == "error" {
+			return out, false, &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
+		}
+		return out, false, d.protocol("an event that is no object: %v", err)
+	}
+	if e.Type == "error" || name == "error" {
+		return out, false, d.failure(&e, data)
+	}
+	if err := d.expected(&e); err != nil {
+		return out, false, err
+	}
+	var err error
+	switch e.Type {
+	case "message_start":
+		out, err = d.start(out, e.Message)
+	case "content_block_start":
+		out, err = d.beginBlock(out, e.Index, e.ContentBlock)
+	case "content_block_delta":
+		out, err = d.blockDelta(out, e.Index, e.Delta)
+	case "content_block_stop":
+		if b := d.block(e.Index); b != nil {
+			b.ended = true
+		}
+	case "message_delta":
+		var end ending
+		if len(e.Delta) > 0 {
+			err = json.Unmarshal(e.Delta, &end)
+		}
+		d.replaceUsage(e.Usage)
+		d.end(end)
+	case "message_stop":
+		d.stopped = true
+	}
+	if err != nil {
+		if _, ok := err.(*llm.ProtocolError); !ok {
+			err = d.protocol("%s: %v", e.Type, err)
+		}
+	}
+	return out, d.stopped, err
+}
+
+// expected refuses events of an answer that has not begun.
+func (d *decoder) expected(e *event) error {
+	switch e.Type {
+	case "message_start", "ping":
+		return nil
+	}
+	known := strings.HasPrefix(e.Type, "content_block_") || strings.HasPrefix(e.Type, "message_")
+	if known && !d.started {
+		return d.protocol("%s before message_start", e.Type)
+	}
+	return nil
+}
+
+// Whole takes in an answer that is not a stream.
+func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
+	var e event
+	var m answer
+	if err := json.Unmarshal(data, &e); err != nil {
+		return out, d.protocol("a document that is no answer: %v", err)
+	}
+	if e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
+		return out, d.failure(&e, data)
+	}
+	if err := json.Unmarshal(data, &m); err != nil || e.Type != "message" {
+		return out, d.protocol("a document of type %q that is no message", e.Type)
+	}
+	out, err := d.start(out, &m)
+	d.stopped = err == nil
+	return out, err
+}
+
+// End ends the answer.
+func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
+	r := &d.reply
+	r.Text, r.Reasoning = d.text.String(), d.reasoning.String()
+	d.finishBlocks()
+	d.finishUsage()
+	if !d.stopped {
+		return out, &llm.TruncatedError{RequestID: r.RequestID}
+	}
+	return out, nil
+}
+
+// Reply returns what came.
+func (d *decoder) Reply() *llm.Reply { return &d.reply }
+
+// start takes in message_start. A proxy may send it twice; two different answers in
+// one stream are refused.
+func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
+	if m == nil {
+		return out, d.protocol("message_start without a message")
+	}
+	if d.started {
+		if m.ID != d.reply.ID {
+			return out, d.protocol("a second message_start, of %q, within %q", m.ID, d.reply.ID)
+		}
+		return out, nil
+	}
+	d.started = true
+	d.reply.ID, d.reply.Model = m.ID, m.Model
+	d.replaceUsage(m.Usage)
+	d.end(m.ending)
+	var err error
+	for i, raw := range m.Content {
+		if out, err = d.beginBlock(out, i, raw); err != nil {
+			return out, err
+		}
+		d.blocks[i].ended = true
+	}
+	return out, nil
+}
+
+func (d *decoder) end(e ending) {
+	if e.StopReason != "" {
+		d.reply.StopReason = e.StopReason
+	}
+	if e.StopDetails != nil && d.reply.StopReason == "refusal" {
+		d.reply.Refusal = e.StopDetails.Explanation
+	}
+}
+
+// replaceUsage puts the fields of a newer usage over those of an older.
+func (d *decoder) replaceUsage(raw json.RawMessage) {
+	var usage map[string]json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &usage) != nil {
+		return
+	}
+	maps.DeleteFunc(usage, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	if d.usage == nil {
+		d.usage = usage
+		return
+	}
+	maps.Copy(d.usage, usage)
+}
+
+func (d *decoder) finishUsage() {
+	if len(d.usage) == 0 {
+		return
+	}
+	number := func(key string) *int {
+		var f float64
+		if json.Unmarshal(d.usage[key], &f) != nil {
+			return nil
+		}
+		n := int(f)
+		return &n
+	}
+	orZero := func(n *int) int {
+		if n == nil {
+			return 0
+		}
+		return *n
+	}
+	raw, err := json.Marshal(d.usage)
+	if err != nil {
+		raw = nil // came out of JSON and goes back into it
+	}
+	d.reply.Usage = llm.Usage{
+		InputTokens:       number("input_tokens"),
+		OutputTokens:      number("output_tokens"),
+		CachedInputTokens: orZero(number("cache_read_input_tokens")),
+		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),
+		Raw:               raw,
+	}
+}
+
+// failure makes an error of what the provider sent as one.
+func (d *decoder) failure(e *event, data []byte) error {
+	failure := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
+	if failure.RequestID == "" {
+		failure.RequestID = e.RequestID
+		d.reply.RequestID = e.RequestID
+	}
+	var inner struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
+		failure.Message, failure.Type = inner.Message, inner.Type
+	case json.Unmarshal(e.Error, &text) == nil:
+		failure.Message = text
+	}
+	return failure
+}
+
+func (d *decoder) protocol(format string, args ...any) error {
+	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
+}

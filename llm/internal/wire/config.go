@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+var version = regexp.MustCompile(`/v\d`)
+
+// CompleteURL makes the full address of an endpoint from a base URL, which may have
+// the version in its path or not, or be complete already.
+func CompleteURL(base, endpoint string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base
+	}
+	path := strings.TrimRight(u.Path, "/")
+	switch {
+	case strings.HasSuffix(path, endpoint):
+	case version.MatchString(path):
+		path += endpoint
+	default:
+		path += "/v1" + endpoint
+	}
+	u.Path = path
+	return u.String()
+}
+
+// Header makes the header of every request: the provider's own, and over it what the
+// configuration sets.
+func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
+	h := http.Header{}
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "text/event-stream")
+	for name, value := range provider {
+		h.Set(name, value)
+	}
+	for name, value := range own {
+		h.Set(name, string(value))
+	}
+	return h
+}
+
+// CheckExtra refuses reserved fields of the body.
+func CheckExtra(extra map[string]any, reserved []string) error {
+	var bad []string
+	for _, key := range slices.Sorted(maps.Keys(extra)) {
+		if slices.Contains(reserved, key) {
+			bad = append(bad, key)
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return fmt.Errorf("Extra must not set %s: use the fields of Config and Request", strings.Join(bad, ", "))
+}
+
+// OneLine joins the lines of a joined error.
+func OneLine(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+// Merge puts extra fields over the body's own; nil removes one.
+func Merge(body, extra map[string]any) {
+	for key, value := range extra {
+		if value == nil {
+			delete(body, key)
+			continue
+		}
+		body[key] = value
+	}
+}
+
+// ToolSchema returns the schema of a tool's input; a tool without one takes nothing.
+func ToolSchema(t llm.Tool) json.RawMessage {
+	if len(t.Schema) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t.Schema
+}
+
+// Input makes a tool call of arguments as they came. They are whole when they are
+// JSON, or when there are none although the model came to the end of the call.
+func Input(id, name string, args []byte, ended bool) llm.ToolCall {
+	call := llm.ToolCall{ID: id, Name: name}
+	trimmed := bytes.TrimSpace(args)
+	switch {
+	case len(trimmed) == 0 && ended, string(trimmed) == "null":
+		call.Input = json.RawMessage("{}")
+	case json.Valid(trimmed):
+		call.Input = bytes.Clone(trimmed)
+	default:
+		call.InputText = string(args)
+	}
+	return call
+}

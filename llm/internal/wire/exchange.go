@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+const (
+	pieceSize    = 4 << 10
+	maxErrorBody = 64 << 10
+)
+
+// exchange is one request and its answer. A goroutine of its own sends and reads, so
+// that whoever consumes can wait for time and cancellation as well.
+type exchange struct {
+	head   chan head
+	pieces chan []byte // closed at the body's end; a piece is valid until the next
+	err    error       // why the body ended, nil at its regular end; set before pieces is closed
+	done   chan struct{}
+	cancel context.CancelCauseFunc
+}
+
+// head is the beginning of an answer.
+type head struct {
+	status    int
+	mediaType string
+	requestID string
+	err       error
+}
+
+// buffers are pairs of pieces: one is read into while the other is being consumed.
+var buffers = sync.Pool{New: func() any { return new([2][pieceSize]byte) }}
+
+func (c *Client) begin(ctx context.Context, body []byte) *exchange {
+	ctx, cancel := context.WithCancelCause(ctx)
+	x := &exchange{
+		head:   make(chan head, 1),
+		pieces: make(chan []byte),
+		done:   make(chan struct{}),
+		cancel: cancel,
+	}
+	go x.run(ctx, c, body)
+	return x
+}
+
+// end stops the exchange and waits until nothing of it is left. After a regular end
+// it leaves the server a moment to finish the body, so that the connection can be
+// used again.
+func (x *exchange) end(regular bool) {
+	if regular {
+		select {
+		case <-x.pieces:
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+	x.cancel(nil)
+	<-x.done
+}
+
+func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
+	defer close(x.done)
+	defer close(x.pieces)
+	resp, err := c.send(ctx, body)
+	if err != nil {
+		x.head <- head{err: err}
+		return
+	}
+	defer resp.Body.Close()
+	h := head{status: resp.StatusCode, requestID: requestID(resp.Header)}
+	h.mediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode/100 != 2 {
+		h.err = c.httpError(resp, h.requestID)
+		x.head <- h
+		return
+	}
+	x.head <- h
+	bufs := buffers.Get().(*[2][pieceSize]byte)
+	defer buffers.Put(bufs)
+	for i := 0; ; i ^= 1 {
+		n, err := resp.Body.Read(bufs[i][:])
+		if n > 0 {
+			select {
+			case x.pieces <- bufs[i][:n]:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			if err != io.EOF {
+				x.err = err
+			}
+			return
+		}
+	}
+}
+
+func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) {
+	ctx = context.WithValue(ctx, connectLimit{}, c.timeouts.Connect)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header.Clone()
+	resp, err := c.http.Do(req)
+	if err == nil {
+		return resp, nil
+	}
+	// The client's own error quotes the URL, and with it whatever secret is in there.
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" && e.Timeout() {
+		err = &llm.TimeoutError{Phase: "connect", Limit: c.timeouts.Connect}
+	}
+	return nil, &llm.ConnectError{URL: c.Endpoint(), Err: err}
+}
+
+func (c *Client) httpError(resp *http.Response, id string) error {
+	// More is read than kept: a key must not be cut in two, and so escape redaction.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody+4<<10)) // what came of it will do
+	text := c.secrets.Replace(string(body))
+	return &llm.HTTPError{
+		Status:     resp.StatusCode,
+		Body:       strings.ToValidUTF8(text[:min(len(text), maxErrorBody)], "\uFFFD"),
+		RequestID:  id,
+		RetryAfter: retryAfter(resp.Header),
+	}
+}
+
+// requestID finds the id in the headers that the providers use for it.
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Trace-Id", "Cf-Ray"} {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// retryAfter reads how long the server asks to wait, as seconds or as a date.
+func retryAfter(h http.Header) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return clampWait(ms / 1e3)
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return clampWait(s)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return clampWait(time.Until(at).Seconds())
+	}
+	return 0
+}
+
+func clampWait(seconds float64) time.Duration {
+	const day = 24 * 60 * 60
+	if !(seconds > 0) {
+		return 0
+	}
+	return time.Duration(min(seconds, day) * float64(time.Second)).Round(time.Millisecond)
+}

@@ -1,0 +1,343 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/sse"
+)
+
+// Decoder makes deltas of one answer. It appends them to out and returns it.
+type Decoder interface {
+	// Event takes in one event. It reports whether the answer is complete.
+	Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error)
+	// Whole takes in an answer that the server sent as one JSON document.
+	Whole(out []llm.Delta, data []byte) ([]llm.Delta, error)
+	// End ends the answer, after the last event or before an error. It returns an
+	// error when the answer is not complete.
+	End(out []llm.Delta) ([]llm.Delta, error)
+	// Reply returns what has come. It is called after End.
+	Reply() *llm.Reply
+}
+
+// maxWhole is the largest JSON document that is taken for an answer.
+const maxWhole = 64 << 20
+
+// errStopped means that the consumer wants no more.
+var errStopped = errors.New("stopped")
+
+// Stream posts the body and yields what comes, with all the attempts that the
+// client's settings allow. decoder returns a fresh one for each attempt. Stream
+// returns the reply when all went well; otherwise it has yielded the error, or the
+// consumer has stopped, and it returns nil.
+func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
+	if limit := c.timeouts.Total; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &llm.TimeoutError{Phase: "total", Limit: limit})
+		defer cancel()
+	}
+	start := time.Now()
+	for attempt := 1; ; attempt++ {
+		s := &session{client: c, decoder: decoder, yield: yield, start: start}
+		err := c.redact(s.run(ctx, body))
+		switch {
+		case err == nil:
+			return s.reply
+		case errors.Is(err, errStopped):
+			return nil
+		}
+		wait, again := c.again(ctx, attempt, s, err)
+		if !again {
+			yield(llm.Delta{Reply: s.reply}, err)
+			return nil
+		}
+		if !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait}, nil) {
+			return nil
+		}
+		if err := s.sleep(ctx, wait); err != nil {
+			if err != errStopped {
+				yield(llm.Delta{Reply: s.reply}, err)
+			}
+			return nil
+		}
+	}
+}
+
+// again says whether the request is made once more, and how long to wait before.
+func (c *Client) again(ctx context.Context, attempt int, s *session, err error) (time.Duration, bool) {
+	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
+		return 0, false
+	}
+	if s.begun && !c.retry.MidStream {
+		return 0, false
+	}
+	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.begun {
+		return 0, false // the server may be at work on it, and will be paid
+	}
+	if e, ok := errors.AsType[*llm.HTTPError](err); ok && e.RetryAfter > 0 {
+		return e.RetryAfter, e.RetryAfter <= c.retry.MaxWait
+	}
+	wait := min(c.retry.Wait<<min(attempt-1, 20), c.retry.MaxWait)
+	return wait/2 + rand.N(wait/2+1), true
+}
+
+// session is one attempt.
+type session struct {
+	client  *Client
+	decoder func(requestID string) Decoder
+	yield   func(llm.Delta, error) bool
+	start   time.Time
+
+	x         *exchange
+	progress  *time.Ticker
+	quiet     *time.Timer // runs out when nothing has come for too long
+	phase     string      // what the server is expected to do, as in TimeoutError
+	limit     time.Duration
+	requestID string
+	begun     bool // a byte of the answer has come
+	deltas    []llm.Delta
+	reply     *llm.Reply // never nil after run
+}
+
+func (s *session) run(ctx context.Context, body []byte) error {
+	s.reply = &llm.Reply{}
+	release, err := s.client.acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("llm: waiting for a free place: %w", err)
+	}
+	defer release()
+	s.progress = time.NewTicker(llm.ProgressInterval)
+	defer s.progress.Stop()
+	s.x = s.client.begin(ctx, body)
+	regular := false
+	defer func() { s.x.end(regular) }()
+	s.expect("first byte", s.client.timeouts.FirstByte)
+	defer s.quiet.Stop()
+
+	h, err := s.awaitHead(ctx)
+	if err != nil {
+		return err
+	}
+	s.requestID = h.requestID
+	s.reply.RequestID = h.requestID
+	if h.err != nil {
+		return h.err
+	}
+	if !s.yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: h.requestID}}, nil) {
+		return errStopped
+	}
+	d := s.decoder(h.requestID)
+	switch mt := h.mediaType; {
+	case mt == "application/json" || strings.HasSuffix(mt, "+json"):
+		err = s.whole(ctx, d)
+	case mt == "text/html":
+		err = &llm.ProtocolError{Reason: "got an HTML page instead of an event stream; check the URL", RequestID: h.requestID}
+	default:
+		err = s.events(ctx, d)
+	}
+	regular = err == nil
+	return err
+}
+
+// events decodes an event stream.
+func (s *session) events(ctx context.Context, d Decoder) error {
+	var reader sse.Reader
+	for {
+		piece, ok, err := s.await(ctx)
+		if err != nil {
+			return s.finish(d, err)
+		}
+		if !ok {
+			break
+		}
+		reader.Feed(piece)
+		for {
+			ev, ok, err := reader.Next()
+			if err != nil {
+				return s.finish(d, &llm.ProtocolError{Reason: err.Error(), RequestID: s.requestID})
+			}
+			if !ok {
+				break
+			}
+			if complete, err := s.event(d, ev); complete || err != nil {
+				return s.finish(d, err)
+			}
+		}
+	}
+	cut := s.x.err
+	if ev, ok := reader.Flush(); ok && cut == nil {
+		if complete, err := s.event(d, ev); complete {
+			return s.finish(d, nil)
+		} else if e, ok := errors.AsType[*llm.ProtocolError](err); ok {
+			// Half an event makes no sense; that is the connection's fault.
+			cut = errors.New(e.Reason)
+		} else if err != nil {
+			return s.finish(d, err)
+		}
+	}
+	if cut != nil {
+		return s.finish(d, &llm.TruncatedError{RequestID: s.requestID, Err: cut})
+	}
+	return s.finish(d, nil)
+}
+
+func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
+	deltas, complete, err := d.Event(s.deltas[:0], ev.Name, ev.Data)
+	if s.deltas = deltas; !s.pass() {
+		return false, errStopped
+	}
+	return complete, err
+}
+
+// whole decodes an answer that is not a stream.
+func (s *session) whole(ctx context.Context, d Decoder) error {
+	var doc []byte
+	for {
+		piece, ok, err := s.await(ctx)
+		if err != nil {
+			return s.finish(d, err)
+		}
+		if !ok {
+			break
+		}
+		if doc = append(doc, piece...); len(doc) > maxWhole {
+			return s.finish(d, &llm.ProtocolError{Reason: "a document longer than 64 MiB", RequestID: s.requestID})
+		}
+	}
+	if s.x.err != nil {
+		return s.finish(d, &llm.TruncatedError{RequestID: s.requestID, Err: s.x.err})
+	}
+	deltas, err := d.Whole(s.deltas[:0], doc)
+	if s.deltas = deltas; !s.pass() {
+		return errStopped
+	}
+	return s.finish(d, err)
+}
+
+// finish ends the decoder and keeps what came. A cause goes before what the decoder
+// has to say about the end.
+func (s *session) finish(d Decoder, cause error) error {
+	if errors.Is(cause, errStopped) {
+		return cause
+	}
+	deltas, err := d.End(s.deltas[:0])
+	s.deltas, s.reply = deltas, d.Reply()
+	if !s.pass() {
+		return errStopped
+	}
+	if cause != nil {
+		return cause
+	}
+	return err
+}
+
+// pass yields the deltas that the decoder has made.
+func (s *session) pass() bool {
+	for i := range s.deltas {
+		if !s.yield(s.deltas[i], nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// expect begins a phase that must not last longer than limit. 0 is no bound.
+func (s *session) expect(phase string, limit time.Duration) {
+	s.phase, s.limit = phase, limit
+	if limit == 0 {
+		limit = 1<<63 - 1
+	}
+	if s.quiet == nil {
+		s.quiet = time.NewTimer(limit)
+		return
+	}
+	s.quiet.Reset(limit)
+}
+
+// awaitHead waits for the beginning of the answer.
+func (s *session) awaitHead(ctx context.Context) (head, error) {
+	for {
+		select {
+		case h := <-s.x.head:
+			if h.err != nil && ctx.Err() != nil {
+				return h, s.ended(ctx)
+			}
+			return h, nil
+		case <-s.progress.C:
+			if !s.tick() {
+				return head{}, errStopped
+			}
+		case <-s.quiet.C:
+			return head{}, s.timeout()
+		case <-ctx.Done():
+			return head{}, s.ended(ctx)
+		}
+	}
+}
+
+// await returns the next piece of the body, or false at its end.
+func (s *session) await(ctx context.Context) ([]byte, bool, error) {
+	for {
+		select {
+		case piece, ok := <-s.x.pieces:
+			if !ok && ctx.Err() != nil {
+				return nil, false, s.ended(ctx)
+			}
+			if ok {
+				s.begun = true
+				s.expect("silence", s.client.timeouts.Silence)
+			}
+			return piece, ok, nil
+		case <-s.progress.C:
+			if !s.tick() {
+				return nil, false, errStopped
+			}
+		case <-s.quiet.C:
+			return nil, false, s.timeout()
+		case <-ctx.Done():
+			return nil, false, s.ended(ctx)
+		}
+	}
+}
+
+// sleep waits before the next attempt.
+func (s *session) sleep(ctx context.Context, wait time.Duration) error {
+	progress := time.NewTicker(llm.ProgressInterval)
+	defer progress.Stop()
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		select {
+		case <-over.C:
+			return nil
+		case <-progress.C:
+			if !s.tick() {
+				return errStopped
+			}
+		case <-ctx.Done():
+			return s.ended(ctx)
+		}
+	}
+}
+
+func (s *session) tick() bool {
+	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start)}, nil)
+}
+
+func (s *session) timeout() error {
+	return &llm.TimeoutError{Phase: s.phase, Limit: s.limit, RequestID: s.requestID}
+}
+
+// ended returns why the context ended: a timeout of ours, or the caller's reason.
+func (s *session) ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*llm.TimeoutError](cause); ok {
+		return &llm.TimeoutError{Phase: e.Phase, Limit: e.Limit, RequestID: s.requestID}
+	}
+	return fmt.Errorf("llm: request ended by its context: %w", cause)
+}

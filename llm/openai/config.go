@@ -1,0 +1,189 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/repetition"
+)
+
+// Config says how a model is reached and asked. The zero value asks api.openai.com
+// with the key from the environment; the model must be named here or in each request.
+type Config struct {
+	// Model is asked when a request names none.
+	Model string
+	// URL is the server's base, with or without the version ("http://localhost:8000",
+	// "https://api.groq.com/openai/v1"), or the full address that ends in
+	// /chat/completions. Default: OPENAI_BASE_URL from the environment, or else
+	// https://api.openai.com.
+	URL string
+	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment,
+	// whatever the URL; set it when URL names somebody else's server.
+	Key llm.Secret
+	// Header is added to every request and replaces what the package would send.
+	Header map[string]llm.Secret
+	// Extra is merged into the body of every request, at the top level; nil removes a
+	// field. The fields model, messages, max_tokens, tools, response_format and stream
+	// are refused.
+	Extra map[string]any
+	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
+	// server.
+	MaxTokens int
+	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
+	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
+	MaxTokensField string
+	// ThinkTags says what becomes of <think> in the text.
+	ThinkTags ThinkTags
+	// EchoReasoning sends the thinking of earlier turns back as reasoning_content, as
+	// DeepSeek wants it while tools are in use.
+	EchoReasoning bool
+
+	// Repetition makes the watchers of one attempt; nil watches nothing. See
+	// repetition.Guard.
+	Repetition func() *repetition.Watcher
+	// MaxRetries is how often a model that got stuck is asked again. 0 means 3,
+	// negative not at all.
+	MaxRetries int
+
+	Timeouts          llm.Timeouts
+	Retry             llm.Retry
+	RequestsPerMinute int          // 0 is no limit; shared by all that use the Model
+	Concurrency       int          // requests at the same time; likewise
+	HTTPClient        *http.Client // default: one with a transport shared by all models
+}
+
+// ThinkTags says how thinking is found that stands in the text between <think> and
+// </think>.
+type ThinkTags int
+
+const (
+	// ThinkLeading takes thinking that stands before the text for reasoning. Tags
+	// within the text are left alone: it may be about them.
+	ThinkLeading ThinkTags = iota
+	// ThinkOpen is for servers whose template writes the opening tag itself, so that
+	// an answer begins in the midst of thinking.
+	ThinkOpen
+	// ThinkKeep leaves all tags in the text.
+	ThinkKeep
+)
+
+const defaultURL = "https://api.openai.com"
+
+// reserved are the fields that Extra must not set.
+var reserved = []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"}
+
+// Model asks a model over Chat Completions. It may be used by many goroutines.
+type Model struct {
+	config Config
+	client *wire.Client
+	err    error     // what is wrong with the configuration
+	asked  llm.Model // the same model, with a guard if there is one
+}
+
+// New returns a Model. It does not use the network and does not fail: what is wrong
+// with the configuration is reported by Check, and by the first use.
+func New(c Config) *Model {
+	m := &Model{}
+	defaultedURL := c.URL == "" && os.Getenv("OPENAI_BASE_URL") == ""
+	if c.URL == "" {
+		c.URL = os.Getenv("OPENAI_BASE_URL")
+	}
+	if c.URL == "" {
+		c.URL = defaultURL
+	}
+	if c.Key == "" {
+		c.Key = llm.Secret(os.Getenv("OPENAI_API_KEY"))
+	}
+	if c.MaxRetries == 0 {
+		c.MaxRetries = 3
+	}
+	c.URL = wire.CompleteURL(c.URL, "/chat/completions")
+	if c.MaxTokensField == "" {
+		c.MaxTokensField = maxTokensField(c.URL)
+	}
+	header := wire.Header(c.Header, map[string]string{})
+	if c.Key != "" && header.Get("Authorization") == "" {
+		header.Set("Authorization", "Bearer "+string(c.Key))
+	}
+	var errs []error
+	if defaultedURL && header.Get("Authorization") == "" {
+		errs = append(errs, errors.New("no key for "+defaultURL+": set Config.Key or OPENAI_API_KEY"))
+	}
+	errs = append(errs, wire.CheckExtra(c.Extra, append(reserved[:len(reserved):len(reserved)], c.MaxTokensField)))
+	client, err := wire.New(wire.Options{
+		URL: c.URL, Key: c.Key, Header: header, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
+		RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+	})
+	if err := errors.Join(append(errs, err)...); err != nil {
+		m.err = fmt.Errorf("openai: bad Config: %w", wire.OneLine(err))
+	}
+	m.config, m.client, m.asked = c, client, caller{m}
+	if c.Repetition != nil {
+		m.asked = repetition.Guard(m.asked, c.Repetition, c.MaxRetries)
+	}
+	return m
+}
+
+// maxTokensField returns the name that the host wants. OpenAI's newer models refuse
+// the old one; other servers may not know the new one.
+func maxTokensField(url string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")
+	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}
+
+// Check reports what is wrong with the configuration, all of it in one line.
+func (m *Model) Check() error { return m.err }
+
+// Info names the model.
+func (m *Model) Info() llm.Info {
+	info := llm.Info{Provider: "openai", Model: m.config.Model}
+	if m.client != nil {
+		info.Endpoint = m.client.Endpoint()
+	}
+	return info
+}
+
+// Stream sends the request; see llm.Model.
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return m.asked.Stream(ctx, req)
+}
+
+// String names the model and where it is, for every verb of package fmt.
+func (m *Model) String() string {
+	info := m.Info()
+	return fmt.Sprintf("openai.Model(%s at %s)", info.Model, info.Endpoint)
+}
+
+// Format keeps %+v and %#v from printing the configuration.
+func (m *Model) Format(f fmt.State, _ rune) { fmt.Fprint(f, m.String()) }
+
+// LogValue is what log/slog shows.
+func (m *Model) LogValue() slog.Value { return slog.StringValue(m.String()) }
+
+// caller is the Model without its guard.
+type caller struct{ *Model }
+
+func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		body, err := c.body(req)
+		if err != nil {
+			yield(llm.Delta{Reply: &llm.Reply{}}, err)
+			return
+		}
+		reply := c.client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(&c.config, id) }, yield)
+		if reply != nil {
+			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
+		}
+	}
+}

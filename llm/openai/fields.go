@@ -1,0 +1,196 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// reasoningText returns the readable reasoning of a delta. The same text can stand in
+// several fields: the first that has any counts.
+func (d *decoder) reasoningText(in *delta) string {
+	details := d.addDetails(in.ReasoningDetails)
+	if s, ok := str(in.ReasoningContent); ok && s != "" {
+		return s
+	}
+	if s, ok := str(in.Reasoning); ok && s != "" {
+		return s
+	}
+	return details
+}
+
+// addDetails keeps reasoning details, which must go back in the next turn, and returns
+// what is readable in them.
+func (d *decoder) addDetails(raw json.RawMessage) string {
+	if len(raw) == 0 || raw[0] != '[' {
+		return ""
+	}
+	var list []map[string]any
+	if json.Unmarshal(raw, &list) != nil {
+		return ""
+	}
+	var text strings.Builder
+	for _, detail := range list {
+		if s, ok := detail["text"].(string); ok {
+			text.WriteString(s)
+		}
+		d.addDetail(detail)
+	}
+	return text.String()
+}
+
+// addDetail appends a detail, or the piece of one to the piece before.
+func (d *decoder) addDetail(detail map[string]any) {
+	if n := len(d.details); n > 0 && detail["type"] != "reasoning.encrypted" {
+		last := d.details[n-1]
+		if last["type"] == detail["type"] && last["index"] == detail["index"] {
+			for key, value := range detail {
+				before, isText := last[key].(string)
+				piece, ok := value.(string)
+				switch {
+				case isText && ok && (key == "text" || key == "summary"):
+					last[key] = before + piece
+				case value != nil:
+					last[key] = value
+				}
+			}
+			return
+		}
+	}
+	d.details = append(d.details, detail)
+}
+
+// keepMetadata puts into the reply what the next turn has to send back.
+func (d *decoder) keepMetadata() {
+	keep := func(key string, value any) {
+		raw, err := json.Marshal(value)
+		if err != nil {
+			return // came out of JSON and goes back into it
+		}
+		if d.reply.Metadata == nil {
+			d.reply.Metadata = map[string]json.RawMessage{}
+		}
+		d.reply.Metadata[key] = raw
+	}
+	if d.details != nil {
+		keep(detailsKey, d.details)
+	}
+	if d.config.EchoReasoning && d.reply.Reasoning != "" {
+		keep(reasoningKey, d.reply.Reasoning)
+	}
+}
+
+// usage reads the usage object, with the names that the vendors have for the same.
+func usage(raw json.RawMessage) (llm.Usage, bool) {
+	var v struct {
+		Prompt     *float64 `json:"prompt_tokens"`
+		Completion *float64 `json:"completion_tokens"`
+		In         struct {
+			Cached  float64 `json:"cached_tokens"`
+			Written float64 `json:"cache_write_tokens"`
+		} `json:"prompt_tokens_details"`
+		Out struct {
+			Reasoning float64 `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+		Cached   float64 `json:"cached_tokens"`
+		CacheHit float64 `json:"prompt_cache_hit_tokens"`
+	}
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &v) != nil {
+		return llm.Usage{}, false
+	}
+	u := llm.Usage{
+		InputTokens:       whole(v.Prompt),
+		OutputTokens:      whole(v.Completion),
+		CachedInputTokens: int(max(v.In.Cached, v.Cached, v.CacheHit)),
+		CacheWriteTokens:  int(v.In.Written),
+		ReasoningTokens:   int(v.Out.Reasoning),
+		Raw:               raw,
+	}
+	return u, u.InputTokens != nil || u.OutputTokens != nil
+}
+
+// vendorUsage keeps usage that stands in a field of the vendor's own, for answers that
+// have no other.
+func (d *decoder) vendorUsage(c *chunk) {
+	if c.Groq != nil {
+		if u, ok := usage(c.Groq.Usage); ok {
+			u.Vendor = "x_groq"
+			d.vendor = u
+		}
+	}
+	var t struct {
+		Prompt    *float64 `json:"prompt_n"`
+		Predicted *float64 `json:"predicted_n"`
+		Cached    float64  `json:"cache_n"`
+	}
+	if len(c.Timings) > 0 && json.Unmarshal(c.Timings, &t) == nil && t.Predicted != nil {
+		if t.Prompt != nil {
+			*t.Prompt += t.Cached // prompt_n counts only what was not in the cache
+		}
+		d.vendor = llm.Usage{
+			InputTokens: whole(t.Prompt), OutputTokens: whole(t.Predicted),
+			CachedInputTokens: int(t.Cached), Vendor: "timings", Raw: c.Timings,
+		}
+	}
+}
+
+func whole(f *float64) *int {
+	if f == nil {
+		return nil
+	}
+	n := int(*f)
+	return &n
+}
+
+// chunkError returns the error that a chunk brings, beside whatever else is in it.
+func (d *decoder) chunkError(name string, data []byte, c *chunk) error {
+	present := len(c.Error) > 0 && string(c.Error) != "null"
+	bare := len(c.Choices) == 0 && (len(c.Message) > 0 || len(c.Detail) > 0)
+	if name == "error" || c.Object == "error" || present || bare {
+		return d.failure(data)
+	}
+	return nil
+}
+
+// failure makes an error of what the provider sent as one: an object in "error", a
+// string there, the object itself, or plain text.
+func (d *decoder) failure(data []byte) error {
+	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	inner := json.RawMessage(data)
+	if json.Unmarshal(data, &outer) == nil && len(outer.Error) > 0 && string(outer.Error) != "null" {
+		inner = outer.Error
+	}
+	if s, ok := str(inner); ok {
+		e.Message = s
+		return e
+	}
+	var v struct {
+		Message, Detail, Type, Code json.RawMessage
+	}
+	if json.Unmarshal(inner, &v) != nil {
+		return e
+	}
+	if len(v.Message) == 0 {
+		v.Message = v.Detail
+	}
+	if len(v.Message) > 0 {
+		e.Message = display(v.Message)
+	}
+	e.Type, e.Code = display(v.Type), display(v.Code)
+	return e
+}
+
+// display returns a string's value, or another value as JSON; null is nothing.
+func display(raw json.RawMessage) string {
+	if s, ok := str(raw); ok {
+		return s
+	}
+	if string(raw) == "null" {
+		return ""
+	}
+	return string(raw)
+}

@@ -1,0 +1,285 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/scan"
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
+
+// chunk is what is read of one event. Fields of which servers disagree about the type
+// are looked at later.
+type chunk struct {
+	ID      string          `json:"id"`
+	Model   string          `json:"model"`
+	Choices []choice        `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Groq    *struct {
+		Usage json.RawMessage `json:"usage"`
+	} `json:"x_groq"`
+	Timings json.RawMessage `json:"timings"` // llama.cpp
+
+	Error   json.RawMessage `json:"error"`
+	Message json.RawMessage `json:"message"` // of a bare error
+	Detail  json.RawMessage `json:"detail"`
+	Object  string          `json:"object"`
+}
+
+type choice struct {
+	Index        int    `json:"index"`
+	Delta        delta  `json:"delta"`
+	Message      *delta `json:"message"` // of an answer that is not a stream
+	FinishReason string `json:"finish_reason"`
+}
+
+type delta struct {
+	Content          json.RawMessage `json:"content"`
+	ReasoningContent json.RawMessage `json:"reasoning_content"`
+	Reasoning        json.RawMessage `json:"reasoning"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
+	Refusal          string          `json:"refusal"`
+	ToolCalls        []callDelta     `json:"tool_calls"`
+}
+
+type callDelta struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+// decoder reads one answer.
+type decoder struct {
+	config    *Config
+	reply     llm.Reply
+	text      strings.Builder
+	reasoning strings.Builder
+	refusal   strings.Builder
+	think     thinkReader
+	calls     []*call
+	details   []map[string]any
+	vendor    llm.Usage // from a field of the vendor's own
+	finished  bool      // the server said that it was done, in one way or the other
+	cursor    scan.Cursor
+}
+
+func newDecoder(c *Config, requestID string) *decoder {
+	d := &decoder{config: c, reply: llm.Reply{RequestID: requestID}}
+	d.think.init(c.ThinkTags)
+	return d
+}
+
+var doneMark = []byte("[DONE]")
+
+// Event takes in one event.
+func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+	if p, ok := d.readPlain(data); ok && name != "error" {
+		return d.plain(out, p), false, nil
+	}
+	done, err := false, error(nil)
+	if !json.Valid(data) && bytes.IndexByte(data, '\n') >= 0 {
+		// Some servers leave out the blank lines between events.
+		for line := range bytes.Lines(data) {
+			if out, done, err = d.full(out, name, line); done || err != nil {
+				break
+			}
+		}
+		return out, done, err
+	}
+	return d.full(out, name, data)
+}
+
+// full reads any event.
+func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+	data = bytes.TrimSpace(data)
+	if bytes.Equal(data, doneMark) {
+		d.finished = true
+		return out, true, nil
+	}
+	if len(data) == 0 {
+		return out, false, nil
+	}
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		if name == "error" {
+			return out, false, d.failure(data)
+		}
+		return out, false, d.protocol("an event that is not a chunk: " + err.Error())
+	}
+	out, err := d.chunk(out, &c)
+	if failure := d.chunkError(name, data, &c); failure != nil {
+		err = failure
+	}
+	return out, false, err
+}
+
+// Whole takes in an answer that is not a stream.
+func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
+	var c chunk
+	if err := json.Unmarshal(data, &c); err != nil {
+		return out, d.protocol("a document that is no answer: " + err.Error())
+	}
+	out, err := d.chunk(out, &c)
+	if failure := d.chunkError("", data, &c); failure != nil {
+		err = failure
+	}
+	d.finished = d.finished || len(c.Choices) > 0
+	return out, err
+}
+
+// End ends the answer.
+func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
+	for _, p := range d.think.end() {
+		out = d.emit(out, p.kind, p.text)
+	}
+	r := &d.reply
+	r.Text, r.Reasoning, r.Refusal = d.text.String(), d.reasoning.String(), d.refusal.String()
+	for i, c := range d.calls {
+		// Nothing at all may be the arguments of a call that was about to begin them.
+		last := i == len(d.calls)-1
+		ended := d.finished && !(last && r.StopReason == "length")
+		r.ToolCalls = append(r.ToolCalls, wire.Input(c.id, c.name, c.args, ended))
+	}
+	if r.Usage.Raw == nil {
+		r.Usage = d.vendor
+	}
+	d.keepMetadata()
+	if !d.finished {
+		return out, &llm.TruncatedError{RequestID: r.RequestID}
+	}
+	return out, nil
+}
+
+// Reply returns what came.
+func (d *decoder) Reply() *llm.Reply { return &d.reply }
+
+func (d *decoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
+	if d.reply.ID == "" {
+		d.reply.ID = c.ID
+	}
+	if d.reply.Model == "" {
+		d.reply.Model = c.Model
+	}
+	if u, ok := usage(c.Usage); ok {
+		d.reply.Usage = u
+	}
+	d.vendorUsage(c)
+	for i := range c.Choices {
+		ch := &c.Choices[i]
+		if ch.Index != 0 {
+			continue
+		}
+		if ch.Message != nil {
+			ch.Delta = *ch.Message
+		}
+		var err error
+		if out, err = d.delta(out, &ch.Delta); err != nil {
+			return out, err
+		}
+		if ch.FinishReason != "" {
+			d.reply.StopReason = ch.FinishReason
+			d.finished = true
+		}
+	}
+	return out, nil
+}
+
+func (d *decoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
+	out = d.emit(out, llm.Reasoning, d.reasoningText(in))
+	pieces, ok := parts(in.Content)
+	if !ok {
+		return out, d.protocol("content that is neither a string nor a list of parts: " + string(in.Content))
+	}
+	for _, p := range pieces {
+		out = d.content(out, p)
+	}
+	out = d.emit(out, llm.Refusal, in.Refusal)
+	for i := range in.ToolCalls {
+		out = d.toolCall(out, &in.ToolCalls[i])
+	}
+	return out, nil
+}
+
+// content takes in a piece of the content, which may have thinking in its tags.
+func (d *decoder) content(out []llm.Delta, p piece) []llm.Delta {
+	if p.kind != llm.Text || d.think.past {
+		return d.emit(out, p.kind, p.text)
+	}
+	for _, p := range d.think.add(p.text) {
+		out = d.emit(out, p.kind, p.text)
+	}
+	return out
+}
+
+func (d *decoder) emit(out []llm.Delta, kind llm.Kind, text string) []llm.Delta {
+	if text == "" {
+		return out
+	}
+	switch kind {
+	case llm.Text:
+		d.text.WriteString(text)
+	case llm.Reasoning:
+		d.reasoning.WriteString(text)
+	case llm.Refusal:
+		d.refusal.WriteString(text)
+	}
+	return append(out, llm.Delta{Kind: kind, Text: text})
+}
+
+func (d *decoder) protocol(reason string) error {
+	return &llm.ProtocolError{Reason: reason, RequestID: d.reply.RequestID}
+}
+
+// piece is some text and the channel that it belongs to.
+type piece struct {
+	kind llm.Kind
+	text string
+}
+
+// parts reads content, which is null, a string, or a list of typed parts.
+func parts(raw json.RawMessage) (pieces []piece, ok bool) {
+	if len(raw) == 0 || raw[0] == 'n' {
+		return nil, true
+	}
+	if s, ok := str(raw); ok {
+		return []piece{{llm.Text, s}}, true
+	}
+	var list []struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Thinking json.RawMessage `json:"thinking"`
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return nil, false
+	}
+	for _, p := range list {
+		switch p.Type {
+		case "text", "output_text", "":
+			pieces = append(pieces, piece{llm.Text, p.Text})
+		case "thinking":
+			thoughts, ok := parts(p.Thinking)
+			if !ok {
+				return nil, false
+			}
+			for _, t := range thoughts {
+				pieces = append(pieces, piece{llm.Reasoning, t.text})
+			}
+		}
+	}
+	return pieces, true
+}
+
+// str returns the value of a JSON string.
+func str(raw json.RawMessage) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
+}

@@ -1,0 +1,80 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+const (
+	openTag  = "<think>"
+	closeTag = "</think>"
+)
+
+// thinkReader separates thinking between tags from the text that follows it. Tags may
+// be cut in pieces.
+type thinkReader struct {
+	past   bool   // in the text: nothing is looked for any more
+	inside bool   // between the tags
+	held   string // what may be the beginning of a tag
+}
+
+func (t *thinkReader) init(mode ThinkTags) {
+	t.past = mode == ThinkKeep
+	t.inside = mode == ThinkOpen
+}
+
+// add takes in a piece of the content.
+func (t *thinkReader) add(s string) []piece {
+	var out []piece
+	s, t.held = t.held+s, ""
+	for s != "" {
+		switch {
+		case t.past:
+			return append(out, piece{llm.Text, s})
+		case t.inside:
+			before, after, found := strings.Cut(s, closeTag)
+			if !found {
+				keep := partial(s, closeTag)
+				t.held = s[len(s)-keep:]
+				return append(out, piece{llm.Reasoning, s[:len(s)-keep]})
+			}
+			out = append(out, piece{llm.Reasoning, before})
+			s, t.inside = after, false
+		default:
+			body := strings.TrimLeft(s, " \t\r\n")
+			if strings.HasPrefix(openTag, body) {
+				t.held = s // white space, or a tag that is not whole yet
+				return out
+			}
+			after, found := strings.CutPrefix(body, openTag)
+			if !found {
+				t.past = true
+				continue
+			}
+			out = append(out, piece{llm.Text, s[:len(s)-len(body)]})
+			s, t.inside = after, true
+		}
+	}
+	return out
+}
+
+// end returns what was held.
+func (t *thinkReader) end() []piece {
+	s := t.held
+	t.held = ""
+	if t.inside {
+		return []piece{{llm.Reasoning, s}}
+	}
+	return []piece{{llm.Text, s}}
+}
+
+// partial returns the length of the longest end of s with which tag begins.
+func partial(s, tag string) int {
+	for n := min(len(tag)-1, len(s)); n > 0; n-- {
+		if strings.HasSuffix(s, tag[:n]) {
+			return n
+		}
+	}
+	return 0
+}
