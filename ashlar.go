@@ -36,7 +36,7 @@ type spec struct {
 	walk     Walk
 	question *Question // of an ask, as far as it is known before a run
 
-	prints
+	found
 }
 
 // form is what the machine and the validator switch on.

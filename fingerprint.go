@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
 )
@@ -44,8 +45,9 @@ func describeType(w io.Writer, t dag.AnyType) {
 	}
 }
 
-// prints is the part of a spec that is computed when it is asked for.
-type prints struct {
+// found is what is found out about a spec when it is asked for, and kept.
+type found struct {
+	accepted  atomic.Pointer[map[string]bool] // the kind of input with which it was valid, see accept
 	printOnce sync.Once
 	print     dag.ID
 	countOnce sync.Once // guards counts, see occurrence

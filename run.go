@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,7 @@ type run struct {
 // Run returns when the bodies that are under way have returned. Give a body that
 // does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	if err := Validate(p, cfg).Err(); err != nil {
+	if err := accept(p, cfg); err != nil {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
 	r := newRun(ctx, cfg)
@@ -81,6 +82,30 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	cause := out.Cause()
 	out, err := out.RecordFailure()
 	return Result{RunID: r.id, DAG: out}, errors.Join(cause, err)
+}
+
+// accept validates p, once for one kind of input: an ashlar does not change, so
+// what was accepted is accepted again.
+func accept(p Ashlar, cfg Config) error {
+	if cfg.Grant != nil {
+		return Validate(p, cfg).Err()
+	}
+	kinds := map[string]bool{}
+	for n := range cfg.Input.Nodes() {
+		if !kinds[n.Type()] {
+			_, err := cfg.Input.Nearest(n.Type())
+			kinds[n.Type()], kinds["no nearest "+n.Type()] = true, err != nil
+		}
+	}
+	accepted := &p.spec().accepted
+	if known := accepted.Load(); known != nil && maps.Equal(*known, kinds) {
+		return nil
+	}
+	if err := Validate(p, cfg).Err(); err != nil {
+		return err
+	}
+	accepted.Store(&kinds)
+	return nil
 }
 
 func newRun(ctx context.Context, cfg Config) *run {
