@@ -8,7 +8,7 @@
 // All figures are CPU time of the process, user and system, from getrusage:
 // it counts what goroutines and the garbage collector do on all cores, and
 // hardly moves when the machine is busy with something else. Each figure is the
-// median of the repetitions of go test -count.
+// median of several rounds; make bench runs five and prints the table.
 //
 // A row is a benchmark, its last path element is who does the work:
 //

@@ -1,8 +1,8 @@
 // Command table reads the output of go test -bench in this module and prints
 // one table: Stone, the floor, the best peer, the figure to hold and whether it
-// is held.
+// is held. Several rounds are given one after the other; see the Makefile.
 //
-//	go test -run '^$' -bench . -count 5 | go run ./cmd/table
+//	go test -run '^$' -bench . | go run ./cmd/table
 //
 // Progress goes to standard error. A missed figure is a word in the table, not
 // a failure: the exit status is 1 only when a benchmark failed or a row has no

@@ -20,8 +20,8 @@ type measured struct {
 
 var cpus = regexp.MustCompile(`-\d+$`)
 
-// read takes the samples out of the output of go test -bench and copies it to
-// progress, so that somebody who waits sees something.
+// read takes the samples out of the output of one or several runs of
+// go test -bench and copies it to progress, so that somebody who waits sees something.
 func read(in io.Reader, progress io.Writer) (*measured, error) {
 	m := &measured{samples: map[string][]float64{}}
 	lines := bufio.NewScanner(in)
@@ -34,7 +34,9 @@ func read(in io.Reader, progress io.Writer) (*measured, error) {
 		case len(fields) == 0:
 		case strings.HasPrefix(line, "goos:"), strings.HasPrefix(line, "goarch:"), strings.HasPrefix(line, "cpu:"):
 			_, value, _ := strings.Cut(line, ": ")
-			m.machine = append(m.machine, value)
+			if !slices.Contains(m.machine, value) { // said once in each round
+				m.machine = append(m.machine, value)
+			}
 		case strings.HasPrefix(line, "--- FAIL: "):
 			m.failures = append(m.failures, fields[2])
 		case strings.HasPrefix(line, "panic:"), fields[0] == "FAIL":
