@@ -18,6 +18,14 @@ type Ashlar struct{ s *spec }
 // spec is an ashlar inside: data that the machine, the validator and the tools
 // read. Only bodies and decisions are functions.
 type spec struct {
+	parts
+	found
+}
+
+func (s *spec) clone() *spec { return &spec{parts: s.parts} }
+
+// parts is what an ashlar is made of.
+type parts struct {
 	form     form
 	name     string
 	children []Ashlar
@@ -35,8 +43,6 @@ type spec struct {
 	scope    ScopeBody
 	walk     Walk
 	question *Question // of an ask, as far as it is known before a run
-
-	found
 }
 
 // form is what the machine and the validator switch on.
@@ -63,9 +69,9 @@ type decision struct {
 	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
 }
 
-var noAshlar = &spec{name: "?", faults: []Finding{{
+var noAshlar = &spec{parts: parts{name: "?", faults: []Finding{{
 	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here",
-}}}
+}}}}
 
 func (a Ashlar) spec() *spec {
 	if a.s == nil {
@@ -114,6 +120,31 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 		}
 	})
 	return out
+}
+
+// Detail returns what the option Detail attached to a leaf, or nil.
+func (a Ashlar) Detail() any { return a.spec().detail }
+
+// Replace returns a tree in which every ashlar for which with has a replacement
+// stands replaced, wherever it is used, and everything around it is made anew.
+// The replacement is not searched again. The original is not changed.
+func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
+	if r, ok := with(a); ok {
+		return r
+	}
+	old := a.spec()
+	children := make([]Ashlar, len(old.children))
+	changed := false
+	for i, c := range old.children {
+		children[i] = c.Replace(with)
+		changed = changed || children[i].s != c.s
+	}
+	if !changed {
+		return a
+	}
+	s := old.clone()
+	s.children = children
+	return Ashlar{s}
 }
 
 // Schema returns the schema of what a produces, through sequences, loops and

@@ -225,20 +225,22 @@ func (f *frame) lost(start, out dag.DAG, lane int) dag.DAG {
 	return kept
 }
 
-func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
-	child := func(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
-		if err := f.owns(a); err != nil {
-			return f.fail(d, err)
-		}
-		visit, alone := f.names().enter(a.Name())
-		if !alone {
-			return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of a scoped ashlar one at a time", a.Name()))
-		}
-		defer f.names().leave(a.Name())
-		next := f.below(a.spec(), visitSegment, visit)
-		next.Context = ctx
-		return r.visit(next, d.Within(nil)).Within(f)
+// inner runs a child on behalf of the body of f.
+func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
+	if err := f.owns(a); err != nil {
+		return f.fail(d, err)
 	}
+	visit, alone := f.names().enter(a.Name())
+	if !alone {
+		return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of an ashlar one at a time", a.Name()))
+	}
+	defer f.names().leave(a.Name())
+	next := f.below(a.spec(), visitSegment, visit)
+	next.Context = ctx
+	return f.run.visit(next, d.Within(nil)).Within(f)
+}
+
+func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
 	defer f.release()
 	defer func() {
 		if err := f.refusal(); err != nil {
@@ -247,7 +249,7 @@ func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
 			out = f.fail(d, panicked(p))
 		}
 	}()
-	out, err := f.spec.scope(f, d.Within(f), child)
+	out, err := f.spec.scope(f, d.Within(f))
 	out = out.Within(nil)
 	switch {
 	case !out.Extends(d):
@@ -265,7 +267,7 @@ func (f *frame) owns(a Ashlar) error {
 			return nil
 		}
 	}
-	return Fail(kind.Error, "%q is no child of this ashlar: list it in the children given to Scoped", a.Name())
+	return Fail(kind.Error, "%q is no child of this ashlar: name it in Scoped or Children", a.Name())
 }
 
 // fail puts a failure in flight.

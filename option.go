@@ -28,6 +28,7 @@ type settings struct {
 	lanes    int
 	quorum   int
 	allLanes bool
+	detail   any
 }
 
 func (s *spec) apply(opts []Option) *spec {
@@ -70,6 +71,19 @@ func Version(v string) Option {
 // read the same. Give it a Version, and change that with the work.
 func Reusable() Option {
 	return Option{"Reusable", leaves, func(s *spec) { s.reusable = true }}
+}
+
+// Children gives a leaf ashlars that its body may run with RunChild: judges and
+// helpers, of whose nodes none stays in the DAG. They see a node of the type that
+// the leaf produces, its draft. The walk rule is that of Scoped.
+func Children(walk Walk, children ...Ashlar) Option {
+	return Option{"Children", leaves, func(s *spec) { s.walk, s.children = walk, append(s.children, children...) }}
+}
+
+// Detail attaches what a package that makes leaves wants to find again with
+// Ashlar.Detail. If it has a method Check() []Finding, Validate asks it.
+func Detail(v any) Option {
+	return Option{"Detail", leaves, func(s *spec) { s.detail = v }}
 }
 
 // Effects declares what a leaf does to the world, as "fs/write" or "net". A run

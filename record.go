@@ -179,7 +179,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return zero, Fail(kind.Error, "step %q is under way already: give steps that run at the same time different names", name)
 	}
 	defer f.names().leave(name)
-	step := f.below(&spec{name: name, settings: settings{version: f.spec.version}}, stepSegment, visit)
+	step := f.below(&spec{parts: parts{name: name, settings: settings{version: f.spec.version}}}, stepSegment, visit)
 	step.Context = ctx
 	defer step.release()
 	if f.run.recorder == nil {

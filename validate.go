@@ -236,7 +236,26 @@ func (v *validator) leaf(s *spec) {
 		v.find(false, "bad-type", "", "", "it does not say what it produces: give it a dag.Type")
 		return
 	}
+	v.checkDetail(s)
+	if s.walk != nil { // its children see its draft, and leave nothing behind
+		v.apart(func() {
+			v.writes(s.out, surely)
+			s.walk(&Walker{v, s})
+		})
+	}
 	v.writes(s.out, surely)
+}
+
+// checkDetail asks the package that made a leaf what it finds.
+func (v *validator) checkDetail(s *spec) {
+	checker, ok := s.detail.(interface{ Check() []Finding })
+	if !ok {
+		return
+	}
+	for _, f := range checker.Check() {
+		f.Ashlar, f.Path = s.name, v.here.path()
+		v.findings = append(v.findings, f)
+	}
 }
 
 // writes notes that a node of type t is there from here on.

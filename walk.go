@@ -64,7 +64,7 @@ func (v *validator) childIndex(s *spec, a Ashlar) int {
 // down walks the i-th of some children of the ashlar at hand.
 func (v *validator) down(children []Ashlar, i int) {
 	index := i
-	if v.here.spec.form == scopedForm {
+	if v.here.spec.walk != nil {
 		index = v.childIndex(v.here.spec, children[i])
 	}
 	v.visit(children[i], v.here, index)
