@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A Context is what a turn works with. It is passed by value: a middleware that
+// changes something passes the changed copy on. Slices that it extends must be
+// clipped first, as the With methods do.
+type Context struct {
+	// DAG is the pipeline's, as far as the agent's queries allow.
+	DAG dag.DAG
+	// Agent is the name of the ashlar, Turn counts from 1.
+	Agent string
+	Turn  int
+
+	// What the model is asked.
+	Messages  []llm.Message
+	System    string
+	Format    *llm.Format
+	Model     string // overrides the model's own name if not empty
+	MaxTokens int    // of the answer
+
+	// Tools are offered to the model, by name each once.
+	Tools []Tool
+
+	// Reply is the model's answer, nil on the way in.
+	Reply *llm.Reply
+	// Advice is what tools and middlewares recommend on the way out.
+	Advice []Recommendation
+}
+
+// Offer returns the context with one more tool. A tool of the same name that was
+// offered before is replaced.
+func (c Context) Offer(t Tool) Context {
+	tools := make([]Tool, 0, len(c.Tools)+1)
+	for _, other := range c.Tools {
+		if other.Name != t.Name {
+			tools = append(tools, other)
+		}
+	}
+	c.Tools = append(tools, t)
+	return c
+}
+
+// Say returns the context with one more message.
+func (c Context) Say(m llm.Message) Context {
+	c.Messages = append(c.Messages[:len(c.Messages):len(c.Messages)], m)
+	return c
+}
+
+// Recommend returns the context with one more recommendation.
+func (c Context) Recommend(r Recommendation) Context {
+	c.Advice = append(c.Advice[:len(c.Advice):len(c.Advice)], r)
+	return c
+}
+
+// A Handler does a turn, or the part of it that lies further in.
+type Handler func(context.Context, Context) (Context, error)
+
+// A Middleware is one ring around the model.
+type Middleware struct {
+	// Name is unique in an agent.
+	Name string
+	// Guard says whether the middleware takes part in a turn; nil is always.
+	Guard func(Context) bool
+	// Wrap does its work before and after next, which it calls at most once. An
+	// error ends the agent with a failure.
+	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
+	// Tool is the tool that the middleware offers, nil if it offers none. It is
+	// here so that validators and tests see it before a run.
+	Tool *Tool
+}
+
+// A Tool is something that the model may have done.
+type Tool struct {
+	llm.Tool
+	// Run does it. Input fits Schema. An error goes back to the model as text it
+	// can act on; it does not end the agent, unless the context is done.
+	Run func(ctx context.Context, input json.RawMessage) (Result, error)
+	// Parallel says that it may run at the same time as other calls of a turn.
+	Parallel bool
+	// Effects is what it does to the world, as "fs/write". Queries aside, that is
+	// all a validator knows about it.
+	Effects []string
+}
+
+// A Result is what a tool call gives back.
+type Result struct {
+	// Text is what the model reads.
+	Text string
+	// Meta is kept with the call in the conversation, for people and programs.
+	Meta map[string]any
+	// Recommend is what the call recommends; nil recommends another turn.
+	Recommend *Recommendation
+}
+
+// Use makes the middleware that offers a tool.
+func Use(t Tool) Middleware {
+	return Middleware{Name: t.Name, Tool: &t, Wrap: func(ctx context.Context, c Context, next Handler) (Context, error) {
+		return next(ctx, c.Offer(t))
+	}}
+}
