@@ -21,7 +21,7 @@ func (m *measured) print(out io.Writer, rows []row) error {
 	if least != most {
 		count = fmt.Sprintf("%d to %d", least, most)
 	}
-	cells := [][]string{{"#", "row", "stone", "floor", "ratio", "best peer", "its figure", "ratio", "hold", "met"}}
+	cells := [][]string{{"#", "row", "stone", "floor", "ratio", "best peer", "its figure", "ratio", "hold", "met", "spread"}}
 	held := 0
 	for _, r := range rows {
 		line, met := m.line(r)
@@ -30,19 +30,24 @@ func (m *measured) print(out io.Writer, rows []row) error {
 			held++
 		}
 	}
-	_, err := fmt.Fprintf(out, "CPU time of the process (user and system), median of %s repetitions, on %s.\n\n%s\n%d of %d figures are held.\n",
+	_, err := fmt.Fprintf(out, "CPU time of the process (user and system), median of %s repetitions, on %s.\n\n%s\n%d of %d figures are held. Spread is the largest sample over the smallest, of stone or of the floor it is held\nagainst: a verdict that is closer to its bound than that wants a quieter machine.\n",
 		count, strings.Join(m.machine, ", "), align(cells), held, len(rows))
 	return err
 }
 
 // line returns the cells of a row and whether its figure is held.
 func (m *measured) line(r row) (line []string, met bool) {
-	line = []string{strconv.Itoa(r.number), r.title, none, none, none, none, none, none, r.hold.words, noFigure}
+	line = []string{strconv.Itoa(r.number), r.title, none, none, none, none, none, none, r.hold.words, noFigure, none}
 	stone, ok := m.median(r.path+"/stone", r.unit)
 	if !ok {
 		return line, false
 	}
 	line[2] = figure(stone, r.unit)
+	spread := m.spread(r.path+"/stone", r.unit)
+	if r.hold.of == floor {
+		spread = max(spread, m.spread(cmp.Or(r.beside, r.path)+"/"+floor, r.unit))
+	}
+	line[10] = times(spread)
 
 	// A row that is held against another row of Stone is about growth: floor
 	// and peers stand in the rows that it compares.
@@ -80,7 +85,7 @@ func (m *measured) compare(line []string, stone float64, r row) (against float64
 // missing returns an error that names the first row without a figure.
 func (m *measured) missing(rows []row) error {
 	for _, r := range rows {
-		if line, _ := m.line(r); line[len(line)-1] == noFigure {
+		if line, _ := m.line(r); line[9] == noFigure {
 			return fmt.Errorf("row %q has no figure: run the benchmark %s of stone and, if it is held against one, its floor", r.title, r.path)
 		}
 	}
@@ -104,7 +109,7 @@ func times(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) + " ×"
 
 // align pads cells to columns: words to the left, figures to the right.
 func align(cells [][]string) string {
-	right := map[int]bool{0: true, 2: true, 3: true, 4: true, 6: true, 7: true}
+	right := map[int]bool{0: true, 2: true, 3: true, 4: true, 6: true, 7: true, 10: true}
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {
 		for i, c := range line {

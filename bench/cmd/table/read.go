@@ -79,6 +79,15 @@ func (m *measured) median(path, unit string) (float64, bool) {
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2, true
 }
 
+// spread returns the largest sample over the smallest, 1 without any difference.
+func (m *measured) spread(path, unit string) float64 {
+	s := m.samples[path+" "+unit]
+	if len(s) == 0 || slices.Max(s) == slices.Min(s) {
+		return 1
+	}
+	return slices.Max(s) / slices.Min(s)
+}
+
 // best returns the peer with the smallest median among the benchmarks below
 // path: all that are neither Stone nor the floor.
 func (m *measured) best(path, unit string) (name string, figure float64, ok bool) {
