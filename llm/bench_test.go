@@ -61,4 +61,3 @@ data: {"type":"content_block_start","index":0,"content_block":{"type":"text","te
 		})
 	}
 }
-

@@ -99,7 +99,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 			err = json.Unmarshal(e.Delta, &end)
 		}
 		d.replaceUsage(e.Usage)
-		d.end(end)
+		out = d.end(out, end)
 	case "message_stop":
 		d.stopped = true
 	}
@@ -172,7 +172,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	d.started = true
 	d.reply.ID, d.reply.Model = m.ID, m.Model
 	d.replaceUsage(m.Usage)
-	d.end(m.ending)
+	out = d.end(out, m.ending)
 	var err error
 	for i, raw := range m.Content {
 		if out, err = d.beginBlock(out, i, raw); err != nil {
@@ -183,13 +183,16 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	return out, nil
 }
 
-func (d *decoder) end(e ending) {
+// end takes in how the answer stopped. A refusal is explained there and not in a block.
+func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	if e.StopReason != "" {
 		d.reply.StopReason = e.StopReason
 	}
-	if e.StopDetails != nil && d.reply.StopReason == "refusal" {
-		d.reply.Refusal = e.StopDetails.Explanation
+	if e.StopDetails == nil || d.reply.StopReason != "refusal" || d.reply.Refusal != "" || e.StopDetails.Explanation == "" {
+		return out
 	}
+	d.reply.Refusal = e.StopDetails.Explanation
+	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
 // replaceUsage puts the fields of a newer usage over those of an older.

@@ -25,11 +25,12 @@ const (
 // exchange is one request and its answer. A goroutine of its own sends and reads, so
 // that whoever consumes can wait for time and cancellation as well.
 type exchange struct {
-	head   chan head
-	pieces chan []byte // closed at the body's end; a piece is valid until the next
-	err    error       // why the body ended, nil at its regular end; set before pieces is closed
-	done   chan struct{}
-	cancel context.CancelCauseFunc
+	head    chan head
+	pieces  chan []byte // closed at the body's end; a piece is valid until the next
+	err     error       // why the body ended, nil at its regular end; set before pieces is closed
+	done    chan struct{}
+	cancel  context.CancelCauseFunc
+	buffers *[2][pieceSize]byte // one is read into while the other is consumed
 }
 
 // head is the beginning of an answer.
@@ -40,7 +41,6 @@ type head struct {
 	err       error
 }
 
-// buffers are pairs of pieces: one is read into while the other is being consumed.
 var buffers = sync.Pool{New: func() any { return new([2][pieceSize]byte) }}
 
 func (c *Client) begin(ctx context.Context, body []byte) *exchange {
@@ -67,6 +67,9 @@ func (x *exchange) end(regular bool) {
 	}
 	x.cancel(nil)
 	<-x.done
+	if x.buffers != nil {
+		buffers.Put(x.buffers) // not before the consumer has let go of the last piece
+	}
 }
 
 func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
@@ -86,13 +89,12 @@ func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
 		return
 	}
 	x.head <- h
-	bufs := buffers.Get().(*[2][pieceSize]byte)
-	defer buffers.Put(bufs)
+	x.buffers = buffers.Get().(*[2][pieceSize]byte)
 	for i := 0; ; i ^= 1 {
-		n, err := resp.Body.Read(bufs[i][:])
+		n, err := resp.Body.Read(x.buffers[i][:])
 		if n > 0 {
 			select {
-			case x.pieces <- bufs[i][:n]:
+			case x.pieces <- x.buffers[i][:n]:
 			case <-ctx.Done():
 				return
 			}

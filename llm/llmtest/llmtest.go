@@ -1,0 +1,324 @@
+// Package llmtest checks that an llm.Model keeps the contract that is written at that
+// interface. A package that implements Model tests itself with one call:
+//
+//	func TestModel(t *testing.T) {
+//		llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+//			server := httptest.NewServer(script.New(answers...))
+//			t.Cleanup(server.Close)
+//			return mine.New(mine.Config{URL: server.URL})
+//		})
+//	}
+//
+// The model must give the answers, one after the other. How it comes to them is its
+// own matter: a Model over HTTP asks a server that plays the script, as above.
+package llmtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+)
+
+// NewModel makes a Model that gives these answers, one after the other.
+type NewModel func(t *testing.T, answers ...script.Answer) llm.Model
+
+// TestModel runs the whole suite as subtests of t.
+func TestModel(t *testing.T, newModel NewModel) {
+	t.Run("Replies", func(t *testing.T) { testReplies(t, newModel) })
+	t.Run("Conversation", func(t *testing.T) { testConversation(t, newModel) })
+	t.Run("HTTPError", func(t *testing.T) { testHTTPError(t, newModel) })
+	t.Run("ProviderError", func(t *testing.T) { testProviderError(t, newModel) })
+	t.Run("Break", func(t *testing.T) { testBreak(t, newModel) })
+	t.Run("Cancel", func(t *testing.T) { testCancel(t, newModel) })
+	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, newModel) })
+	t.Run("Check", func(t *testing.T) { testCheck(t, newModel) })
+}
+
+// request returns a request that uses what a request can have.
+func request() *llm.Request {
+	return &llm.Request{
+		System:    "You are a test.",
+		MaxTokens: 1000,
+		Messages: []llm.Message{
+			llm.User("List the files."),
+			{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "One moment."}}, ToolCalls: []llm.ToolCall{
+				{ID: "a", Name: "list", Input: json.RawMessage(`{"dir":"."}`)},
+				{ID: "b", Name: "list", Input: json.RawMessage(`{"dir":"llm"}`)},
+			}},
+			llm.ToolResult("a", "go.mod"),
+			llm.ToolResult("b", "doc.go"),
+			{Role: llm.RoleUser, Content: []llm.Part{{Text: "And this:"}, {Value: json.RawMessage(`{"a":[1,2]}`)}}},
+		},
+		Tools: []llm.Tool{
+			{Name: "list", Description: "Lists files.", Schema: json.RawMessage(`{"type":"object","properties":{"dir":{"type":"string"}}}`)},
+			{Name: "now"},
+		},
+	}
+}
+
+// stream ranges over one answer, and holds the deltas to each other and to the reply.
+func stream(t *testing.T, ctx context.Context, m llm.Model, req *llm.Request) (*llm.Reply, error) {
+	t.Helper()
+	var f fold
+	var reply *llm.Reply
+	var failure error
+	over := false
+	for d, err := range m.Stream(ctx, req) {
+		if over {
+			t.Errorf("a delta of kind %d after the end", d.Kind)
+		}
+		f.add(t, d)
+		failure = err
+		if over = err != nil || d.Kind == llm.Done; over {
+			reply = d.Reply
+		}
+	}
+	switch {
+	case !over:
+		t.Fatal("the stream ended with neither Done nor an error")
+	case reply == nil:
+		t.Fatal("the last delta has no Reply")
+	}
+	f.check(t, reply)
+	return reply, failure
+}
+
+// fold is what the deltas say.
+type fold struct {
+	text, reasoning, refusal strings.Builder
+	calls                    []llm.ToolCall
+	inputs                   []string
+}
+
+func (f *fold) add(t *testing.T, d llm.Delta) {
+	t.Helper()
+	switch d.Kind {
+	case llm.Text:
+		f.text.WriteString(d.Text)
+	case llm.Reasoning:
+		f.reasoning.WriteString(d.Text)
+	case llm.Refusal:
+		f.refusal.WriteString(d.Text)
+	case llm.Restart:
+		*f = fold{}
+	case llm.ToolCallStart:
+		if d.Call == nil || d.Index != len(f.calls) {
+			t.Fatalf("call number %d begins with %v, after %d others", d.Index, d.Call, len(f.calls))
+		}
+		f.calls, f.inputs = append(f.calls, *d.Call), append(f.inputs, "")
+	case llm.ToolInput:
+		if d.Index >= len(f.calls) {
+			t.Fatalf("input for call number %d, which has not begun", d.Index)
+		}
+		f.inputs[d.Index] += d.Text
+	}
+}
+
+func (f *fold) check(t *testing.T, r *llm.Reply) {
+	t.Helper()
+	same := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: the deltas say %q, the reply %q", what, got, want)
+		}
+	}
+	same("text", f.text.String(), r.Text)
+	same("reasoning", f.reasoning.String(), r.Reasoning)
+	same("refusal", f.refusal.String(), r.Refusal)
+	same("number of calls", fmt.Sprint(len(f.calls)), fmt.Sprint(len(r.ToolCalls)))
+	for i := range min(len(f.calls), len(r.ToolCalls)) {
+		call := r.ToolCalls[i]
+		same("call", f.calls[i].ID+" "+f.calls[i].Name, call.ID+" "+call.Name)
+		if call.Input == nil {
+			same("input that was cut off", f.inputs[i], call.InputText)
+		} else if f.inputs[i] != "" && !sameJSON(f.inputs[i], string(call.Input)) {
+			t.Errorf("input: the deltas say %q, the reply %q", f.inputs[i], call.Input)
+		}
+	}
+}
+
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func testReplies(t *testing.T, newModel NewModel) {
+	in, out := 12, 34
+	for name, want := range map[string]llm.Reply{
+		"text":           {Text: "A short answer."},
+		"unicode":        {Text: "Größe → 🌟🌟, \"quoted\"\n\tand \\ more \u2028"},
+		"long":           {Text: strings.Repeat("All work and no play. ", 5000)},
+		"reasoning":      {Text: "So it is.", Reasoning: "Let me think about it."},
+		"call":           {ToolCalls: []llm.ToolCall{{ID: "1", Name: "list", Input: json.RawMessage(`{"dir":"a \"b\" ü"}`)}}},
+		"parallel calls": {Text: "Both.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "list", Input: json.RawMessage(`{}`)}, {ID: "2", Name: "now", Input: json.RawMessage(`{"z":[1.5,null,true]}`)}}},
+		"cut-off call":   {StopReason: "length", ToolCalls: []llm.ToolCall{{ID: "1", Name: "list", InputText: `{"dir": "a`}}},
+		"usage":          {Text: "x", Usage: llm.Usage{InputTokens: &in, OutputTokens: &out, CachedInputTokens: 5}},
+		"names":          {Text: "x", ID: "id-1", Model: "model-1", RequestID: "req-1", StopReason: "stop_sequence"},
+		"refusal":        {Refusal: "I will not."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, script.Answer{Reply: want})
+			got, err := stream(t, t.Context(), m, request())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Usage.Raw = nil
+			if want.ID == "" {
+				got.ID, got.Model, got.RequestID, got.StopReason = "", "", "", want.StopReason
+			}
+			got.Metadata = nil // the provider's own
+			a, b := asJSON(t, got), asJSON(t, &want)
+			if !sameJSON(a, b) {
+				t.Errorf("\n got %s\nwant %s", a, b)
+			}
+		})
+	}
+}
+
+// testConversation goes on with a reply's own message, and checks that requests are
+// left as they were.
+func testConversation(t *testing.T, newModel NewModel) {
+	m := newModel(t,
+		script.Answer{Reply: llm.Reply{Reasoning: "Which?", ToolCalls: []llm.ToolCall{{ID: "c", Name: "now", Input: json.RawMessage(`{}`)}}}},
+		script.Text("It is late."))
+	req := request()
+	before := asJSON(t, req)
+	reply, err := stream(t, t.Context(), m, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := asJSON(t, req); after != before {
+		t.Errorf("the request was modified:\nbefore %s\nafter  %s", before, after)
+	}
+	var stored llm.Message
+	if err := json.Unmarshal([]byte(asJSON(t, reply.Message())), &stored); err != nil {
+		t.Fatal(err)
+	}
+	req.Messages = append(req.Messages, stored, llm.ToolResult("c", "23:59"))
+	reply, err = stream(t, t.Context(), m, req)
+	if err != nil || reply.Text != "It is late." {
+		t.Errorf("second turn: %q, %v", reply.Text, err)
+	}
+}
+
+func testHTTPError(t *testing.T, newModel NewModel) {
+	m := newModel(t, script.Status(400, `{"error":{"message":"no such model"}}`), script.Text("Again."))
+	_, err := stream(t, t.Context(), m, request())
+	var h *llm.HTTPError
+	if !errors.As(err, &h) || h.Status != 400 || !strings.Contains(h.Body, "no such model") {
+		t.Errorf("error %v, want an *llm.HTTPError of status 400 with the body", err)
+	}
+	if reply, err := stream(t, t.Context(), m, request()); err != nil || reply.Text != "Again." {
+		t.Errorf("after an error: %q, %v", reply.Text, err)
+	}
+}
+
+func testProviderError(t *testing.T, newModel NewModel) {
+	m := newModel(t, script.Answer{Reply: llm.Reply{Text: "It begins well"}, Err: &llm.ProviderError{Message: "but ends badly", Type: "t"}})
+	reply, err := stream(t, t.Context(), m, request())
+	var p *llm.ProviderError
+	if !errors.As(err, &p) || p.Message != "but ends badly" || p.Type != "t" {
+		t.Errorf("error %v, want an *llm.ProviderError with message and type", err)
+	}
+	if reply.Text != "It begins well" {
+		t.Errorf("text %q, want what came before the error", reply.Text)
+	}
+}
+
+// testBreak stops at every delta. A Model that goes on yielding makes the range panic.
+func testBreak(t *testing.T, newModel NewModel) {
+	answer := script.Answer{Reply: llm.Reply{Reasoning: "hm", Text: "Some words.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}}
+	const most = 20
+	answers := make([]script.Answer, most)
+	for i := range answers {
+		answers[i] = answer
+	}
+	m := newModel(t, answers...)
+	for stop := range most {
+		n := 0
+		for range m.Stream(t.Context(), request()) {
+			if n++; n > stop {
+				break
+			}
+		}
+		if n <= stop {
+			return
+		}
+	}
+}
+
+func testCancel(t *testing.T, newModel NewModel) {
+	slow := script.Text("too late")
+	slow.Wait = time.Minute
+	m := newModel(t, slow, slow)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	begin := time.Now()
+	for _, when := range []string{"while it waits", "before it begins"} {
+		if _, err := stream(t, ctx, m, request()); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled %s: error %v, want context.Canceled", when, err)
+		}
+	}
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("cancelling took %s", d)
+	}
+}
+
+func testConcurrent(t *testing.T, newModel NewModel) {
+	const n = 16
+	answers := make([]script.Answer, n)
+	for i := range answers {
+		answers[i] = script.Text(fmt.Sprintf("answer %d", i))
+	}
+	m := newModel(t, answers...)
+	req := request()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			reply, err := llm.Collect(t.Context(), m, req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			seen[reply.Text] = true
+		})
+	}
+	wg.Wait()
+	if len(seen) != n {
+		t.Errorf("%d different answers, want %d: %v", len(seen), n, seen)
+	}
+}
+
+func testCheck(t *testing.T, newModel NewModel) {
+	m := newModel(t)
+	if c, ok := m.(llm.Checker); ok {
+		if err := c.Check(); err != nil {
+			t.Errorf("a sound model fails its check: %v", err)
+		}
+	}
+	if i, ok := m.(llm.Informer); ok && i.Info().Provider == "" {
+		t.Error("Info names no provider")
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

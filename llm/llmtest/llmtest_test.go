@@ -1,0 +1,39 @@
+package llmtest_test
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/llmtest"
+	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/llm/repetition"
+	"github.com/stonelayer/stone/llm/script"
+)
+
+func serve(t *testing.T, answers []script.Answer) string {
+	server := httptest.NewServer(script.New(answers...))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// All models of the project keep the contract, with and without a guard.
+func TestModels(t *testing.T) {
+	for name, newModel := range map[string]llmtest.NewModel{
+		"script": func(_ *testing.T, answers ...script.Answer) llm.Model { return script.New(answers...) },
+		"openai": func(t *testing.T, answers ...script.Answer) llm.Model {
+			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key"})
+		},
+		"anthropic": func(t *testing.T, answers ...script.Answer) llm.Model {
+			return anthropic.New(anthropic.Config{Model: "m", URL: serve(t, answers), Key: "test-key"})
+		},
+		"guarded": func(t *testing.T, answers ...script.Answer) llm.Model {
+			// The long answer of the suite repeats itself on purpose.
+			watch := func() *repetition.Watcher { return &repetition.Watcher{Compression: &repetition.Compression{}} }
+			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Repetition: watch})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { llmtest.TestModel(t, newModel) })
+	}
+}

@@ -1,0 +1,149 @@
+package script
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// wireRequest is what is read of a request of either protocol.
+type wireRequest struct {
+	Model           string          `json:"model"`
+	System          json.RawMessage `json:"system"`
+	Messages        []wireMessage   `json:"messages"`
+	MaxTokens       int             `json:"max_tokens"`
+	CompletionLimit int             `json:"max_completion_tokens"`
+	Tools           []wireTool      `json:"tools"`
+	ResponseFormat  *struct {
+		JSONSchema llm.Format `json:"json_schema"`
+	} `json:"response_format"`
+	OutputConfig struct {
+		Format *llm.Format `json:"format"`
+	} `json:"output_config"`
+}
+
+type wireMessage struct {
+	Role       llm.Role        `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+type wireTool struct {
+	llm.Tool
+	InputSchema json.RawMessage `json:"input_schema"`
+	Function    struct {
+		llm.Tool
+		Parameters json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// wireBlock is a part of a message's content.
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// parse reads a request. Media is left out.
+func parse(body []byte, messages bool) (*llm.Request, error) {
+	var w wireRequest
+	if err := json.Unmarshal(body, &w); err != nil {
+		return nil, err
+	}
+	req := &llm.Request{Model: w.Model, System: text(w.System), MaxTokens: max(w.MaxTokens, w.CompletionLimit), ResponseFormat: w.OutputConfig.Format}
+	if w.ResponseFormat != nil {
+		req.ResponseFormat = &w.ResponseFormat.JSONSchema
+	}
+	for _, t := range w.Tools {
+		tool := t.Tool
+		tool.Schema = t.InputSchema
+		if !messages {
+			tool = t.Function.Tool
+			tool.Schema = t.Function.Parameters
+		}
+		req.Tools = append(req.Tools, tool)
+	}
+	for _, m := range w.Messages {
+		switch {
+		case m.Role == llm.RoleSystem && req.System == "" && len(req.Messages) == 0:
+			req.System = text(m.Content)
+		case messages:
+			req.Messages = append(req.Messages, m.turns()...)
+		default:
+			req.Messages = append(req.Messages, m.message())
+		}
+	}
+	return req, nil
+}
+
+// message reads a message of Chat Completions.
+func (m wireMessage) message() llm.Message {
+	out := llm.Message{Role: m.Role, CallID: m.ToolCallID}
+	if s := text(m.Content); s != "" {
+		out.Content = []llm.Part{{Text: s}}
+	}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Input: json.RawMessage(c.Function.Arguments)})
+	}
+	return out
+}
+
+// turns reads a message of Messages, in which the results of tools are parts.
+func (m wireMessage) turns() []llm.Message {
+	var results []llm.Message
+	rest := llm.Message{Role: m.Role}
+	var said strings.Builder
+	for _, b := range blocks(m.Content) {
+		switch b.Type {
+		case "text":
+			said.WriteString(b.Text)
+		case "tool_use":
+			rest.ToolCalls = append(rest.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
+		case "tool_result":
+			result := llm.ToolResult(b.ToolUseID, text(b.Content))
+			result.IsError = b.IsError
+			results = append(results, result)
+		}
+	}
+	if said.Len() > 0 {
+		rest.Content = []llm.Part{{Text: said.String()}}
+	}
+	if said.Len() > 0 || len(rest.ToolCalls) > 0 {
+		results = append(results, rest)
+	}
+	return results
+}
+
+// blocks reads content that is a string or a list.
+func blocks(raw json.RawMessage) []wireBlock {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return []wireBlock{{Type: "text", Text: s}}
+	}
+	var list []wireBlock
+	if json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+func text(raw json.RawMessage) string {
+	var b strings.Builder
+	for _, block := range blocks(raw) {
+		b.WriteString(block.Text)
+	}
+	return b.String()
+}

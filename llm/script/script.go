@@ -1,0 +1,172 @@
+package script
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// Answer is one answer of a script. The zero value is an empty reply.
+type Answer struct {
+	Reply llm.Reply
+	// Err ends the answer after the reply. An *llm.HTTPError comes in place of the
+	// reply; over HTTP, other errors cut the stream, and an *llm.ProviderError is sent.
+	Err error
+	// Wait passes before the answer begins.
+	Wait time.Duration
+}
+
+// Text answers with text.
+func Text(text string) Answer {
+	return Answer{Reply: llm.Reply{Text: text}}
+}
+
+// Call answers with a tool call. The call's ID is made from the number of the answer.
+func Call(name, input string) Answer {
+	return Calls(llm.ToolCall{Name: name, Input: json.RawMessage(input)})
+}
+
+// Calls answers with several tool calls.
+func Calls(calls ...llm.ToolCall) Answer {
+	return Answer{Reply: llm.Reply{ToolCalls: calls}}
+}
+
+// JSON answers with a value as JSON text.
+func JSON(v any) Answer {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return Fail(fmt.Errorf("script: the answer is not JSON: %w", err))
+	}
+	return Text(string(raw))
+}
+
+// Fail answers with an error.
+func Fail(err error) Answer { return Answer{Err: err} }
+
+// Status answers with an HTTP status and body.
+func Status(status int, body string) Answer {
+	return Fail(&llm.HTTPError{Status: status, Body: body})
+}
+
+// Model answers with its script. It may be used by many goroutines; answers are given
+// in the order in which the requests come.
+type Model struct {
+	mu       sync.Mutex
+	next     func(n int, req *llm.Request) Answer
+	requests []*llm.Request
+}
+
+// New returns a Model that gives these answers, one after the other, and then an
+// error.
+func New(answers ...Answer) *Model {
+	return Func(func(n int, _ *llm.Request) Answer {
+		if n >= len(answers) {
+			return Fail(fmt.Errorf("script: request %d, but there are only %d answers", n+1, len(answers)))
+		}
+		return answers[n]
+	})
+}
+
+// Func returns a Model that asks f for its answers. n counts the requests from 0. f is
+// never called by two goroutines at once.
+func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
+
+// Requests returns the requests that have come so far, in order.
+func (m *Model) Requests() []*llm.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.requests)
+}
+
+// Info names the model.
+func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script"} }
+
+// Stream gives the next answer; see llm.Model.
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		a := m.answer(req)
+		if err := wait(ctx, a.Wait); err != nil {
+			yield(llm.Delta{Reply: &llm.Reply{}}, err)
+			return
+		}
+		var h *llm.HTTPError
+		if errors.As(a.Err, &h) {
+			yield(llm.Delta{Reply: &llm.Reply{}}, a.Err)
+			return
+		}
+		reply := &a.Reply
+		reply.StopReason = stopReason(reply, "stop", "tool_calls")
+		if !yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: reply.RequestID}}, nil) {
+			return
+		}
+		for _, d := range reply.Deltas() {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			yield(llm.Delta{Reply: reply}, context.Cause(ctx))
+		case a.Err != nil:
+			yield(llm.Delta{Reply: reply}, a.Err)
+		default:
+			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
+		}
+	}
+}
+
+// answer notes a request and returns its answer, with ids for calls that have none.
+func (m *Model) answer(req *llm.Request) Answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := len(m.requests)
+	m.requests = append(m.requests, clone(req))
+	a := m.next(n, req)
+	a.Reply.ToolCalls = slices.Clone(a.Reply.ToolCalls)
+	for i := range a.Reply.ToolCalls {
+		if call := &a.Reply.ToolCalls[i]; call.ID == "" {
+			call.ID = fmt.Sprintf("call_%d_%d", n+1, i+1)
+		}
+	}
+	return a
+}
+
+// stopReason is the reply's own, or the protocol's word for what it does.
+func stopReason(r *llm.Reply, text, calls string) string {
+	switch {
+	case r.StopReason != "":
+		return r.StopReason
+	case len(r.ToolCalls) > 0:
+		return calls
+	}
+	return text
+}
+
+// clone keeps a request as it is now: its sender may go on appending to it.
+func clone(req *llm.Request) *llm.Request {
+	c := *req
+	c.Messages = slices.Clone(req.Messages)
+	c.Tools = slices.Clone(req.Tools)
+	return &c
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
