@@ -1,0 +1,27 @@
+# make test    everything that must be green, as .ci/run runs it
+# make bench   Stone beside its peers and the floors, CPU time
+# make lint    gofmt, go vet, staticcheck
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: test bench lint peers
+
+test: peers lint
+	$(GO) test -race ./...
+	cd bench && $(GO) vet ./... && $(GO) test ./...
+
+# The programs that nobody here wrote, in an ignored folder. Without npm or a
+# registry the tests that need them skip with a line.
+peers:
+	@if command -v npm >/dev/null; then \
+		cd testdata/peers && npm install --no-audit --no-fund --loglevel=error || echo "peers: npm install failed; tests against npm peers skip"; \
+	else echo "peers: no npm; tests against npm peers skip"; fi
+
+lint:
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	@$(GO) run $(STATICCHECK) ./...
+
+bench:
+	$(MAKE) -C bench bench

@@ -1,0 +1,139 @@
+package stone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+type TicketDoc struct {
+	Text string `json:"text"`
+}
+
+type TriageDoc struct {
+	Area string `json:"area" enum:"billing,bug"`
+}
+
+type ReplyDoc struct {
+	Text string `json:"text"`
+}
+
+var (
+	Ticket = dag.NewType[TicketDoc]("ticket")
+	Triage = dag.NewType[TriageDoc]("triage")
+	Reply  = dag.NewType[ReplyDoc]("reply")
+)
+
+func triage(_ context.Context, t TicketDoc) (TriageDoc, error) {
+	if strings.Contains(t.Text, "invoice") {
+		return TriageDoc{"billing"}, nil
+	}
+	return TriageDoc{"bug"}, nil
+}
+
+func answer(text string) func(context.Context, TicketDoc) (ReplyDoc, error) {
+	return func(context.Context, TicketDoc) (ReplyDoc, error) { return ReplyDoc{text}, nil }
+}
+
+func support() stone.Ashlar {
+	return stone.Seq("support",
+		stone.Func1("triage", Ticket, Triage, triage),
+		stone.Match("route", stone.Lens("area"),
+			stone.Case("billing", stone.Func1("billing", Ticket, Reply, answer("The invoice is on its way."))),
+			stone.Case("bug", stone.Func1("bug", Ticket, Reply, answer("Which version is it?"))),
+		),
+	)
+}
+
+func Example() {
+	input, err := Ticket.Append(dag.DAG{}, TicketDoc{"my invoice is missing"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	res, err := stone.Run(context.Background(), support(), stone.Config{Input: input})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	reply, err := Reply.Nearest(res.DAG)
+	fmt.Println(reply.Text, err)
+	// Output: The invoice is on its way. <nil>
+}
+
+// A pipeline is checked before it runs. Here the input is missing, and a lens
+// looks for a field that is not there.
+func ExampleValidate() {
+	p := stone.Seq("support",
+		stone.Func1("triage", Ticket, Triage, triage),
+		stone.Match("route", stone.Lens("aera"),
+			stone.Case("bug", stone.Func1("bug", Ticket, Reply, answer("Which version is it?")))),
+	)
+	for _, finding := range stone.Validate(p, stone.Config{}) {
+		fmt.Println(finding.Type, "at", finding.Path)
+	}
+	// Output:
+	// missing-producer at support/triage
+	// invalid-lens at support/route
+	// missing-producer at support/route["bug"]/bug
+}
+
+// Fan out over a list, lose a lane, and bring the others together.
+func ExampleMap() {
+	type words struct {
+		List []string `json:"list"`
+	}
+	list := dag.NewType[words]("words")
+	word := dag.NewType[string]("word")
+	length := dag.NewType[int]("length")
+	total := dag.NewType[int]("total")
+
+	p := stone.Seq("lengths",
+		stone.Func0("read", list, func(context.Context) (words, error) {
+			return words{[]string{"ashlar", "", "lintel"}}, nil
+		}),
+		stone.Map("each-word", stone.Each(list, word, func(w words) []string { return w.List }),
+			stone.Func1("measure", word, length, func(_ context.Context, w string) (int, error) {
+				if w == "" {
+					return 0, errors.New("empty word")
+				}
+				return len(w), nil
+			})),
+		stone.Reduce(stone.FuncAll("add", length, total, func(_ context.Context, all []int) (int, error) {
+			sum := 0
+			for _, n := range all {
+				sum += n
+			}
+			return sum, nil
+		})),
+	)
+	res, err := stone.Run(context.Background(), p, stone.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	lost, err := dag.Lost(res.DAG)
+	fmt.Println(res.Node.Text(), len(lost), err)
+	// Output: 12 1 <nil>
+}
+
+// The error of a run unwraps to what happened, and says where.
+func ExampleFail() {
+	p := stone.Loop("until-green",
+		stone.Func0("try", Reply, func(context.Context) (ReplyDoc, error) {
+			return ReplyDoc{}, stone.Fail("no-compiler", "cannot find go in the path")
+		}),
+		stone.Until(Reply, func(ReplyDoc) bool { return true }), stone.Max(3))
+	_, err := stone.Run(context.Background(), p, stone.Config{})
+
+	var failure *stone.Failure
+	if errors.As(err, &failure) && failure.Kind != kind.LoopExhausted {
+		fmt.Println(failure.Kind, failure.Path)
+	}
+	// Output: no-compiler until-green[0]/try
+}

@@ -1,0 +1,216 @@
+// Package audit looks through a Go module: it vets and tests every package,
+// counts exported names without a comment and lines marked for later, and writes
+// one report.
+//
+//	go run ./cmd/stone run ./examples/audit -- --dir .
+package audit
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// Module is the Go module that is looked through.
+type Module struct {
+	Path string `json:"path"`
+	Dir  string `json:"dir"`
+}
+
+// Package is one package of it.
+type Package struct {
+	Path  string   `json:"path"`
+	Dir   string   `json:"dir"`
+	Files []string `json:"files"`           // Go files, tests included
+	Round int      `json:"round"`           // how often it was tried before
+	Error string   `json:"error,omitempty"` // why it cannot be listed
+}
+
+// Worklist is what is still to be tried.
+type Worklist struct {
+	Packages []Package `json:"packages"`
+}
+
+// VetResult is what go vet says about a package.
+type VetResult struct {
+	Problems   []string `json:"problems,omitempty"`
+	BuildError string   `json:"build_error,omitempty"`
+}
+
+// TestResult is what go test says about a package.
+type TestResult struct {
+	HasTests   bool    `json:"has_tests"`
+	Passed     bool    `json:"passed"`
+	Coverage   float64 `json:"coverage"` // percent of statements; -1 if there are none
+	BuildError string  `json:"build_error,omitempty"`
+	Output     string  `json:"output,omitempty"` // of a test that failed
+}
+
+// SourceResult is what the source itself shows.
+type SourceResult struct {
+	Undocumented []string `json:"undocumented,omitempty"` // exported names without a comment
+	Marks        []string `json:"marks,omitempty"`        // comments marked for later, as file:line: text
+	Unparsed     []string `json:"unparsed,omitempty"`
+}
+
+// Checked is all that was found about a package in one round.
+type Checked struct {
+	Package Package      `json:"package"`
+	Vet     VetResult    `json:"vet"`
+	Test    TestResult   `json:"test"`
+	Source  SourceResult `json:"source"`
+}
+
+// Ledger is what was found so far, each package once.
+type Ledger struct {
+	Module  Module    `json:"module"`
+	Checked []Checked `json:"checked"`
+	Lost    []string  `json:"lost,omitempty"` // packages whose check itself failed
+}
+
+// Report is the result. Text is Markdown.
+type Report struct {
+	Text  string `json:"text"`
+	Wrong bool   `json:"wrong"`
+}
+
+var (
+	module   = dag.NewType[Module]("module")
+	worklist = dag.NewType[Worklist]("worklist")
+	pkg      = dag.NewType[Package]("package")
+	vetted   = dag.NewType[VetResult]("vet")
+	tested   = dag.NewType[TestResult]("test")
+	sourced  = dag.NewType[SourceResult]("source")
+	checked  = dag.NewType[Checked]("checked")
+	ledger   = dag.NewType[Ledger]("ledger")
+	report   = dag.NewType[Report]("report")
+)
+
+// rounds is how often a package that does not build is tried.
+const rounds = 2
+
+// Pipeline reads its flags and returns the audit of one module.
+func Pipeline(args []string) (stone.Ashlar, error) {
+	flags := flag.NewFlagSet("audit", flag.ContinueOnError)
+	var usage strings.Builder
+	flags.SetOutput(&usage)
+	dir := flags.String("dir", ".", "directory of the Go module")
+	full := flags.Bool("full", false, "run the tests without -short")
+	limit := flags.Duration("timeout", 10*time.Minute, "longest time for the tests of one package")
+	if err := flags.Parse(args); err != nil {
+		return stone.Ashlar{}, fmt.Errorf("%s", strings.TrimSpace(usage.String()))
+	}
+	if flags.NArg() > 0 {
+		flags.Usage()
+		return stone.Ashlar{}, fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), strings.TrimSpace(usage.String()))
+	}
+
+	check := stone.Seq("check",
+		stone.Func1("vet", pkg, vetted, vet),
+		stone.Func1("test", pkg, tested, func(ctx context.Context, p Package) (TestResult, error) {
+			return test(ctx, p, *full, *limit)
+		}),
+		stone.Func1("read-source", pkg, sourced, readSource),
+		stone.New("sum-up", checked, sumUp, stone.Queries(pkg, vetted, tested, sourced)),
+	)
+	return stone.Seq("audit",
+		stone.Func0("find-module", module, func(ctx context.Context) (Module, error) { return findModule(ctx, *dir) }),
+		stone.Func1("list-packages", module, worklist, listPackages),
+		stone.Loop("until-settled",
+			stone.Seq("round",
+				stone.Map("each-package", stone.Each(worklist, pkg, func(w Worklist) []Package { return w.Packages }),
+					check, stone.Lanes(runtime.NumCPU())),
+				stone.Reduce(stone.New("collect", ledger, collect,
+					stone.Queries(module, dag.Every(checked), dag.Every(dag.Failure)))),
+				stone.Func1("retry", ledger, worklist, unbuilt),
+			),
+			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }),
+			stone.Max(rounds),
+		),
+		stone.Match("verdict", stone.On(ledger, Ledger.wrong),
+			stone.Case(true, stone.Func1("report-problems", ledger, report, problems)),
+			stone.Case(false, stone.Func1("report-clean", ledger, report, clean)),
+		),
+	), nil
+}
+
+// sumUp brings together what the checks of one lane found.
+func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
+	if c.Package, err = pkg.Nearest(d); err != nil {
+		return c, err
+	}
+	if c.Vet, err = vetted.Nearest(d); err != nil {
+		return c, err
+	}
+	if c.Test, err = tested.Nearest(d); err != nil {
+		return c, err
+	}
+	c.Source, err = sourced.Nearest(d)
+	return c, err
+}
+
+// collect keeps the last word on every package, in the order of the first.
+func collect(_ context.Context, d dag.DAG) (Ledger, error) {
+	m, err := module.Nearest(d)
+	if err != nil {
+		return Ledger{}, err
+	}
+	all, err := checked.All(d)
+	if err != nil {
+		return Ledger{}, err
+	}
+	l := Ledger{Module: m}
+	at := map[string]int{}
+	for _, c := range all {
+		if i, seen := at[c.Package.Path]; seen {
+			l.Checked[i] = c
+			continue
+		}
+		at[c.Package.Path] = len(l.Checked)
+		l.Checked = append(l.Checked, c)
+	}
+	lost, err := dag.Lost(d)
+	for _, lane := range lost {
+		l.Lost = append(l.Lost, fmt.Sprintf("%v: %v", lane.Marker.Get("path", "?"), lane.Failure.Get("reason", "")))
+	}
+	return l, err
+}
+
+// unbuilt lists the packages that did not build and were tried only once.
+func unbuilt(_ context.Context, l Ledger) (Worklist, error) {
+	w := Worklist{Packages: []Package{}}
+	for _, c := range l.Checked {
+		if c.buildError() != "" && c.Package.Round+1 < rounds {
+			again := c.Package
+			again.Round++
+			w.Packages = append(w.Packages, again)
+		}
+	}
+	return w, nil
+}
+
+func (c Checked) buildError() string {
+	for _, e := range []string{c.Package.Error, c.Vet.BuildError, c.Test.BuildError} {
+		if e != "" {
+			return e
+		}
+	}
+	return ""
+}
+
+// wrong reports whether something needs a person: what does not build, what
+// fails, and what go vet objects to. Missing comments do not.
+func (l Ledger) wrong() bool {
+	for _, c := range l.Checked {
+		if c.buildError() != "" || len(c.Vet.Problems) > 0 || c.Test.HasTests && !c.Test.Passed {
+			return true
+		}
+	}
+	return len(l.Lost) > 0
+}

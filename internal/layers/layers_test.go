@@ -1,0 +1,183 @@
+package layers
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stonelayer/stone"
+
+// table says what each package may import of this module, beside the packages
+// that those may import in turn. A name that ends in /... stands for what is
+// below it. The first line that fits a package counts; "." is the root package.
+var table = []struct{ pkg, imports string }{
+	{"kind", ""},
+	{"schema", ""},
+	{"trace", ""},
+	{"internal/canon", ""},
+	{"internal/confine", ""},
+	{"internal/layers", ""},
+	{"internal/text", ""},
+	{"dag", "internal/canon schema"},
+	{".", "dag kind"},
+
+	{"journal/...", "journal"},
+	{"journal", "."},
+
+	{"llm/openai", "llm/internal/..."},
+	{"llm/anthropic", "llm/internal/..."},
+	{"llm/llmtest", "llm/script"},
+	{"llm/internal/...", "llm llm/internal/... llm/repetition"},
+	{"llm/...", "llm llm/internal/..."},
+	{"llm", ""},
+
+	{"agent", ". llm"},
+	{"tool", "agent"},
+	{"tool/...", "tool internal/confine"},
+	{"stonetest", "agent llm/script"},
+
+	{"internal/...", ". internal/text trace"},
+	{"cli", "*"},
+	{"cmd/...", "*"},
+	{"examples/...", "*"},
+}
+
+// leaves are named after something in the world outside, or are for tests only.
+// They never import each other.
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp"}
+
+type pkg struct {
+	ImportPath, Dir, Name, Doc string
+	Imports                    []string
+}
+
+func load(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Doc,Imports", module+"/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// local returns the path of a package within the module.
+func local(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func fits(pattern, name string) bool {
+	if below, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return strings.HasPrefix(name, below+"/")
+	}
+	return pattern == "*" || pattern == name
+}
+
+// may collects the patterns of what the packages that fit a pattern may import.
+func may(pattern string, into map[string]bool) {
+	for _, line := range table {
+		if line.pkg != pattern && !fits(line.pkg, pattern) {
+			continue
+		}
+		for _, p := range strings.Fields(line.imports) {
+			if !into[p] {
+				into[p] = true
+				may(p, into)
+			}
+		}
+		return
+	}
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, p := range load(t) {
+		name, _ := local(p.ImportPath)
+		if !slices.ContainsFunc(table, func(l struct{ pkg, imports string }) bool { return fits(l.pkg, name) }) {
+			t.Errorf("%s stands in no line of the table: give it a layer", p.ImportPath)
+			continue
+		}
+		patterns := map[string]bool{}
+		may(name, patterns)
+		for _, path := range p.Imports {
+			imported, ours := local(path)
+			if !ours {
+				continue
+			}
+			allowed := false
+			for pattern := range patterns {
+				allowed = allowed || fits(pattern, imported)
+			}
+			if !allowed {
+				t.Errorf("%s imports %s, which its layer does not allow", p.ImportPath, path)
+			}
+			if slices.Contains(leaves, name) && slices.Contains(leaves, imported) {
+				t.Errorf("%s imports %s: leaves never import each other", p.ImportPath, path)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	for _, p := range load(t) {
+		if p.Doc == "" && p.Name != "main" {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// vocabulary is how many names the root package may export.
+const vocabulary = 68
+
+func TestVocabularyStaysSmall(t *testing.T) {
+	names := exported(t, "../..")
+	if len(names) > vocabulary {
+		t.Errorf("the root package exports %d names, at most %d: %s", len(names), vocabulary, strings.Join(names, " "))
+	}
+}
+
+// exported lists the package-level names that the files of a directory export.
+func exported(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range file.Scope.Objects {
+			if ast.IsExported(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
