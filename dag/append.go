@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -15,143 +16,116 @@ func (d DAG) grow(n *Node) DAG {
 // Append adds a node. Its parents must be in the DAG; they are no heads any
 // more, and the node becomes the last head. Appending a node that is there
 // already changes nothing.
+//
+// A node whose parents are d.Next(), as those that a Type makes, costs the same
+// however large the DAG is. For others the way back to the oldest parent is
+// searched, and without parents the whole graph.
 func (d DAG) Append(n *Node) (DAG, error) {
-	if n == nil {
-		return d, fmt.Errorf("append: want a node, got nil")
+	if n == nil || n.typ == "" {
+		return d, errors.New("append: want a node made by NewNode or by a Type, got none")
 	}
-	if d.log != nil && len(n.parents) > 0 && slices.Equal(n.parents, d.Next()) || d.log == nil && len(n.parents) == 0 {
+	if slices.Equal(n.parents, d.next()) {
 		return d.grow(n), nil
 	}
-	missing := map[ID]bool{}
-	for _, p := range n.parents {
-		missing[p.id] = true
+	there, missing := d.lookFor(n)
+	switch {
+	case there:
+		return d, nil
+	case missing != nil:
+		return d, fmt.Errorf("append %s: its parent %s is not in the DAG: append parents first", n, missing)
 	}
-	for at := range d.backward() {
-		if at.id == n.id {
-			return d, nil
-		}
-		// A node stands behind all of its parents, so behind the first one
-		// met it cannot come any more.
-		if delete(missing, at.id); len(missing) == 0 && len(n.parents) > 0 {
-			break
-		}
-	}
-	for id := range missing {
-		return d, fmt.Errorf("append %s: its parent %.12s is not in the DAG: append parents first", n, id)
-	}
-	g := group{nodes: n.self[:], heads: n.self[:]}
-	if d.log != nil {
-		g.heads = append(without(d.log.heads(), n.parents), n)
-		if base := d.log.base(); len(n.parents) == 0 || n.parents[0] != base {
-			g.base = base
-		}
-	}
+	g := group{nodes: n.self[:]}
+	g.keepHeads(d.log, idSet(n.parents))
+	g.addHead(n, n)
 	d.log = d.log.add(g)
 	return d, nil
 }
 
+// lookFor reports whether the node is there, and otherwise which of its parents
+// is not.
+func (d DAG) lookFor(n *Node) (there bool, missing *Node) {
+	wanted := idSet(n.parents)
+	for at := range d.backward() {
+		if at.id == n.id {
+			return true, nil
+		}
+		// A node stands behind all of its parents, so behind the first one
+		// of them it cannot come any more.
+		if delete(wanted, at.id); len(wanted) == 0 && len(n.parents) > 0 {
+			return false, nil
+		}
+	}
+	for _, p := range n.parents {
+		if wanted[p.id] {
+			return false, p
+		}
+	}
+	return false, nil
+}
+
 // Extends reports whether d is base with or without further nodes, made by
-// appending to it.
-func (d DAG) Extends(base DAG) bool { return common(d.log, base.log) == base.log }
-
-// without returns the nodes that are not among the others.
-func without(nodes, others []*Node) []*Node {
-	gone := make(map[ID]bool, len(others))
-	for _, o := range others {
-		gone[o.id] = true
+// appending to it. Every DAG extends the empty one.
+func (d DAG) Extends(base DAG) bool {
+	at := d.log
+	for at.len() > base.Len() {
+		at = at.prev
 	}
-	var rest []*Node
-	for _, n := range nodes {
-		if !gone[n.id] {
-			rest = append(rest, n)
-		}
-	}
-	return rest
+	return at == base.log
 }
 
-// Merge returns the union of the DAGs: the nodes of the first, then what the
-// second adds, and so on, each in its own order. Its heads are the nodes
-// without children. It is associative and idempotent, and linear in the nodes
-// that the DAGs do not share. The first failure in flight stays in flight.
-func Merge(ds ...DAG) DAG {
-	var out DAG
-	for _, d := range ds {
-		if out.fail == nil {
-			out.fail = d.fail
-		}
-		out.log = merge(out.log, d.log)
-	}
-	return out
+// add returns the log with a group after it.
+func (e *entry) add(g group) *entry {
+	return &entry{prev: e, group: &g, count: e.len() + len(g.nodes)}
 }
 
-// merge adds to a what only b has.
-func merge(a, b *entry) *entry {
-	if b == nil {
-		return a
-	}
-	shared := common(a, b)
-	switch shared {
-	case a:
-		return b
-	case b:
-		return a
-	}
-	known := map[ID]bool{}
-	for _, e := range a.since(shared) {
-		for _, n := range e.nodes() {
-			known[n.id] = true
-		}
-	}
-	var added []*Node
-	for _, e := range slices.Backward(b.since(shared)) {
-		for _, n := range e.nodes() {
-			if !known[n.id] {
-				added = append(added, n)
-			}
-		}
-	}
-	if len(added) == 0 {
-		return a
-	}
-	g := group{nodes: added, heads: leaves(a.heads(), added)}
-	if a.base() == b.base() {
-		g.base = a.base()
-	}
-	return a.add(g)
+// addHead adds a head from which reading goes on at the given node.
+func (g *group) addHead(head, from *Node) {
+	g.heads, g.from = append(g.heads, head), append(g.from, from)
 }
 
-// common returns the last entry that both logs have.
-func common(a, b *entry) *entry {
-	for a != b {
-		switch {
-		case a == nil || b == nil:
-			return nil
-		case a.count > b.count:
-			a = a.prev
-		case b.count > a.count:
-			b = b.prev
-		default:
-			a, b = a.prev, b.prev
+// keepHeads adds the heads of the log before the group that are not gone.
+func (g *group) keepHeads(log *entry, gone map[ID]bool) {
+	if log == nil {
+		return
+	}
+	from := log.from()
+	for i, h := range log.heads() {
+		if !gone[h.id] {
+			g.addHead(h, from[i])
 		}
 	}
-	return a
 }
 
-// leaves returns those of heads and added that no added node has as a parent.
-func leaves(heads, added []*Node) []*Node {
+// extend adds nodes to the log, parents first. From says where reading goes on
+// from those of them that stand for another node, see Join.
+func (e *entry) extend(nodes []*Node, from map[ID]*Node) *entry {
+	if len(nodes) == 0 {
+		return e
+	}
 	inner := map[ID]bool{}
-	for _, n := range added {
+	for _, n := range nodes {
 		for _, p := range n.parents {
 			inner[p.id] = true
 		}
 	}
-	var out []*Node
-	for _, nodes := range [][]*Node{heads, added} {
-		for _, n := range nodes {
-			if !inner[n.id] {
-				out = append(out, n)
-			}
+	g := group{nodes: nodes}
+	g.keepHeads(e, inner)
+	for _, n := range nodes {
+		switch other := from[n.id]; {
+		case inner[n.id]:
+		case other != nil:
+			g.addHead(n, other)
+		default:
+			g.addHead(n, n)
 		}
 	}
-	return out
+	return e.add(g)
+}
+
+func idSet(nodes []*Node) map[ID]bool {
+	set := make(map[ID]bool, len(nodes))
+	for _, n := range nodes {
+		set[n.id] = true
+	}
+	return set
 }

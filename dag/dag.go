@@ -27,11 +27,11 @@ type entry struct {
 	byType atomic.Pointer[trie[*list]]
 }
 
-// group is what an entry of several nodes adds and leaves behind.
+// group is what an entry adds and leaves behind.
 type group struct {
 	nodes []*Node // in append order
 	heads []*Node // all nodes without children, in append order
-	base  *Node   // after a fan-out the node before it, see Join; otherwise nil
+	from  []*Node // for each head where reading goes on: there, or see Join
 }
 
 func (e *entry) nodes() []*Node {
@@ -48,20 +48,18 @@ func (e *entry) heads() []*Node {
 	return e.node.self[:]
 }
 
-func (e *entry) base() *Node {
-	if e == nil || e.group == nil {
-		return nil
+func (e *entry) from() []*Node {
+	if e.group != nil {
+		return e.group.from
 	}
-	return e.group.base
+	return e.node.self[:]
 }
 
-// add returns the log with a group behind it.
-func (e *entry) add(g group) *entry {
-	count := len(g.nodes)
-	if e != nil {
-		count += e.count
+func (e *entry) len() int {
+	if e == nil {
+		return 0
 	}
-	return &entry{prev: e, group: &g, count: count}
+	return e.count
 }
 
 type flight struct {
@@ -70,12 +68,7 @@ type flight struct {
 }
 
 // Len returns the number of nodes.
-func (d DAG) Len() int {
-	if d.log == nil {
-		return 0
-	}
-	return d.log.count
-}
+func (d DAG) Len() int { return d.log.len() }
 
 // Heads returns the nodes that have no children, in append order.
 func (d DAG) Heads() []*Node {
@@ -85,9 +78,9 @@ func (d DAG) Heads() []*Node {
 	return slices.Clone(d.log.heads())
 }
 
-// Latest returns the failure in flight if there is one, otherwise the head that
-// was appended last, and nil for an empty DAG. A step sees it only if it
-// declares [Latest] or the type of that node.
+// Latest returns the failure in flight if there is one, which every reader may
+// see; otherwise the head that was appended last, and nil for an empty DAG. A
+// step sees that head only if it declares [Latest] or the type of the node.
 func (d DAG) Latest() *Node {
 	if d.fail != nil {
 		return d.fail.node
@@ -109,28 +102,27 @@ func (d DAG) here() *Node {
 	if d.log == nil {
 		return nil
 	}
-	if base := d.log.base(); base != nil {
-		return base
-	}
-	heads := d.log.heads()
-	return heads[len(heads)-1]
+	from := d.log.from()
+	return from[len(from)-1]
 }
 
 // Next returns the parents of the next node: first the node from which reading
 // goes on, which is the latest head or, after a fan-out, the node before it;
-// then the other heads. The caller must not change the slice.
-func (d DAG) Next() []*Node {
+// then the other heads.
+func (d DAG) Next() []*Node { return slices.Clone(d.next()) }
+
+// next is Next without the copy.
+func (d DAG) next() []*Node {
 	if d.log == nil {
 		return nil
 	}
-	heads := d.log.heads()
-	if d.log.base() == nil && len(heads) == 1 {
+	heads, here := d.log.heads(), d.here()
+	if len(heads) == 1 && heads[0] == here {
 		return heads
 	}
-	here := d.here()
 	next := append(make([]*Node, 0, len(heads)+1), here)
 	for _, h := range heads {
-		if h != here {
+		if h.id != here.id {
 			next = append(next, h)
 		}
 	}
@@ -156,11 +148,7 @@ func (d DAG) All(typ string) ([]*Node, error) {
 	if !d.allows(all, typ, "") {
 		return nil, d.refuse(typ, "")
 	}
-	if d.log == nil {
-		return nil, nil
-	}
-	l, _ := d.log.lists().get(typ)
-	return l.all(), nil
+	return d.log.all(typ), nil
 }
 
 // Since collects the nodes of a type on the current line, the first parents
@@ -171,17 +159,18 @@ func (d DAG) Since(typ, after string) ([]*Node, error) {
 	if !d.allows(since, typ, after) {
 		return nil, d.refuse(typ, after)
 	}
+	start := d.here().nearest(after)
+	if start == nil {
+		return nil, nil
+	}
 	var found []*Node
-	for n := d.here(); n != nil; n = n.Parent() {
-		if n.typ == after {
-			slices.Reverse(found)
-			return found, nil
-		}
+	for n := d.here(); n != start; n = n.Parent() {
 		if n.typ == typ {
 			found = append(found, n)
 		}
 	}
-	return nil, nil
+	slices.Reverse(found)
+	return found, nil
 }
 
 // Node returns the node with the id, or nil. It looks through the whole graph.

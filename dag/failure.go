@@ -2,7 +2,6 @@ package dag
 
 import (
 	"errors"
-	"maps"
 	"strings"
 	"time"
 )
@@ -19,18 +18,25 @@ type FailureContent struct {
 var Failure = NewType[FailureContent]("failure")
 
 // NewFailure makes a failure node that stands where the next node of d would.
-// Bytes of kind and reason that are no UTF-8 are replaced. Meta and at are
+// Bytes of kind, reason and meta that are no UTF-8 are replaced. Meta and at are
 // beside its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
-	f.Kind, f.Reason = strings.ToValidUTF8(f.Kind, "\uFFFD"), strings.ToValidUTF8(f.Reason, "\uFFFD")
-	n, err := Failure.node(d.Next(), f, at)
+	f.Kind, f.Reason = valid(f.Kind), valid(f.Reason)
+	n, err := Failure.node(d.next(), f, at)
 	if err != nil {
 		// Two valid strings and an integer always have a JSON.
 		panic(err)
 	}
-	n.meta = maps.Clone(meta)
+	if len(meta) > 0 {
+		n.meta = make(map[string]string, len(meta))
+	}
+	for k, v := range meta {
+		n.meta[valid(k)] = valid(v)
+	}
 	return n
 }
+
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // WithFailure returns a DAG of the same nodes in which a failure is in flight.
 // The cause is what Cause returns.

@@ -33,16 +33,15 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseID reads the text form of an id.
+// ParseID reads the text form of an id, and no other.
 func ParseID(s string) (ID, error) {
 	var id ID
-	if len(s) != hex.EncodedLen(len(id)) {
-		return id, fmt.Errorf("node id %.80q: want %d hexadecimal digits, got %d characters", s, hex.EncodedLen(len(id)), len(s))
+	if len(s) == hex.EncodedLen(len(id)) {
+		if _, err := hex.Decode(id[:], []byte(s)); err == nil && id.String() == s {
+			return id, nil
+		}
 	}
-	if _, err := hex.Decode(id[:], []byte(s)); err != nil {
-		return ID{}, fmt.Errorf("node id %.80q: %w", s, err)
-	}
-	return id, nil
+	return ID{}, fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(len(id)))
 }
 
 // An envelope is the buffer in which the bytes under an id are put together:

@@ -1,99 +1,23 @@
 package dag
 
-import (
-	"hash/maphash"
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // The two indexes of a DAG, type → nearest node and type → list of nodes, are
 // built when they are asked for and kept in the graph itself, so that appending
 // costs nothing and every snapshot that shares a piece of the graph shares its
-// index too. A new index is the one before it plus what came since: persistent
-// tries make that cheap.
+// index too. A new index is the one before it plus what came since; tries make
+// that cheap.
 
-// A trie is a persistent hash map from type names; nil is the empty one.
-type trie[V any] struct {
-	bitmap uint32
-	slots  []slot[V]
-}
-
-type slot[V any] struct {
-	key   string
-	value V
-	below *trie[V] // in place of key and value where several keys meet
-}
-
-const (
-	trieBits  = 5
-	trieDepth = 13 // 13 × 5 bits use up the 64 of a hash; below that, slots are a list
-)
-
-var trieSeed = maphash.MakeSeed()
-
-func (t *trie[V]) get(key string) (V, bool) {
-	hash := maphash.String(trieSeed, key)
-	for depth := 0; t != nil; depth++ {
-		i, ok := t.find(hash, depth, key)
-		if !ok {
-			break
-		}
-		s := &t.slots[i]
-		if s.below == nil {
-			if s.key == key {
-				return s.value, true
-			}
-			break
-		}
-		t, hash = s.below, hash>>trieBits
-	}
-	var zero V
-	return zero, false
-}
-
-// find returns the place of the slot for key, and whether it is taken.
-func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
-	if depth >= trieDepth {
-		i := slices.IndexFunc(t.slots, func(s slot[V]) bool { return s.key == key })
-		return max(i, 0), i >= 0
-	}
-	bit := uint32(1) << (hash & (1<<trieBits - 1))
-	return bits.OnesCount32(t.bitmap & (bit - 1)), t.bitmap&bit != 0
-}
-
-// with returns a trie that has value under key and everything else of t.
-func (t *trie[V]) with(key string, value V) *trie[V] {
-	return t.insert(maphash.String(trieSeed, key), 0, slot[V]{key: key, value: value})
-}
-
-func (t *trie[V]) insert(hash uint64, depth int, s slot[V]) *trie[V] {
-	if t == nil {
-		t = &trie[V]{}
-	}
-	i, taken := t.find(hash, depth, s.key)
-	if !taken {
-		grown := &trie[V]{bitmap: t.bitmap, slots: slices.Insert(slices.Clip(t.slots), i, s)}
-		if depth < trieDepth {
-			grown.bitmap |= 1 << (hash & (1<<trieBits - 1))
-		}
-		return grown
-	}
-	changed := &trie[V]{bitmap: t.bitmap, slots: slices.Clone(t.slots)}
-	switch old := &changed.slots[i]; {
-	case old.below != nil:
-		old.below = old.below.insert(hash>>trieBits, depth+1, s)
-	case old.key == s.key:
-		*old = s
-	default:
-		rehash := maphash.String(trieSeed, old.key) >> (trieBits * (depth + 1))
-		below := (*trie[V])(nil).insert(rehash, depth+1, *old)
-		*old = slot[V]{below: below.insert(hash>>trieBits, depth+1, s)}
-	}
-	return changed
-}
-
-// stride is how many nodes a search walks before it makes an index.
+// stride is how many nodes a search looks at before it makes an index.
 const stride = 16
+
+// checkpoint reports whether an index that is being made leaves a copy at the
+// given distance from where it was asked for. The distances double, so that
+// another lane, which shares only the older part, finds one not much further
+// back than the lanes are long, and does not walk all the way again.
+func checkpoint(distance int) bool {
+	return distance == 0 || distance >= stride && distance&(distance-1) == 0
+}
 
 // nearest returns the first node of the type on the first-parent line from n,
 // n included, or nil.
@@ -122,19 +46,24 @@ func (n *Node) nearest(typ string) *Node {
 // index makes the nearest-index of n out of that of its closest ancestor with one.
 func (n *Node) index() *trie[*Node] {
 	var index *trie[*Node]
-	newest := map[string]*Node{}
+	var line []*Node
 	for at := n; at != nil; at = at.Parent() {
 		if index = at.near.Load(); index != nil {
 			break
 		}
-		if newest[at.typ] == nil {
-			newest[at.typ] = at
+		line = append(line, at)
+	}
+	newest := map[string]*Node{}
+	for distance, at := range slices.Backward(line) {
+		newest[at.typ] = at
+		if checkpoint(distance) {
+			for typ, node := range newest {
+				index = index.with(typ, node)
+			}
+			clear(newest)
+			at.near.Store(index)
 		}
 	}
-	for typ, node := range newest {
-		index = index.with(typ, node)
-	}
-	n.near.Store(index)
 	return index
 }
 
@@ -146,45 +75,83 @@ type list struct {
 	count  int // with those before
 }
 
-// lists returns the list-index of the log up to e.
-func (e *entry) lists() *trie[*list] {
+// and returns the nodes of the list in append order, and then more.
+func (l *list) and(more []*Node) []*Node {
+	if l == nil {
+		return more
+	}
+	out := make([]*Node, l.count+len(more))
+	copy(out[l.count:], more)
+	for ; l != nil; l = l.before {
+		copy(out[l.count-len(l.nodes):], l.nodes)
+	}
+	return out
+}
+
+// all returns the nodes of the type in append order.
+func (e *entry) all(typ string) []*Node {
+	indexed := e.indexed()
+	var recent []*Node
+	for at := e; at != indexed; at = at.prev {
+		for _, n := range slices.Backward(at.nodes()) {
+			if n.typ == typ {
+				recent = append(recent, n)
+			}
+		}
+	}
+	slices.Reverse(recent)
+	if indexed == nil {
+		return recent
+	}
+	older, _ := indexed.byType.Load().get(typ)
+	return older.and(recent)
+}
+
+// indexed returns an entry with a list-index that has at most stride nodes
+// after it, or nil if there are no more in the whole log.
+func (e *entry) indexed() *entry {
+	half := e
+	for at := e; e.len()-at.len() <= stride; at = at.prev {
+		if at == nil || at.byType.Load() != nil {
+			return at
+		}
+		if e.len()-at.len() <= stride/2 {
+			half = at
+		}
+	}
+	half.index()
+	return half
+}
+
+// index makes the list-index of e out of that of the last entry with one.
+func (e *entry) index() {
 	var index *trie[*list]
-	var recent []*entry
+	var log []*entry
 	for at := e; at != nil; at = at.prev {
 		if index = at.byType.Load(); index != nil {
 			break
 		}
-		recent = append(recent, at)
-	}
-	if len(recent) == 0 {
-		return index
+		log = append(log, at)
 	}
 	added := map[string][]*Node{}
-	for _, at := range slices.Backward(recent) {
+	for distance, at := range slices.Backward(log) {
 		for _, n := range at.nodes() {
 			added[n.typ] = append(added[n.typ], n)
 		}
-	}
-	for typ, nodes := range added {
-		before, _ := index.get(typ)
-		count := len(nodes)
-		if before != nil {
-			count += before.count
+		if checkpoint(distance) {
+			for typ, nodes := range added {
+				before, _ := index.get(typ)
+				index = index.with(typ, &list{before: before, nodes: nodes, count: before.len() + len(nodes)})
+			}
+			clear(added)
+			at.byType.Store(index)
 		}
-		index = index.with(typ, &list{before: before, nodes: nodes, count: count})
 	}
-	e.byType.Store(index)
-	return index
 }
 
-// all returns the nodes in append order.
-func (l *list) all() []*Node {
+func (l *list) len() int {
 	if l == nil {
-		return nil
+		return 0
 	}
-	out := make([]*Node, l.count)
-	for end := l.count; l != nil; l = l.before {
-		end -= copy(out[end-len(l.nodes):end], l.nodes)
-	}
-	return out
+	return l.count
 }

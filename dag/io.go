@@ -3,48 +3,61 @@ package dag
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
+	encodingjson "encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// line is a node as it is written. A line with nothing but a base stands at the
-// end of a DAG that ends in a fan-out whose lanes nobody has read yet.
+// line is a node as it is written. Base is there for the head of a fan-out lane
+// that no node follows yet: the node before the fan-out.
 type line struct {
-	ID      *ID               `json:"id,omitempty"`
-	Type    string            `json:"type,omitempty"`
-	Parents []ID              `json:"parents,omitempty"`
-	Content json.RawMessage   `json:"content,omitempty"`
+	ID      *ID               `json:"id"`
+	Type    string            `json:"type"`
+	Parents []ID              `json:"parents,omitzero"`
+	Content jsontext.Value    `json:"content"`
 	Meta    map[string]string `json:"meta,omitempty"`
-	Time    *time.Time        `json:"time,omitempty"`
-	Base    *ID               `json:"base,omitempty"`
+	Time    time.Time         `json:"time,omitzero"`
+	Base    *ID               `json:"base,omitzero"`
 }
 
 // Write writes the nodes as JSON Lines, one node a line, parents first. A
-// failure in flight is not written: record it first.
+// failure in flight is not written: record it first. A step can write a DAG
+// only if it declares [Everything].
 func Write(w io.Writer, d DAG) error {
+	if !d.allows(everything, "", "") {
+		return d.refuse("", "")
+	}
+	bases := map[ID]*ID{}
+	if d.log != nil {
+		for i, h := range d.log.heads() {
+			if from := d.log.from()[i]; from != h {
+				bases[h.id] = &from.id
+			}
+		}
+	}
 	out := bufio.NewWriter(w)
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
 	for n := range d.Nodes() {
-		l := line{ID: &n.id, Type: n.typ, Content: json.RawMessage(bytesOf(n.content))}
+		l := line{
+			ID:      &n.id,
+			Type:    n.typ,
+			Content: bytesOf(n.content),
+			Meta:    n.meta,
+			Time:    n.Time(),
+			Base:    bases[n.id],
+		}
 		for _, p := range n.parents {
 			l.Parents = append(l.Parents, p.id)
 		}
-		l.Meta = n.meta
-		if at := n.Time(); !at.IsZero() {
-			l.Time = &at
-		}
-		if err := enc.Encode(l); err != nil {
+		if err := json.MarshalWrite(out, &l, json.Deterministic(true)); err != nil {
 			return fmt.Errorf("write node %s: %w", n, err)
 		}
-	}
-	if base := d.log.base(); base != nil {
-		if err := enc.Encode(line{Base: &base.id}); err != nil {
-			return fmt.Errorf("write DAG: %w", err)
-		}
+		// A failed write shows at the next one, or when all is flushed.
+		_ = out.WriteByte('\n')
 	}
 	return out.Flush()
 }
@@ -60,52 +73,50 @@ func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.L
 
 // Read reads what Write writes. Every id is computed anew; a node whose id does
 // not match its content, type and parents is refused with a *FormatError, as is
-// a line that is no node or comes before its parents.
+// a line that is no node, has an unknown field or comes before its parents. A
+// node that is there already changes nothing. Empty lines are skipped. An error
+// of r is returned wrapped, with the line at which it came.
 func Read(r io.Reader) (DAG, error) {
-	rd := reader{known: map[ID]*Node{}}
+	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}
 	in := bufio.NewReader(r)
-	for number := 1; ; number++ {
+	for rd.number = 1; ; rd.number++ {
 		text, err := in.ReadBytes('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return DAG{}, fmt.Errorf("DAG line %d: %w", number, err)
+			return DAG{}, fmt.Errorf("DAG line %d: %w", rd.number, err)
 		}
-		if text := bytes.TrimSpace(text); len(text) > 0 {
+		if text := bytes.Trim(text, " \t\r\n"); len(text) > 0 {
 			if err := rd.line(text); err != nil {
-				return DAG{}, &FormatError{Line: number, Reason: err.Error()}
+				return DAG{}, &FormatError{Line: rd.number, Reason: err.Error()}
 			}
 		}
 		if err != nil {
-			return rd.dag(), nil
+			return rd.dag()
 		}
 	}
 }
 
 type reader struct {
-	known map[ID]*Node
-	nodes []*Node
-	base  *Node
+	number int // of the line
+	known  map[ID]*Node
+	nodes  []*Node
+	bases  map[ID]base
+}
+
+// base is the node from which reading goes on, and the line that says so.
+type base struct {
+	node *Node
+	line int
 }
 
 func (rd *reader) line(text []byte) error {
 	var l line
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&l); err != nil {
+	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("want one node as a JSON object: %w", err)
 	}
-	if l.Base != nil {
-		if rd.base = rd.known[*l.Base]; rd.base == nil {
-			return fmt.Errorf("base %.12s is none of the nodes above", l.Base)
-		}
-		return nil
-	}
-	if l.ID == nil || l.Content == nil {
+	if l.ID == nil || l.Type == "" || l.Content == nil {
 		return errors.New(`want the fields "id", "type" and "content"`)
 	}
-	spec := Spec{Type: l.Type, Content: l.Content, Meta: l.Meta}
-	if l.Time != nil {
-		spec.Time = *l.Time
-	}
+	spec := Spec{Type: l.Type, Content: encodingjson.RawMessage(l.Content), Meta: l.Meta, Time: l.Time}
 	for _, id := range l.Parents {
 		p := rd.known[id]
 		if p == nil {
@@ -120,16 +131,41 @@ func (rd *reader) line(text []byte) error {
 	if n.id != *l.ID {
 		return fmt.Errorf("forged or damaged node: it is said to be %.12s, but its content, type and parents give %.12s", l.ID, n.id)
 	}
-	if rd.known[n.id] == nil {
-		rd.known[n.id] = n
-		rd.nodes = append(rd.nodes, n)
+	if n.Time().IsZero() != l.Time.IsZero() {
+		return fmt.Errorf("node %.12s has the time %s: want a year from 1678 to 2261", l.ID, l.Time.Format(time.RFC3339))
+	}
+	if rd.known[n.id] != nil {
+		return nil
+	}
+	rd.known[n.id] = n
+	rd.nodes = append(rd.nodes, n)
+	if l.Base != nil {
+		before := rd.known[*l.Base]
+		if before == nil {
+			return fmt.Errorf("node %.12s has the base %.12s, which does not stand above it", l.ID, l.Base)
+		}
+		rd.bases[n.id] = base{before, rd.number}
 	}
 	return nil
 }
 
-func (rd *reader) dag() DAG {
-	if len(rd.nodes) == 0 {
-		return DAG{}
+func (rd *reader) dag() (DAG, error) {
+	from := make(map[ID]*Node, len(rd.bases))
+	for id, b := range rd.bases {
+		from[id] = b.node
 	}
-	return DAG{log: (*entry)(nil).add(group{nodes: rd.nodes, heads: leaves(nil, rd.nodes), base: rd.base})}
+	d := DAG{log: (*entry)(nil).extend(rd.nodes, from)}
+	for _, h := range d.Heads() {
+		delete(rd.bases, h.id)
+	}
+	if len(rd.bases) == 0 {
+		return d, nil
+	}
+	wrong := &FormatError{Reason: "a node that others follow has a base: only the head of a lane can have one"}
+	for _, b := range rd.bases {
+		if wrong.Line == 0 || b.line < wrong.Line {
+			wrong.Line = b.line
+		}
+	}
+	return DAG{}, wrong
 }

@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -51,48 +52,103 @@ func Lane(d DAG, index int) (DAG, error) {
 // nearest nodes goes on where it was at base; the nodes of the lanes are found
 // by All. The next node has the node at base as its first parent and the heads
 // of the lanes after it, in groups of 1,000 under join nodes. It is linear in
-// the nodes of the lanes.
+// the nodes of the lanes. Failures in flight in a lane are not carried over.
+//
+// It is an error if a lane does not extend base or has a node that another one
+// has too: start each with [Lane], or with an item of its own.
 func Join(base DAG, lanes []DAG) (DAG, error) {
 	if base.log == nil {
-		return base, fmt.Errorf("join: want a base with at least one node: call Origin before the lanes start")
+		return base, errors.New("join: want a base with at least one node: call Origin before the lanes start")
 	}
-	var added, heads []*Node
+	total := 0
 	for i, lane := range lanes {
-		entries := lane.log.since(base.log)
 		if !lane.Extends(base) {
 			return base, fmt.Errorf("join: lane %d does not extend the DAG it began with: append to the DAG that was given", i)
 		}
-		for _, e := range slices.Backward(entries) {
-			added = append(added, e.nodes()...)
-		}
-		if len(entries) > 0 {
-			heads = append(heads, ahead(lane.log.heads(), base.log.heads())...)
-		}
+		total += lane.Len() - base.Len()
 	}
-	if len(added) == 0 {
+	if total == 0 {
 		return base, nil
 	}
-	here := base.here()
-	for len(heads) > joinWidth {
-		var joins []*Node
-		for group := range slices.Chunk(heads, joinWidth) {
+	nodes := make([]*Node, 0, total)
+	first := make(map[ID]int, len(lanes))
+	for i, lane := range lanes {
+		start := len(nodes)
+		for _, e := range slices.Backward(lane.log.since(base.log)) {
+			nodes = append(nodes, e.nodes()...)
+		}
+		for k, n := range nodes[start:] {
+			// A node that follows another is in two lanes only if that one is.
+			if k > 0 && n.Parent() == nodes[start+k-1] {
+				continue
+			}
+			if other, ok := first[n.id]; ok {
+				return base, fmt.Errorf("join: lanes %d and %d both have node %s: start each lane with Lane or an item of its own", other, i, n)
+			}
+			first[n.id] = i
+		}
+	}
+	return base.join(nodes, lanes)
+}
+
+// join adds the nodes of the lanes, and join nodes as they are needed.
+func (d DAG) join(nodes []*Node, lanes []DAG) (DAG, error) {
+	gone, heads := headsOf(lanes, d.log)
+	here := d.here()
+	joins, heads, err := gather(heads, here, joinWidth)
+	if err != nil {
+		return d, err
+	}
+	g := group{nodes: append(nodes, joins...)}
+	g.keepHeads(d.log, gone)
+	for _, h := range heads {
+		g.addHead(h, here)
+	}
+	d.log = d.log.add(g)
+	return d, nil
+}
+
+// headsOf returns the heads of the base that have children in some lane, and
+// the heads that the lanes added.
+func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
+	gone = map[ID]bool{}
+	keptBy := map[ID]int{}
+	for _, h := range base.heads() {
+		keptBy[h.id] = 0
+	}
+	for _, lane := range lanes {
+		heads := lane.log.heads()
+		// Heads are in append order: those of the base come first.
+		for len(heads) > 0 {
+			kept, old := keptBy[heads[0].id]
+			if !old {
+				break
+			}
+			keptBy[heads[0].id] = kept + 1
+			heads = heads[1:]
+		}
+		added = append(added, heads...)
+	}
+	for id, kept := range keptBy {
+		gone[id] = kept < len(lanes)
+	}
+	return gone, added
+}
+
+// gather puts heads in groups of the given width under join nodes, and those
+// again, until there are no more than that. It returns the join nodes that it
+// made and the heads that are left.
+func gather(heads []*Node, here *Node, width int) (joins, left []*Node, err error) {
+	for len(heads) > width {
+		start := len(joins)
+		for group := range slices.Chunk(heads, width) {
 			n, err := join.node(append([]*Node{here}, group...), empty{}, time.Time{})
 			if err != nil {
-				return base, err
+				return nil, nil, err
 			}
 			joins = append(joins, n)
 		}
-		added = append(added, joins...)
-		heads = joins
+		heads = joins[start:]
 	}
-	base.log = base.log.add(group{nodes: added, heads: heads, base: here})
-	return base, nil
-}
-
-// ahead returns the heads that are not among those of the base.
-func ahead(heads, base []*Node) []*Node {
-	if len(heads) == 1 {
-		return heads
-	}
-	return without(heads, base)
+	return joins, heads, nil
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/stonelayer/stone/internal/canon"
@@ -20,9 +22,9 @@ type Node struct {
 	typ     string
 	content string // canonical JSON
 	parents []*Node
-	value   any      // the Go value of a flat type, which saves reading the content back
+	value   any      // a *T for a flat type T, which saves reading the content back
 	self    [1]*Node // the parents of a node that follows this one alone
-	at      int64    // Unix time in nanoseconds, 0 for none
+	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string
 
 	// near answers Nearest for this node and all before it on its line.
@@ -35,20 +37,25 @@ type Node struct {
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
 	Content any               // marshalled as by encoding/json; a json.RawMessage is taken as it is
-	Parents []*Node           // the first one is the first parent
-	Meta    map[string]string // beside the id; copied
-	Time    time.Time         // beside the id; zero when it is not known
+	Parents []*Node           // the first one is the first parent; none may be nil
+	Meta    map[string]string // beside the id; copied; valid UTF-8
+	Time    time.Time         // beside the id; zero if not known, as is a year before 1678 or after 2261
 }
 
 // NewNode makes a node. The content is canonicalised, and refused with an error
 // naming the field if JSON cannot hold it without loss.
 func NewNode(s Spec) (*Node, error) {
-	if s.Type == "" {
-		return nil, fmt.Errorf("node without a type: Spec.Type is empty")
-	}
 	t, err := describe(s.Type)
 	if err != nil {
 		return nil, err
+	}
+	if i := slices.Index(s.Parents, nil); i >= 0 {
+		return nil, fmt.Errorf("parent %d of a %q node is nil: want a node", i, s.Type)
+	}
+	for k, v := range s.Meta {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			return nil, fmt.Errorf("meta %q of a %q node is not valid UTF-8", k, s.Type)
+		}
 	}
 	e := openEnvelope()
 	defer e.close()
@@ -66,9 +73,14 @@ func NewNode(s Spec) (*Node, error) {
 	return n, nil
 }
 
+const (
+	noTime     = math.MinInt64
+	maxSeconds = math.MaxInt64 / int64(time.Second)
+)
+
 func nanos(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+	if s := t.Unix(); s <= -maxSeconds || s >= maxSeconds {
+		return noTime
 	}
 	return t.UnixNano()
 }
@@ -89,7 +101,8 @@ func (n *Node) Type() string {
 	return n.typ
 }
 
-// Parents returns a copy of the parents in their order.
+// Parents returns a copy of the parents in their order. A [View] does not limit
+// what is reached through them.
 func (n *Node) Parents() []*Node {
 	if n == nil {
 		return nil
@@ -123,7 +136,7 @@ func (n *Node) JSON() string {
 
 // Time returns when the node was made, zero if that was not recorded.
 func (n *Node) Time() time.Time {
-	if n == nil || n.at == 0 {
+	if n == nil || n.at == noTime {
 		return time.Time{}
 	}
 	return time.Unix(0, n.at).UTC()

@@ -4,14 +4,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 )
 
-// A Query says what a step reads. Types are queries for their nearest node;
-// the functions and variables of this file make the other kinds.
+// A Query says what a step reads. A Type is the query for its nearest node; for
+// the others see [Every], [Since], [Latest] and [Everything]. The zero Query, and
+// one made of a nil type, asks for nothing.
 type Query struct {
 	mode     mode
-	typ      AnyType // nil for Latest and Everything
+	typ      AnyType // nil for Latest, Everything and nothing
 	after    AnyType // for Since
 	optional bool
 }
@@ -37,9 +38,25 @@ func (q Query) Query() Query { return q }
 func Types(qs ...Querier) []Query {
 	out := make([]Query, len(qs))
 	for i, q := range qs {
-		out[i] = q.Query()
+		out[i] = queryOf(q)
 	}
 	return out
+}
+
+// queryOf is q.Query(), and for nil the zero Query.
+func queryOf(q Querier) Query {
+	if q == nil {
+		return Query{}
+	}
+	return q.Query()
+}
+
+// nameOf is t.Name(), and for nil a name that no node has.
+func nameOf(t AnyType) string {
+	if t == nil {
+		return ""
+	}
+	return t.Name()
 }
 
 // Every is the query for all nodes of a type.
@@ -52,7 +69,7 @@ func Since(t, after AnyType) Query { return Query{mode: since, typ: t, after: af
 // Optional makes a query one that may find nothing: no validator asks for a
 // producer, and the reader deals with ErrMissing.
 func Optional(q Querier) Query {
-	query := q.Query()
+	query := queryOf(q)
 	query.optional = true
 	return query
 }
@@ -87,7 +104,7 @@ func (q Query) String() string {
 	case all:
 		name = "every " + name
 	case since:
-		name += fmt.Sprintf(" since %q", q.after.Name())
+		name += fmt.Sprintf(" since %q", nameOf(q.after))
 	case latest:
 		name = "the latest node"
 	case everything:
@@ -101,41 +118,41 @@ func (q Query) String() string {
 
 // Digest stands for what q reads in d: equal digests, equal answers. With
 // across it speaks of types and contents only, so that it can be compared with
-// that of another run; without, of node ids, which carry the whole lineage.
+// that of another run; without, of node ids, which carry the whole lineage. For
+// Everything those are the ids of the heads, which stand for all nodes, whatever
+// the order in which they were appended.
 func (q Query) Digest(d DAG, across bool) ID {
-	d.view = nil
-	sum := func(nodes ...*Node) ID {
-		h := sha256.New()
-		for _, n := range nodes {
-			id := n.ID()
-			if across {
-				id = sha256.Sum256([]byte(n.Type() + "\x00" + n.JSON()))
-			}
-			h.Write(id[:])
+	h := sha256.New()
+	for _, n := range q.answer(d.Within(nil), across) {
+		id := n.ID()
+		if across {
+			id = sha256.Sum256([]byte(n.Type() + "\x00" + n.JSON()))
 		}
-		return ID(h.Sum(nil))
+		h.Write(id[:])
 	}
+	return ID(h.Sum(nil))
+}
+
+// answer returns the nodes that q reads in d, or heads that stand for them.
+func (q Query) answer(d DAG, across bool) []*Node {
+	var nodes []*Node
 	switch q.mode {
 	case nearest:
-		n, _ := d.Nearest(q.typ.Name())
-		return sum(n)
+		n, _ := d.Nearest(nameOf(q.typ))
+		nodes = []*Node{n}
 	case all:
-		nodes, _ := d.All(q.typ.Name())
-		return sum(nodes...)
+		nodes, _ = d.All(nameOf(q.typ))
 	case since:
-		nodes, _ := d.Since(q.typ.Name(), q.after.Name())
-		return sum(nodes...)
+		nodes, _ = d.Since(nameOf(q.typ), nameOf(q.after))
 	case latest:
-		return sum(d.Latest())
-	}
-	if across {
-		var nodes []*Node
-		for n := range d.Nodes() {
-			nodes = append(nodes, n)
+		nodes = []*Node{d.Latest()}
+	case everything:
+		if !across {
+			return d.next()
 		}
-		return sum(nodes...)
+		nodes = slices.Collect(d.Nodes())
 	}
-	return sum(d.Next()...)
+	return nodes
 }
 
 var (
@@ -148,7 +165,7 @@ var (
 // A ReadError says which read found nothing, and why: its Err is ErrMissing or
 // ErrUndeclared.
 type ReadError struct {
-	Type  string
+	Type  string // empty if it was the whole DAG
 	After string // for Since
 	Err   error
 }
@@ -156,11 +173,14 @@ type ReadError struct {
 // Error says what was asked for and what to do.
 func (e *ReadError) Error() string {
 	what := fmt.Sprintf("%q", e.Type)
+	if e.Type == "" {
+		what = "everything"
+	}
 	if e.After != "" {
 		what += fmt.Sprintf(" since %q", e.After)
 	}
 	if errors.Is(e.Err, ErrUndeclared) {
-		return fmt.Sprintf("read of %s is not declared: add it to the queries of this step", strings.TrimPrefix(what, `""`))
+		return fmt.Sprintf("read of %s is not declared: add it to the queries of this step", what)
 	}
 	return fmt.Sprintf("no %s node before this place", what)
 }
@@ -170,7 +190,8 @@ func (e *ReadError) Unwrap() error { return e.Err }
 
 // A View limits what one reader sees of a DAG to what its queries name. A read
 // beyond that answers with ErrUndeclared and is reported. Both methods may be
-// called from several goroutines at once.
+// called from several goroutines at once. Heads, Next and the parents of a node
+// are not limited: they are what new nodes are made of.
 type View interface {
 	Declared() []Query
 	Undeclared(*ReadError)
@@ -185,8 +206,7 @@ func (d DAG) allows(m mode, typ, after string) bool {
 		switch {
 		case q.mode == everything:
 			return true
-		case q.mode != m:
-		case q.typ == nil, q.typ.Name() == typ && (q.after == nil || q.after.Name() == after):
+		case q.mode == m && nameOf(q.typ) == typ && nameOf(q.after) == after:
 			return true
 		}
 	}
@@ -199,7 +219,7 @@ func (d DAG) shows(typ string) bool {
 		return true
 	}
 	for _, q := range d.view.Declared() {
-		if q.mode == everything || q.typ != nil && q.typ.Name() == typ {
+		if q.mode == everything || nameOf(q.typ) == typ {
 			return true
 		}
 	}

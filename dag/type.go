@@ -61,8 +61,11 @@ func NewType[T any](name string) Type[T] {
 
 // WithSchema returns the same type with a schema that is narrower than what its
 // Go type says, as that of a plan or of a file of JSON whose Go type is
-// json.RawMessage.
+// json.RawMessage. A nil schema changes nothing.
 func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
+	if s == nil {
+		return t
+	}
 	d := *t.describe()
 	d.makeSchema = func() (*schema.Schema, error) { return s, nil }
 	return Type[T]{&d}
@@ -121,7 +124,7 @@ func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
 // its parents are d.Next(). The content is a copy of v. At is beside the id and
 // may be zero.
 func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
-	return t.node(d.Next(), v, at)
+	return t.node(d.next(), v, at)
 }
 
 func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
@@ -129,31 +132,21 @@ func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	if desc.err != nil {
 		return nil, desc.err
 	}
-	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
-	n.self[0] = n
-	var p unsafe.Pointer
-	if desc.enc.Flat() {
-		n.value = v
-		p = dataOf(&n.value)
-	} else {
-		heap := new(T)
-		*heap = v
-		p = unsafe.Pointer(heap)
-	}
+	p := new(T)
+	*p = v
 	e := openEnvelope()
 	defer e.close()
 	var err error
-	if e.buf, err = desc.enc.Append(e.buf, p); err != nil {
+	if e.buf, err = desc.enc.Append(e.buf, unsafe.Pointer(p)); err != nil {
 		return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
+	}
+	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
+	n.self[0] = n
+	if desc.enc.Flat() {
+		n.value = p
 	}
 	n.id, n.content = e.seal(parents, desc)
 	return n, nil
-}
-
-// dataOf returns where the value in an interface lies. The types of flat values
-// are never pointers, which an interface would hold in place.
-func dataOf(v *any) unsafe.Pointer {
-	return (*[2]unsafe.Pointer)(unsafe.Pointer(v))[1]
 }
 
 // Append writes v as the next node of d. It is for seeding a run and for tests;
@@ -169,8 +162,8 @@ func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 // Of reads the content of a node of this type.
 func (t Type[T]) Of(n *Node) (T, error) {
 	if n != nil && n.value != nil && n.typ == t.Name() {
-		if v, ok := n.value.(T); ok {
-			return v, nil
+		if v, ok := n.value.(*T); ok {
+			return *v, nil
 		}
 	}
 	return t.decode(n)
@@ -213,7 +206,7 @@ func (t Type[T]) All(d DAG) ([]T, error) {
 // Since reads the nodes of the type on the current line that came after the
 // nearest node of type after, oldest first; see [DAG.Since].
 func (t Type[T]) Since(d DAG, after AnyType) ([]T, error) {
-	nodes, err := d.Since(t.Name(), after.Name())
+	nodes, err := d.Since(t.Name(), nameOf(after))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,97 @@
+package dag
+
+import "slices"
+
+// Merge returns the union of the DAGs: the nodes of the first, then what the
+// second adds, and so on, each in its own order. Its heads are the nodes
+// without children; where reading goes on from a head is as in the first DAG
+// that has it. It is associative and idempotent, a DAG merged with one that
+// extends it is the latter, and the cost is linear in the nodes that the DAGs
+// do not share by having been appended to the same one. The first failure in
+// flight stays in flight, and the first limited view is kept.
+func Merge(ds ...DAG) DAG {
+	var out DAG
+	m := merger{above: map[*entry]bool{}, known: map[ID]bool{}, from: map[ID]*Node{}}
+	for _, d := range ds {
+		if out.fail == nil {
+			out.fail = d.fail
+		}
+		if out.view == nil {
+			out.view = d.view
+		}
+		m.add(d.log)
+	}
+	out.log = m.main.extend(m.added, m.from)
+	return out
+}
+
+// A merger holds the first log and what the others add to it. It walks the
+// first log back only as far as the others need, and only once: with many lanes
+// on a long base, doing it for each of them would be quadratic.
+type merger struct {
+	main  *entry
+	low   *entry          // how far main was walked back: all that is after low
+	above map[*entry]bool // is here,
+	known map[ID]bool     // and its nodes are here, with those added
+	added []*Node
+	from  map[ID]*Node // of added heads that stand for another node
+}
+
+func (m *merger) add(log *entry) {
+	switch {
+	case log == nil:
+		return
+	case m.main == nil:
+		m.main, m.low = log, log
+		return
+	}
+	own, shared := m.own(log)
+	if shared == m.main && len(m.added) == 0 { // log goes on where main ends
+		if m.low == m.main {
+			m.low = log
+		} else {
+			m.pass(own...)
+		}
+		m.main = log
+		return
+	}
+	for i, h := range log.heads() {
+		if from := log.from()[i]; from != h && !m.known[h.id] {
+			m.from[h.id] = from
+		}
+	}
+	for _, e := range slices.Backward(own) {
+		for _, n := range e.nodes() {
+			if !m.known[n.id] {
+				m.known[n.id] = true
+				m.added = append(m.added, n)
+			}
+		}
+	}
+}
+
+// own returns the entries of the log that main does not have, newest first, and
+// the last one that both have.
+func (m *merger) own(log *entry) (own []*entry, shared *entry) {
+	for at := log; ; {
+		switch {
+		case at == m.low || m.above[at]:
+			return own, at
+		case m.low.len() >= at.len():
+			m.pass(m.low)
+			m.low = m.low.prev
+		default:
+			own = append(own, at)
+			at = at.prev
+		}
+	}
+}
+
+func (m *merger) pass(entries ...*entry) {
+	for _, e := range entries {
+		m.above[e] = true
+		for _, n := range e.nodes() {
+			m.known[n.id] = true
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package dag
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
+)
+
+// A trie is a persistent hash map from type names: with leaves the trie it is
+// called on as it was and shares all but one path with it. Nil is the empty one.
+type trie[V any] struct {
+	bitmap uint32
+	slots  []slot[V]
+}
+
+type slot[V any] struct {
+	hash  uint64
+	key   string
+	value V
+	below *trie[V] // in place of key and value where several keys meet
+}
+
+const (
+	trieBits  = 5
+	trieDepth = 13 // 13 × 5 bits use up the 64 of a hash; below that, slots are a list
+)
+
+var trieSeed = maphash.MakeSeed()
+
+func (t *trie[V]) get(key string) (V, bool) {
+	return t.lookup(maphash.String(trieSeed, key), key)
+}
+
+func (t *trie[V]) lookup(hash uint64, key string) (V, bool) {
+	for depth := 0; t != nil; depth++ {
+		i, taken := t.find(hash, depth, key)
+		if !taken {
+			break
+		}
+		s := &t.slots[i]
+		if s.below == nil {
+			if s.key == key {
+				return s.value, true
+			}
+			break
+		}
+		t = s.below
+	}
+	var zero V
+	return zero, false
+}
+
+// find returns the place of the slot for key, and whether it is taken.
+func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
+	if depth >= trieDepth {
+		i := slices.IndexFunc(t.slots, func(s slot[V]) bool { return s.key == key })
+		return max(i, 0), i >= 0
+	}
+	bit := bitAt(hash, depth)
+	return bits.OnesCount32(t.bitmap & (bit - 1)), t.bitmap&bit != 0
+}
+
+// bitAt returns the bit that stands for the hash in the bitmap of its level.
+func bitAt(hash uint64, depth int) uint32 {
+	return 1 << (hash >> (depth * trieBits) & (1<<trieBits - 1))
+}
+
+// with returns a trie that has value under key and everything else of t.
+func (t *trie[V]) with(key string, value V) *trie[V] {
+	return t.insert(0, slot[V]{hash: maphash.String(trieSeed, key), key: key, value: value})
+}
+
+func (t *trie[V]) insert(depth int, s slot[V]) *trie[V] {
+	if t == nil {
+		t = &trie[V]{}
+	}
+	i, taken := t.find(s.hash, depth, s.key)
+	if !taken {
+		grown := &trie[V]{bitmap: t.bitmap, slots: slices.Insert(slices.Clip(t.slots), i, s)}
+		if depth < trieDepth {
+			grown.bitmap |= bitAt(s.hash, depth)
+		}
+		return grown
+	}
+	changed := &trie[V]{bitmap: t.bitmap, slots: slices.Clone(t.slots)}
+	switch at := &changed.slots[i]; {
+	case at.below != nil:
+		at.below = at.below.insert(depth+1, s)
+	case at.key == s.key:
+		*at = s
+	default:
+		var below *trie[V]
+		*at = slot[V]{below: below.insert(depth+1, *at).insert(depth+1, s)}
+	}
+	return changed
+}
