@@ -2,22 +2,40 @@ package stone
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/schema"
 )
 
-// A Question is what a person is asked.
+// A Question is what a person is asked. In a program that serves several runs,
+// Run and Path together tell the questions that are open apart.
 type Question struct {
-	Name    string   // of the ashlar that asks; unique in a pipeline
-	Path    string   // its address
-	Text    string   // for the person; empty in what Questions lists
-	Choices []string // if not empty, the answer must be one of them
-	Problem string   // why the answer before this one was refused, or ""
+	Name    string         // of the ashlar that asks; unique in a pipeline
+	Run     string         // the id of the run; empty in what Questions lists
+	Path    string         // the address of the ashlar; empty in what Questions lists
+	Text    string         // for the person; empty in what Questions lists
+	Choices []string       // if not empty, the answer must be one of them
+	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
+	Problem string         // why the answer before this one was refused, or ""
+}
+
+// check says why a response is no answer, or returns "".
+func (q *Question) check(response string) string {
+	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
+		return fmt.Sprintf("%.200q is no answer: want one of %q", response, q.Choices)
+	}
+	if q.Schema != nil {
+		if err := q.Schema.Validate([]byte(response)); err != nil {
+			return fmt.Sprintf("%.200q is no answer: want JSON that fits the schema: %v", response, err)
+		}
+	}
+	return ""
 }
 
 // Answer is the content that Ask produces.
@@ -30,27 +48,60 @@ type Answer struct {
 type Frontend interface {
 	// Ask returns the answer, or "" if the person cancelled the question. It
 	// must return when ctx is done. It is called from several goroutines at
-	// once when lanes ask. An error is a failure of the step.
+	// once when lanes ask. It is called again, with the Problem, if the answer
+	// is none. An error is a failure of the step, but for ErrWaiting.
 	Ask(ctx context.Context, q Question) (string, error)
 }
 
-// maxAnswers is how many answers that are none of the choices a person may give.
+// ErrWaiting is what a Frontend returns when a question has been passed on but
+// this process shall not wait for its answer. The run stops with kind "waiting"
+// once what is under way has ended; no failure is recorded, so that the same run
+// with the same Recorder asks again, or goes on where the answer is there.
+var ErrWaiting = errors.New("waiting for an answer")
+
+// maxAnswers is how many answers that are none a person may give.
 const maxAnswers = 10
 
 // Ask makes a leaf that asks a person. Text builds the question from the DAG, of
-// which it reads what Queries declares.
+// which it reads what Queries declares. A cancelled question gives an Answer
+// without a response.
 func Ask(name string, out dag.Type[Answer], text func(dag.DAG) (string, error), opts ...Option) Ashlar {
+	return asking(name, out, text, nil, opts, func(response string) (Answer, error) { return Answer{response}, nil })
+}
+
+// AskFor makes a leaf that asks a person for a value: the answer is its JSON, and
+// must fit the schema of out. A cancelled question is a failure of kind
+// "unanswered".
+func AskFor[T any](name string, out dag.Type[T], text func(dag.DAG) (string, error), opts ...Option) Ashlar {
+	return asking(name, out, text, out.Schema, opts, func(response string) (v T, err error) {
+		if response == "" {
+			return v, Fail(kind.Unanswered, "question %q was cancelled", name)
+		}
+		if err := json.Unmarshal([]byte(response), &v); err != nil {
+			return v, Fail(kind.Unanswered, "the answer to %q cannot be read: %w", name, err)
+		}
+		return v, nil
+	})
+}
+
+func asking[T any](name string, out dag.Type[T], text func(dag.DAG) (string, error), schemaOf func() *schema.Schema, opts []Option, read func(string) (T, error)) Ashlar {
 	q := &Question{Name: name}
-	var body func(context.Context, dag.DAG) (Answer, error)
+	if schemaOf != nil {
+		q.Schema = schemaOf()
+	}
+	var body func(context.Context, dag.DAG) (T, error)
 	if text != nil {
-		body = func(ctx context.Context, d dag.DAG) (Answer, error) {
-			said, err := text(d)
-			if err != nil {
-				return Answer{}, err
-			}
+		body = func(ctx context.Context, d dag.DAG) (v T, err error) {
 			asked := *q
-			asked.Text, asked.Path = said, Path(ctx)
-			return ask(ctx, asked)
+			if asked.Text, err = text(d); err != nil {
+				return v, err
+			}
+			asked.Run, asked.Path = TraceID(ctx), Path(ctx)
+			response, err := ask(ctx, asked)
+			if err != nil {
+				return v, err
+			}
+			return read(response)
 		}
 	}
 	a := typed(name, out, body, nil, nil)
@@ -70,24 +121,30 @@ func Choices(choices ...string) Option {
 	}}
 }
 
-func ask(ctx context.Context, q Question) (Answer, error) {
-	frontend := frameOf(ctx).run.frontend
-	if frontend == nil {
-		return Answer{}, Fail(kind.NoFrontend, "there is nobody to ask %q: set Config.Frontend", q.Name)
+func ask(ctx context.Context, q Question) (string, error) {
+	r := frameOf(ctx).run
+	if r.frontend == nil {
+		return "", Fail(kind.NoFrontend, "there is nobody to ask %q: set Config.Frontend", q.Name)
 	}
 	for range maxAnswers {
-		Event(ctx, slog.LevelInfo, "question-asked", slog.String("ashlar-name", q.Name), slog.String("question", q.Text))
-		response, err := frontend.Ask(ctx, q)
+		Event(ctx, slog.LevelInfo, "question-asked", slog.String("ashlar-name", q.Name), slog.String("path", q.Path),
+			slog.String("question", q.Text), slog.String("reason", q.Problem))
+		response, err := r.frontend.Ask(ctx, q)
+		if errors.Is(err, ErrWaiting) {
+			return "", r.halt(&Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("no answer to %q yet: resume the run when there is one", q.Name), Path: q.Path, Cause: err})
+		}
 		if err != nil {
-			return Answer{}, err
+			return "", err
 		}
-		if response == "" || len(q.Choices) == 0 || slices.Contains(q.Choices, response) {
-			Event(ctx, slog.LevelInfo, "question-answered", slog.String("ashlar-name", q.Name), slog.String("answer", response))
-			return Answer{response}, nil
+		if response != "" {
+			q.Problem = q.check(response)
 		}
-		q.Problem = fmt.Sprintf("%q is no answer: want %s", response, strings.Join(q.Choices, ", "))
+		if response == "" || q.Problem == "" {
+			Event(ctx, slog.LevelInfo, "question-answered", slog.String("ashlar-name", q.Name), slog.String("path", q.Path), slog.String("answer", response))
+			return response, nil
+		}
 	}
-	return Answer{}, Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
+	return "", Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
 }
 
 // Questions lists what a pipeline can ask, each name once, in the order of the
@@ -104,14 +161,15 @@ func Questions(p Ashlar) []Question {
 	return out
 }
 
-// A Channel is a Frontend over Go channels: receive from it, and answer what
-// comes.
+// A Channel is a Frontend over Go channels: receive questions from it, in any
+// goroutine, and answer each when and in which order you like.
 type Channel chan Asked
 
 // Asked is a question that waits for its answer.
 type Asked struct {
 	Question
 	answer chan<- string
+	done   <-chan struct{}
 }
 
 // NewChannel makes a Channel that holds up to n questions nobody received yet.
@@ -125,6 +183,9 @@ func (a Asked) Answer(response string) {
 	}
 }
 
+// Done returns a channel that is closed when nobody waits for the answer any more.
+func (a Asked) Done() <-chan struct{} { return a.done }
+
 // Cancel answers that there will be no answer.
 func (a Asked) Cancel() { a.Answer("") }
 
@@ -132,7 +193,7 @@ func (a Asked) Cancel() { a.Answer("") }
 func (c Channel) Ask(ctx context.Context, q Question) (string, error) {
 	answer := make(chan string, 1)
 	select {
-	case c <- Asked{q, answer}:
+	case c <- Asked{q, answer, ctx.Done()}:
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}

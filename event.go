@@ -55,13 +55,21 @@ func (f *frame) logs(level slog.Level) bool {
 	return f.run.log != nil && f.run.log.Enabled(f, level)
 }
 
-// spanID gives the frame its span, or returns it. Frames that only mark a round
-// or a branch share the span of their ashlar.
-func (f *frame) spanID() string {
-	for f.up != nil && f.up.spec == f.spec {
+// spanned returns the frame whose span f is in. Lanes have spans of their own;
+// frames that only mark a round, a branch, an attempt or a step have not.
+func (f *frame) spanned() *frame {
+	for f.up != nil && (f.up.spec == f.spec || f.seg == stepSegment) && !f.lane() {
 		f = f.up
 	}
-	span := &f.more().span
+	return f
+}
+
+func (f *frame) lane() bool {
+	return f.seg == indexSegment && (f.spec.form == mapForm || f.spec.form == parallelForm)
+}
+
+func (f *frame) spanID() string {
+	span := &f.spanned().more().span
 	n := span.Load()
 	for n == 0 {
 		span.CompareAndSwap(0, f.run.spans.Add(1))
@@ -71,13 +79,10 @@ func (f *frame) spanID() string {
 }
 
 func (f *frame) parentSpanID() string {
-	for f.up != nil && f.up.spec == f.spec {
-		f = f.up
+	if up := f.spanned().up; up != nil {
+		return up.spanID()
 	}
-	if f.up == nil {
-		return ""
-	}
-	return f.up.spanID()
+	return ""
 }
 
 func (f *frame) emit(level slog.Level, name string, attrs ...slog.Attr) {
@@ -95,7 +100,7 @@ func (f *frame) emit(level slog.Level, name string, attrs ...slog.Attr) {
 // started sends ashlar-start and returns what sends ashlar-end, nil if nobody
 // listens.
 func (f *frame) started() func(dag.DAG) {
-	if !f.logs(slog.LevelDebug) || f.seg == innerSegment && f.up.spec.form == leafForm {
+	if !f.logs(slog.LevelDebug) {
 		return nil
 	}
 	return f.bracket("ashlar", slog.LevelDebug, slog.String("form", formNames[f.spec.form]))
@@ -133,5 +138,16 @@ func (f *frame) failed(failure *Failure) {
 	}
 	f.emit(slog.LevelError, "failure",
 		slog.String("ashlar-name", f.spec.name), slog.String("path", failure.Path),
+		slog.String("kind", failure.Kind), slog.String("reason", failure.Reason))
+}
+
+// triedInVain sends the event of an attempt after which a leaf is tried again.
+func (f *frame) triedInVain(attempt int, err error) {
+	if !f.logs(slog.LevelWarn) {
+		return
+	}
+	failure := failureOf(err, f.path())
+	f.emit(slog.LevelWarn, "attempt-failed",
+		slog.String("ashlar-name", f.spec.name), slog.String("path", failure.Path), slog.Int("attempt", attempt),
 		slog.String("kind", failure.Kind), slog.String("reason", failure.Reason))
 }

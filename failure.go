@@ -1,6 +1,7 @@
 package stone
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,12 +38,49 @@ func (f *Failure) FailureKind() string { return f.Kind }
 // args are those of fmt.Errorf, %w included.
 func Fail(kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	return &Failure{Kind: kind, Reason: err.Error(), Cause: errors.Unwrap(err)}
+	f := &Failure{Kind: kind, Reason: err.Error()}
+	switch err.(type) {
+	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
+		f.Cause = err
+	}
+	return f
+}
+
+// stopped is the failure of what ends because ctx is done: of kind "timeout" past
+// a deadline, otherwise "canceled", unless the cause has a kind of its own.
+func stopped(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	f := &Failure{Kind: kindOf(cause), Reason: cause.Error(), Cause: cause}
+	if f.Kind == kind.Error {
+		f.Kind = kindOf(ctx.Err())
+	}
+	if !errors.Is(cause, ctx.Err()) {
+		f.Cause = errors.Join(cause, ctx.Err())
+	}
+	return f
+}
+
+// interrupted blames the end of the context for an error that came of it.
+func (f *frame) interrupted(err error) error {
+	if f.Context.Err() == nil {
+		return err
+	}
+	switch kindOf(err) {
+	case kind.Error, kind.Canceled, kind.Timeout:
+	default:
+		return err
+	}
+	why := stopped(f.Context).(*Failure)
+	if !errors.Is(err, f.Context.Err()) {
+		why.Reason = fmt.Sprintf("%s: %v", why.Reason, err)
+		why.Cause = errors.Join(why.Cause, err)
+	}
+	return why
 }
 
 // failureOf turns the error of a body into a failure.
 func failureOf(err error, path string) *Failure {
-	f := &Failure{Kind: kindOf(err), Reason: err.Error(), Path: path, Cause: err}
+	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
 	var known *Failure
 	if errors.As(err, &known) {
 		f.Reason = known.Reason
@@ -71,4 +109,14 @@ func kindOf(err error) string {
 		return kind.Canceled
 	}
 	return kind.Error
+}
+
+// meta is what is noted beside the node of a failure.
+func (f *Failure) meta() map[string]string {
+	meta := map[string]string{"path": f.Path}
+	var p interface{ stack() string }
+	if errors.As(f, &p) && p.stack() != "" {
+		meta["stack"] = p.stack()
+	}
+	return meta
 }

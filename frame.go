@@ -22,6 +22,7 @@ type frame struct {
 	spec            *spec
 	index           int32 // child, round, lane, branch or visit, as seg says
 	seg             segment
+	ended           atomic.Bool // the body has returned
 	extra           atomic.Pointer[extra]
 }
 
@@ -31,6 +32,8 @@ type extra struct {
 	live    atomic.Pointer[cancelable]
 	span    atomic.Uint64
 	steps   stepNames
+	digest  *dag.ID                 // with a recorder: of the step as part of which a body runs
+	reached atomic.Pointer[dag.DAG] // what the last child of a scoped body left
 }
 
 func (f *frame) more() *extra {
@@ -46,13 +49,14 @@ func (f *frame) more() *extra {
 type segment uint8
 
 const (
-	rootSegment  segment = iota
-	childSegment         // /name, the index-th child of what is above
-	visitSegment         // /name@visit, a child of a scoped ashlar
-	stepSegment          // the same, a Step of a body
-	indexSegment         // [index], a round or a lane
-	keySegment           // [key], the index-th branch
-	innerSegment         // nothing: the body of a reduce stands where the reduce stands
+	rootSegment    segment = iota
+	childSegment           // /name, the index-th child of what is above
+	visitSegment           // /name@visit, a child of a scoped ashlar
+	stepSegment            // the same, a Step of a body
+	indexSegment           // [index], a round or a lane
+	keySegment             // [key], the index-th branch
+	attemptSegment         // ~index, an attempt of a leaf that is tried again
+	innerSegment           // nothing: the body of a reduce stands where the reduce stands
 )
 
 type cancelable struct {
@@ -99,13 +103,17 @@ func (f *frame) appendPath(b []byte) []byte {
 		b = append(strconv.AppendInt(append(b, '['), int64(f.index), 10), ']')
 	case keySegment:
 		b = append(append(append(b, '['), escape(f.spec.keys[f.index])...), ']')
+	case attemptSegment:
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '~'), int64(f.index), 10)
+		}
 	}
 	return b
 }
 
 // escape keeps names apart from the marks of a path.
 func escape(name string) string {
-	const marks = "/[]#@%"
+	const marks = "/[]#@~%"
 	if !strings.ContainsAny(name, marks) {
 		return name
 	}
@@ -159,15 +167,16 @@ func (f *frame) around() context.Context {
 	return f.Context
 }
 
-// Done returns a channel that is closed when the run or this visit is cancelled.
+// Done returns a channel that is closed when the run or this visit is cancelled,
+// and when the body has returned.
 func (f *frame) Done() <-chan struct{} {
 	x := f.more()
 	for x.live.Load() == nil {
 		ctx, cancel := context.WithCancelCause(f.Context)
 		if !x.live.CompareAndSwap(nil, &cancelable{ctx, cancel}) {
 			cancel(nil)
-		} else if err := x.refused.Load(); err != nil {
-			cancel(err)
+		} else if f.ended.Load() {
+			cancel(nil)
 		}
 	}
 	return x.live.Load().ctx.Done()
@@ -175,8 +184,8 @@ func (f *frame) Done() <-chan struct{} {
 
 // Err says why Done is closed.
 func (f *frame) Err() error {
-	if f.refusal() != nil {
-		return context.Canceled
+	if f.ended.Load() {
+		f.Done()
 	}
 	return f.around().Err()
 }
@@ -187,12 +196,9 @@ func (f *frame) Declared() []dag.Query { return f.spec.queries }
 // Undeclared is called by the DAG of the body when it reads what it had not
 // declared: the visit is cancelled with that cause.
 func (f *frame) Undeclared(err *dag.ReadError) {
-	x := f.more()
-	if !x.refused.CompareAndSwap(nil, err) {
-		return
-	}
-	if c := x.live.Load(); c != nil {
-		c.cancel(err)
+	if x := f.more(); x.refused.CompareAndSwap(nil, err) {
+		f.Done()
+		x.live.Load().cancel(err)
 	}
 }
 
@@ -204,8 +210,9 @@ func (f *frame) refusal() *dag.ReadError {
 	return nil
 }
 
-// release frees what Done made.
+// release ends the context of a body that has returned.
 func (f *frame) release() {
+	f.ended.Store(true)
 	if x := f.extra.Load(); x != nil {
 		if c := x.live.Load(); c != nil {
 			c.cancel(nil)

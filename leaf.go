@@ -2,9 +2,11 @@ package stone
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 // New makes a leaf: body reads the DAG, as far as its Queries allow, and returns
@@ -97,7 +99,13 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)
 	}
-	return leaf(name, out, func(ctx context.Context, d dag.DAG, _ time.Time) (*dag.Node, error) { return body(ctx, d) }, nil, opts)
+	return leaf(name, out, func(ctx context.Context, d dag.DAG, _ time.Time) (*dag.Node, error) {
+		n, err := body(ctx, d)
+		if err == nil && n != nil && n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
+			return nil, Fail(kind.BadContent, "the body returned a node with other parents than d.Next()")
+		}
+		return n, err
+	}, nil, opts)
 }
 
 func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []Option) Ashlar {

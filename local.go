@@ -24,7 +24,7 @@ type Executor interface {
 	Decide(t Task, d dag.DAG) (any, error)
 	// Fan calls lane(i) for every i in [0, n), each once, at most Task.Lanes
 	// of them at the same time, and returns when all that were called have
-	// returned. When the context of the task is done it calls no more.
+	// returned. When the task has an Err it calls no more.
 	Fan(t Task, n int, lane func(i int))
 }
 
@@ -33,6 +33,10 @@ type Task struct{ f *frame }
 
 // Context returns the context of the place.
 func (t Task) Context() context.Context { return t.f }
+
+// Err says why nothing more may be started here: the run was cancelled, or had
+// to stop. It is nil as long as the run goes on.
+func (t Task) Err() error { return t.f.over() }
 
 // Path returns the address of the place.
 func (t Task) Path() string { return t.f.path() }
@@ -53,9 +57,6 @@ const (
 // Do runs the leaf here and now, or takes its result from the recorder.
 func (t Task) Do(d dag.DAG) dag.DAG {
 	f := t.f
-	if f.Context.Err() != nil {
-		return f.fail(d, context.Cause(f.Context))
-	}
 	if f.run.recorder != nil {
 		return f.recordLeaf(d)
 	}
@@ -75,44 +76,48 @@ func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 	return out
 }
 
-// attempts runs the body of a leaf as often as its retry policy says.
+// attempts runs the body of a leaf as often as its retry policy says. Every
+// attempt has an address of its own, so that its steps are told apart.
 func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
-	n, err := f.attempt(d)
+	if err := f.over(); err != nil {
+		return nil, err
+	}
 	policy := f.spec.retry
-	if err == nil || policy == nil {
-		return n, err
+	if policy == nil {
+		return f.attempt(d)
 	}
 	pause := policy.Backoff
-	for i := 1; i < policy.Attempts && policy.covers(err); i++ {
-		if !sleep(f.Context, min(pause, MaxBackoff)) {
-			return nil, context.Cause(f.Context)
+	for i := 1; ; i++ {
+		n, err := f.below(f.spec, attemptSegment, i).attempt(d)
+		if err == nil || i >= policy.Attempts || !policy.covers(err) {
+			return n, err
+		}
+		f.triedInVain(i, err)
+		pause = min(pause, MaxBackoff)
+		sleep(f.Context, pause)
+		if err := f.over(); err != nil {
+			return nil, err
 		}
 		pause *= 2
-		if n, err = f.attempt(d); err == nil {
-			break
-		}
 	}
-	return n, err
 }
 
 // covers reports whether the policy tries again after err.
 func (p *RetryPolicy) covers(err error) bool {
 	k := kindOf(err)
 	switch k {
-	case kind.Canceled, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
+	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
 		return false
 	}
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
 	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -139,32 +144,20 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	}()
 	select {
 	case r := <-done:
-		if r.err != nil && ctx.Err() != nil {
-			r.err = context.Cause(ctx)
-		}
 		return r.n, r.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, stopped(ctx)
 	}
 }
 
-// call runs the body and checks what it returns. No panic gets past it.
+// call runs the body and checks what it returns.
 func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	defer f.release()
-	defer func() {
-		if refused := f.refusal(); refused != nil {
-			n, err = nil, refused
-		} else if p := recover(); p != nil {
-			n, err = nil, panicked(p)
-		}
-	}()
+	defer f.caught(&err)
 	n, err = f.spec.body(f, d.Within(f), f.run.now())
 	switch {
 	case err != nil:
-		if cause := context.Cause(f.Context); cause != nil && errors.Is(err, f.Context.Err()) {
-			err = cause
-		}
-		return nil, err
+		return nil, f.interrupted(err)
 	case n == nil:
 		return nil, Fail(kind.BadContent, "the body returned neither a node nor an error")
 	case n.Type() != f.spec.out.Name() && n.Type() != dag.Failure.Name():
@@ -176,27 +169,30 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	return n, nil
 }
 
+// caught ends a call into the program: no panic gets past it, and a read that was
+// refused fails it whatever it returned.
+func (f *frame) caught(err *error) {
+	if p := recover(); p != nil {
+		*err = panicked(p)
+	}
+	if refused := f.refusal(); refused != nil {
+		*err = refused
+	}
+}
+
 // Decide takes the decision here and now, or from the recorder.
 func (t Task) Decide(d dag.DAG) (any, error) {
-	f := t.f
-	if f.Context.Err() != nil {
-		return nil, context.Cause(f.Context)
+	if t.f.run.recorder != nil {
+		return t.f.recordDecision(d)
 	}
-	if f.run.recorder != nil {
-		return f.recordDecision(d)
-	}
-	return f.decide(d)
+	return t.f.decide(d)
 }
 
 func (f *frame) decide(d dag.DAG) (choice any, err error) {
-	defer f.release()
-	defer func() {
-		if refused := f.refusal(); refused != nil {
-			err = refused
-		} else if p := recover(); p != nil {
-			err = panicked(p)
-		}
-	}()
+	if err := f.over(); err != nil {
+		return nil, err
+	}
+	defer f.caught(&err)
 	return f.spec.decision.take(f, d.Within(f))
 }
 
@@ -209,16 +205,16 @@ func (*local) Leaf(t Task, d dag.DAG) dag.DAG        { return t.Do(d) }
 func (*local) Decide(t Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
 func (l *local) Fan(t Task, n int, lane func(int)) {
-	c := &crew{local: l, ctx: t.Context(), lane: lane, n: int64(n), limit: int64(t.Lanes())}
+	c := &crew{local: l, task: t, lane: lane, n: int64(n), limit: int64(t.Lanes())}
 	c.size.Store(1)
+	defer c.wait.Wait() // also if a lane ends this goroutine
 	c.work()
-	c.wait.Wait()
 }
 
 // crew is the workers of one fan-out.
 type crew struct {
 	*local
-	ctx   context.Context
+	task  Task
 	lane  func(int)
 	n     int64
 	limit int64
@@ -228,7 +224,7 @@ type crew struct {
 }
 
 func (c *crew) work() {
-	for c.ctx.Err() == nil {
+	for c.task.Err() == nil {
 		i := c.next.Add(1) - 1
 		if i >= c.n {
 			return

@@ -2,6 +2,7 @@ package stone
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -15,6 +16,9 @@ import (
 // visit runs the ashlar of f on d. The DAG that it returns extends d, with a
 // failure in flight if there was one.
 func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
+	if d.Failed() {
+		return d
+	}
 	ended := f.started()
 	if f.spec.form == leafForm {
 		d = r.executor.Leaf(Task{f}, d)
@@ -108,7 +112,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 
 func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 	out := r.visit(f.child(childSegment, 0), d)
-	if !out.Failed() || f.Context.Err() != nil {
+	if !out.Failed() || f.over() != nil {
 		return out
 	}
 	recorded, err := out.RecordFailure()
@@ -127,7 +131,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	if err != nil {
 		return f.fail(d, err)
 	}
-	starts, err := f.spec.enter(base, items)
+	starts, err := f.enter(base, items)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -135,6 +139,13 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))
 	}
 	return r.fan(f, base, starts, func(lane *frame, _ int) *frame { return lane.child(childSegment, 0) })
+}
+
+// enter makes the DAGs with which the lanes of a map start. It marshals items,
+// which may call into the program.
+func (f *frame) enter(base dag.DAG, items any) (starts []dag.DAG, err error) {
+	defer f.caught(&err)
+	return f.spec.enter(base, items)
 }
 
 func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
@@ -163,21 +174,21 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 		lane := f.below(f.spec, indexSegment, i)
 		ended := lane.laneStarted()
 		out := r.visit(body(lane, i), starts[i])
+		if ended != nil {
+			ended(out)
+		}
 		if failed[i] = out.Failed(); failed[i] {
 			out = f.lost(starts[i], out, i)
 		}
 		lanes[i] = out
-		if ended != nil {
-			ended(out)
-		}
 	})
 	survived, first := 0, -1
 	finished := lanes[:0]
 	for i, lane := range lanes {
 		switch {
-		case lane.Len() == 0: // the run was cancelled, or the body ended its goroutine
+		case lane.Len() == 0: // the run is over, or the body ended its goroutine
 			failed[i] = true
-			if f.Context.Err() == nil {
+			if f.over() == nil {
 				lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane ended its goroutine")), i)
 			}
 		case !failed[i]:
@@ -194,11 +205,15 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	if err != nil {
 		return f.fail(base, err)
 	}
-	if err := f.Context.Err(); err != nil {
-		return f.fail(joined, context.Cause(f.Context))
+	if err := f.over(); err != nil {
+		return f.fail(joined, err)
 	}
 	if want := f.spec.survivors(len(starts)); survived < want {
-		return f.fail(joined, Fail(kind.LanesFailed, "%d of %d lanes survived, want at least %d; the first that failed is lane %d", survived, len(starts), want, first))
+		why := ""
+		if first >= 0 {
+			why = fmt.Sprintf("; lane %d: %s", first, finished[first].Latest().Get("reason", ""))
+		}
+		return f.fail(joined, Fail(kind.LanesFailed, "%d of %d lanes survived, want at least %d%s", survived, len(starts), want, why))
 	}
 	return joined
 }
@@ -237,27 +252,42 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	defer f.names().leave(a.Name())
 	next := f.below(a.spec(), visitSegment, visit)
 	next.Context = ctx
-	return f.run.visit(next, d.Within(nil)).Within(f)
+	out := f.run.visit(next, d.Within(nil))
+	f.more().reached.Store(&out)
+	return out.Within(f)
 }
 
-func (r *run) scoped(f *frame, d dag.DAG) (out dag.DAG) {
+func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {
+	if err := f.over(); err != nil {
+		return f.fail(d, err)
+	}
 	defer f.release()
-	defer func() {
-		if err := f.refusal(); err != nil {
-			out = f.fail(d, err)
-		} else if p := recover(); p != nil {
-			out = f.fail(d, panicked(p))
-		}
-	}()
-	out, err := f.spec.scope(f, d.Within(f))
+	if r.recorder != nil {
+		within := f.digest(d)
+		f.more().digest = &within
+	}
+	out, err := f.scope(d.Within(f))
 	out = out.Within(nil)
 	switch {
+	case err != nil:
+		if reached := f.more().reached.Load(); !out.Extends(d) && reached != nil && reached.Extends(d) {
+			out = *reached
+		} else if !out.Extends(d) {
+			out = d
+		}
+		return f.fail(out, f.interrupted(err))
 	case !out.Extends(d):
 		return f.fail(d, Fail(kind.BadContent, "the body returned a DAG that does not extend the one it was given"))
-	case err != nil:
-		return f.fail(out, err)
+	case out.Failed() && !errors.As(out.Cause(), new(*Failure)):
+		content, err := dag.Failure.Of(out.Latest())
+		return f.fail(out, errors.Join(err, &Failure{Kind: content.Kind, Reason: content.Reason, Cause: out.Cause()}))
 	}
 	return out
+}
+
+func (f *frame) scope(d dag.DAG) (out dag.DAG, err error) {
+	defer f.caught(&err)
+	return f.spec.scope(f, d)
 }
 
 // owns reports an error unless a is one of the children of f.
@@ -273,12 +303,8 @@ func (f *frame) owns(a Ashlar) error {
 // fail puts a failure in flight.
 func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 	failure := failureOf(err, f.path())
-	meta := map[string]string{"path": failure.Path}
-	if p, ok := err.(*panicError); ok {
-		meta["stack"] = p.stack
-	}
 	d = d.Within(nil).WithoutFailure()
-	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, meta, f.run.now())
+	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, failure.meta(), f.run.now())
 	f.failed(failure)
 	return d.WithFailure(n, failure)
 }
@@ -286,11 +312,12 @@ func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 // panicError is a panic of a body as an error.
 type panicError struct {
 	value any
-	stack string
+	trace string
 }
 
 func panicked(value any) error { return &panicError{value, string(debug.Stack())} }
 
 func (p *panicError) Error() string       { return fmt.Sprintf("panic: %v", p.value) }
 func (p *panicError) FailureKind() string { return kind.Panic }
+func (p *panicError) stack() string       { return p.trace }
 func (p *panicError) Unwrap() error       { err, _ := p.value.(error); return err }

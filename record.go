@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -14,131 +15,267 @@ import (
 
 // A Recorder remembers what a run has done. Every leaf, every decision and every
 // Step goes through it. Its method is called from several goroutines at once,
-// never twice at the same time for one key.
+// within one run never at the same time for one key.
+//
+// An error of a Recorder stops the run with kind "recorder-failed": what is
+// under way comes to its end, and nothing is rescued. That is also how a process
+// that is about to end stops a run: its Recorder refuses what is not recorded.
 type Recorder interface {
 	// Do returns what is recorded under the key, with Replayed set. If nothing
-	// is, it calls work, records what that returns and returns it. An error of
-	// work is returned as it is, and nothing is recorded. Any other error says
-	// that the recorder itself failed; the step fails with it.
+	// is, it calls work once, records what that returns, and returns it.
+	//
+	// Two records are under one key if they have the same Run and Digest, or
+	// the same Reuse that is not zero; under Reuse alone no record with a
+	// Failure is found. If somebody else has recorded the key while work ran,
+	// the record that came first stands, and is returned with Replayed set.
+	//
+	// An error of work is returned, and nothing is recorded: the work has not
+	// come to its end. Work does not panic. What it returns is recorded also
+	// if ctx is done by then, since it may have been paid for.
+	//
+	// Ctx, and what Event and Path say of it, is that of the step. The context
+	// that work is given must be ctx or made from it: its values reach the
+	// body, and cancelling it cancels the body.
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
 }
 
-// A Key says under what a step is recorded. It is known before the work.
+// A Key says under what a step is recorded. It is known before the work. Run and
+// Path are the same when a run is resumed: together they make an idempotency key
+// for what the step calls.
 type Key struct {
 	Run  string // the run
 	Path string // the address in the tree; with Kind unique within the run
 	Kind string // "leaf", "decision" or "step"
 	Name string // of the ashlar, or of the step
-	// Digest stands for the ashlar as far as it can be seen from outside, the
-	// address, and the ids of what is read.
+	// Digest stands for Kind, Path, the ashlar as far as it can be seen from
+	// outside, and the ids of what is read.
 	Digest dag.ID
 	// Reuse stands for the ashlar and the contents of what is read, so that
 	// another run can have the same; zero unless the ashlar is Reusable.
 	Reuse dag.ID
 }
 
-// A Record is what a step did.
+// A Record is what a step did. Its JSON is all that is needed to replay it.
 type Record struct {
-	// Node is the node of a leaf that succeeded; a replaying recorder may leave
-	// it nil and fill in ID, Type, Content, Meta and Time.
-	Node *dag.Node
+	// Type, Content, Meta and Time are those of the node of a leaf. A decision
+	// or a step has its value as Content.
+	Type    string            `json:"type,omitempty"`
+	Content json.RawMessage   `json:"content,omitempty"`
+	Meta    map[string]string `json:"meta,omitempty"`
+	Time    time.Time         `json:"time"`
+	// Failure is set, in place of Type and Content, if the step failed. That is
+	// recorded too, or a resumed run could take another way.
+	Failure *dag.FailureContent `json:"failure,omitempty"`
+	// Sum stands for Type, Content and Failure. A record that was changed does
+	// not fit its sum, and is refused when it is replayed.
+	Sum dag.ID `json:"sum"`
 
-	ID      dag.ID
-	Type    string
-	Content json.RawMessage // of the node, or the value of a decision or step
-	Meta    map[string]string
-	Time    time.Time
-
-	// Failure is set if the step failed. Failures are recorded too, or a
-	// resumed run could take another way.
-	Failure *dag.FailureContent
-
+	// Node is the node of a leaf as it stands in this run, for a recorder that
+	// keeps nodes: whatever it was made from is found through its parents. It
+	// is nil in everything else and in what is replayed.
+	Node *dag.Node `json:"-"`
 	// Replayed reports that the record is from earlier.
-	Replayed bool
+	Replayed bool `json:"-"`
 }
 
-func (f *frame) recordKey(kind, name string, d dag.DAG) Key {
-	k := Key{Run: f.run.id, Path: f.path(), Kind: kind, Name: name}
+// key makes the key of something to do at f.
+func (f *frame) key(kind string, d dag.DAG) Key {
+	k := Key{Run: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
-	within, across := sha256.New(), sha256.New()
-	within.Write(fingerprint[:])
-	within.Write([]byte(kind + "\x00" + k.Path + "\x00"))
-	across.Write(fingerprint[:])
-	for _, q := range f.spec.queries {
-		id := q.Digest(d, false)
-		within.Write(id[:])
-		if f.spec.reusable {
-			id = q.Digest(d, true)
-			across.Write(id[:])
-		}
+	h := sha256.New()
+	h.Write(fingerprint[:])
+	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
+	if f.seg == stepSegment { // a step reads what the body reads to which it belongs
+		part := f.partOf()
+		h.Write(part[:])
 	}
-	k.Digest = dag.ID(within.Sum(nil))
+	reads := f.digest(d)
+	h.Write(reads[:])
+	k.Digest = dag.ID(h.Sum(nil))
 	if f.spec.reusable {
-		k.Reuse = dag.ID(across.Sum(nil))
+		h = sha256.New()
+		h.Write(fingerprint[:])
+		for _, q := range f.spec.queries {
+			id := q.Digest(d, true)
+			h.Write(id[:])
+		}
+		k.Reuse = dag.ID(h.Sum(nil))
 	}
 	return k
 }
 
-// record passes one thing to do through the recorder. A failure is recorded like
-// a result; of a cancellation nothing is: the work did not come to its end.
-func (f *frame) record(key Key, work func() (Record, error)) (Record, error) {
-	var failed error
-	rec, err := f.run.recorder.Do(f, key, func(context.Context) (Record, error) {
-		rec, err := work()
-		if err == nil || f.Context.Err() != nil {
-			return rec, err
+// digest stands for what f reads in d.
+func (f *frame) digest(d dag.DAG) dag.ID {
+	h := sha256.New()
+	for _, q := range f.spec.queries {
+		id := q.Digest(d, false)
+		h.Write(id[:])
+	}
+	return dag.ID(h.Sum(nil))
+}
+
+// partOf returns the digest of the recorded step, or of the scoped ashlar, in
+// whose body f is.
+func (f *frame) partOf() dag.ID {
+	for ; f != nil; f = f.up {
+		if x := f.extra.Load(); x != nil && x.digest != nil {
+			return *x.digest
 		}
-		failed = err
-		failure := failureOf(err, key.Path)
-		return Record{Failure: &dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, Time: f.run.now()}, nil
+	}
+	return dag.ID{}
+}
+
+// record passes one thing to do through the recorder. Work gets a frame of its
+// own, since the context of a body ends before its result is recorded. A failure
+// is recorded like a result; when the run is over nothing is, since the work may
+// not have come to its end.
+func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, error) {
+	if err := f.run.over(); err != nil {
+		return Record{}, err
+	}
+	at := f.below(f.spec, innerSegment, 0)
+	defer at.release()
+	var failed, unfinished error
+	rec, err := f.run.recorder.Do(at, key, func(ctx context.Context) (Record, error) {
+		own := at.below(f.spec, innerSegment, 0)
+		defer own.release()
+		own.Context = ctx
+		own.more().digest = &key.Digest
+		rec, err := work(own)
+		if err != nil && f.run.over() != nil {
+			unfinished = err
+			return Record{}, err
+		}
+		if err != nil {
+			failed = err
+			rec = failureRecord(err, f.run.now())
+		}
+		rec.Sum = rec.sum()
+		return rec, nil
 	})
 	switch {
+	case unfinished != nil:
+		return Record{}, unfinished
+	case err != nil && f.run.over() != nil:
+		return Record{}, f.run.over()
 	case err != nil:
-		return rec, err
-	case rec.Replayed && f.logs(slog.LevelInfo):
-		f.emit(slog.LevelInfo, "step-replayed", slog.String("ashlar-name", f.spec.name), slog.String("path", key.Path))
-	case failed != nil && !rec.Replayed:
-		return rec, failed
-	}
-	if rec.Failure != nil {
-		return rec, &Failure{Kind: rec.Failure.Kind, Reason: rec.Failure.Reason}
+		return Record{}, f.run.halt(&Failure{Kind: kind.Recorder, Reason: err.Error(), Path: key.Path, Cause: err})
+	case rec.Replayed:
+		return f.replay(key, rec)
+	case failed != nil:
+		return Record{}, failed
 	}
 	return rec, nil
 }
 
+// replay checks a record from earlier. One that is refused stops the run: whoever
+// rescued it would go another way than the run that made it.
+func (f *frame) replay(key Key, rec Record) (Record, error) {
+	if f.logs(slog.LevelInfo) {
+		f.emit(slog.LevelInfo, "step-replayed", slog.String("ashlar-name", f.spec.name),
+			slog.String("path", key.Path), slog.String("step", key.Kind))
+	}
+	content, err := canon.AppendJSON(nil, rec.Content)
+	if rec.Failure == nil && err != nil {
+		return rec, f.mismatch(key, "its content cannot be read: %w", err)
+	}
+	if rec.Content = content; rec.sum() != rec.Sum {
+		return rec, f.mismatch(key, "it was changed after it was made; remove it to do the work again")
+	}
+	if rec.Failure != nil {
+		return rec, rec.failure()
+	}
+	return rec, nil
+}
+
+func (f *frame) mismatch(key Key, format string, args ...any) error {
+	failure := Fail(kind.Replay, "the recorded "+key.Kind+" is refused: "+format, args...).(*Failure)
+	failure.Path = key.Path
+	return f.run.halt(failure)
+}
+
+// sum computes Sum. The content must be canonical.
+func (rec Record) sum() dag.ID {
+	h := sha256.New()
+	h.Write([]byte(rec.Type + "\x00"))
+	if rec.Failure != nil {
+		h.Write([]byte("failure\x00" + rec.Failure.Kind + "\x00" + rec.Failure.Reason))
+	} else {
+		h.Write(rec.Content)
+	}
+	return dag.ID(h.Sum(nil))
+}
+
+// failureRecord holds what is needed to return the same error again, as far as
+// its text and its kind go: a body may make a text of its own around it.
+func failureRecord(err error, at time.Time) Record {
+	f := failureOf(err, "")
+	rec := Record{Time: at, Failure: &dag.FailureContent{
+		Kind: strings.ToValidUTF8(f.Kind, "\uFFFD"), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
+	}}
+	rec.Meta = f.meta()
+	if _, ok := err.(*Failure); !ok {
+		delete(rec.Meta, "path")
+	}
+	return rec
+}
+
+// failure returns the recorded error.
+func (rec Record) failure() error {
+	cause := &replayedError{rec.Failure.Kind, rec.Failure.Reason, rec.Meta["stack"]}
+	if path, ok := rec.Meta["path"]; ok {
+		return &Failure{Kind: cause.kind, Reason: cause.text, Path: path, Cause: cause}
+	}
+	return cause
+}
+
+type replayedError struct{ kind, text, trace string }
+
+func (e *replayedError) Error() string       { return e.text }
+func (e *replayedError) FailureKind() string { return e.kind }
+func (e *replayedError) stack() string       { return e.trace }
+
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
-	rec, err := f.record(f.recordKey("leaf", f.spec.name, d), func() (Record, error) {
-		n, err := f.attempts(d)
+	key := f.key("leaf", d)
+	rec, err := f.record(key, func(own *frame) (Record, error) {
+		n, err := own.attempts(d)
 		if err != nil {
 			return Record{}, err
 		}
-		return Record{Node: n, ID: n.ID(), Type: n.Type(), Content: n.Content(), Time: n.Time()}, nil
+		return Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
 	})
-	if err != nil {
-		return f.settle(d, nil, err)
-	}
-	n, err := rec.node(d)
-	return f.settle(d, n, err)
-}
-
-// node returns the recorded node as it stands in d. A node that was changed
-// since gives another id, and is refused.
-func (rec Record) node(d dag.DAG) (*dag.Node, error) {
-	if rec.Node != nil {
-		return rec.Node, nil
+	if err != nil || !rec.Replayed {
+		return f.settle(d, rec.Node, err)
 	}
 	n, err := dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: d.Next(), Meta: rec.Meta, Time: rec.Time})
 	if err != nil {
-		return nil, Fail(kind.Replay, "the recorded node cannot be read: %w", err)
+		err = f.mismatch(key, "it makes no node: %w", err)
 	}
-	if n.ID() != rec.ID {
-		return nil, Fail(kind.Replay, "the recorded %q node %.12s does not fit: here its content gives %.12s; the record was changed, or the run is another one", rec.Type, rec.ID, n.ID())
-	}
-	return n, nil
+	return f.settle(d, n, err)
 }
 
-// valueRecord is the record of a decision or a step.
-func (f *frame) valueRecord(v any) (Record, error) {
+func (f *frame) recordDecision(d dag.DAG) (any, error) {
+	var choice any
+	key := f.key("decision", d)
+	rec, err := f.record(key, func(own *frame) (rec Record, err error) {
+		if choice, err = own.decide(d); err != nil {
+			return Record{}, err
+		}
+		return own.valueRecord(choice)
+	})
+	if err != nil || !rec.Replayed {
+		return choice, err
+	}
+	if choice, err = f.spec.decision.restore(rec.Content); err != nil {
+		return nil, f.mismatch(key, "its value cannot be read: %w", err)
+	}
+	return choice, nil
+}
+
+// valueRecord is the record of a decision or a step. The value may bring code of
+// the program with it that marshals it.
+func (f *frame) valueRecord(v any) (rec Record, err error) {
+	defer f.caught(&err)
 	raw, err := canon.Append(nil, v)
 	if err != nil {
 		return Record{}, badContent(err)
@@ -146,28 +283,14 @@ func (f *frame) valueRecord(v any) (Record, error) {
 	return Record{Content: raw, Time: f.run.now()}, nil
 }
 
-func (f *frame) recordDecision(d dag.DAG) (any, error) {
-	var choice any
-	rec, err := f.record(f.recordKey("decision", f.spec.name, d), func() (rec Record, err error) {
-		if choice, err = f.decide(d); err != nil {
-			return Record{}, err
-		}
-		return f.valueRecord(choice)
-	})
-	if err != nil || !rec.Replayed {
-		return choice, err
-	}
-	choice, err = f.spec.decision.restore(rec.Content)
-	if err != nil {
-		return nil, Fail(kind.Replay, "the recorded decision cannot be read: %w", err)
-	}
-	return choice, nil
-}
-
 // Step does one recorded thing inside a body: if the run's recorder knows its
-// result, fn is not called. Names may be used again one after the other; two
-// steps of one name under way at the same time are an error, since a resumed run
-// could not tell them apart. Outside of a run, Step calls fn.
+// result, fn is not called. What it returns has been through JSON then, be it
+// replayed or not; of an error only kind and reason are replayed. A panic of fn
+// is an error of kind "panic".
+//
+// Names may be used again one after the other; two steps of one name under way
+// at the same time are an error, since a resumed run could not tell them apart.
+// Outside of a run, Step calls fn.
 func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	var zero, v T
 	f := frameOf(ctx)
@@ -179,23 +302,30 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return zero, Fail(kind.Error, "step %q is under way already: give steps that run at the same time different names", name)
 	}
 	defer f.names().leave(name)
-	step := f.below(&spec{parts: parts{name: name, settings: settings{version: f.spec.version}}}, stepSegment, visit)
+	step := f.below(&spec{parts: parts{name: name}}, stepSegment, visit)
 	step.Context = ctx
 	defer step.release()
 	if f.run.recorder == nil {
-		return fn(step)
+		return guarded(step, fn)
 	}
-	rec, err := step.record(step.recordKey("step", name, dag.DAG{}), func() (rec Record, err error) {
-		if v, err = fn(step); err != nil {
+	key := step.key("step", dag.DAG{})
+	rec, err := step.record(key, func(own *frame) (Record, error) {
+		v, err := guarded(own, fn)
+		if err != nil {
 			return Record{}, err
 		}
-		return step.valueRecord(v)
+		return own.valueRecord(v)
 	})
-	if err != nil || !rec.Replayed {
-		return v, err
+	if err != nil {
+		return zero, err
 	}
 	if err := json.Unmarshal(rec.Content, &v); err != nil {
-		return zero, Fail(kind.Replay, "the recorded result of step %q cannot be read: %w", name, err)
+		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
 	}
 	return v, nil
+}
+
+func guarded[T any](f *frame, fn func(context.Context) (T, error)) (v T, err error) {
+	defer f.caught(&err)
+	return fn(f)
 }

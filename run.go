@@ -56,6 +56,36 @@ type run struct {
 	executor Executor
 	now      func() time.Time
 	spans    atomic.Uint64
+	halted   atomic.Pointer[error]
+}
+
+// halt stops the run: what is under way comes to its end, nothing more is
+// started, and nobody rescues it. The first reason counts, which is returned.
+func (r *run) halt(why error) error {
+	r.halted.CompareAndSwap(nil, &why)
+	return *r.halted.Load()
+}
+
+// over says why nothing more may be started, nil as long as the run goes on.
+func (r *run) over() error {
+	if why := r.halted.Load(); why != nil {
+		return *why
+	}
+	if r.ctx.Err() != nil {
+		return stopped(r.ctx)
+	}
+	return nil
+}
+
+// over is that of the run, and of a context that a scoped body made narrower.
+func (f *frame) over() error {
+	if why := f.run.halted.Load(); why != nil {
+		return *why
+	}
+	if f.Context.Err() != nil {
+		return stopped(f.Context)
+	}
+	return nil
 }
 
 // Run validates p and runs it. The Result holds the DAG always, also beside an
@@ -63,8 +93,9 @@ type run struct {
 // *Failure.
 //
 // When ctx is done, what is under way is cancelled and nothing more is started;
-// Run returns when the bodies that are under way have returned. Give a body that
-// does not listen to its context a Timeout.
+// Run returns when the bodies that are under way have returned, with a failure
+// of kind "canceled", or "timeout" past a deadline. What a body returns all the
+// same is kept. Give a body that does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	if err := accept(p, cfg); err != nil {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
@@ -81,7 +112,10 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	}
 	cause := out.Cause()
 	out, err := out.RecordFailure()
-	return Result{RunID: r.id, DAG: out}, errors.Join(cause, err)
+	if err != nil {
+		cause = errors.Join(cause, err)
+	}
+	return Result{RunID: r.id, DAG: out}, cause
 }
 
 // accept validates p, once for one kind of input: an ashlar does not change, so

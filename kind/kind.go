@@ -41,6 +41,11 @@ const (
 	NoFrontend = "no-frontend"
 	// Unanswered is a question that got no usable answer.
 	Unanswered = "unanswered"
+	// Waiting is a question whose answer the run does not wait for: resume it
+	// when the answer is there.
+	Waiting = "waiting"
+	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
+	Recorder = "recorder-failed"
 	// Replay is a recorded step that does not fit what the run does now.
 	Replay = "replay-mismatch"
 )

@@ -1,0 +1,308 @@
+package journaltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// TestRecorder checks what the comments of stone.Recorder promise. Open returns a
+// recorder without records; it is called once for each part of the test.
+func TestRecorder(t *testing.T, open func() stone.Recorder) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Helper()
+			c.test(t, recorder{t, open()})
+		})
+	}
+}
+
+var cases = []struct {
+	name string
+	test func(*testing.T, recorder)
+}{
+	{"replays what it recorded", testReplay},
+	{"keeps every field", testFields},
+	{"replays failures", testFailure},
+	{"records nothing when work fails", testUnfinished},
+	{"tells runs and digests apart", testKeys},
+	{"reuses across runs", testReuse},
+	{"does not reuse failures", testReuseFailure},
+	{"records although the context is done", testDone},
+	{"hands its context to work", testContext},
+	{"is not changed by its callers", testClone},
+	{"first record stands", testFirst},
+	{"serves several goroutines", testConcurrent},
+}
+
+// recorder is the recorder under test.
+type recorder struct {
+	*testing.T
+	stone.Recorder
+}
+
+// do calls Do with work that returns rec.
+func (r recorder) do(key stone.Key, rec stone.Record) stone.Record {
+	r.Helper()
+	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (stone.Record, error) { return rec, nil })
+	if err != nil {
+		r.Fatalf("Do(%s): %v", key.Path, err)
+	}
+	return got
+}
+
+// replay calls Do and reports an error if that calls work.
+func (r recorder) replay(key stone.Key) stone.Record {
+	r.Helper()
+	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (stone.Record, error) {
+		r.Helper()
+		r.Errorf("Do(%s) called work, want the record from before", key.Path)
+		return value("again"), nil
+	})
+	if err != nil {
+		r.Fatalf("Do(%s): %v", key.Path, err)
+	}
+	if !got.Replayed {
+		r.Errorf("Do(%s) returned a record without Replayed, want it set", key.Path)
+	}
+	return got
+}
+
+// key makes the key of a step in the run "run".
+func key(name string) stone.Key {
+	return stone.Key{Run: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
+}
+
+func value(s string) stone.Record {
+	content, _ := json.Marshal(s)
+	return stone.Record{Content: content, Time: time.Unix(1700000000, 123456000).UTC(), Sum: dag.ID{9}}
+}
+
+func (r recorder) want(got stone.Record, content string) {
+	r.Helper()
+	if string(got.Content) != content {
+		r.Errorf("Do returned the content %s, want %s", got.Content, content)
+	}
+}
+
+func testReplay(t *testing.T, r recorder) {
+	if first := r.do(key("a"), value("one")); first.Replayed {
+		t.Error("Do returned the first record with Replayed set")
+	}
+	r.want(r.replay(key("a")), `"one"`)
+	r.want(r.replay(key("a")), `"one"`)
+}
+
+func testFields(t *testing.T, r recorder) {
+	content := json.RawMessage(`{"big":9007199254740993,"html":"<&>\u2028","none":null,"text":"żółw 🐢"}`)
+	node, err := dag.NewNode(dag.Spec{Type: "doc", Content: content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := value("")
+	want.Type, want.Content, want.Meta, want.Node = "doc", node.Content(), map[string]string{"a": "1", "": "ż"}, node
+	if first := r.do(key("a"), want); first.Node != node {
+		t.Errorf("Do returned the first record with node %v, want the one that work returned", first.Node)
+	}
+	got := r.replay(key("a"))
+	if got.Node != nil {
+		t.Errorf("a replayed record has the node %v, want none", got.Node)
+	}
+	again, err := dag.NewNode(dag.Spec{Type: got.Type, Content: got.Content})
+	if err != nil {
+		t.Fatalf("replayed content %s: %v", got.Content, err)
+	}
+	if again.ID() != node.ID() {
+		t.Errorf("replayed content %s, want %s", again.JSON(), node.JSON())
+	}
+	if !got.Time.Equal(want.Time) {
+		t.Errorf("replayed time %v, want %v", got.Time, want.Time)
+	}
+	if !reflect.DeepEqual(got.Meta, want.Meta) || got.Sum != want.Sum || got.Failure != nil {
+		t.Errorf("replayed meta %v, sum %v, failure %v; want %v, %v, none", got.Meta, got.Sum, got.Failure, want.Meta, want.Sum)
+	}
+}
+
+func failure() stone.Record {
+	lane := 3
+	return stone.Record{Failure: &dag.FailureContent{Kind: "k", Reason: "no <luck>", Lane: &lane}, Time: value("").Time, Sum: dag.ID{8}}
+}
+
+func testFailure(t *testing.T, r recorder) {
+	r.do(key("a"), failure())
+	got := r.replay(key("a"))
+	if !reflect.DeepEqual(got.Failure, failure().Failure) || got.Sum != failure().Sum {
+		t.Errorf("replayed the failure %+v, want %+v", got.Failure, failure().Failure)
+	}
+}
+
+func testUnfinished(t *testing.T, r recorder) {
+	broken := errors.New("broken")
+	_, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (stone.Record, error) {
+		return stone.Record{}, broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("Do returned the error %v, want that of work", err)
+	}
+	if got := r.do(key("a"), value("two")); got.Replayed {
+		t.Error("Do replayed a step whose work returned an error")
+	}
+	r.want(r.replay(key("a")), `"two"`)
+}
+
+func testKeys(t *testing.T, r recorder) {
+	other := key("a")
+	other.Run = "other"
+	changed := key("a")
+	changed.Digest[31]++
+	for i, k := range []stone.Key{key("a"), other, changed, key("b")} {
+		if got := r.do(k, value(fmt.Sprint(i))); got.Replayed {
+			t.Errorf("Do took the record of another key for %+v", k)
+		}
+	}
+	for i, k := range []stone.Key{key("a"), other, changed, key("b")} {
+		r.want(r.replay(k), fmt.Sprintf("%q", fmt.Sprint(i)))
+	}
+}
+
+func testReuse(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	r.do(k, value("one"))
+	later := k
+	later.Run, later.Path = "later", "q/a"
+	later.Digest[30]++
+	r.want(r.replay(later), `"one"`)
+	later.Reuse, later.Run = dag.ID{6}, "latest"
+	if r.do(later, value("two")).Replayed {
+		t.Error("Do took the record of another Reuse")
+	}
+}
+
+func testReuseFailure(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	r.do(k, failure())
+	r.replay(k)
+	later := k
+	later.Run = "later"
+	if r.do(later, value("two")).Replayed {
+		t.Error("Do reused a failure in another run")
+	}
+}
+
+func testDone(t *testing.T, r recorder) {
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := r.Recorder.Do(ctx, key("a"), func(context.Context) (stone.Record, error) {
+		cancel()
+		return value("paid"), nil
+	})
+	if err != nil {
+		t.Errorf("Do(cancelled while work ran): %v, want the record", err)
+	}
+	r.want(r.replay(key("a")), `"paid"`)
+}
+
+func testContext(t *testing.T, r recorder) {
+	type contextKey struct{}
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), contextKey{}, "v"))
+	_, err := r.Recorder.Do(ctx, key("a"), func(ctx context.Context) (stone.Record, error) {
+		if ctx.Value(contextKey{}) != "v" {
+			t.Error("the context of work lacks a value of the context of Do")
+		}
+		cancel(cause)
+		<-ctx.Done()
+		return stone.Record{}, context.Cause(ctx)
+	})
+	if !errors.Is(err, cause) {
+		t.Errorf("Do returned the error %v, want that of work, %v", err, cause)
+	}
+}
+
+func testClone(t *testing.T, r recorder) {
+	rec := value("one")
+	rec.Meta = map[string]string{"k": "v"}
+	r.do(key("a"), rec)
+	rec.Content[1], rec.Meta["k"] = 'X', "X"
+	got := r.replay(key("a"))
+	r.want(got, `"one"`)
+	if got.Meta["k"] != "v" {
+		t.Errorf("meta changed to %v", got.Meta)
+	}
+	got.Content[1], got.Meta["k"] = 'Y', "Y"
+	again := r.replay(key("a"))
+	r.want(again, `"one"`)
+	if again.Meta["k"] != "v" {
+		t.Errorf("meta changed to %v", again.Meta)
+	}
+}
+
+// testFirst has somebody else record the key while work runs, as another
+// process with the same store would. A recorder that makes the second wait for
+// the first, as one with leases does, may instead never call work twice.
+func testFirst(t *testing.T, r recorder) {
+	var calls atomic.Int64
+	var group sync.WaitGroup
+	started := make(chan struct{})
+	results := make([]stone.Record, 2)
+	for i := range results {
+		group.Go(func() {
+			rec, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (stone.Record, error) {
+				if calls.Add(1) == 2 {
+					close(started)
+				} else {
+					select {
+					case <-started:
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+				return value(fmt.Sprint(i)), nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			results[i] = rec
+		})
+	}
+	group.Wait()
+	if string(results[0].Content) != string(results[1].Content) || results[0].Replayed == results[1].Replayed {
+		t.Errorf("two callers got %s (replayed: %t) and %s (replayed: %t), want one record, replayed for one of them",
+			results[0].Content, results[0].Replayed, results[1].Content, results[1].Replayed)
+	}
+	r.want(r.replay(key("a")), string(results[0].Content))
+}
+
+func testConcurrent(t *testing.T, r recorder) {
+	const n = 64
+	var calls atomic.Int64
+	for range 2 {
+		var group sync.WaitGroup
+		for i := range n {
+			group.Go(func() {
+				k := key("a")
+				k.Path, k.Digest = fmt.Sprint("p/", i), dag.ID{2, byte(i)}
+				got, err := r.Recorder.Do(context.Background(), k, func(context.Context) (stone.Record, error) {
+					calls.Add(1)
+					return value(fmt.Sprint(i)), nil
+				})
+				if err != nil || string(got.Content) != fmt.Sprintf("%q", fmt.Sprint(i)) {
+					t.Errorf("Do(%d) = %s, %v", i, got.Content, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	if calls.Load() != n {
+		t.Errorf("work was called %d times for %d keys", calls.Load(), n)
+	}
+}
