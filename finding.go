@@ -2,7 +2,11 @@ package stone
 
 import (
 	"fmt"
+	"iter"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A Finding is something that Validate has to say.
@@ -27,7 +31,23 @@ func (f Finding) String() string {
 	if f.Path != f.Ashlar {
 		line += fmt.Sprintf(" (at %s)", f.Path)
 	}
-	return line
+	return oneLine(line)
+}
+
+// oneLine escapes control characters, which a name can bring along.
+func oneLine(s string) string {
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsControl(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // Findings is the outcome of a validation, in the order of the tree.
@@ -70,42 +90,51 @@ func (e *Invalid) Error() string {
 }
 
 // closest returns the candidate that was probably meant by name, or "".
-func closest(name string, candidates []string) string {
-	best, bound := "", max(1, len(name)/3)+1
-	for _, c := range candidates {
-		if c == name {
-			continue
-		}
-		if strings.EqualFold(c, name) {
+func closest(name string, candidates iter.Seq[string]) string {
+	runes := []rune(name)
+	best, bound := "", max(1, len(runes)/3)+1
+	for c := range candidates {
+		switch {
+		case c == name:
+		case strings.EqualFold(c, name):
 			return c
-		}
-		if d := distance([]rune(name), []rune(c), bound); d < bound {
-			best, bound = c, d
+		default:
+			if d := distance(runes, c, bound); d < bound {
+				best, bound = c, d
+			}
 		}
 	}
 	return best
 }
 
 // distance is the Levenshtein distance, or bound if it is not below that.
-func distance(a, b []rune, bound int) int {
-	if max(len(a)-len(b), len(b)-len(a)) >= bound {
+func distance(a []rune, b string, bound int) int {
+	n := utf8.RuneCountInString(b)
+	if max(len(a)-n, n-len(a)) >= bound {
 		return bound
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	column := make([]int, len(a)+1)
+	for i := range column {
+		column[i] = i
 	}
-	for i, ra := range a {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, rb := range b {
+	j := 0
+	for _, rb := range b {
+		diagonal := column[0]
+		j++
+		column[0] = j
+		least := j
+		for i, ra := range a {
 			cost := diagonal
 			if ra != rb {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+			diagonal = column[i+1]
+			column[i+1] = min(cost, column[i]+1, diagonal+1)
+			least = min(least, column[i+1])
+		}
+		if least >= bound {
+			return bound
 		}
 	}
-	return row[len(b)]
+	return column[len(a)]
 }

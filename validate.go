@@ -2,6 +2,7 @@ package stone
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,55 +10,69 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Validate checks p without running any of it, and returns all findings at once.
-// It reads what Run would: the types in cfg.Input are there from the start, and
-// effects must be within cfg.Grant.
+// Validate checks p without running any of it, and returns all findings at once,
+// in the order of the tree. It reads what Run would: the types in cfg.Input are
+// there from the start, and effects must be within cfg.Grant.
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
 func Validate(p Ashlar, cfg Config) Findings {
-	v := &validator{
-		facts:   map[string]fact{},
-		gains:   map[*spec]map[string]fact{},
-		queried: map[string]bool{},
-		made:    map[string]*place{},
-		asked:   map[string]*spec{},
-		grant:   cfg.Grant,
-	}
+	v := &validator{facts: facts{ids: map[string]int{}}, asked: map[string]*spec{}, grant: cfg.Grant}
+	v.reserve()
 	v.input(cfg.Input)
-	v.visit(p, nil, 0)
-	if v.pending != nil {
-		v.unreduced("the result of the pipeline")
-	}
+	v.visit(p, 0)
+	v.unreduced("the result of the pipeline")
+	v.late()
 	v.unused()
-	return v.findings
+	return v.sorted()
 }
 
 // validator walks the tree as the machine would, over types in place of nodes.
 type validator struct {
-	facts map[string]fact // what is there at this point of the walk
-	trail []change        // what was changed, to walk branches from one state
-	last  last            // what the latest node is
-	here  *place
+	facts
+	here    *place
+	last    latest
+	pending []*place // fan-outs that nobody has reduced yet
 
-	pending *place // a fan-out that nobody has reduced yet
-
-	findings Findings
-	gains    map[*spec]map[string]fact // what loops gain by a round
-	queried  map[string]bool           // types that something reads
-	made     map[string]*place         // types that something writes, and where first
-	order    []string                  // of made
-	asked    map[string]*spec          // questions
+	findings []located
+	unmet    []demand // queries of what is not there, as far as the walk has come
+	readings []demand // of types that nobody had written yet
+	asked    map[string]*spec
 	grant    []string
+
+	everything  bool    // somebody reads all there is
+	helpers     int     // how many leaves there are around the place, of whose children the nodes do not stay
+	suggestions int     // so far
+	places      []place // the rest of a block, which is cheaper than one by one
+	order       int     // of the last place
 }
 
-// place is where the walk stands.
+// place is where the walk stands, or stood.
 type place struct {
-	up    *place
-	spec  *spec
-	index int // among the children of up
+	up      *place
+	spec    *spec
+	index   int  // among the children of up
+	order   int  // in the tree
+	exposed bool // a fan-out that is known to lack its reducer
 }
 
+// located is a finding with its order in the tree.
+type located struct {
+	Finding
+	order int
+}
+
+// demand is a query at a place.
+type demand struct {
+	at         *place
+	query      dag.Query
+	typ        dag.AnyType // of the query, or that after which it begins
+	id         int
+	inLanes    bool // it is there, but in lanes only, where the query does not look
+	suggestion string
+}
+
+// path is the address of the place, without rounds and lanes.
 func (p *place) path() string {
 	if p.up == nil {
 		return escape(p.spec.name)
@@ -70,73 +85,40 @@ func (p *place) path() string {
 		path += "[" + escape(p.up.spec.keys[p.index]) + "]"
 	}
 	path += "/" + escape(p.spec.name)
-	if n := p.up.spec.occurrence(p.index); n > 1 {
-		path += fmt.Sprintf("#%d", n)
+	if p.up.spec.walk == nil {
+		if n := p.up.spec.occurrence(p.index); n > 1 {
+			path += fmt.Sprintf("#%d", n)
+		}
 	}
 	return path
 }
 
-// certainty says whether something is there when the walk comes by.
-type certainty uint8
-
-const (
-	never certainty = iota
-	maybe
-	surely
-)
-
-// fact is what is known of a type: whether there is a node of it on the line of
-// first parents, and whether there is one in the lanes of a fan-out before.
-type fact struct {
-	typ   dag.AnyType // nil for the types of an input
-	line  certainty
-	lanes certainty
+// find reports f at a place.
+func (v *validator) find(at *place, f Finding, format string, args ...any) {
+	f.Ashlar, f.Path, f.Message = at.spec.name, at.path(), fmt.Sprintf(format, args...)
+	v.findings = append(v.findings, located{f, at.order})
 }
 
-type change struct {
-	name string
-	old  fact
-	had  bool
-}
-
-// last is the type of the latest node: one that is known, or one of several.
-type last struct {
-	types []dag.AnyType
-	known bool
-	any   bool // there is a latest node
-}
-
-func (v *validator) set(name string, f fact) {
-	old, had := v.facts[name]
-	v.trail = append(v.trail, change{name, old, had})
-	v.facts[name] = f
-}
-
-// apart runs walk, takes back what it changed, and returns what that was.
-func (v *validator) apart(walk func()) map[string]fact {
-	mark, last, pending := len(v.trail), v.last, v.pending
-	walk()
-	gained := map[string]fact{}
-	for _, c := range slices.Backward(v.trail[mark:]) {
-		if _, seen := gained[c.name]; !seen {
-			gained[c.name] = v.facts[c.name]
-		}
-		if c.had {
-			v.facts[c.name] = c.old
-		} else {
-			delete(v.facts, c.name)
-		}
+func (v *validator) sorted() Findings {
+	slices.SortStableFunc(v.findings, func(a, b located) int { return cmp.Compare(a.order, b.order) })
+	var out Findings
+	for _, f := range v.findings {
+		out = append(out, f.Finding)
 	}
-	v.trail = v.trail[:mark]
-	v.last, v.pending = last, pending
-	return gained
+	return out
 }
 
-func (v *validator) find(warning bool, typ, queried, suggestion, format string, args ...any) {
-	v.findings = append(v.findings, Finding{
-		Type: typ, Warning: warning, Ashlar: v.here.spec.name, Path: v.here.path(),
-		Queried: queried, Suggestion: suggestion, Message: fmt.Sprintf(format, args...),
-	})
+// laneType is the type of the markers with which lanes begin.
+var laneType = dag.NewType[struct {
+	Index int `json:"index"`
+}](dag.LaneType)
+
+// reserve notes the types that the run itself writes.
+func (v *validator) reserve() {
+	v.entries = make([]entry, 0, 16)
+	for _, t := range []dag.AnyType{dag.Failure, laneType} {
+		v.entries[v.id(t.Name())].written = t
+	}
 }
 
 func (v *validator) input(d dag.DAG) {
@@ -144,28 +126,42 @@ func (v *validator) input(d dag.DAG) {
 		return
 	}
 	for n := range d.Nodes() {
-		f := v.facts[n.Type()]
-		f.lanes = surely
-		if _, err := d.Nearest(n.Type()); err == nil {
-			f.line = surely
+		id := v.id(n.Type())
+		if v.entries[id].lanes == surely {
+			continue
 		}
-		v.facts[n.Type()] = f
+		line := never
+		if _, err := d.Nearest(n.Type()); err == nil {
+			line = surely
+		}
+		v.set(id, line, surely)
 	}
-	v.last = last{any: true}
+	v.last = latest{there: surely}
 }
 
-// visit walks a, the index-th child of up.
-func (v *validator) visit(a Ashlar, up *place, index int) {
+// enter makes the place of s, the index-th child of the place at hand.
+func (v *validator) enter(s *spec, index int) *place {
+	if len(v.places) == 0 {
+		v.places = make([]place, min(256, 4+v.order))
+	}
+	p := &v.places[0]
+	v.places = v.places[1:]
+	v.order++
+	*p = place{up: v.here, spec: s, index: index, order: v.order}
+	return p
+}
+
+// visit walks a, the index-th child of the place at hand.
+func (v *validator) visit(a Ashlar, index int) {
 	outer := v.here
-	v.here = &place{up, a.spec(), index}
-	defer func() { v.here = outer }()
-	s := v.here.spec
+	s := a.spec()
+	v.here = v.enter(s, index)
 	v.own(s)
 	switch s.form {
 	case leafForm:
 		v.leaf(s)
 	case seqForm:
-		v.inOrder(s.children)
+		v.children(s)
 	case loopForm:
 		v.loop(s)
 	case matchForm:
@@ -173,77 +169,39 @@ func (v *validator) visit(a Ashlar, up *place, index int) {
 	case mapForm:
 		v.mapItems(s)
 	case parallelForm:
-		v.lanes(s.children, s.allLanes)
+		v.parallel(s)
 	case reduceForm:
 		v.pending = nil
-		v.inOrder(s.children)
+		v.children(s)
 	case rescueForm:
 		v.rescue(s)
 	case scopedForm:
 		v.scoped(s)
 	}
+	v.here = outer
 }
 
 // own checks what stands in the spec alone.
 func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
-		f.Ashlar, f.Path = s.name, v.here.path()
-		v.findings = append(v.findings, f)
+		v.find(v.here, f, "%s", f.Message)
 	}
-	if s.name == "" {
-		v.find(false, "no-name", "", "", "every ashlar needs a name")
+	if s.name == "" && s.form != reduceForm { // which has the name of its body
+		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
 	}
 	v.sameNames(s)
-	v.effects(s)
+	if v.grant != nil {
+		v.effects(s)
+	}
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
-			v.find(false, "duplicate-question", "", "", "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
+			v.find(v.here, Finding{Type: "duplicate-question", Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
 		v.asked[s.name] = s
 	}
-}
-
-// sameNames finds children that differ and have one name.
-func (v *validator) sameNames(s *spec) {
-	if len(s.children) < 2 {
-		return
+	if s.detail != nil {
+		v.checkDetail(s)
 	}
-	seen := make(map[string]*spec, len(s.children))
-	for _, c := range s.children {
-		name := c.Name()
-		if first := seen[name]; first == nil {
-			seen[name] = c.spec()
-		} else if first != c.spec() {
-			v.find(false, "duplicate-name", name, "", "two different ashlars under it have the name %q: rename one", name)
-		}
-	}
-}
-
-func (v *validator) effects(s *spec) {
-	if v.grant == nil {
-		return
-	}
-	for _, e := range s.effects {
-		if !slices.Contains(v.grant, e) {
-			v.find(false, "effect-not-granted", e, "", "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
-		}
-	}
-}
-
-func (v *validator) leaf(s *spec) {
-	v.reads(s)
-	if s.out == nil || s.out.Name() == "" {
-		v.find(false, "bad-type", "", "", "it does not say what it produces: give it a dag.Type")
-		return
-	}
-	v.checkDetail(s)
-	if s.walk != nil { // its children see its draft, and leave nothing behind
-		v.apart(func() {
-			v.writes(s.out, surely)
-			s.walk(&Walker{v, s})
-		})
-	}
-	v.writes(s.out, surely)
 }
 
 // checkDetail asks the package that made a leaf what it finds.
@@ -252,136 +210,139 @@ func (v *validator) checkDetail(s *spec) {
 	if !ok {
 		return
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			v.find(v.here, Finding{Type: "bad-detail"}, "the Check of its detail panicked: %v", p)
+		}
+	}()
 	for _, f := range checker.Check() {
-		f.Ashlar, f.Path = s.name, v.here.path()
-		v.findings = append(v.findings, f)
+		v.find(v.here, f, "%s", f.Message)
 	}
 }
 
-// writes notes that a node of type t is there from here on.
-func (v *validator) writes(t dag.AnyType, sure certainty) {
-	name := t.Name()
-	old, had := v.facts[name]
-	if old.typ == nil || old.typ != t {
-		if err := t.Err(); err != nil {
-			v.find(false, "bad-type", name, "", "%v", err)
-		} else if had && old.typ != nil && !sameSchema(old.typ, t) {
-			v.find(false, "schema-mismatch", name, "", "it produces %q with another schema than an ashlar before it: use one dag.Type for one name", name)
+// few is how many children are compared one by one; more are put into a map.
+const few = 8
+
+// sameNames finds children that differ and have one name.
+func (v *validator) sameNames(s *spec) {
+	if len(s.children) < 2 {
+		return
+	}
+	var byName map[string]*spec
+	if len(s.children) > few {
+		byName = make(map[string]*spec, len(s.children))
+	}
+	for i, c := range s.children {
+		first := byName[c.Name()]
+		if byName == nil {
+			if j := slices.IndexFunc(s.children[:i], func(o Ashlar) bool { return o.Name() == c.Name() }); j >= 0 {
+				first = s.children[j].spec()
+			}
+		} else if first == nil {
+			byName[c.Name()] = c.spec()
+		}
+		if first != nil && first != c.spec() {
+			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
 	}
-	if old.line != surely || old.typ != t {
-		v.set(name, fact{typ: t, line: max(old.line, sure), lanes: old.lanes})
-	}
-	if v.made[name] == nil {
-		v.made[name] = v.here
-		v.order = append(v.order, name)
-	}
-	v.last = last{types: []dag.AnyType{t}, known: true, any: true}
 }
 
+func (v *validator) effects(s *spec) {
+	for _, e := range s.effects {
+		if !slices.Contains(v.grant, e) {
+			v.find(v.here, Finding{Type: "effect-not-granted", Queried: e}, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
+		}
+	}
+}
+
+// sameSchema reports whether two types of one name are the same to a pipeline.
 func sameSchema(a, b dag.AnyType) bool {
 	sa, sb := a.Schema(), b.Schema()
 	return sa == sb || bytes.Equal(sa.JSON(), sb.JSON())
 }
 
-// reads checks the queries of a leaf or of a decision.
-func (v *validator) reads(s *spec) {
-	if v.pending != nil {
-		v.unreduced(fmt.Sprintf("%q", s.name))
+// writes notes that a node of type t is there from here on.
+func (v *validator) writes(t dag.AnyType) {
+	id := v.id(t.Name())
+	v.declare(id, t)
+	e := &v.entries[id]
+	e.product = e.product || v.helpers == 0
+	if e.line != surely {
+		v.set(id, surely, e.lanes)
 	}
-	for _, q := range s.queries {
-		if t := q.Type(); t != nil {
-			v.query(q, t)
-		} else {
-			for _, t := range v.last.types {
-				v.queried[t.Name()] = true
-			}
-			if q == dag.Everything {
-				v.queried[""] = true
-			}
+	v.last = latest{there: surely, typ: t}
+}
+
+// declare notes as what nodes of a name are written: as one thing everywhere.
+func (v *validator) declare(id int, t dag.AnyType) {
+	e := &v.entries[id]
+	if e.written == t || e.alike == t {
+		return
+	}
+	err := t.Err()
+	switch {
+	case err != nil:
+		v.find(v.here, Finding{Type: "bad-type", Queried: t.Name()}, "%v", err)
+	case e.written == nil:
+		e.written, e.writer = t, v.here
+	case sameSchema(e.written, t):
+		e.alike = t
+		if e.writer == nil {
+			e.writer = v.here
+		}
+	case e.writer == nil:
+		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which the run itself writes with another schema: give the type another name", e.name)
+	default:
+		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
+	}
+}
+
+// unreduced reports the fan-outs that somebody is about to read.
+func (v *validator) unreduced(reader string) {
+	for _, at := range v.pending {
+		if !at.exposed {
+			at.exposed = true
+			v.find(at, Finding{Type: "fanout-not-reduced"}, "its lanes are read by %s without a reducer between: follow it with stone.Reduce", reader)
 		}
 	}
+	v.pending, v.last.lanes = nil, false
 }
 
-func (v *validator) query(q dag.Query, t dag.AnyType) {
-	name := t.Name()
-	v.queried[name] = true
-	if after := q.After(); after != nil {
-		v.queried[after.Name()] = true
+// readable checks that a reader understands what is written.
+func (v *validator) readable(d demand) {
+	if err := d.typ.Err(); err != nil {
+		v.find(d.at, Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
+		return
 	}
-	f := v.facts[name]
-	there := max(f.line, f.lanes)
-	if q.IsNearest() {
-		there = f.line
+	e := &v.entries[d.id]
+	if e.written == nil || e.written == d.typ {
+		return
 	}
-	switch {
-	case q.IsNearest() && f.line == never && f.lanes != never:
-		v.find(false, "lane-type-read-as-one", name, "",
-			"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All", v.here.spec.name, name)
-	case q.IsOptional() || name == dag.Failure.Name() && !q.IsNearest():
-	case there == never:
-		v.find(false, "missing-producer", name, v.suggest(name),
-			"%s queries %q but no upstream ashlar produces it", v.here.spec.name, name)
-	case there == maybe:
-		v.find(true, "maybe-unavailable", name, "",
-			"%s queries %q, which is not produced on every way to it: produce it on all of them, or declare it dag.Optional", v.here.spec.name, name)
-	}
-	if f.typ != nil && f.typ != t {
-		v.readable(f.typ, t)
-	}
-}
-
-// readable checks that a reader of type t understands what the producer writes.
-func (v *validator) readable(producer, t dag.AnyType) {
-	problems := schema.Compatible(producer.Schema(), t.Schema())
+	problems := schema.Compatible(e.written.Schema(), d.typ.Schema())
 	if len(problems) == 0 {
 		return
 	}
-	where := problems[0].Path
+	where, writer := problems[0].Path, "the run itself"
 	if where == "" {
 		where = "the content"
 	}
-	v.find(false, "schema-mismatch", t.Name(), "",
-		"%s cannot read the %q that is produced before it: %s: %s", v.here.spec.name, t.Name(), where, problems[0].Message)
-}
-
-// maxSuggestions bounds the search for names that were meant: each one looks at
-// all names.
-const maxSuggestions = 50
-
-func (v *validator) suggest(name string) string {
-	if len(v.findings) > maxSuggestions {
-		return ""
+	if e.writer != nil {
+		writer = e.writer.path()
 	}
-	names := make([]string, 0, len(v.facts))
-	for n := range v.facts {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return closest(name, names)
-}
-
-// unreduced reports the fan-out that somebody is about to read.
-func (v *validator) unreduced(reader string) {
-	reading := v.here
-	v.here, v.pending = v.pending, nil
-	v.find(false, "fanout-not-reduced", "", "",
-		"its lanes are read by %s without a reducer between: follow it with stone.Reduce", reader)
-	v.here = reading
+	v.find(d.at, Finding{Type: "schema-mismatch", Queried: e.name},
+		"%s cannot read the %q that %s writes: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
 // unused warns of types that nothing reads and that are not the result.
 func (v *validator) unused() {
-	if v.queried[""] {
+	v.markRead(v.last)
+	if v.everything {
 		return
 	}
-	for _, t := range v.last.types {
-		v.queried[t.Name()] = true
-	}
-	for _, name := range v.order {
-		if !v.queried[name] {
-			v.here = v.made[name]
-			v.find(true, "unused-produce", name, "", "nothing reads %q, and it is not the result", name)
+	for _, e := range v.entries {
+		if e.product && !e.queried && e.writer != nil {
+			v.find(e.writer, Finding{Type: "unused-produce", Warning: true, Queried: e.name},
+				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}
 	}
 }

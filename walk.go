@@ -1,314 +1,334 @@
 package stone
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// A Walk is the rule by which the validator reads the children of a Scoped
-// ashlar. It calls the methods of w in the order in which the body runs the
-// children.
+// A Walk is the rule by which an ashlar's children are read without being run:
+// by the validator and by Paths. It calls the methods of w in the order in which
+// the body runs the children, and names each of them.
 type Walk func(w *Walker)
 
 // WalkInOrder is the walk rule of a body that runs each child once, in order.
 var WalkInOrder Walk = func(w *Walker) { w.InOrder(w.Children()...) }
 
-// A Walker walks the children of a Scoped ashlar for the validator.
+// A Walker notes what a walk rule says.
 type Walker struct {
-	v *validator
-	s *spec
+	spec     *spec
+	blocks   []block
+	named    map[*spec]bool // of the children
+	problems []string
 }
+
+// block is one thing that a walk rule says.
+type block struct {
+	how      how
+	children []Ashlar
+}
+
+type how uint8
+
+const (
+	inOrder how = iota
+	exactlyOne
+	inOrderOrNot
+	again
+	apart
+	reading
+)
 
 // Children returns the children of the ashlar.
-func (w *Walker) Children() []Ashlar { return slices.Clone(w.s.children) }
+func (w *Walker) Children() []Ashlar { return slices.Clone(w.spec.children) }
 
 // InOrder says that the children run one after the other.
-func (w *Walker) InOrder(children ...Ashlar) { w.v.among(w.s, children, w.v.inOrder) }
+func (w *Walker) InOrder(children ...Ashlar) { w.add(inOrder, children) }
 
 // OneOf says that exactly one of the children runs.
-func (w *Walker) OneOf(children ...Ashlar) { w.v.among(w.s, children, w.v.oneOf) }
+func (w *Walker) OneOf(children ...Ashlar) { w.add(exactlyOne, children) }
 
 // Perhaps says that the children run in order, or not at all.
-func (w *Walker) Perhaps(children ...Ashlar) {
-	w.v.among(w.s, children, func(as []Ashlar) {
-		w.v.either(func() { w.v.inOrder(as) }, func() {})
-	})
-}
+func (w *Walker) Perhaps(children ...Ashlar) { w.add(inOrderOrNot, children) }
 
 // Repeat says that the children run in order, at least once.
-func (w *Walker) Repeat(children ...Ashlar) { w.v.among(w.s, children, w.v.repeat) }
+func (w *Walker) Repeat(children ...Ashlar) { w.add(again, children) }
 
 // Lanes says that the children run apart from each other, each on the DAG as it
-// is now, and that their nodes are then found by All.
-func (w *Walker) Lanes(children ...Ashlar) {
-	w.v.among(w.s, children, func(as []Ashlar) { w.v.lanes(as, true) })
-}
+// is now, that all of them must survive, and that their nodes are then found by
+// All, as dag.Join has it.
+func (w *Walker) Lanes(children ...Ashlar) { w.add(apart, children) }
 
-// among walks children of s, of which the rule may name only own ones.
-func (v *validator) among(s *spec, children []Ashlar, walk func([]Ashlar)) {
+// Reads says that the body itself reads here what its Queries name. A rule that
+// does not say so has it read before the first child.
+func (w *Walker) Reads() { w.blocks = append(w.blocks, block{how: reading}) }
+
+func (w *Walker) add(how how, children []Ashlar) {
 	for _, c := range children {
-		if v.childIndex(s, c) < 0 {
-			v.find(false, "nil-ashlar", "", "", "its walk rule names %q, which is none of its children", c.Name())
+		if _, own := w.named[c.s]; !own {
+			w.problems = append(w.problems, fmt.Sprintf("its walk rule names %q, which is none of its children: list it among them", c.Name()))
 			return
 		}
+		w.named[c.s] = true
 	}
-	walk(children)
+	if len(children) > 0 {
+		w.blocks = append(w.blocks, block{how, children})
+	}
 }
 
-func (v *validator) childIndex(s *spec, a Ashlar) int {
-	return slices.IndexFunc(s.children, func(c Ashlar) bool { return c.s == a.s })
+// blocks asks the walk rule of s what it says, and what is wrong with it.
+func (s *spec) blocks() (blocks []block, problems []string) {
+	w := &Walker{spec: s, named: make(map[*spec]bool, len(s.children))}
+	for _, c := range s.children {
+		w.named[c.s] = false
+	}
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				w.problems = append(w.problems, fmt.Sprintf("its walk rule panicked: %v", p))
+			}
+		}()
+		s.walk(w)
+	}()
+	if len(w.problems) == 0 {
+		for _, c := range s.children {
+			if !w.named[c.s] {
+				w.problems = append(w.problems, fmt.Sprintf("its walk rule leaves out its child %q: say how it is run", c.Name()))
+			}
+		}
+	}
+	if !slices.ContainsFunc(w.blocks, func(b block) bool { return b.how == reading }) {
+		w.blocks = slices.Insert(w.blocks, 0, block{how: reading})
+	}
+	return w.blocks, w.problems
 }
 
-// down walks the i-th of some children of the ashlar at hand.
-func (v *validator) down(children []Ashlar, i int) {
-	index := i
-	if v.here.spec.walk != nil {
-		index = v.childIndex(v.here.spec, children[i])
-	}
-	v.visit(children[i], v.here, index)
-}
+func (v *validator) children(s *spec) { v.inOrder(s.children) }
 
 func (v *validator) inOrder(children []Ashlar) {
-	for i := range children {
-		v.down(children, i)
+	for i, c := range children {
+		v.visit(c, i)
 	}
+}
+
+func (v *validator) leaf(s *spec) {
+	if s == noAshlar {
+		return
+	}
+	v.reads(s)
+	if s.out == nil || s.out.Name() == "" {
+		v.find(v.here, Finding{Type: "bad-type"}, "it does not say what it produces: give it a dag.Type, as dag.NewType makes it")
+		return
+	}
+	if len(s.children) > 0 {
+		v.inside(s)
+	}
+	v.writes(s.out)
+}
+
+// inside walks the children of a leaf. They see its draft, and leave nothing
+// behind.
+func (v *validator) inside(s *spec) {
+	last, gains, m := v.last, len(v.gains), v.begin()
+	v.helpers++
+	v.writes(s.out)
+	v.byRule(s)
+	v.unreduced(fmt.Sprintf("the body of %q", s.name))
+	v.helpers--
+	v.end(m)
+	v.gains, v.last = v.gains[:gains], last
 }
 
 func (v *validator) scoped(s *spec) {
-	v.reads(s)
-	if s.walk != nil {
-		s.walk(&Walker{v, s})
+	if len(v.pending) > 0 {
+		v.unreduced(fmt.Sprintf("%q", s.name))
+	}
+	v.byRule(s)
+}
+
+// byRule walks the children as their walk rule says.
+func (v *validator) byRule(s *spec) {
+	if s.walk == nil {
+		if s.form == leafForm {
+			v.find(v.here, Finding{Type: "nil-body"}, "the walk rule of its children is nil: give it one, as WalkInOrder")
+		}
+		return
+	}
+	blocks, problems := s.blocks()
+	for _, problem := range problems {
+		v.find(v.here, Finding{Type: "bad-walk"}, "%s", problem)
+	}
+	for _, b := range blocks {
+		switch b.how {
+		case inOrder:
+			v.inOrder(b.children)
+		case exactlyOne:
+			v.either(len(b.children), func(i int) { v.visit(b.children[i], i) })
+		case inOrderOrNot:
+			v.either(2, func(i int) { v.inOrder(b.children[:len(b.children)*(1-i)]) })
+		case again:
+			v.repeat(func() { v.inOrder(b.children) })
+		case apart:
+			// Whether the body marks its lanes is not known.
+			start := latest{there: v.last.there, ways: &ways{of: []latest{v.last}}}
+			v.fan(start, len(b.children), len(b.children), func(i int) { v.visit(b.children[i], i) })
+		case reading:
+			if s.form == scopedForm {
+				v.reads(s)
+			}
+		}
 	}
 }
 
 func (v *validator) loop(s *spec) {
-	v.repeat(s.children)
+	if s.max == 1 {
+		v.children(s)
+	} else {
+		v.repeat(func() { v.children(s) })
+	}
 	v.reads(s)
 }
 
-// repeat walks a body that runs once or more. What only a round before can have
-// produced is perhaps there.
-func (v *validator) repeat(children []Ashlar) {
-	if len(children) == 0 {
-		return
+// repeat walks a round that runs once or more.
+func (v *validator) repeat(round func()) {
+	first, from := v.last, len(v.unmet)
+	before := &ways{of: []latest{first}, loop: true}
+	v.last = latest{there: first.there, lanes: first.lanes, ways: before}
+	round()
+	if len(v.pending) > 0 {
+		v.unreduced(fmt.Sprintf("%q at the end of a round", v.here.spec.name))
 	}
-	v.perhaps(v.gain(children))
-	v.inOrder(children)
-}
-
-// perhaps notes what may have been gained, or not.
-func (v *validator) perhaps(gained map[string]fact) {
-	for name, g := range gained {
-		f := v.facts[name]
-		later := fact{typ: f.typ, line: max(f.line, min(g.line, maybe)), lanes: max(f.lanes, min(g.lanes, maybe))}
-		if later.typ == nil {
-			later.typ = g.typ
-		}
-		if later != f {
-			v.set(name, later)
+	v.nextRound(from)
+	for _, at := range before.lenses {
+		v.lens(at, first)
+		if v.last.typ != first.typ {
+			v.lens(at, v.last)
 		}
 	}
-}
-
-// gain returns what one round of the body adds. It is walked on the side, its
-// findings are dropped.
-func (v *validator) gain(children []Ashlar) map[string]fact {
-	body := children[0].spec()
-	if len(children) == 1 && v.gains[body] != nil {
-		return v.gains[body]
+	before.of = append(before.of, v.last)
+	if before.read {
+		v.markRead(v.last)
 	}
-	side := &validator{
-		facts: map[string]fact{}, gains: v.gains, queried: map[string]bool{},
-		made: map[string]*place{}, asked: map[string]*spec{}, here: v.here,
-	}
-	side.inOrder(children)
-	if len(children) == 1 {
-		v.gains[body] = side.facts
-	}
-	return side.facts
 }
 
 func (v *validator) match(s *spec) {
+	unmet := len(v.unmet)
 	v.reads(s)
-	v.lens(s)
+	if s.lens != nil {
+		v.lens(v.here, v.last)
+	} else if len(v.unmet) == unmet {
+		v.wantSome("a node to match on")
+	}
 	v.enum(s)
-	v.oneOf(s.children)
+	v.either(len(s.children), func(i int) { v.visit(s.children[i], i) })
 }
 
-// oneOf walks each child from the state at hand. What all of them leave behind
-// is there afterwards, what some do is perhaps there.
-func (v *validator) oneOf(children []Ashlar) {
-	ways := make([]func(), len(children))
-	for i := range children {
-		ways[i] = func() { v.down(children, i) }
+// either walks several ways from the state at hand and goes on with what they
+// share.
+func (v *validator) either(n int, walk func(i int)) {
+	if n == 0 {
+		return
 	}
-	v.either(ways...)
-}
-
-// either walks each way from the state at hand and goes on with what they share.
-func (v *validator) either(ways ...func()) {
-	type outcome struct {
-		gained map[string]fact
-		last   last
+	last, pending, from := v.last, v.pending, len(v.gains)
+	lasts := make([]latest, n)
+	var left []*place
+	for i := range n {
+		v.last, v.pending = last, pending
+		m := v.begin()
+		walk(i)
+		v.end(m)
+		lasts[i] = v.last
+		left = append(left, v.pending...)
 	}
-	var outcomes []outcome
-	var pending *place
-	names := map[string]dag.AnyType{}
-	for _, way := range ways {
-		var o outcome
-		o.gained = v.apart(func() {
-			way()
-			o.last = v.last
-			if v.pending != nil {
-				pending = v.pending
-			}
-		})
-		for name, f := range o.gained {
-			if names[name] == nil {
-				names[name] = f.typ
-			}
-		}
-		outcomes = append(outcomes, o)
-	}
-	for name, typ := range names {
-		before := v.facts[name]
-		var line, lanes []certainty
-		for _, o := range outcomes {
-			f, ok := o.gained[name]
-			if !ok {
-				f = before
-			}
-			line, lanes = append(line, f.line), append(lanes, f.lanes)
-		}
-		if before.typ != nil {
-			typ = before.typ
-		}
-		v.set(name, fact{typ: typ, line: shared(line), lanes: shared(lanes)})
-	}
-	v.pending = pending
-	v.last = last{any: true}
-	for _, o := range outcomes {
-		v.last.types = append(v.last.types, o.last.types...)
-		v.last.any = v.last.any && o.last.any
-	}
-}
-
-// shared is how sure something is after one of several ways was taken.
-func shared(ways []certainty) certainty {
-	if slices.Min(ways) == slices.Max(ways) {
-		return ways[0]
-	}
-	return maybe
+	v.joinWays(from, n)
+	v.last, v.pending = oneOf(lasts), left
 }
 
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
-	if s.out == nil {
+	if s.out == nil || s.out.Name() == "" {
+		v.find(v.here, Finding{Type: "bad-type"}, "it does not say what its items are: give Each a dag.Type, as dag.NewType makes it")
 		return
 	}
-	if err := s.out.Err(); err != nil {
-		v.find(false, "bad-type", s.out.Name(), "", "%v", err)
-	}
-	v.fan(s, []func(){func() {
-		v.set(s.out.Name(), fact{typ: s.out, line: surely})
-		v.last = last{types: []dag.AnyType{s.out}, known: true, any: true}
-		v.inOrder(s.children)
-	}}, true)
+	id := v.id(s.out.Name())
+	v.declare(id, s.out)
+	v.fan(latest{there: surely, typ: s.out}, 1, 1, func(int) {
+		v.set(id, surely, v.entries[id].lanes)
+		v.children(s)
+	})
 }
 
-func (v *validator) lanes(children []Ashlar, all bool) {
-	if v.pending != nil {
-		v.unreduced(v.here.spec.name)
+func (v *validator) parallel(s *spec) {
+	v.reads(s)
+	n := len(s.children)
+	if n > 0 && s.quorum > n {
+		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): there are only %d lanes", s.quorum, n)
 	}
-	ways := make([]func(), len(children))
-	for i := range children {
-		ways[i] = func() { v.down(children, i) }
-	}
-	v.fan(v.here.spec, ways, all)
+	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
 
-// fan walks lanes apart from each other. What they produce is found by All
-// afterwards: surely if every lane produces it, or if every lane must survive.
-func (v *validator) fan(s *spec, ways []func(), all bool) {
-	type tally struct {
-		typ  dag.AnyType
-		sure int
+// fan walks lanes that do not see each other, of which some number survives.
+func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
+	if n == 0 {
+		return
 	}
-	found := map[string]tally{}
-	var types []dag.AnyType
-	for _, way := range ways {
-		gained := v.apart(func() {
-			way()
-			if v.pending != nil {
-				v.unreduced("the fan-out around it")
-			}
-			types = append(types, v.last.types...)
-		})
-		for name, f := range gained {
-			t := found[name]
-			if t.typ == nil {
-				t.typ = f.typ
-			}
-			if max(f.line, f.lanes) == surely {
-				t.sure++
-			}
-			found[name] = t
-		}
+	if len(v.pending) > 0 {
+		v.unreduced(fmt.Sprintf("%q", v.here.spec.name))
 	}
-	for name, t := range found {
-		before := v.facts[name]
-		sure := maybe
-		if t.sure == len(ways) || all && t.sure > 0 {
-			sure = surely
-		}
-		if before.typ != nil {
-			t.typ = before.typ
-		}
-		v.set(name, fact{typ: t.typ, line: before.line, lanes: max(before.lanes, sure)})
+	from := len(v.gains)
+	lasts := make([]latest, n)
+	for i := range n {
+		v.last = start
+		m := v.begin()
+		walk(i)
+		v.unreduced("the fan-out around it")
+		v.end(m)
+		lasts[i] = v.last
 	}
-	v.pending = v.here
-	v.last = last{types: types, any: true}
+	v.joinLanes(from, n, survivors)
+	v.pending = []*place{v.here}
+	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 
 // rescue walks body, and heal after a body of which only parts may have run.
 func (v *validator) rescue(s *spec) {
-	v.either(
-		func() { v.down(s.children, 0) },
-		func() {
-			v.perhaps(v.gain(s.children[:1]))
+	from := len(v.gains)
+	v.either(2, func(i int) {
+		if i == 1 {
+			v.perhaps(v.gains[from:])
 			v.pending = nil
-			v.set(dag.Failure.Name(), fact{typ: dag.Failure, line: surely})
-			v.last = last{types: []dag.AnyType{dag.Failure}, known: true, any: true}
-			v.down(s.children, 1)
-		},
-	)
+			id := v.id(dag.Failure.Name())
+			v.set(id, surely, v.entries[id].lanes)
+			v.last = latest{there: surely, typ: dag.Failure}
+		}
+		v.visit(s.children[i], i)
+	})
 }
 
 // lens checks a lens against the schema of the latest node, where that is known.
-func (v *validator) lens(s *spec) {
-	if s.lens == nil {
+func (v *validator) lens(at *place, l latest) {
+	if l.ways != nil && l.ways.loop {
+		l.ways.lenses = append(l.ways.lenses, at)
 		return
 	}
-	if !v.last.any {
-		v.find(false, "missing-producer", "", "", "it looks into the latest node, but nothing comes before it: put the step that produces it in front")
+	if l.typ == nil {
 		return
 	}
-	if !v.last.known {
-		return
-	}
-	t := v.last.types[0]
-	if t.Schema() == nil {
-		return
-	}
-	if _, ok := t.Schema().At(s.lens...); !ok {
-		first := ""
-		if len(s.lens) > 0 {
-			first = s.lens[0]
+	lens, whole := at.spec.lens, l.typ.Schema()
+	for i, field := range lens {
+		if _, ok := whole.At(lens[:i+1]...); ok {
+			continue
 		}
-		v.find(false, "invalid-lens", first, closest(first, t.Schema().Properties()),
-			"lens path %q is not in the schema of the latest node, %q", s.lens, t.Name())
+		around, _ := whole.At(lens[:i]...)
+		hint := ""
+		if l.typ.Name() == dag.LaneType {
+			hint = ", with which a lane begins: use On to look at an earlier node"
+		}
+		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: closest(field, slices.Values(around.Properties()))},
+			"lens path %q is not in the schema of the latest node, %q%s", lens, l.typ.Name(), hint)
+		return
 	}
 }
 
@@ -319,26 +339,26 @@ func (v *validator) enum(s *spec) {
 	switch {
 	case s.enum != nil:
 		values, closed = s.enum()
-	case s.lens != nil && v.last.known:
-		if at, ok := v.last.types[0].Schema().At(s.lens...); ok {
+	case s.lens != nil && v.last.typ != nil:
+		if at, ok := v.last.typ.Schema().At(s.lens...); ok {
 			values, closed = at.Enum()
 		}
 	}
 	if !closed {
 		return
 	}
-	var keys []string
-	for _, value := range values {
+	keys := make([]string, len(values))
+	for i, value := range values {
 		key, err := canon.Append(nil, value)
 		if err != nil {
-			return // such a value selects nothing
+			return // nobody can say what such a value selects
 		}
-		keys = append(keys, string(key))
+		keys[i] = string(key)
 	}
 	for _, key := range s.keys {
-		if !slices.Contains(keys, key) {
-			v.find(false, "unreachable-branch", key, closest(key, keys),
-				"no value selects the branch %s: the values are %q", key, keys)
+		if key != "" && !slices.Contains(keys, key) {
+			v.find(v.here, Finding{Type: "unreachable-branch", Queried: key, Suggestion: closest(key, slices.Values(keys))},
+				"no value selects the branch %s: the values are %s", key, keys)
 		}
 	}
 }

@@ -1,0 +1,216 @@
+package stone
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// This file checks what is read: queries against what is there.
+
+// reads checks the queries of a body or of a decision.
+func (v *validator) reads(s *spec) {
+	if len(v.pending) > 0 {
+		v.unreduced(fmt.Sprintf("%q", s.name))
+	}
+	for _, q := range s.queries {
+		v.query(q)
+	}
+}
+
+func (v *validator) query(q dag.Query) {
+	t := q.Type()
+	optional := q.IsOptional()
+	switch {
+	case t == nil && (q == dag.Latest || optional && q == dag.Optional(dag.Latest)):
+		v.wantLatest(optional)
+	case t == nil && (q == dag.Everything || optional && q == dag.Optional(dag.Everything)):
+		v.everything = true
+	case t == nil || noEnd(q):
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries")
+	default:
+		v.want(q, t)
+		if after := q.After(); after != nil {
+			v.want(q, after)
+		}
+	}
+}
+
+// noEnd reports whether q is a Since that does not say since what.
+func noEnd(q dag.Query) bool {
+	return !q.IsNearest() && q.After() == nil && q != dag.Every(q.Type()) && q != dag.Optional(dag.Every(q.Type()))
+}
+
+// want checks that there is something of type t where q looks.
+func (v *validator) want(q dag.Query, t dag.AnyType) {
+	name := t.Name()
+	d := demand{at: v.here, query: q, typ: t}
+	if name == "" {
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries: %v", t.Err())
+		return
+	}
+	d.id = v.id(name)
+	e := &v.entries[d.id]
+	e.queried = true
+	switch {
+	case e.written == nil:
+		v.readings = append(v.readings, d)
+	case e.written != t:
+		v.readable(d)
+	}
+	switch d.certainty(e.fact) {
+	case maybe:
+		v.unsure(d, "which not every branch or lane before it produces: produce it in all of them")
+	case never:
+		if d.inLanes = e.lanes != never; !d.inLanes && !q.IsOptional() {
+			d.suggestion = v.suggest(name)
+		}
+		v.unmet = append(v.unmet, d)
+	}
+}
+
+// certainty says how sure it is that there is something where the query looks:
+// only Every looks into lanes.
+func (d demand) certainty(f fact) certainty {
+	if d.query.IsNearest() || d.query.After() != nil {
+		return f.line
+	}
+	return max(f.line, f.lanes)
+}
+
+func (v *validator) unsure(d demand, why string) {
+	if !d.query.IsOptional() {
+		v.find(d.at, Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
+			"%s queries %q, %s, or declare it dag.Optional", d.at.spec.name, d.typ.Name(), why)
+	}
+}
+
+// nextRound looks again at the demands from the mark on that could not be met:
+// from the second round on, what a round produces is there.
+func (v *validator) nextRound(from int) {
+	kept := v.unmet[:from]
+	for _, d := range v.unmet[from:] {
+		e := &v.entries[d.id]
+		if d.certainty(e.fact) != never {
+			v.unsure(d, "which only a round before can have produced: produce it before the loop")
+			continue
+		}
+		d.inLanes = d.inLanes || e.lanes != never
+		kept = append(kept, d)
+	}
+	v.unmet = kept
+}
+
+// late reports what is known only at the end of the walk: demands that nothing
+// met, and readers of what was written after they were met.
+func (v *validator) late() {
+	for _, d := range v.readings {
+		v.readable(d)
+	}
+	for _, d := range v.unmet {
+		name, e := d.typ.Name(), &v.entries[d.id]
+		switch {
+		case d.inLanes:
+			v.find(d.at, Finding{Type: "lane-type-read-as-one", Queried: name},
+				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All", d.at.spec.name, name)
+		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
+		case e.writer != nil && d.suggestion == "":
+			v.find(d.at, Finding{Type: "missing-producer", Queried: name},
+				"%s queries %q but no upstream ashlar produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
+		default:
+			v.find(d.at, Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
+				"%s queries %q but no upstream ashlar produces it", d.at.spec.name, name)
+		}
+	}
+}
+
+// maxSuggestions bounds the search for names that were meant: each one looks at
+// all names.
+const maxSuggestions = 20
+
+func (v *validator) suggest(name string) string {
+	if v.suggestions++; v.suggestions > maxSuggestions {
+		return ""
+	}
+	return closest(name, v.present())
+}
+
+// present ranges over the names of which there is something.
+func (v *validator) present() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, e := range v.entries {
+			if max(e.line, e.lanes) != never && !yield(e.name) {
+				return
+			}
+		}
+	}
+}
+
+// latest is what is known of the latest node.
+type latest struct {
+	there certainty
+	lanes bool        // it is that of whichever lane stands last
+	typ   dag.AnyType // nil if that depends on the run, or came with the input
+	ways  *ways       // why it depends, if that is why
+}
+
+// ways are the nodes of which one is the latest.
+type ways struct {
+	of     []latest
+	read   bool     // somebody reads it
+	loop   bool     // the last way is not known yet: that of the round before
+	lenses []*place // matches that look into it, to be checked when it is
+}
+
+// oneOf is the latest node after one of several ways was taken.
+func oneOf(of []latest) latest {
+	out := of[0]
+	alike := out.typ != nil
+	for _, l := range of[1:] {
+		if l.there != out.there {
+			out.there = maybe
+		}
+		out.lanes = out.lanes || l.lanes
+		alike = alike && l.typ == out.typ
+	}
+	if !alike {
+		out.typ, out.ways = nil, &ways{of: of}
+	}
+	return out
+}
+
+// markRead notes that somebody reads l.
+func (v *validator) markRead(l latest) {
+	if l.typ != nil {
+		v.entries[v.id(l.typ.Name())].queried = true
+	}
+	if w := l.ways; w != nil && !w.read {
+		w.read = true
+		for _, l := range w.of {
+			v.markRead(l)
+		}
+	}
+}
+
+func (v *validator) wantLatest(optional bool) {
+	v.markRead(v.last)
+	switch {
+	case v.last.lanes:
+		v.find(v.here, Finding{Type: "lane-type-read-as-one"},
+			"%s reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All", v.here.spec.name)
+	case optional:
+	default:
+		v.wantSome("the latest node")
+	}
+}
+
+// wantSome checks that there is any node at all.
+func (v *validator) wantSome(what string) {
+	switch v.last.there {
+	case never:
+		v.find(v.here, Finding{Type: "missing-producer"}, "%s needs %s, but nothing comes before it: put the step that produces it in front", v.here.spec.name, what)
+	case maybe:
+		v.find(v.here, Finding{Type: "maybe-unavailable", Warning: true}, "%s needs %s, but perhaps nothing comes before it: put a step in front that always runs", v.here.spec.name, what)
+	}
+}
