@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/kind"
+)
+
+// person is the Frontend that asks on standard error and reads answers, one a
+// line, from standard input. One question stands at a time.
+type person struct {
+	in       io.Reader
+	out      io.Writer
+	display  *progress.Display // pauses while a question stands; may be nil
+	terminal bool              // standard input is one: Ctrl-D cancels a question
+
+	turn  chan struct{} // holds a token while nobody asks
+	start sync.Once
+	lines chan answer
+}
+
+type answer struct {
+	line string
+	err  error
+}
+
+func (a *app) person(display *progress.Display) *person {
+	p := &person{in: a.Stdin, out: a.Stderr, display: display, terminal: terminal(a.Stdin) != nil}
+	p.turn = make(chan struct{}, 1)
+	p.turn <- struct{}{}
+	p.lines = make(chan answer)
+	return p
+}
+
+// Ask implements stone.Frontend.
+func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
+	select {
+	case <-p.turn:
+		defer func() { p.turn <- struct{}{} }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if p.display != nil {
+		p.display.Pause()
+		defer p.display.Resume()
+	}
+	// A read cannot be taken back, so the reader lives as long as the process.
+	p.start.Do(func() { go p.read() })
+	p.put(q)
+	for {
+		fmt.Fprint(p.out, "> ")
+		select {
+		case a := <-p.lines:
+			if line := strings.TrimSpace(a.line); line != "" {
+				return line, nil
+			}
+			if a.err != nil {
+				fmt.Fprintln(p.out)
+				return "", p.ended(q, a.err)
+			}
+		case <-ctx.Done():
+			fmt.Fprintln(p.out)
+			return "", ctx.Err()
+		}
+	}
+}
+
+// put writes the question.
+func (p *person) put(q stone.Question) {
+	for i, line := range strings.Split(strings.TrimSpace(q.Text), "\n") {
+		prefix := "  "
+		if i == 0 {
+			prefix = "? " + text.Line(q.Name) + ": "
+		}
+		fmt.Fprintln(p.out, prefix+text.Line(line))
+	}
+	if len(q.Choices) > 0 {
+		fmt.Fprintln(p.out, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
+	}
+	if q.Problem != "" {
+		fmt.Fprintln(p.out, "  "+text.Line(q.Problem))
+	}
+}
+
+// ended says what the end of the input means: at a terminal it is Ctrl-D, which
+// cancels this question; otherwise no further one can be answered.
+func (p *person) ended(q stone.Question, err error) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("read the answer to %q: %w", q.Name, err)
+	case p.terminal:
+		return nil
+	}
+	return stone.Fail(kind.Unanswered, "standard input ended before %q was answered: give it one line for each question, or run at a terminal", q.Name)
+}
+
+func (p *person) read() {
+	in := bufio.NewReader(p.in)
+	for {
+		line, err := in.ReadString('\n') // after the end it goes on answering with it
+		p.lines <- answer{line, err}
+	}
+}

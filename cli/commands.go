@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           a.Name,
+		Short:         "Run and inspect a pipeline of language models and code",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          unknown,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetArgs(a.Args)
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(a.run(), a.validate(), a.graph(), a.names(), a.paths(), a.trace(), &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of Stone, Go and the platform",
+		Args:  none,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(a.Stdout, version())
+			return output(err)
+		},
+	})
+	return root
+}
+
+// unknown refuses what is none of the commands below c.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	hint := fmt.Sprintf("see %s --help", c.CommandPath())
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
+	}
+	return fmt.Errorf("unknown command %q for %s: %s", args[0], c.CommandPath(), hint)
+}
+
+func none(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: %s takes none", args[0], c.CommandPath())
+	}
+	return nil
+}
+
+// over makes a command that works on a pipeline. With FromArgument it first
+// builds the package and passes itself on to the program.
+func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
+	c.Use += " [flags] [-- ARG…]"
+	if a.fromArgument() {
+		c.Use = strings.Replace(c.Use, " ", " PIPELINE ", 1)
+		c.Long += "\n\nPIPELINE is a directory or an import path: the Go package whose Pipeline, a variable or a\nfunction, is meant. The ARGs are given to that function."
+		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+	} else {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, args []string) error {
+		before, after := args, []string(nil)
+		if n := c.ArgsLenAtDash(); n >= 0 {
+			before, after = args[:n], args[n:]
+		}
+		if a.fromArgument() {
+			return a.build(c, before, after)
+		}
+		if len(before) > 0 {
+			return fmt.Errorf("unexpected argument %q: what is meant for the pipeline goes behind --", before[0])
+		}
+		p, err := pipeline(a.Pipeline, after)
+		if err != nil {
+			return err
+		}
+		return do(c.Context(), p)
+	}
+	return c
+}
+
+// output marks an error of writing a result.
+func output(err error) error {
+	if err != nil {
+		return failed("write the result: %w", err)
+	}
+	return nil
+}
+
+// choice is the value of a flag that is one of several words.
+type choice struct {
+	value string
+	of    []string
+}
+
+func (c *choice) String() string { return c.value }
+func (c *choice) Type() string   { return strings.Join(c.of, "|") }
+func (c *choice) Set(s string) error {
+	for _, word := range c.of {
+		if s == word {
+			c.value = s
+			return nil
+		}
+	}
+	return fmt.Errorf("want %s", strings.Join(c.of, ", "))
+}

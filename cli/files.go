@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/trace"
+)
+
+// readDAG reads the DAG with which a run begins.
+func readDAG(path string) (dag.DAG, error) {
+	if path == "" {
+		return dag.DAG{}, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return dag.DAG{}, fmt.Errorf("--input: %w", err)
+	}
+	defer f.Close()
+	d, err := dag.Read(f)
+	var bad *dag.FormatError
+	if errors.As(err, &bad) {
+		return d, fmt.Errorf("--input: %s:%d: %s", path, bad.Line, bad.Reason)
+	}
+	if err != nil {
+		return d, fmt.Errorf("--input: %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// A dagFile is where the DAG of a run goes. Nil is nowhere.
+type dagFile struct {
+	path    string
+	replace bool // by a file that was written aside; else it is a device or a pipe
+	mode    fs.FileMode
+}
+
+// newDAGFile makes sure that the DAG can be written before anything is paid for.
+func newDAGFile(path string) (*dagFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if path == "-" {
+		return nil, errors.New("--dag: want the name of a file: standard output is for the result")
+	}
+	d := &dagFile{path: path, replace: true, mode: 0o666}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		d.path = real
+	}
+	info, err := os.Stat(d.path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, fmt.Errorf("--dag: %s is a directory: want the name of a file", path)
+	case err == nil:
+		d.replace, d.mode = info.Mode().IsRegular(), info.Mode().Perm()
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--dag: %w", err)
+	}
+	if !d.replace {
+		return d, nil
+	}
+	f, err := d.aside()
+	if err != nil {
+		return nil, fmt.Errorf("--dag: %w", err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return nil, fmt.Errorf("--dag: %w", err)
+	}
+	return d, nil
+}
+
+// aside opens a new file beside the one that is meant.
+func (d *dagFile) aside() (*os.File, error) {
+	return os.OpenFile(fmt.Sprintf("%s.%d.tmp", d.path, os.Getpid()), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, d.mode)
+}
+
+// write writes the DAG; readers of the file see it as it was, or whole.
+func (d *dagFile) write(record dag.DAG) error {
+	if d == nil {
+		return nil
+	}
+	if err := d.put(record); err != nil {
+		return fmt.Errorf("--dag: the DAG could not be written: %w", err)
+	}
+	return nil
+}
+
+func (d *dagFile) put(record dag.DAG) error {
+	if !d.replace {
+		f, err := os.OpenFile(d.path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(dag.Write(f, record), f.Close())
+	}
+	f, err := d.aside()
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(dag.Write(f, record), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), d.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// A traceFile is where the events of a run go. Nil is nowhere.
+type traceFile struct {
+	file    *os.File
+	handler *trace.Handler
+}
+
+func openTrace(path string) (*traceFile, error) {
+	if path == "" {
+		return nil, nil
+	}
+	level, err := logLevel(os.Getenv("STONE_LOG_LEVEL"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := trace.Append(path)
+	if err != nil {
+		return nil, fmt.Errorf("--trace: %w", err)
+	}
+	return &traceFile{f, trace.NewHandler(f, level)}, nil
+}
+
+func (t *traceFile) close() error {
+	if t == nil {
+		return nil
+	}
+	if err := errors.Join(t.handler.Err(), t.file.Close()); err != nil {
+		return fmt.Errorf("--trace: events are missing: %w", err)
+	}
+	return nil
+}
+
+func logLevel(name string) (slog.Level, error) {
+	switch strings.ToLower(name) {
+	case "debug":
+		return slog.LevelDebug, nil
+	case "", "info":
+		return slog.LevelInfo, nil
+	case "warning", "warn":
+		return slog.LevelWarn, nil
+	case "error":
+		return slog.LevelError, nil
+	case "fatal":
+		return trace.LevelFatal, nil
+	}
+	return 0, fmt.Errorf("STONE_LOG_LEVEL is %q: want debug, info, warning, error or fatal", name)
+}
+
+// printResult prints the last node: its text, or JSON with an indent where it
+// has none.
+func (a *app) printResult(result stone.Result, whole bool) error {
+	n := result.Node
+	if n == nil {
+		return nil
+	}
+	if whole {
+		enc := json.NewEncoder(a.Stdout)
+		enc.SetEscapeHTML(false)
+		return output(enc.Encode(struct {
+			ID      dag.ID          `json:"id"`
+			Type    string          `json:"type"`
+			Content json.RawMessage `json:"content"`
+			Run     string          `json:"run"`
+		}{n.ID(), n.Type(), n.Content(), result.RunID}))
+	}
+	shown := n.Text()
+	if shown == n.JSON() {
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, []byte(shown), "", "  "); err != nil {
+			return output(err)
+		}
+		shown = pretty.String()
+	}
+	_, err := fmt.Fprintln(a.Stdout, strings.TrimSuffix(shown, "\n"))
+	return output(err)
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/graph"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+func (a *app) validate() *cobra.Command {
+	var asJSON bool
+	c := a.over(&cobra.Command{
+		Use:         "validate",
+		Short:       "Check a pipeline without running any of it",
+		Long:        "Validate lists what is wrong with a pipeline. The exit code is 1 if there are errors; warnings alone\nleave it 0.",
+		Annotations: map[string]string{onlyFailed: "yes"},
+	}, func(_ context.Context, p stone.Ashlar) error {
+		findings := stone.Validate(p, stone.Config{})
+		var err error
+		switch {
+		case asJSON:
+			err = printJSON(a.Stdout, findings)
+		case len(findings) == 0:
+			_, err = fmt.Fprintln(a.Stdout, "Pipeline is valid.")
+		default:
+			err = printFindings(a.Stdout, findings)
+		}
+		if err == nil && findings.Err() != nil {
+			return &exitError{code: Failed}
+		}
+		return output(err)
+	})
+	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
+	return c
+}
+
+func printJSON(w io.Writer, findings stone.Findings) error {
+	if findings == nil {
+		findings = stone.Findings{}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(findings)
+}
+
+// printFindings prints the errors, then the warnings, each under a header.
+func printFindings(w io.Writer, findings stone.Findings) error {
+	return errors.Join(printBlock(w, "Errors", findings.Errors()), printBlock(w, "Warnings", findings.Warnings()))
+}
+
+func printBlock(w io.Writer, header string, findings stone.Findings) error {
+	if len(findings) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "%s (%d):\n", header, len(findings))
+	for _, f := range findings {
+		if _, failed := fmt.Fprintln(w, text.Line(f.String())); failed != nil {
+			return failed
+		}
+	}
+	return err
+}
+
+func (a *app) graph() *cobra.Command {
+	format := choice{"mermaid", []string{"mermaid", "dot", "svg"}}
+	c := a.over(&cobra.Command{
+		Use:   "graph",
+		Short: "Draw the topology of a pipeline as Mermaid, DOT or SVG",
+		Long:  "Graph prints the topology of a pipeline. SVG needs Graphviz, whose command is dot.",
+	}, func(ctx context.Context, p stone.Ashlar) error {
+		g, err := graph.Of(p)
+		if err != nil {
+			return failed("%w", err)
+		}
+		var drawing []byte
+		switch format.value {
+		case "dot":
+			drawing = []byte(g.DOT())
+		case "svg":
+			if drawing, err = g.SVG(ctx); errors.Is(err, graph.ErrNoGraphviz) {
+				return err
+			} else if err != nil {
+				return failed("%w", err)
+			}
+		default:
+			drawing = []byte(g.Mermaid())
+		}
+		_, err = a.Stdout.Write(drawing)
+		return output(err)
+	})
+	c.Flags().Var(&format, "format", "of the drawing")
+	return c
+}
+
+func (a *app) names() *cobra.Command {
+	return a.over(&cobra.Command{
+		Use:   "names",
+		Short: "List the ashlars of a pipeline",
+		Long:  "Names prints the name of every ashlar of a pipeline, parents first, one a line.",
+	}, func(_ context.Context, p stone.Ashlar) error {
+		for _, name := range stone.Names(p) {
+			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
+				return output(err)
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) paths() *cobra.Command {
+	var limit uint
+	c := a.over(&cobra.Command{
+		Use:   "paths",
+		Short: "List the ways in which a run can go through the steps of a pipeline",
+		Long: "Paths prints one way a line. A match has one for each branch, a parallel one for each lane, a rescue one\n" +
+			"with and one without what heals.",
+	}, func(_ context.Context, p stone.Ashlar) error {
+		return output(printPaths(a.Stdout, p, limit))
+	})
+	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
+	return c
+}
+
+func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
+	printed := uint(0)
+	if limit > 0 {
+		for path := range stone.Paths(p) {
+			if _, err := fmt.Fprintln(w, text.Line(strings.Join(path, " -> "))); err != nil {
+				return err
+			}
+			if printed++; printed == limit {
+				break
+			}
+		}
+	}
+	more := stone.CountPaths(p)
+	more.Sub(more, new(big.Int).SetUint64(uint64(printed)))
+	if more.Sign() <= 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "… and %s more\n", more)
+	return err
+}

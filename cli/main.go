@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// Exit codes of the command.
+const (
+	Done   = 0 // all is done
+	Failed = 1 // the run failed, or the pipeline is invalid
+	Usage  = 2 // wrong usage or configuration
+)
+
+// FromArgument, in place of a pipeline, makes the commands take a PIPELINE
+// argument that names a Go package. It is what the command stone is made of.
+var FromArgument = fromArgument{}
+
+type fromArgument struct{}
+
+// Config says what the command works on. Its zero value but for the Pipeline is
+// the command of this process.
+type Config struct {
+	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a
+	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
+	// what follows "--"; only the last kind of function takes any.
+	Pipeline any
+
+	Name   string    // of the program, in messages; "" is that of the process
+	Args   []string  // nil is those of the process
+	Stdin  io.Reader // answers to questions; nil is os.Stdin
+	Stdout io.Writer // results; nil is os.Stdout
+	Stderr io.Writer // everything else; nil is os.Stderr
+}
+
+// Main runs the command of this process over the pipeline and exits.
+func Main(pipeline any) {
+	os.Exit(Run(context.Background(), Config{Pipeline: pipeline}))
+}
+
+// Run runs the command and returns its exit code. When ctx is done, a run is
+// cancelled. While a pipeline runs, Run listens to SIGINT, SIGTERM and SIGHUP:
+// the first cancels the run, the second of its sort ends the process.
+func Run(ctx context.Context, cfg Config) int {
+	a := &app{Config: cfg}
+	a.Name = cmp.Or(cfg.Name, filepath.Base(os.Args[0]))
+	if a.Args == nil {
+		a.Args = os.Args[1:]
+	}
+	if a.Stdin == nil {
+		a.Stdin = os.Stdin
+	}
+	if a.Stdout == nil {
+		a.Stdout = os.Stdout
+	}
+	if a.Stderr == nil {
+		a.Stderr = os.Stderr
+	}
+	cmd, err := a.root().ExecuteContextC(ctx)
+	return a.exit(cmd, err)
+}
+
+// app is one run of the command.
+type app struct{ Config }
+
+func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
+
+// exitError ends the command with a code. What there is to say has been said,
+// unless it holds an error.
+type exitError struct {
+	code  int
+	err   error
+	lines bool // the error may take several lines
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// failed makes an error with which the command exits with the code Failed.
+func failed(format string, args ...any) error {
+	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
+}
+
+// exit reports the error on one line and returns the exit code. An error that is
+// no exitError is wrong usage.
+func (a *app) exit(cmd *cobra.Command, err error) int {
+	if err == nil {
+		return Done
+	}
+	var known *exitError
+	if !errors.As(err, &known) {
+		known = &exitError{code: Usage, err: err}
+	}
+	message := []string{}
+	if known.err != nil {
+		message = append(message, err.Error())
+	}
+	if known.lines {
+		message = strings.Split(strings.TrimSpace(message[0]), "\n")
+	}
+	for i, line := range message {
+		if i == 0 {
+			line = "Error: " + line
+		}
+		fmt.Fprintln(a.Stderr, text.Line(line))
+	}
+	if known.code == Usage && onlyFails(cmd) {
+		return Failed
+	}
+	return known.code
+}
+
+// complain writes a line to standard error.
+func (a *app) complain(format string, args ...any) {
+	fmt.Fprintln(a.Stderr, text.Line(fmt.Sprintf(format, args...)))
+}
+
+// onlyFailed marks commands that know no exit code but Done and Failed.
+const onlyFailed = "only-failed"
+
+func onlyFails(cmd *cobra.Command) bool {
+	for c := cmd; c != nil; c = c.Parent() {
+		if c.Annotations[onlyFailed] != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/internal/load"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/kind"
+)
+
+// build builds the package of the PIPELINE argument and passes the command on to
+// its program.
+func (a *app) build(c *cobra.Command, before, after []string) error {
+	switch {
+	case len(before) == 0:
+		return fmt.Errorf("PIPELINE is missing: name a Go package, as in %s ./examples/audit", c.CommandPath())
+	case len(before) > 1:
+		return fmt.Errorf("unexpected argument %q: want one PIPELINE, and what is meant for it behind --", before[1])
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	program, err := a.compile(c.Context(), before[0], signals)
+	var refused *load.Error
+	switch {
+	case errors.As(err, &refused):
+		return err
+	case err != nil:
+		return failed("%w", err)
+	}
+	args := slices.Concat(passedOn(c), []string{"--"}, after)
+	code, err := program.Run(a.Name, args, a.Stdin, a.Stdout, a.Stderr, signals)
+	if err = errors.Join(err, program.Close()); err != nil {
+		return failed("%w", err)
+	}
+	if code != Done {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// passedOn returns the command with the flags that were set.
+func passedOn(c *cobra.Command) []string {
+	args := []string{c.Name()}
+	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
+	return args
+}
+
+// compile builds the package, and stops when there is a signal.
+func (a *app) compile(ctx context.Context, pipeline string, signals <-chan os.Signal) (*load.Program, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	built := make(chan struct{})
+	defer close(built)
+	go func() {
+		select {
+		case sig := <-signals:
+			cancel(fmt.Errorf("%s: %v while the pipeline was built", kind.Canceled, sig))
+		case <-built:
+		}
+	}()
+	if screen := a.screen(); screen != nil {
+		// A first build takes its time.
+		fmt.Fprintf(a.Stderr, "building %s …\r", text.Line(pipeline))
+		defer fmt.Fprint(a.Stderr, "\x1b[K")
+	}
+	return load.Build(ctx, pipeline)
+}

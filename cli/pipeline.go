@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/stonelayer/stone"
+)
+
+// pipeline makes the ashlar out of what Config.Pipeline may be.
+func pipeline(from any, args []string) (p stone.Ashlar, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("Pipeline panicked%s: %v", panicPlace(), r)
+		}
+	}()
+	switch from := from.(type) {
+	case stone.Ashlar:
+		return from, noArgs(args)
+	case func() stone.Ashlar:
+		if from != nil {
+			if err := noArgs(args); err != nil {
+				return p, err
+			}
+			return from(), nil
+		}
+	case func([]string) (stone.Ashlar, error):
+		if from != nil {
+			p, err := from(args)
+			return p, refusal(err)
+		}
+	}
+	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar or a func([]string) (stone.Ashlar, error)", kindOf(from))
+}
+
+// kindOf says what a wrong Pipeline is.
+func kindOf(from any) string {
+	switch from.(type) {
+	case nil:
+		return "nil"
+	case func() stone.Ashlar, func([]string) (stone.Ashlar, error):
+		return "a nil function"
+	}
+	return fmt.Sprintf("of type %T", from)
+}
+
+func noArgs(args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q behind --: the pipeline takes none", args[0])
+	}
+	return nil
+}
+
+// refusal is the error of a pipeline that refused its arguments. Its text is
+// shown as it is, since it may be a usage of several lines; of flag.ErrHelp the
+// flag set has shown it.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, flag.ErrHelp) {
+		return &exitError{code: Usage}
+	}
+	return &exitError{code: Usage, err: err, lines: true}
+}
+
+// panicPlace returns " at file:line" of the code that panicked. It is called by
+// the deferred function that recovers.
+func panicPlace() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.File != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf(" at %s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}

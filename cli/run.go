@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// runFlags is what the flags of run say.
+type runFlags struct {
+	json  bool
+	quiet bool
+	input string
+	dag   string
+	trace string
+}
+
+func (a *app) run() *cobra.Command {
+	var flags runFlags
+	c := a.over(&cobra.Command{
+		Use:   "run",
+		Short: "Validate a pipeline, run it and print its result",
+		Long: "Run validates a pipeline and runs it. The text of the last node goes to standard output, progress to\n" +
+			"standard error. Questions of the pipeline are asked there and answered on standard input.",
+	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
+	f := c.Flags()
+	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "show no progress")
+	f.StringVar(&flags.input, "input", "", "begin with the DAG in `FILE`, as --dag writes it")
+	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, also when the run fails or is cancelled")
+	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
+	return c
+}
+
+func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) error {
+	input, err := readDAG(flags.input)
+	if err != nil {
+		return err
+	}
+	cfg := stone.Config{Input: input}
+	findings := stone.Validate(p, cfg)
+	printFindings(a.Stderr, findings)
+	if findings.Err() != nil {
+		return &exitError{code: Failed}
+	}
+	target, err := newDAGFile(flags.dag)
+	if err != nil {
+		return err
+	}
+	trace, err := openTrace(flags.trace)
+	if err != nil {
+		return err
+	}
+	result, err := a.execute(ctx, p, cfg, trace, flags.quiet)
+	a.printLost(result.DAG)
+	if err != nil {
+		a.complain("failed: %v", err)
+	}
+	// Each of these is tried whatever became of the others.
+	for _, failure := range []error{a.printResult(result, flags.json), target.write(result.DAG), trace.close()} {
+		if failure != nil {
+			a.complain("Error: %v", failure)
+			err = failure
+		}
+	}
+	if err != nil {
+		return &exitError{code: Failed}
+	}
+	return nil
+}
+
+// execute runs the pipeline in sight of the user.
+func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, trace *traceFile, quiet bool) (stone.Result, error) {
+	var display *progress.Display
+	var handlers []slog.Handler
+	say := func(line string) { a.complain("%s", line) }
+	if trace != nil {
+		handlers = append(handlers, trace.handler)
+	}
+	if !quiet {
+		display = progress.New(p, progress.Config{Out: a.Stderr, Size: a.screen(), Color: color()})
+		defer display.Close()
+		handlers = append(handlers, display)
+		say = display.Println
+	}
+	switch len(handlers) {
+	case 0:
+	case 1:
+		cfg.Log = handlers[0]
+	default:
+		cfg.Log = slog.NewMultiHandler(handlers...)
+	}
+	cfg.Frontend = a.person(display)
+	ctx, stop := interruptible(ctx, say)
+	defer stop()
+	return stone.Run(ctx, p, cfg)
+}
+
+// maxLost is how many of the lanes that were lost are listed.
+const maxLost = 5
+
+// printLost lists the first of the lanes that were lost.
+func (a *app) printLost(d dag.DAG) {
+	lost, err := dag.Lost(d)
+	if err != nil {
+		a.complain("Error: list the lost lanes: %v", err)
+	}
+	if len(lost) > 0 {
+		a.complain("lost lanes: %d", len(lost))
+	}
+	for i, lane := range lost {
+		if i == maxLost {
+			fmt.Fprintf(a.Stderr, "  … and %d more: --dag FILE keeps them all\n", len(lost)-maxLost)
+			break
+		}
+		n := lane.Failure
+		failure := stone.Failure{Kind: fmt.Sprint(n.Get("kind", "")), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
+		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/trace"
+)
+
+func (a *app) trace() *cobra.Command {
+	c := &cobra.Command{
+		Use:         "trace",
+		Short:       "Inspect a trace file of a run",
+		Long:        "Trace answers what happened in a run out of the file that run --trace wrote. Lines that cannot be used\nare reported and skipped.",
+		Annotations: map[string]string{onlyFailed: "yes"},
+		Args:        unknown,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return fmt.Errorf("%s needs a command: tally, lifecycle or payload, and a trace file", c.CommandPath())
+		},
+	}
+	command := trace.Command{Out: a.Stdout, Err: a.Stderr}
+	c.AddCommand(
+		inspection("tally", "Count the events by type", command.RunTally),
+		inspection("lifecycle", "Tell how the run proceeded, one event a line", command.RunLifecycle),
+		payload(command),
+	)
+	return c
+}
+
+func payload(command trace.Command) *cobra.Command {
+	var opts trace.PayloadOptions
+	var turn int
+	c := inspection("payload", "Show what a model was sent in one call", func(path string) error {
+		return command.RunPayload(path, opts)
+	})
+	f := c.Flags()
+	f.StringVar(&opts.Ashlar, "ashlar", "", "of the ashlar `NAME` only")
+	f.IntVar(&turn, "turn", 0, "of the model's turn `N` only")
+	f.BoolVar(&opts.Last, "last", false, "the last that matches, not the first")
+	c.PreRun = func(c *cobra.Command, _ []string) {
+		if f.Changed("turn") {
+			opts.Turn = &turn
+		}
+	}
+	return c
+}
+
+// inspection makes a command over a trace file.
+func inspection(name, short string, run func(path string) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " FILE",
+		Short: short,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return fmt.Errorf("the trace file is missing: %s FILE", c.CommandPath())
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q: want one trace file", args[1])
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return run(args[0]) },
+	}
+}

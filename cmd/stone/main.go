@@ -1,0 +1,7 @@
+// Command stone runs and inspects the pipelines of Go packages. See package cli
+// and stone --help.
+package main
+
+import "github.com/stonelayer/stone/cli"
+
+func main() { cli.Main(cli.FromArgument) }

@@ -1,0 +1,210 @@
+package graph
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+)
+
+// maxNodes bounds a drawing: nobody can read a larger one, and a pipeline that
+// uses its parts many times can have more places than memory holds.
+const maxNodes = 20_000
+
+// A Graph is a pipeline as it is drawn.
+type Graph struct {
+	top   frame
+	nodes int
+	edges []edge
+}
+
+// frame is a part of the drawing with nodes and further frames in it.
+type frame struct {
+	id, label string
+	nodes     []node
+	frames    []*frame
+}
+
+type node struct {
+	id, label string
+	shape     shape
+}
+
+type shape uint8
+
+const (
+	step shape = iota
+	choice
+	question
+	fork
+	gather
+	scope
+)
+
+type edge struct {
+	from, to  string
+	label     string
+	kind      kind
+	fromFrame string // if not "", the arrow leaves this frame, in which from stands
+}
+
+type kind uint8
+
+const (
+	next kind = iota
+	lane
+	back
+	heal
+	runs
+)
+
+// part is what a composite needs to know of something it has drawn.
+type part struct {
+	entry string
+	exits []exit
+}
+
+type exit struct {
+	id   string
+	kind kind // of the arrow that leaves it
+}
+
+// Of draws a pipeline. The error says that it is too large.
+func Of(p stone.Ashlar) (*Graph, error) {
+	g := &Graph{}
+	g.draw(&g.top, p, step)
+	if g.nodes > maxNodes {
+		return nil, fmt.Errorf("the pipeline has more than %d steps: draw a part of it", maxNodes)
+	}
+	return g, nil
+}
+
+func (g *Graph) node(in *frame, label string, s shape) string {
+	g.nodes++
+	id := fmt.Sprintf("n%d", g.nodes)
+	in.nodes = append(in.nodes, node{id, label, s})
+	return id
+}
+
+func (g *Graph) frame(in *frame, label string) *frame {
+	g.nodes++
+	f := &frame{id: fmt.Sprintf("f%d", g.nodes), label: label}
+	in.frames = append(in.frames, f)
+	return f
+}
+
+// connect leads all exits to the entry of the part that follows.
+func (g *Graph) connect(from []exit, to string) {
+	for _, x := range from {
+		g.edges = append(g.edges, edge{from: x.id, to: to, kind: x.kind})
+	}
+}
+
+// draw puts a into a frame. A leaf gets the shape.
+func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
+	if g.nodes > maxNodes {
+		return part{}
+	}
+	switch a.Form() {
+	case "seq":
+		return g.sequence(in, a.Children(), a.Name())
+	case "loop":
+		return g.loop(in, a)
+	case "match":
+		return g.match(in, a)
+	case "map", "parallel":
+		return g.fan(in, a)
+	case "reduce":
+		return g.draw(in, a.Children()[0], gather)
+	case "rescue":
+		return g.rescue(in, a)
+	}
+	if len(a.Children()) > 0 { // a composite of the user's own, or a leaf with helpers
+		return g.scoped(in, a)
+	}
+	if len(stone.Questions(a)) > 0 {
+		leaf = question
+	}
+	return alone(g.node(in, a.Name(), leaf))
+}
+
+func alone(id string) part { return part{id, []exit{{id, next}}} }
+
+// sequence draws an arrow from each step to the one after it.
+func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) part {
+	if len(steps) == 0 {
+		return alone(g.node(in, name, step))
+	}
+	whole := g.draw(in, steps[0], step)
+	for _, s := range steps[1:] {
+		p := g.draw(in, s, step)
+		g.connect(whole.exits, p.entry)
+		whole.exits = p.exits
+	}
+	return whole
+}
+
+func (g *Graph) loop(in *frame, a stone.Ashlar) part {
+	p := g.draw(g.frame(in, a.Name()), a.Children()[0], step)
+	for _, x := range p.exits {
+		g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: "again", kind: back})
+	}
+	return p
+}
+
+func (g *Graph) match(in *frame, a stone.Ashlar) part {
+	whole := part{entry: g.node(in, a.Name(), choice)}
+	keys := a.Branches()
+	for i, c := range a.Children() {
+		p := g.draw(in, c, step)
+		g.edges = append(g.edges, edge{from: whole.entry, to: p.entry, label: branch(keys[i])})
+		whole.exits = append(whole.exits, p.exits...)
+	}
+	return whole
+}
+
+// branch returns a string as it is and any other value as JSON.
+func branch(key string) string {
+	var s string
+	if json.Unmarshal([]byte(key), &s) == nil {
+		return s
+	}
+	return key
+}
+
+func (g *Graph) fan(in *frame, a stone.Ashlar) part {
+	whole := part{entry: g.node(in, a.Name(), fork)}
+	label := ""
+	if a.Form() == "map" {
+		label = "each"
+	}
+	for _, c := range a.Children() {
+		p := g.draw(in, c, step)
+		g.edges = append(g.edges, edge{from: whole.entry, to: p.entry, label: label, kind: lane})
+		for _, x := range p.exits {
+			whole.exits = append(whole.exits, exit{x.id, lane})
+		}
+	}
+	return whole
+}
+
+func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
+	body := g.frame(in, a.Name())
+	whole := g.draw(body, a.Children()[0], step)
+	healing := g.draw(in, a.Children()[1], step)
+	g.edges = append(g.edges, edge{from: whole.entry, to: healing.entry, label: "on failure", kind: heal, fromFrame: body.id})
+	whole.exits = append(whole.exits, healing.exits...)
+	return whole
+}
+
+// scoped draws a itself as a node: only its body knows in which order the
+// children run.
+func (g *Graph) scoped(in *frame, a stone.Ashlar) part {
+	f := g.frame(in, "")
+	hub := g.node(f, a.Name(), scope)
+	for _, c := range a.Children() {
+		p := g.draw(f, c, step)
+		g.edges = append(g.edges, edge{from: hub, to: p.entry, label: "runs", kind: runs})
+	}
+	return alone(hub)
+}

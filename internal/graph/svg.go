@@ -1,0 +1,31 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// ErrNoGraphviz says that the command `dot` is not installed.
+var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or take the format mermaid or dot")
+
+// SVG returns the drawing as Graphviz lays it out.
+func (g *Graph) SVG(ctx context.Context) ([]byte, error) {
+	dot, err := exec.LookPath("dot")
+	if err != nil {
+		return nil, ErrNoGraphviz
+	}
+	cmd := exec.CommandContext(ctx, dot, "-Tsvg")
+	cmd.Stdin = strings.NewReader(g.DOT())
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("dot failed: %w: %s", err, text.Line(errs.String()))
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,99 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// Mermaid returns the drawing as a Mermaid flowchart.
+func (g *Graph) Mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart TD\n")
+	g.top.mermaid(&b, "  ")
+	for _, e := range g.edges {
+		from, arrow := e.from, [...]string{next: "-->", lane: "==>", back: "-.->", heal: "-.->", runs: "<-.->"}[e.kind]
+		if e.fromFrame != "" {
+			from = e.fromFrame
+		}
+		if e.label != "" {
+			arrow += "|" + mermaidText(e.label) + "|"
+		}
+		fmt.Fprintf(&b, "  %s %s %s\n", from, arrow, e.to)
+	}
+	return b.String()
+}
+
+func (f *frame) mermaid(b *strings.Builder, indent string) {
+	for _, n := range f.nodes {
+		around := [...][2]string{
+			step: {"[", "]"}, choice: {"{", "}"}, question: {"[/", "/]"},
+			fork: {"[/", `\]`}, gather: {`[\`, "/]"}, scope: {"[[", "]]"},
+		}[n.shape]
+		fmt.Fprintf(b, "%s%s%s%s%s\n", indent, n.id, around[0], mermaidText(n.label), around[1])
+	}
+	for _, inner := range f.frames {
+		fmt.Fprintf(b, "%ssubgraph %s[%s]\n", indent, inner.id, mermaidText(inner.label))
+		inner.mermaid(b, indent+"  ")
+		fmt.Fprintf(b, "%send\n", indent)
+	}
+}
+
+// mermaidText quotes a label, with entities for what means something in one.
+func mermaidText(s string) string {
+	if s == "" {
+		s = " " // an empty text is a syntax error
+	}
+	return `"` + mermaidEntities.Replace(text.Line(s)) + `"`
+}
+
+var mermaidEntities = strings.NewReplacer(
+	`"`, "#quot;", "#", "#35;", "&", "#amp;", "<", "#lt;", ">", "#gt;", "`", "#96;", `\`, "#92;",
+)
+
+// DOT returns the drawing in the language of Graphviz.
+func (g *Graph) DOT() string {
+	var b strings.Builder
+	b.WriteString("digraph pipeline {\n")
+	b.WriteString("  compound=true\n  node [shape=box fontname=\"Helvetica\"]\n  edge [fontname=\"Helvetica\" fontsize=10]\n")
+	g.top.dot(&b, "  ")
+	for _, e := range g.edges {
+		attrs := [...]string{
+			next: "", lane: " style=bold", back: " style=dashed constraint=false",
+			heal: " style=dashed color=red", runs: " style=dotted dir=both",
+		}[e.kind]
+		if e.label != "" {
+			attrs += " label=" + dotText(e.label)
+		}
+		if e.fromFrame != "" {
+			attrs += " ltail=" + dotText("cluster_"+e.fromFrame)
+		}
+		if attrs != "" {
+			attrs = " [" + attrs[1:] + "]"
+		}
+		fmt.Fprintf(&b, "  %s -> %s%s\n", e.from, e.to, attrs)
+	}
+	b.WriteString("}\n")
+	return b.String()
+}
+
+func (f *frame) dot(b *strings.Builder, indent string) {
+	for _, n := range f.nodes {
+		shape := [...]string{
+			step: "", choice: " shape=diamond", question: " shape=parallelogram",
+			fork: " shape=trapezium", gather: " shape=invtrapezium", scope: " peripheries=2",
+		}[n.shape]
+		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, n.id, dotText(n.label), shape)
+	}
+	for _, inner := range f.frames {
+		fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s style=rounded fontname=\"Helvetica\"\n", indent, inner.id, indent, dotText(inner.label))
+		inner.dot(b, indent+"  ")
+		fmt.Fprintf(b, "%s}\n", indent)
+	}
+}
+
+// dotText quotes a label: a backslash would begin an escape sequence.
+func dotText(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text.Line(s)) + `"`
+}

@@ -1,0 +1,192 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const modulePath = "github.com/stonelayer/stone"
+
+// An Error says why a PIPELINE argument cannot be built, on one line.
+type Error struct {
+	Reason string
+	// NotExported reports that the package is there but has no Pipeline.
+	NotExported bool
+}
+
+// Error returns the reason.
+func (e *Error) Error() string { return e.Reason }
+
+func refuse(format string, args ...any) error { return &Error{Reason: fmt.Sprintf(format, args...)} }
+
+// builder is one build.
+type builder struct {
+	ctx  context.Context
+	arg  string // PIPELINE, as the user gave it
+	dir  string // where the go command runs
+	path string // the package, as the go command is given it
+	tmp  string
+	env  []string
+	pkg  listed
+}
+
+// listed is what `go list` says of a package.
+type listed struct {
+	Dir, ImportPath, Name string
+	GoFiles, CgoFiles     []string
+	Module                *struct {
+		Path, Dir string
+		Main      bool
+	}
+	Error *struct{ Err string }
+}
+
+// Build builds the program of a package: an import path, or a directory as seen
+// from the working directory. Close the Program to remove its files; after an
+// error there are none. When ctx is done, the build is ended and its cause
+// returned. Otherwise the error is an *Error, or one of the file system.
+func Build(ctx context.Context, pipeline string) (*Program, error) {
+	b := &builder{ctx: ctx, arg: pipeline}
+	if err := b.locate(); err != nil {
+		return nil, err
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, refuse("building %s needs the go command, which is not in PATH: install Go from https://go.dev/dl", pipeline)
+	}
+	tmp, err := os.MkdirTemp("", "stone-")
+	if err != nil {
+		return nil, err
+	}
+	b.tmp = tmp
+	program := &Program{path: filepath.Join(tmp, "stone.exe"), dir: tmp}
+	if err := b.build(program.path); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, errors.Join(err, program.Close())
+	}
+	return program, nil
+}
+
+func (b *builder) build(out string) error {
+	steps := []func() error{b.workspace, b.list, b.exports, func() error { return b.compile(out) }}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locate decides whether the argument is a directory or an import path.
+func (b *builder) locate() error {
+	info, err := os.Stat(b.arg)
+	local := filepath.IsAbs(b.arg) || strings.HasPrefix(b.arg, ".")
+	switch ext := filepath.Ext(b.arg); {
+	case ext == ".edn" || ext == ".json":
+		return refuse("%s is a plan file, which this version cannot run: give a Go package with a Pipeline, as ./examples/audit", b.arg)
+	case err == nil && info.IsDir():
+		b.dir, b.path = b.arg, "."
+	case err == nil:
+		return refuse("%s is a file: give the directory of a Go package, as %s", b.arg, dotted(filepath.Dir(b.arg)))
+	case local:
+		return refuse("there is no directory %s: give one that holds a Go package with a Pipeline", b.arg)
+	case ext == ".go":
+		return refuse("there is no file %s: give the directory of a Go package with a Pipeline", b.arg)
+	case strings.HasPrefix(b.arg, "-") || strings.Contains(b.arg, "..."):
+		return refuse("%q names no single package: give one, as ./examples/audit", b.arg)
+	default:
+		b.dir, b.path = ".", b.arg
+	}
+	return nil
+}
+
+func dotted(dir string) string {
+	if dir == "." || filepath.IsAbs(dir) || strings.HasPrefix(dir, "..") {
+		return dir
+	}
+	return "." + string(filepath.Separator) + dir
+}
+
+// goTool runs the go command and returns its standard output.
+func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err error) {
+	cmd := exec.CommandContext(b.ctx, "go", args...)
+	cmd.Dir = b.dir
+	cmd.Env = b.env
+	// An interrupt lets the go command remove its own files.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	stdout, err = cmd.Output()
+	return stdout, errs.String(), err
+}
+
+// list asks for the package, and for the root package of Stone as its module
+// sees it, whose checksums the build then has.
+func (b *builder) list() error {
+	out, stderr, err := b.goTool("list", "-e", "-find", "-mod=readonly", "-json=Dir,ImportPath,Name,GoFiles,CgoFiles,Module,Error", b.path, modulePath)
+	if err != nil {
+		return refuse("%s: %s", b.arg, firstLine(stderr, err))
+	}
+	var stone listed
+	dec := json.NewDecoder(bytes.NewReader(out))
+	if err := errors.Join(dec.Decode(&b.pkg), dec.Decode(&stone)); err != nil && b.pkg.ImportPath != modulePath {
+		return refuse("%s: cannot read what `go list` says: %v", b.arg, err)
+	}
+	switch {
+	case b.pkg.Error != nil && len(b.pkg.GoFiles)+len(b.pkg.CgoFiles) == 0:
+		return refuse("there is no Go package %s: %s", b.arg, firstLine(b.pkg.Error.Err, nil))
+	case b.pkg.ImportPath == modulePath:
+		return &Error{Reason: b.arg + " is Stone itself and does not export Pipeline", NotExported: true}
+	case b.pkg.Module == nil:
+		return refuse("%s is not part of a module: run `go mod init` where it stands", b.arg)
+	case stone.Module == nil:
+		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
+	}
+	return b.checksums(stone.Module.Dir)
+}
+
+// checksums adds those of Stone's own dependencies to the workspace.
+func (b *builder) checksums(stone string) error {
+	sums, err := os.ReadFile(filepath.Join(stone, "go.sum"))
+	if err != nil {
+		return refuse("the module %s has no go.sum: %v", modulePath, err)
+	}
+	f, err := os.OpenFile(filepath.Join(b.tmp, "go.work.sum"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(sums)
+	return errors.Join(err, f.Close())
+}
+
+// compile builds the program out of the package and a main function that
+// exists in the overlay only.
+func (b *builder) compile(out string) error {
+	replace, target, err := b.generate()
+	if err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(b.tmp, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return err
+	}
+	_, stderr, err := b.goTool("build", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-o", out, target)
+	if err != nil {
+		return b.compileError(stderr, err)
+	}
+	return nil
+}

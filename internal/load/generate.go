@@ -1,0 +1,141 @@
+package load
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// overlaid names the main package, or the file in a package main, that exists
+// in the overlay only.
+const overlaid = "stone_main_overlay"
+
+// files returns the paths of the package's Go files.
+func (b *builder) files() []string {
+	var out []string
+	for _, name := range slices.Concat(b.pkg.GoFiles, b.pkg.CgoFiles) {
+		out = append(out, filepath.Join(b.pkg.Dir, name))
+	}
+	return out
+}
+
+// exports refuses a package that has no Pipeline. It says nothing of a package
+// that does not parse: the compiler says it better.
+func (b *builder) exports() error {
+	other := ""
+	for _, path := range b.files() {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil
+		}
+		for name, isType := range declared(f) {
+			switch {
+			case name == "Pipeline" && isType:
+				return refuse("%s: Pipeline is a type: make it a variable or a function that holds or returns a stone.Ashlar", b.arg)
+			case name == "Pipeline":
+				return nil
+			case strings.EqualFold(name, "Pipeline"):
+				other = name
+			}
+		}
+	}
+	e := &Error{Reason: b.arg + " does not export Pipeline", NotExported: true}
+	if other != "" {
+		e.Reason += fmt.Sprintf("; did you mean %q to be it?", other)
+	}
+	return e
+}
+
+// declared ranges over the names that a file declares for its package, and says
+// which of them are types.
+func declared(f *ast.File) iter.Seq2[string, bool] {
+	return func(yield func(name string, isType bool) bool) {
+		for _, decl := range f.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && !yield(d.Name.Name, false) {
+					return
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						if !yield(s.Name.Name, true) {
+							return
+						}
+					case *ast.ValueSpec:
+						for _, name := range s.Names {
+							if !yield(name.Name, false) {
+								return
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// generate writes what the overlay puts into the build. It returns the overlay
+// and what is to be built.
+func (b *builder) generate() (replace map[string]string, target string, err error) {
+	replace = map[string]string{}
+	imports, pipeline := fmt.Sprintf("import stonepipeline %q\n", b.pkg.ImportPath), "stonepipeline.Pipeline"
+	var path string
+	switch {
+	case b.pkg.Name == "main":
+		imports, pipeline = "", "Pipeline"
+		path, target = filepath.Join(b.pkg.Dir, overlaid+".go"), b.path
+		if err := b.setMainAside(replace); err != nil {
+			return nil, "", err
+		}
+	case b.pkg.Module.Main:
+		path = filepath.Join(b.pkg.Dir, overlaid, "main.go")
+		target = b.pkg.ImportPath + "/" + overlaid
+	default:
+		// A package of a dependency: its directory belongs to the module
+		// cache, so the program stands in the working directory.
+		here, err := filepath.Abs(b.dir)
+		if err != nil {
+			return nil, "", err
+		}
+		path, target = filepath.Join(here, overlaid, "main.go"), "./"+overlaid
+	}
+	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s\nfunc main() { stonecli.Main(%s) }\n", modulePath, imports, pipeline)
+	replace[path] = filepath.Join(b.tmp, "main.go.txt")
+	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
+}
+
+// setMainAside overlays the files of a package main with copies in which main is
+// called "_": it is compiled, so that its imports are used, and never called.
+// Every other byte stays where it is, and with it the positions in messages.
+func (b *builder) setMainAside(replace map[string]string) error {
+	for i, path := range b.files() {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, source, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			continue // the compiler reports it
+		}
+		for _, decl := range f.Decls {
+			if d, ok := decl.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.Name == "main" {
+				at := fset.PositionFor(d.Name.Pos(), false).Offset
+				copy(source[at:], "_   ")
+				replace[path] = filepath.Join(b.tmp, fmt.Sprintf("aside%d.go.txt", i))
+				if err := os.WriteFile(replace[path], source, 0o600); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// A Program is the built command line of one pipeline.
+type Program struct {
+	path string
+	dir  string
+}
+
+// Close removes the program's files.
+func (p *Program) Close() error { return os.RemoveAll(p.dir) }
+
+// Run runs the program under the name, and returns its exit code once it has
+// ended. The error is not nil if it could not be started, or was ended by a
+// signal.
+//
+// Each of the signals is passed on as SIGTERM. An interrupt from a terminal
+// reaches the program by itself as well; it counts signals of each sort for
+// itself, so that one Ctrl-C stays one. After three of a sort it is killed.
+func (p *Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
+	cmd := exec.Command(p.path, args...)
+	cmd.Args[0] = name
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("start the pipeline's program: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	seen := map[os.Signal]int{}
+	for {
+		select {
+		case sig := <-signals:
+			seen[sig]++
+			pass := syscall.SIGTERM
+			if seen[sig] >= 3 {
+				pass = syscall.SIGKILL
+			}
+			// It fails when the program has ended, which Wait tells.
+			_ = cmd.Process.Signal(pass)
+		case err := <-ended:
+			return exitCode(cmd.ProcessState, err)
+		}
+	}
+}
+
+func exitCode(state *os.ProcessState, err error) (int, error) {
+	if state == nil {
+		return 0, fmt.Errorf("the pipeline's program: %w", err)
+	}
+	var failed *exec.ExitError
+	switch code := state.ExitCode(); {
+	case code < 0:
+		return 0, fmt.Errorf("the pipeline's program was ended from outside: %v", state)
+	case err != nil && !errors.As(err, &failed):
+		return 0, fmt.Errorf("the pipeline's program: %w", err)
+	default:
+		return code, nil
+	}
+}

@@ -1,0 +1,273 @@
+package progress
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// Config says where and how progress is shown. Its zero value shows nothing:
+// Out is needed.
+type Config struct {
+	Out   io.Writer
+	Size  func() (columns, lines int) // of the terminal; nil writes plain lines
+	Color bool
+	Now   func() time.Time // nil is time.Now
+}
+
+// A Display shows the progress of one run. It is a slog.Handler and may be used
+// by several goroutines at once. Close it when the run has ended.
+type Display struct {
+	cfg Config
+
+	mu   sync.Mutex // guards the tree
+	tree *tree
+
+	out    sync.Mutex // guards what is on the screen; taken before mu
+	drawn  []int      // widths of the lines that stand there
+	paused int
+	stop   chan struct{}
+	done   sync.WaitGroup
+}
+
+// redraw is the pause between two pictures.
+const redraw = 100 * time.Millisecond
+
+// New starts to show the progress of a run of p.
+func New(p stone.Ashlar, cfg Config) *Display {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	d := &Display{cfg: cfg, tree: newTree(p), stop: make(chan struct{})}
+	if cfg.Size != nil {
+		d.done.Go(d.animate)
+	}
+	return d
+}
+
+func (d *Display) animate() {
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.out.Lock()
+			d.draw()
+			d.out.Unlock()
+		case <-d.stop:
+			return
+		}
+	}
+}
+
+// Close draws the last picture and leaves it there.
+func (d *Display) Close() {
+	close(d.stop)
+	d.done.Wait()
+	d.out.Lock()
+	defer d.out.Unlock()
+	d.draw()
+	d.drawn = nil
+}
+
+// Pause takes the picture away until Resume, so that somebody else can write.
+// Each Pause needs its Resume.
+func (d *Display) Pause() {
+	d.out.Lock()
+	defer d.out.Unlock()
+	var frame bytes.Buffer
+	d.erase(&frame)
+	d.write(frame.Bytes())
+	d.paused++
+}
+
+// Resume brings the picture back.
+func (d *Display) Resume() {
+	d.out.Lock()
+	defer d.out.Unlock()
+	d.paused--
+	d.draw()
+}
+
+// Println writes a line of its own, above the picture.
+func (d *Display) Println(line string) {
+	d.Pause()
+	d.out.Lock()
+	d.write([]byte(text.Line(line) + "\n"))
+	d.out.Unlock()
+	d.Resume()
+}
+
+// write drops errors: a run does not fail because nobody can watch it.
+func (d *Display) write(b []byte) {
+	if len(b) > 0 {
+		_, _ = d.cfg.Out.Write(b)
+	}
+}
+
+// Enabled implements slog.Handler: the display wants every event.
+func (d *Display) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs implements slog.Handler. What it adds is not shown.
+func (d *Display) WithAttrs([]slog.Attr) slog.Handler { return d }
+
+// WithGroup implements slog.Handler. Groups are not shown.
+func (d *Display) WithGroup(string) slog.Handler { return d }
+
+// event is what the display takes from a record.
+type event struct {
+	path, form, kind, reason string
+	ok                       bool
+	lanes                    int
+	elapsed                  time.Duration
+}
+
+func (e *event) take(a slog.Attr) bool {
+	switch a.Key {
+	case "path":
+		e.path = a.Value.String()
+	case "form":
+		e.form = a.Value.String()
+	case "kind":
+		e.kind = a.Value.String()
+	case "reason":
+		e.reason = a.Value.String()
+	case "ok":
+		e.ok = a.Value.Kind() == slog.KindBool && a.Value.Bool()
+	case "lanes":
+		if a.Value.Kind() == slog.KindInt64 {
+			e.lanes = int(a.Value.Int64())
+		}
+	case "elapsed":
+		if a.Value.Kind() == slog.KindDuration {
+			e.elapsed = a.Value.Duration()
+		}
+	}
+	return true
+}
+
+// Handle implements slog.Handler. It never fails.
+func (d *Display) Handle(_ context.Context, r slog.Record) error {
+	switch r.Message {
+	case "ashlar-start", "ashlar-end", "lane-start", "lane-end", "failure":
+	default:
+		return nil
+	}
+	var e event
+	r.Attrs(e.take)
+	if e.form == "reduce" {
+		return nil // its body has the same path
+	}
+	d.mu.Lock()
+	line := d.tree.apply(r.Message, e, r.Time)
+	d.mu.Unlock()
+	if line != "" && d.cfg.Size == nil {
+		d.out.Lock()
+		d.write([]byte(line + "\n"))
+		d.out.Unlock()
+	}
+	return nil
+}
+
+// apply notes an event and returns the plain line for it, or "".
+func (t *tree) apply(name string, e event, at time.Time) string {
+	r := t.find(e.path)
+	switch name {
+	case "ashlar-start":
+		t.reach(r)
+		return r.start(at)
+	case "ashlar-end":
+		return r.end(e)
+	case "lane-start":
+		r.lanes = max(r.lanes, e.lanes)
+	case "lane-end":
+		return r.laneEnd(e, at)
+	case "failure":
+		return r.failure(e)
+	}
+	return ""
+}
+
+// maxLines is how often each place may write a line of one sort: loops and lanes
+// come by very often.
+const maxLines = 10
+
+func (r *row) start(at time.Time) string {
+	if r.running == 0 && r.fans() {
+		r.lanes, r.ended, r.lost = 0, 0, 0
+	}
+	r.visits++
+	r.running++
+	r.began = at
+	return r.line("start", "")
+}
+
+func (r *row) end(e event) string {
+	r.running = max(0, r.running-1)
+	r.ok, r.spent = e.ok, e.elapsed
+	verb := "done"
+	if !e.ok {
+		r.failed++
+		verb = "failed"
+	}
+	return r.line(verb, join(r.counts(), duration(r.spent)))
+}
+
+// line is what a visit has to say, as long as there are not too many of them.
+func (r *row) line(verb, detail string) string {
+	if r.inLane || r.visits > maxLines {
+		return ""
+	}
+	if r.visits == maxLines {
+		detail = join(detail, "further visits are not listed")
+	}
+	return plain(verb, r.path(), detail)
+}
+
+// laneNews is the pause between two plain lines about one fan-out.
+const laneNews = 5 * time.Second
+
+func (r *row) laneEnd(e event, at time.Time) string {
+	r.ended++
+	if !e.ok {
+		r.lost++
+	}
+	if r.said.IsZero() {
+		r.said = at
+	}
+	if r.inLane || at.Sub(r.said) < laneNews {
+		return ""
+	}
+	r.said = at
+	return plain("lanes", r.path(), r.counts())
+}
+
+func (r *row) failure(e event) string {
+	r.kind = e.kind
+	if r.failures++; r.failures > maxLines {
+		return ""
+	}
+	detail := e.kind + ": " + e.reason
+	if r.failures == maxLines {
+		detail = join(detail, "further failures here are only counted")
+	}
+	return plain("failure", e.path, detail)
+}
+
+func plain(verb, path, detail string) string {
+	return text.Line(fmt.Sprintf("%-7s %s  %s", verb, text.Line(path), text.Line(detail)))
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,170 @@
+package progress
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+)
+
+// A row is one place of the tree with what is known of all its visits.
+type row struct {
+	ashlar stone.Ashlar // zero if the place is known from events only
+	name   string
+	up     *row
+	depth  int
+	below  []*row
+	inLane bool // something above is a fan-out
+
+	visits  int // that began
+	running int
+	failed  int       // visits that failed
+	ok      bool      // the last visit to end did not fail
+	began   time.Time // of the latest visit
+	spent   time.Duration
+	kind    string // of the last failure
+	round   int    // of a loop, from 1
+
+	lanes    int // of a fan-out, 0 where nobody said
+	ended    int // lanes that ended
+	lost     int // lanes that ended in a failure
+	said     time.Time
+	failures int // lines written about them
+}
+
+// place finds a row: names are unique below one row but for their occurrence.
+type place struct {
+	up         *row
+	name       string
+	occurrence int
+}
+
+// tree is the rows of a run. Rows are made when a run comes near them, since a
+// pipeline that uses its parts many times has more places than memory holds.
+type tree struct {
+	root *row
+	rows map[place]*row
+}
+
+func newTree(p stone.Ashlar) *tree {
+	t := &tree{rows: map[place]*row{}}
+	t.root = &row{ashlar: unwrap(p), name: p.Name()}
+	return t
+}
+
+// unwrap takes the mark of a reducer off: it stands at the place of its body.
+func unwrap(a stone.Ashlar) stone.Ashlar {
+	for a.Form() == "reduce" && len(a.Children()) == 1 {
+		a = a.Children()[0]
+	}
+	return a
+}
+
+// reach makes the rows below r.
+func (t *tree) reach(r *row) {
+	if r.below != nil || r.ashlar.IsZero() {
+		return
+	}
+	seen := map[string]int{}
+	for _, child := range r.ashlar.Children() {
+		seen[child.Name()]++
+		t.add(place{r, child.Name(), seen[child.Name()]}, unwrap(child))
+	}
+}
+
+func (t *tree) add(at place, a stone.Ashlar) *row {
+	r := &row{ashlar: a, name: at.name, up: at.up, depth: at.up.depth + 1, inLane: at.up.inLane || at.up.fans()}
+	at.up.below = append(at.up.below, r)
+	t.rows[at] = r
+	return r
+}
+
+func (r *row) form() string {
+	if r.ashlar.IsZero() {
+		return ""
+	}
+	return r.ashlar.Form()
+}
+
+func (r *row) fans() bool { return r.form() == "map" || r.form() == "parallel" }
+
+// find returns the row of a path, as "review/loop[2]/lane[17]/draft". Rounds,
+// lanes, branches and visits of one place have one row.
+func (t *tree) find(path string) *row {
+	r := t.root
+	first := true
+	for path != "" {
+		var segment string
+		segment, path, _ = strings.Cut(path, "/")
+		name, marks := split(segment)
+		if !first {
+			r = t.child(r, name, occurrence(marks))
+		}
+		first = false
+		if r.form() == "loop" && !r.inLane {
+			r.round = index(marks) + 1
+		}
+	}
+	return r
+}
+
+func (t *tree) child(up *row, name string, occurrence int) *row {
+	if strings.Contains(name, "%") {
+		if plain, err := url.PathUnescape(name); err == nil {
+			name = plain
+		}
+	}
+	at := place{up, name, occurrence}
+	if r := t.rows[at]; r != nil {
+		return r
+	}
+	if t.reach(up); t.rows[at] != nil {
+		return t.rows[at]
+	}
+	return t.add(place{up, strings.Clone(name), occurrence}, stone.Ashlar{})
+}
+
+// split separates a segment of a path from its marks.
+func split(segment string) (name, marks string) {
+	if i := strings.IndexAny(segment, "#@["); i >= 0 {
+		return segment[:i], segment[i:]
+	}
+	return segment, ""
+}
+
+// occurrence reads the mark "#2": the second child of that name.
+func occurrence(marks string) int {
+	if !strings.HasPrefix(marks, "#") {
+		return 1
+	}
+	digits := marks[1:]
+	if i := strings.IndexAny(digits, "@["); i >= 0 {
+		digits = digits[:i]
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 1
+	}
+	return n
+}
+
+// index reads the mark "[2]", -1 if there is none.
+func index(marks string) int {
+	_, after, found := strings.Cut(marks, "[")
+	digits, _, closed := strings.Cut(after, "]")
+	n, err := strconv.Atoi(digits)
+	if !found || !closed || err != nil {
+		return -1
+	}
+	return n
+}
+
+// path names the place of a row, without rounds and lanes.
+func (r *row) path() string {
+	if r.up == nil {
+		return r.name
+	}
+	return r.up.path() + "/" + r.name
+}

@@ -1,0 +1,73 @@
+// Package text fits strings that come from anywhere, names and reasons among
+// them, onto lines of a terminal.
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/width"
+)
+
+// Line returns s as one printable line: white space at its ends is dropped,
+// each line break becomes a space, and other control characters, with which a
+// text could steer a terminal, become U+FFFD.
+func Line(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
+			return ' '
+		case unicode.IsControl(r) || bidi(r):
+			return utf8.RuneError
+		}
+		return r
+	}, strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")))
+}
+
+// bidi reports whether r changes the direction in which text is shown, and with
+// it what a reader takes it for.
+func bidi(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// Width returns how many columns a terminal takes for s, which is one line
+// without control characters.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += columns(r)
+	}
+	return n
+}
+
+// Cut returns s, shortened to at most n columns. What is shortened ends in "…".
+func Cut(s string, n int) string {
+	if Width(s) <= n {
+		return s
+	}
+	used := 0
+	for i, r := range s {
+		if used += columns(r); used > n-1 {
+			if n < 1 {
+				return ""
+			}
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+func columns(r rune) int {
+	if r < utf8.RuneSelf {
+		return 1
+	}
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,55 @@
+package text
+
+import (
+	"testing"
+	"unicode/utf8"
+)
+
+func TestLine(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"plain", "plain"},
+		{" two\nlines\r\n", "two lines"},
+		{"\x1b[31mred\x07", "\ufffd[31mred\ufffd"},
+		{"a\u202eb", "a\ufffdb"},
+		{"größe 表", "größe 表"},
+	} {
+		if got := Line(c.in); got != c.want {
+			t.Errorf("Line(%q) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"abc", 3, "abc"},
+		{"abcd", 3, "ab…"},
+		{"表表表", 6, "表表表"},
+		{"表表表", 5, "表表…"},
+		{"表表表", 4, "表…"},
+		{"e\u0301e\u0301", 2, "e\u0301e\u0301"},
+		{"abc", 1, "…"},
+		{"abc", 0, ""},
+		{"", 0, ""},
+	} {
+		if got := Cut(c.in, c.n); got != c.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.n, got, c.want)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("a表e\u0301", 2)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		n = min(max(n, 0), 100)
+		if !utf8.ValidString(s) {
+			return
+		}
+		if got := Cut(Line(s), n); Width(got) > n {
+			t.Errorf("Cut(%q, %d) = %q takes %d columns", s, n, got, Width(got))
+		}
+	})
+}
