@@ -1,0 +1,270 @@
+package llm_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// fixtures are what the peer @copilotkit/aimock answers.
+const fixtures = `{"fixtures": [
+	{"match": {"userMessage": "weather", "hasToolResult": false}, "response": {"content": "Two places.", "toolCalls": [
+		{"id": "call_a", "name": "weather", "arguments": {"city": "Bern"}}, {"id": "call_b", "name": "weather", "arguments": {"city": "Zürich"}}]}},
+	{"match": {"userMessage": "weather", "hasToolResult": true}, "response": {"content": "Sun in Bern, rain in Zürich."}},
+	{"match": {"userMessage": "think"}, "response": {"content": "Forty-two.", "reasoning": "Six times nine.", "reasoningSignature": "c2ln"}},
+	{"match": {"userMessage": "as JSON"}, "response": {"content": "{\"answer\":42}"}},
+	{"match": {"userMessage": "busy", "sequenceIndex": 0}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 1}},
+	{"match": {"userMessage": "busy", "sequenceIndex": 1}, "response": {"content": "Now."}},
+	{"match": {"userMessage": "broken"}, "response": {"error": {"message": "out of order", "type": "server_error"}, "status": 500}},
+	{"match": {"userMessage": "cut"}, "response": {"content": "This sentence is never going to be finished by anybody."}, "truncateAfterChunks": 4, "chunkSize": 5, "latency": 20},
+	{"match": {"userMessage": "stall"}, "response": {"content": "This sentence takes its time."}, "chunkSize": 5, "streamingProfile": {"ttft": 10, "tps": 0.1}},
+	{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 7}
+]}`
+
+// peerModule returns the folder of a peer's module, or skips the test.
+func peerModule(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", "testdata", "peers", "node_modules", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no peer %s: run npm i in testdata/peers", name)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("no node, which the peer needs")
+	}
+	return dir
+}
+
+// startPeer starts a server and waits until it answers. It is stopped by its own process.
+func startPeer(t *testing.T, port int, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("node", args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-exited
+	})
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			conn.Close()
+			return "http://" + address
+		}
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the peer ended: %v\n%s", err, output.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the peer does not answer\n%s", output.String())
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestPeer asks a model server that others have written, in both protocols.
+func TestPeer(t *testing.T) {
+	dir := peerModule(t, filepath.Join("@copilotkit", "aimock"))
+	file := filepath.Join(t.TempDir(), "fixtures.json")
+	if err := os.WriteFile(file, []byte(fixtures), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	url := startPeer(t, port, filepath.Join(dir, "dist", "cli.js"), "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-f", file, "--strict")
+	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
+		"openai": func(id string, silence time.Duration) llm.Model {
+			return openai.New(openai.Config{Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
+		},
+		"anthropic": func(id string, silence time.Duration) llm.Model {
+			return anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
+		},
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			m := newModel(protocol, 0)
+			say := func(text string) *llm.Request { return &llm.Request{Messages: []llm.Message{llm.User(text)}} }
+			t.Run("tools", func(t *testing.T) { peerTools(t, m) })
+			t.Run("unicode", func(t *testing.T) { wantReply(t, m, say("plain"), "Grüezi 🌟", "") })
+			t.Run("thinking", func(t *testing.T) { wantReply(t, m, say("think"), "Forty-two.", "Six times nine.") })
+			t.Run("format", func(t *testing.T) {
+				req := say("as JSON")
+				req.ResponseFormat = &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}
+				wantReply(t, m, req, `{"answer":42}`, "")
+			})
+			t.Run("busy, then good", func(t *testing.T) { wantReply(t, m, say("busy"), "Now.", "") })
+			t.Run("broken", func(t *testing.T) {
+				var h *llm.HTTPError
+				if _, err := llm.Collect(t.Context(), m, say("broken")); !errors.As(err, &h) || h.Status != 500 || !strings.Contains(h.Body, "out of order") {
+					t.Errorf("error %v, want status 500 with its body", err)
+				}
+			})
+			t.Run("cut", func(t *testing.T) {
+				var cut *llm.TruncatedError
+				if reply, err := llm.Collect(t.Context(), m, say("cut")); !errors.As(err, &cut) || !strings.HasPrefix(reply.Text, "This ") {
+					t.Errorf("%q, %v; want what came, and a truncated stream", reply.Text, err)
+				}
+			})
+			t.Run("stall", func(t *testing.T) {
+				var late *llm.TimeoutError
+				if _, err := llm.Collect(t.Context(), newModel(protocol+"-stall", 300*time.Millisecond), say("stall")); !errors.As(err, &late) || late.Phase != "silence" {
+					t.Errorf("error %v, want a timeout by silence", err)
+				}
+			})
+			t.Run("malformed", func(t *testing.T) {
+				id := protocol + "-chaos"
+				chaos(t, url, id, `{"malformedRate":1}`)
+				var broken *llm.ProtocolError
+				if _, err := llm.Collect(t.Context(), newModel(id, 0), say("plain")); !errors.As(err, &broken) {
+					t.Errorf("error %v, want a protocol error", err)
+				}
+			})
+			t.Run("disconnected", func(t *testing.T) {
+				id := protocol + "-gone"
+				chaos(t, url, id, `{"disconnectRate":1}`)
+				_, err := llm.Collect(t.Context(), newModel(id, 0), say("plain"))
+				if err == nil || !llm.Retryable(err) {
+					t.Errorf("error %v, want one that may pass", err)
+				}
+			})
+		})
+	}
+}
+
+func chaos(t *testing.T, url, id, settings string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/__aimock/chaos", strings.NewReader(settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Test-Id", id)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 {
+		body, _ := io.ReadAll(resp.Body)
+		t.Fatalf("chaos: status %d: %s", resp.StatusCode, body)
+	}
+}
+
+func wantReply(t *testing.T, m llm.Model, req *llm.Request, text, reasoning string) {
+	t.Helper()
+	reply, err := llm.Collect(t.Context(), m, req)
+	if err != nil || reply.Text != text || reply.Reasoning != reasoning {
+		t.Errorf("%q, %q, %v; want %q, %q", reply.Text, reply.Reasoning, err, text, reasoning)
+	}
+}
+
+// peerTools has two calls in one turn, and goes on with their results.
+func peerTools(t *testing.T, m llm.Model) {
+	req := &llm.Request{
+		System:   "You know the weather.",
+		Messages: []llm.Message{llm.User("What is the weather?")},
+		Tools:    []llm.Tool{{Name: "weather", Description: "The weather of a city.", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}}}`)}},
+	}
+	reply, err := llm.Collect(t.Context(), m, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"id":"call_a","input":{"city":"Bern"},"name":"weather"},{"id":"call_b","input":{"city":"Zürich"},"name":"weather"}]`
+	if got := show(t, reply.ToolCalls); got != want || reply.Text != "Two places." {
+		t.Errorf("%q, calls %s\nwant %s", reply.Text, got, want)
+	}
+	req.Messages = append(req.Messages, reply.Message(), llm.ToolResult("call_a", "sun"), llm.ToolResult("call_b", "rain"))
+	wantReply(t, m, req, "Sun in Bern, rain in Zürich.", "")
+}
+
+const sloppyConfig = `apiKey: 'test-key'
+responses:
+  - id: 'tool'
+    messages:
+      - {role: 'user', content: 'weather', matcher: 'contains'}
+      - role: 'assistant'
+        tool_calls:
+          - {id: 'call_a', type: 'function', function: {name: 'weather', arguments: '{"city": "Bern"}'}}
+          - {id: 'call_b', type: 'function', function: {name: 'weather', arguments: '{"city": "Basel"}'}}
+  - id: 'text'
+    messages:
+      - {role: 'user', content: 'hello', matcher: 'contains'}
+      - {role: 'assistant', content: "Hello! I'm here."}
+`
+
+// TestSloppyPeer asks a server that takes the protocol lightly. It binds every
+// interface, so that it and the test run in a network namespace of their own.
+func TestSloppyPeer(t *testing.T) {
+	dir := peerModule(t, "openai-mock-api")
+	const inside = "STONE_TEST_INSIDE_NAMESPACE"
+	if os.Getenv(inside) == "" {
+		cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" -test.run='^TestSloppyPeer$' -test.v`, os.Args[0])
+		cmd.Env = append(os.Environ(), inside+"=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil && !bytes.Contains(out, []byte("--- FAIL")) {
+			t.Skipf("no network namespace: %v: %s", err, firstLine(out))
+		}
+		if err != nil {
+			t.Errorf("%s", out)
+		}
+		return
+	}
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(sloppyConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	url := startPeer(t, port, filepath.Join(dir, "dist", "cli.js"), "-c", file, "-p", fmt.Sprint(port))
+	m := openai.New(openai.Config{Model: "gpt-4o", URL: url, Key: "test-key"})
+	wantReply(t, m, &llm.Request{Messages: []llm.Message{llm.User("hello")}}, "Hello! I'm here.", "")
+	reply, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("weather")}})
+	want := `[{"id":"call_a","input":{"city":"Bern"},"name":"weather"},{"id":"call_b","input":{"city":"Basel"},"name":"weather"}]`
+	if got := show(t, reply.ToolCalls); err != nil || got != want {
+		t.Errorf("calls %s, %v\nwant %s", got, err, want)
+	}
+	wrong := openai.New(openai.Config{Model: "gpt-4o", URL: url, Key: "wrong-key"})
+	var h *llm.HTTPError
+	if _, err := llm.Collect(context.Background(), wrong, &llm.Request{Messages: []llm.Message{llm.User("hello")}}); !errors.As(err, &h) || h.Status != 401 {
+		t.Errorf("with a wrong key: %v, want status 401", err)
+	}
+}
+
+func firstLine(out []byte) string {
+	s := bufio.NewScanner(bytes.NewReader(out))
+	s.Scan()
+	return s.Text()
+}
