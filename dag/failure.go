@@ -79,7 +79,8 @@ type LostLane struct {
 	Failure *Node
 }
 
-// Lost lists the lanes that were dropped, in append order.
+// Lost lists the lanes that were dropped, in append order. A step that calls it
+// declares Every(Failure).
 func Lost(d DAG) ([]LostLane, error) {
 	nodes, err := d.All(Failure.Name())
 	if err != nil {

@@ -1,6 +1,8 @@
 package dag_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,3 +111,7 @@ func wantShape(t *testing.T, what string, got, want dag.DAG) {
 		t.Errorf("%s: got\n%s\nwant\n%s", what, g, w)
 	}
 }
+
+func stringRaw(s string) any { return json.RawMessage(s) }
+
+func sprint(v ...any) string { return strings.TrimSuffix(fmt.Sprintln(v...), "\n") }
