@@ -13,7 +13,7 @@ import (
 
 // Lanes are separated by bars in these sketches; what stands before the first
 // one is the base, what stands after "then" follows the fan-out.
-func fan(t *testing.T, d dag.DAG, sketch string) dag.DAG {
+func fan(t testing.TB, d dag.DAG, sketch string) dag.DAG {
 	t.Helper()
 	sketch, then, _ := strings.Cut(sketch, " then ")
 	parts := strings.Split(sketch, "|")
@@ -22,7 +22,10 @@ func fan(t *testing.T, d dag.DAG, sketch string) dag.DAG {
 	for _, lane := range parts[1:] {
 		lanes = append(lanes, build(t, base, lane))
 	}
-	return build(t, join(t, base, lanes...), then)
+	if len(lanes) > 0 {
+		base = join(t, base, lanes...)
+	}
+	return build(t, base, then)
 }
 
 func TestJoin(t *testing.T) {
