@@ -1,0 +1,147 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// An Option says something about a tool that its function cannot.
+type Option func(*agent.Tool)
+
+// Parallel says that calls may run at the same time as other calls of a turn.
+func Parallel() Option {
+	return func(t *agent.Tool) { t.Parallel = true }
+}
+
+// Effects declares what the tool does to the world, as "fs/write" or "net".
+func Effects(effects ...string) Option {
+	return func(t *agent.Tool) { t.Effects = append(t.Effects, effects...) }
+}
+
+// Func makes a tool of a function. The name has 1 to 64 letters, digits, "_" and
+// "-" of ASCII, which is what every provider takes; the description tells the
+// model when to use it. I is a struct or a map with string keys; the model may
+// give no properties that its schema does not name.
+//
+// The function may be called from several goroutines if the option Parallel is
+// given or several agents use the tool.
+func Func[I, O any](name, description string, fn func(context.Context, I) (O, error), opts ...Option) agent.Middleware {
+	input, err := inputSchema(reflect.TypeFor[I]())
+	switch {
+	case !validName.MatchString(name):
+		err = fmt.Errorf("tool %q: the name must have 1 to 64 characters out of a-z, A-Z, 0-9, _ and -", name)
+	case err != nil:
+		err = fmt.Errorf("tool %s: %w", name, err)
+	case fn == nil:
+		err = fmt.Errorf("tool %s: the function is nil", name)
+	}
+	if err != nil {
+		return broken(name, err)
+	}
+	t := agent.Tool{Tool: llm.Tool{Name: name, Description: description, Schema: input.JSON()}}
+	for _, o := range opts {
+		o(&t)
+	}
+	t.Run = func(ctx context.Context, raw json.RawMessage) (agent.Result, error) {
+		in, err := decode[I](name, input, raw)
+		if err != nil {
+			return agent.Result{}, err
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return agent.Result{}, err
+		}
+		return result(name, out)
+	}
+	return agent.Use(t)
+}
+
+var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// broken is the tool that answers every call with the reason why it is none.
+func broken(name string, err error) agent.Middleware {
+	return agent.Use(agent.Tool{
+		Tool: llm.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)},
+		Err:  err,
+		Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, err },
+	})
+}
+
+// inputSchema returns the schema of t as providers want it, which is that of an
+// object. It is closed, so that the model hears of a name that it made up.
+func inputSchema(t reflect.Type) (*schema.Schema, error) {
+	s, err := schema.ForType(t)
+	if err != nil {
+		return nil, err
+	}
+	var o map[string]json.RawMessage
+	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {
+		return nil, fmt.Errorf("the input must be a struct or a map with string keys, got %v", t)
+	}
+	o["type"] = json.RawMessage(`"object"`)
+	if _, open := o["additionalProperties"]; !open {
+		o["additionalProperties"] = json.RawMessage("false")
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Parse(data)
+}
+
+// An InputError says why the input of a call is refused. Its text is for the
+// model that made the call.
+type InputError struct {
+	Tool     string
+	Problems []string // never empty; each says where, what is wanted and what stands there
+}
+
+// Error returns all problems in one line.
+func (e *InputError) Error() string {
+	return fmt.Sprintf("the arguments of %s are wrong: %s; call it again with arguments that fit its schema",
+		e.Tool, strings.Join(e.Problems, "; "))
+}
+
+func decode[I any](name string, s *schema.Schema, raw json.RawMessage) (in I, err error) {
+	if len(raw) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if err := s.Validate(raw); err != nil {
+		e := &InputError{Tool: name, Problems: []string{err.Error()}}
+		if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+			e.Problems = nil
+			for _, p := range invalid.Problems {
+				e.Problems = append(e.Problems, p.String())
+			}
+		}
+		return in, e
+	}
+	// What fits the schema may still be more than Go's type holds, as 1e30 in an int.
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return in, &InputError{Tool: name, Problems: []string{err.Error()}}
+	}
+	return in, nil
+}
+
+func result(name string, out any) (agent.Result, error) {
+	switch out := out.(type) {
+	case agent.Result:
+		return out, nil
+	case string:
+		return agent.Result{Text: out}, nil
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("the output of %s cannot be written as JSON: %w", name, err)
+	}
+	return agent.Result{Text: string(data)}, nil
+}
