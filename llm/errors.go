@@ -178,8 +178,12 @@ func (e *RepetitionTrippedError) requestID() string   { return e.RequestID }
 func (e *RepetitionExhaustedError) requestID() string { return e.RequestID }
 
 // Retryable reports whether the same request may succeed when it is made again:
-// the provider was busy or out of order, or the connection failed.
+// the provider was busy or out of order, or the connection failed. An error that has a
+// method Retryable() bool decides for itself.
 func Retryable(err error) bool {
+	if e, ok := errors.AsType[decided](err); ok {
+		return e.Retryable()
+	}
 	if e, ok := errors.AsType[*HTTPError](err); ok {
 		switch e.Status {
 		case 408, 409, 429:
@@ -202,6 +206,11 @@ func Retryable(err error) bool {
 	_, connect := errors.AsType[*ConnectError](err)
 	_, cut := errors.AsType[*TruncatedError](err)
 	return connect || cut
+}
+
+type decided interface {
+	error
+	Retryable() bool
 }
 
 // errorText finds the human sentence in the body of an error.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/stonelayer/stone/llm"
 )
@@ -102,7 +101,7 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 type channel struct {
 	name    string
 	watcher *Watcher
-	text    strings.Builder
+	text    []byte // what came, unless the watcher keeps it
 	buf     []byte
 }
 
@@ -115,7 +114,9 @@ func newChannel(name string, watch func() *Watcher) *channel {
 }
 
 func (c *channel) add(text string) *llm.RepetitionTrippedError {
-	c.text.WriteString(text)
+	if c.watcher.NGram == nil {
+		c.text = append(c.text, text...)
+	}
 	c.buf = append(c.buf[:0], text...)
 	c.watcher.Write(c.buf)
 	return c.tripped()
@@ -131,7 +132,11 @@ func (c *channel) tripped() *llm.RepetitionTrippedError {
 	if hit == nil {
 		return nil
 	}
-	return &llm.RepetitionTrippedError{Hit: *hit, Channel: c.name, Partial: c.text.String()}
+	partial := c.text
+	if c.watcher.NGram != nil {
+		partial = c.watcher.NGram.Text()
+	}
+	return &llm.RepetitionTrippedError{Hit: *hit, Channel: c.name, Partial: string(partial)}
 }
 
 // explain returns the request with two more turns: what the model had written, and

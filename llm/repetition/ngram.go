@@ -61,7 +61,6 @@ func (c *NGram) init() {
 	}
 	c.shift = 32 - 6
 	c.heads = make([]uint32, 1<<6)
-	c.due = make([]uint32, c.N)
 }
 
 // Add feeds one byte. After a trip it does nothing.
@@ -106,6 +105,10 @@ func (c *NGram) Write(p []byte) (int, error) {
 // Tripped returns what was found, or nil.
 func (c *NGram) Tripped() *Hit { return c.hit }
 
+// Text returns the text so far, as far as the Write that made the counter trip. It must
+// not be modified.
+func (c *NGram) Text() []byte { return c.text }
+
 // busy reports whether every byte has to be looked at.
 func (c *NGram) busy() bool {
 	return len(c.matches)+c.waiting > 0 || c.Threshold == 1
@@ -126,12 +129,16 @@ func (c *NGram) look(pos int, tag uint32) bool {
 		return false
 	}
 	window := bytes.Clone(text[pos+1-c.N : pos+1])
-	*c = NGram{N: c.N, Threshold: c.Threshold, hit: &Hit{Kind: "ngram", Window: window, Position: int64(pos + 1)}}
+	hit := &Hit{Kind: "ngram", Window: window, Position: int64(pos + 1)}
+	*c = NGram{N: c.N, Threshold: c.Threshold, text: text, hit: hit}
 	return true
 }
 
 // settle makes matches of the places that are due at pos and have held.
 func (c *NGram) settle(pos int) {
+	if c.waiting == 0 {
+		return
+	}
 	slot := &c.due[pos%c.N]
 	for k := *slot; k != 0; {
 		p := &c.pending[k-1]
@@ -163,6 +170,9 @@ func (c *NGram) note(pos, end int) {
 	case size == c.N:
 		c.matches = append(c.matches, back)
 	case size >= c.block:
+		if c.due == nil {
+			c.due = make([]uint32, c.N)
+		}
 		slot := &c.due[(pos+c.N-size)%c.N]
 		p := place{uint32(back), uint32(c.N - size), *slot}
 		if k := c.free; k != 0 {

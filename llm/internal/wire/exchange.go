@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	pieceSize    = 4 << 10
+	pieceSize    = 2 << 10
 	maxErrorBody = 64 << 10
 )
 

@@ -1,0 +1,144 @@
+package llm_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/llm/repetition"
+)
+
+// manyServer is set in the process that serves TestManyStreams.
+const manyServer = "STONE_TEST_MANY_SERVER"
+
+// TestManyStreams holds a thousand streams open, half-way through answers of 4 KB, with
+// both detectors, over TCP, and weighs them. STONE_MANY sets another number. The server
+// is a process of its own, so as not to be weighed.
+func TestManyStreams(t *testing.T) {
+	if os.Getenv(manyServer) != "" {
+		serveMany(t)
+		return
+	}
+	if testing.Short() {
+		t.Skip("opens a thousand connections; not in short mode")
+	}
+	n := 1000
+	if s := os.Getenv("STONE_MANY"); s != "" {
+		fmt.Sscan(s, &n)
+	}
+	address, release := startMany(t)
+	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New})
+	before := weigh()
+	var half, done sync.WaitGroup
+	half.Add(n)
+	for i := range n {
+		done.Go(func() {
+			words := 0
+			for d, err := range m.Stream(t.Context(), &llm.Request{Messages: []llm.Message{llm.User("hi")}}) {
+				if err != nil {
+					t.Errorf("stream %d: %v", i, err)
+					if words < 400 {
+						half.Done()
+					}
+					return
+				}
+				if d.Kind == llm.Text {
+					if words++; words == 400 {
+						half.Done()
+					}
+				}
+			}
+		})
+	}
+	half.Wait()
+	each := (weigh() - before) / n
+	release()
+	done.Wait()
+	t.Logf("%d streams, %d KB each", n, each>>10)
+	if each > 64<<10 && !raceDetector {
+		t.Errorf("a stream holds %d KB, want at most 64", each>>10)
+	}
+}
+
+// weigh returns the bytes of live objects and of stacks.
+func weigh() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+// startMany starts the server. release makes it finish all answers.
+func startMany(t *testing.T) (address string, release func()) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestManyStreams$")
+	cmd.Env = append(os.Environ(), manyServer+"=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line), func() { io.WriteString(in, "go\n") }
+}
+
+// serveMany sends 400 words to everybody, goes on at the first line of its input, and
+// ends with it.
+func serveMany(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	fmt.Println(l.Addr())
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "data: {\"id\":\"c\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word-%04d\"}}]}\n\n", i*37%9973)
+	}
+	head, released := b.String(), make(chan struct{})
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				if _, err := conn.Read(make([]byte, 1024)); err != nil {
+					return
+				}
+				io.WriteString(conn, head)
+				<-released
+				io.WriteString(conn, "data: [DONE]\n\n")
+			}()
+		}
+	}()
+	input := bufio.NewReader(os.Stdin)
+	if _, err := input.ReadString('\n'); err == nil {
+		close(released)
+		io.Copy(io.Discard, input)
+	}
+}

@@ -1,0 +1,208 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// ErrNotRecorded is what a *NotRecordedError is.
+var ErrNotRecorded = errors.New("request was not recorded")
+
+// NotRecordedError is a request for which there is no answer.
+type NotRecordedError struct {
+	Request string // method, path and body
+	Nearest string // the recorded request that is most like it, "" when there is none
+	Differs string // where the two begin to differ, with some of what is around
+}
+
+func (e *NotRecordedError) Error() string {
+	if e.Nearest == "" {
+		return "replay: this request was not recorded, and nothing else was: " + clip(e.Request)
+	}
+	return "replay: this request was not recorded; the nearest that was differs " + e.Differs
+}
+
+// Is reports whether target is ErrNotRecorded.
+func (e *NotRecordedError) Is(target error) bool { return target == ErrNotRecorded }
+
+// Retryable returns false: the recording stays as it is.
+func (e *NotRecordedError) Retryable() bool { return false }
+
+// Player is an http.RoundTripper that answers from a recording. It may be used by many
+// goroutines.
+type Player struct {
+	// Speed is how many times faster than recorded the pieces come; 0 is at once.
+	Speed float64
+
+	mu      sync.Mutex
+	answers map[string][]*exchange // by request
+	order   []string
+}
+
+// Open reads a recording.
+func Open(name string) (*Player, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	defer file.Close()
+	p := &Player{answers: map[string][]*exchange{}}
+	lines := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			var x exchange
+			if err := json.Unmarshal(line, &x); err != nil {
+				return nil, fmt.Errorf("replay: %s, line %d is no exchange: %w", name, n, err)
+			}
+			k := key(x.Method, x.Path, x.Body)
+			if p.answers[k] == nil {
+				p.order = append(p.order, k)
+			}
+			p.answers[k] = append(p.answers[k], &x)
+		}
+		if err == io.EOF {
+			return p, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("replay: %w", err)
+		}
+	}
+}
+
+// Client returns an HTTP client that is answered from the recording.
+func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
+
+// RoundTrip answers a request.
+func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readBody(req)
+	if err != nil {
+		return nil, err
+	}
+	x, err := p.find(key(req.Method, req.URL.Path, canonical(body)))
+	if err != nil {
+		return nil, err
+	}
+	if x.Status == 0 {
+		return nil, errors.New("replay: " + x.Error)
+	}
+	h := http.Header{}
+	for name, value := range x.Header {
+		h.Set(name, value)
+	}
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(p.play(req.Context(), pw, x)) }()
+	return &http.Response{
+		Status: http.StatusText(x.Status), StatusCode: x.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: pr, ContentLength: -1, Request: req,
+	}, nil
+}
+
+func (p *Player) find(k string) (*exchange, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.answers[k]
+	if len(list) == 0 {
+		return nil, p.notRecorded(k)
+	}
+	if len(list) > 1 {
+		p.answers[k] = list[1:]
+	}
+	return list[0], nil
+}
+
+// play writes the pieces at their times.
+func (p *Player) play(ctx context.Context, w io.Writer, x *exchange) error {
+	begin := time.Now()
+	for _, piece := range x.Pieces {
+		if p.Speed > 0 {
+			at := begin.Add(time.Duration(float64(piece.After) * float64(time.Millisecond) / p.Speed))
+			select {
+			case <-time.After(time.Until(at)):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		if _, err := w.Write(piece.data()); err != nil {
+			return err
+		}
+	}
+	if x.Error != "" {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// notRecorded finds the recorded request that agrees the longest, counted from both
+// ends: long conversations mostly differ in one place.
+func (p *Player) notRecorded(k string) error {
+	e := &NotRecordedError{Request: k}
+	best := -1
+	for _, other := range p.order {
+		front, back := common(k, other)
+		if front+back <= best {
+			continue
+		}
+		best = front + back
+		e.Nearest = other
+		e.Differs = fmt.Sprintf("at byte %d: got %s, recorded %s", front, around(k, front, back), around(other, front, back))
+	}
+	return e
+}
+
+// common returns how many bytes two texts share at the front and at the back.
+func common(a, b string) (front, back int) {
+	n := min(len(a), len(b))
+	for front < n && a[front] == b[front] {
+		front++
+	}
+	for back < n-front && a[len(a)-1-back] == b[len(b)-1-back] {
+		back++
+	}
+	return front, back
+}
+
+// around quotes what differs, with a little before it.
+func around(s string, front, back int) string {
+	return fmt.Sprintf("%q", clip(s[max(0, front-20):min(len(s), len(s)-back+10)]))
+}
+
+func clip(s string) string {
+	const limit = 200
+	if len(s) <= limit {
+		return s
+	}
+	return s[:limit] + " …"
+}
+
+func key(method, path string, body json.RawMessage) string {
+	return method + " " + path + " " + string(body)
+}
+
+func newPiece(after time.Duration, data []byte) piece {
+	p := piece{After: after.Milliseconds()}
+	if utf8.Valid(data) {
+		p.Text = string(data)
+	} else {
+		p.Bytes = bytes.Clone(data)
+	}
+	return p
+}
+
+func (p piece) data() []byte {
+	if p.Bytes != nil {
+		return p.Bytes
+	}
+	return []byte(p.Text)
+}

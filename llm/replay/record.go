@@ -1,0 +1,211 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// exchange is one line of a recording.
+type exchange struct {
+	Method string            `json:"method"`
+	Path   string            `json:"path"`
+	Body   json.RawMessage   `json:"body"`
+	Status int               `json:"status"`
+	Header map[string]string `json:"header,omitempty"`
+	Pieces []piece           `json:"pieces"`
+	// Error is why the answer ended, if not in order.
+	Error string `json:"error,omitempty"`
+}
+
+// piece is what was read of the answer at once.
+type piece struct {
+	After int64  `json:"ms"` // milliseconds since the request was sent
+	Text  string `json:"text,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"` // in place of Text where a piece is not UTF-8
+}
+
+// keptHeaders are those of an answer that a model reads.
+var keptHeaders = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id"}
+
+// Recorder is an http.RoundTripper that writes down what passes through it. It may be
+// used by many goroutines.
+type Recorder struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	file *os.File
+	err  error // the first that happened while writing
+}
+
+// Record creates the file, or truncates it, and returns a Recorder that sends requests
+// through next, or through http.DefaultTransport when that is nil.
+func Record(name string, next http.RoundTripper) (*Recorder, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w", err)
+	}
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return &Recorder{next: next, file: file}, nil
+}
+
+// Client returns an HTTP client that is being recorded.
+func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
+
+// Close closes the file. It returns the first error that happened while writing it.
+// Answers must have been read to their end, or closed, before.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.err, r.file.Close())
+}
+
+// RoundTrip sends a request.
+func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := readBody(req)
+	if err != nil {
+		return nil, err
+	}
+	sent := req.Clone(req.Context())
+	sent.Body = io.NopCloser(bytes.NewReader(body))
+	secrets := secretsOf(req)
+	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical(secrets.clean(body))}
+	begin := time.Now()
+	resp, err := r.next.RoundTrip(sent)
+	if err != nil {
+		x.Error = "no answer"
+		r.write(x)
+		return nil, err
+	}
+	x.Status, x.Header = resp.StatusCode, map[string]string{}
+	for _, name := range keptHeaders {
+		if v := resp.Header.Get(name); v != "" {
+			x.Header[name] = v
+		}
+	}
+	resp.Body = &tape{ReadCloser: resp.Body, recorder: r, exchange: x, secrets: secrets, begin: begin}
+	return resp, nil
+}
+
+func (r *Recorder) write(x *exchange) {
+	line, err := json.Marshal(x)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		_, err = r.file.Write(append(line, '\n'))
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("replay: an exchange was not recorded: %w", err)
+	}
+}
+
+// tape records a body while it is read.
+type tape struct {
+	io.ReadCloser
+	recorder *Recorder
+	exchange *exchange
+	secrets  secrets
+	begin    time.Time
+	once     sync.Once
+}
+
+func (t *tape) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if n > 0 {
+		t.exchange.Pieces = append(t.exchange.Pieces, newPiece(time.Since(t.begin), p[:n]))
+	}
+	if err != nil {
+		if err != io.EOF {
+			t.exchange.Error = "cut"
+		}
+		t.finish()
+	}
+	return n, err
+}
+
+func (t *tape) Close() error {
+	t.finish()
+	return t.ReadCloser.Close()
+}
+
+func (t *tape) finish() {
+	t.once.Do(func() {
+		x := t.exchange
+		var all []byte
+		for _, p := range x.Pieces {
+			all = append(all, p.data()...)
+		}
+		// A server may repeat the key, and it may be cut anywhere: such an answer becomes
+		// one piece.
+		if cleaned := t.secrets.clean(all); !bytes.Equal(cleaned, all) {
+			x.Pieces = []piece{newPiece(time.Since(t.begin), cleaned)}
+		}
+		t.recorder.write(x)
+	})
+}
+
+// secrets are the values that must not get into the file.
+type secrets [][]byte
+
+// secretsOf finds them in the headers of a request, and in its query.
+func secretsOf(req *http.Request) secrets {
+	var s secrets
+	add := func(v string) {
+		v = strings.TrimPrefix(v, "Bearer ")
+		if len(v) >= 6 { // shorter ones are no secrets
+			s = append(s, []byte(v))
+		}
+	}
+	for name, values := range req.Header {
+		if name != "Content-Type" && name != "Accept" && name != "User-Agent" {
+			for _, v := range values {
+				add(v)
+			}
+		}
+	}
+	for _, values := range req.URL.Query() {
+		for _, v := range values {
+			add(v)
+		}
+	}
+	return s
+}
+
+func (s secrets) clean(data []byte) []byte {
+	for _, secret := range s {
+		data = bytes.ReplaceAll(data, secret, []byte("[redacted]"))
+	}
+	return data
+}
+
+func readBody(req *http.Request) ([]byte, error) {
+	if req.Body == nil {
+		return nil, nil
+	}
+	defer req.Body.Close()
+	return io.ReadAll(req.Body)
+}
+
+// canonical returns the body as JSON with sorted keys, or as a JSON string where it is
+// none.
+func canonical(body []byte) json.RawMessage {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		v = string(body)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null") // it came out of JSON
+	}
+	return raw
+}
