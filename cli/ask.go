@@ -57,18 +57,18 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	p.start.Do(func() { go p.read() })
 	p.put(q)
 	for {
-		fmt.Fprint(p.out, "> ")
+		p.prompt("> ")
 		select {
 		case a := <-p.lines:
 			if line := strings.TrimSpace(a.line); line != "" {
 				return line, nil
 			}
 			if a.err != nil {
-				fmt.Fprintln(p.out)
+				p.prompt("\n")
 				return "", p.ended(q, a.err)
 			}
 		case <-ctx.Done():
-			fmt.Fprintln(p.out)
+			p.prompt("\n")
 			return "", ctx.Err()
 		}
 	}
@@ -88,6 +88,13 @@ func (p *person) put(q stone.Question) {
 	}
 	if q.Problem != "" {
 		fmt.Fprintln(p.out, "  "+text.Line(q.Problem))
+	}
+}
+
+// prompt writes what only somebody who types needs.
+func (p *person) prompt(s string) {
+	if p.terminal {
+		fmt.Fprint(p.out, s)
 	}
 }
 

@@ -98,6 +98,8 @@ func (a *app) graph() *cobra.Command {
 		return output(err)
 	})
 	c.Flags().Var(&format, "format", "of the drawing")
+	// It fails for flags that there are not.
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(format.of, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -1,0 +1,190 @@
+package cli_test
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stonelayer/stone/cli"
+)
+
+var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
+
+// The command stone and a program for each pipeline are commands of the scripts.
+func TestMain(m *testing.M) {
+	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument) }}
+	for name, pipeline := range programs {
+		commands[name] = func() { cli.Main(pipeline) }
+	}
+	testscript.Main(m, commands)
+}
+
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       *update,
+		Setup: func(env *testscript.Env) error {
+			// A module of the script needs nothing from a network: Stone is
+			// replaced by this one, and its dependencies are in the cache.
+			for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOSUMDB"} {
+				value, err := exec.Command("go", "env", name).Output()
+				if err != nil {
+					return err
+				}
+				env.Setenv(name, strings.TrimSpace(string(value)))
+			}
+			env.Setenv("GOPROXY", "off")
+			env.Setenv("GOFLAGS", "")
+			stone, err := exec.LookPath("stone")
+			if err != nil {
+				return err
+			}
+			env.Setenv("COMMANDS", filepath.Dir(stone))
+			env.Setenv("STONE", root)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"interrupt": interrupt,
+			"empty":     empty,
+			"module":    module,
+		},
+	})
+}
+
+// exits CODE COMMAND ARG… runs a command that must exit with the code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	if got := code(err); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func code(err error) int {
+	var failed *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &failed):
+		return failed.ExitCode()
+	}
+	return -1
+}
+
+// interrupt HOW COMMAND ARG… runs a command that must exit with the code 1 once
+// it is interrupted. It does so when the file "started" is there, and a second
+// time when there is "canceled". HOW is a list of: "once", "twice", and "group"
+// for what a terminal does, which interrupts all processes at once. The outputs
+// go to the files "out" and "err".
+func interrupt(ts *testscript.TestScript, _ bool, args []string) {
+	how := strings.Split(args[0], ",")
+	cmd := exec.Command(args[1], args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environ(ts)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := os.Create(ts.MkAbs("out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs("err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	ts.Check(cmd.Start())
+	target := cmd.Process.Pid
+	if slices.Contains(how, "group") {
+		target = -target
+	}
+	await(ts, "started")
+	ts.Check(syscall.Kill(target, syscall.SIGINT))
+	if slices.Contains(how, "twice") {
+		await(ts, "canceled")
+		ts.Check(syscall.Kill(target, syscall.SIGINT))
+	}
+	kill := time.AfterFunc(20*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer kill.Stop()
+	if got := code(cmd.Wait()); got != 1 {
+		ts.Fatalf("exit code %d, want 1\n%s", got, ts.ReadFile("err"))
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOSUMDB", "GOPROXY", "GOFLAGS"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
+
+func await(ts *testscript.TestScript, file string) {
+	for range 6000 {
+		if isFile(ts.MkAbs(file)) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("no file %q within a minute\n%s", file, ts.ReadFile("err"))
+}
+
+// empty DIR says that a directory holds nothing.
+func empty(ts *testscript.TestScript, _ bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		ts.Fatalf("%v", err)
+	}
+	if len(entries) > 0 {
+		ts.Fatalf("%s holds %v", args[0], entries)
+	}
+}
+
+// module DIR makes a module that requires Stone as its author would have it after
+// `go mod tidy`: go.sum knows what the pipeline imports, not what cli does.
+func module(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	root := ts.Getenv("STONE")
+	mod := "module example.com/" + filepath.Base(dir) + "\n\ngo 1.26.0\n\nrequire github.com/stonelayer/stone v0.0.0\n\n"
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".", "./dag")
+	list.Dir = root
+	out, err := list.Output()
+	ts.Check(err)
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	slices.Sort(lines)
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	ts.Check(err)
+	var known strings.Builder
+	for _, line := range slices.Compact(lines) {
+		if line == "" {
+			continue
+		}
+		mod += "require " + line + " // indirect\n"
+		for sum := range strings.Lines(string(sums)) {
+			if strings.HasPrefix(sum, line+" ") || strings.HasPrefix(sum, line+"/") {
+				known.WriteString(sum)
+			}
+		}
+	}
+	mod += "\nreplace github.com/stonelayer/stone => " + root + "\n"
+	ts.Check(os.MkdirAll(dir, 0o777))
+	ts.Check(os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o666))
+	ts.Check(os.WriteFile(filepath.Join(dir, "go.sum"), []byte(known.String()), 0o666))
+}
