@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -25,9 +26,9 @@ func (id ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:])
 
 // UnmarshalText reads the form that MarshalText writes.
 func (id *ID) UnmarshalText(text []byte) error {
-	parsed, err := ParseID(string(text))
-	if err != nil {
-		return err
+	parsed, ok := parseID(text)
+	if !ok {
+		return wrongID(string(text))
 	}
 	*id = parsed
 	return nil
@@ -35,13 +36,25 @@ func (id *ID) UnmarshalText(text []byte) error {
 
 // ParseID reads the text form of an id, and no other.
 func ParseID(s string) (ID, error) {
-	var id ID
-	if len(s) == hex.EncodedLen(len(id)) {
-		if _, err := hex.Decode(id[:], []byte(s)); err == nil && id.String() == s {
-			return id, nil
-		}
+	id, ok := parseID([]byte(s))
+	if !ok {
+		return ID{}, wrongID(s)
 	}
-	return ID{}, fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(len(id)))
+	return id, nil
+}
+
+func parseID(text []byte) (id ID, ok bool) {
+	if len(text) != hex.EncodedLen(len(id)) || bytes.ContainsAny(text, "ABCDEF") {
+		return ID{}, false
+	}
+	if _, err := hex.Decode(id[:], text); err != nil {
+		return ID{}, false
+	}
+	return id, true
+}
+
+func wrongID(s string) error {
+	return fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(sha256.Size))
 }
 
 // An envelope is the buffer in which the bytes under an id are put together:

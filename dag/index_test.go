@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTrieWithFullCollisions(t *testing.T) {
@@ -198,29 +197,28 @@ func TestGatherMakesJoinsOfJoins(t *testing.T) {
 	}
 }
 
-// Merging lanes looks at the base once, not once for each lane.
+// Merging lanes never walks more than what a lane added to the base, nor what
+// was merged before.
 func TestMergeIsLinear(t *testing.T) {
-	cost := func(lanes int) time.Duration {
-		var base DAG
-		for i := range 10 {
-			base = appendNode(t, base, "t", i)
-		}
-		ds := make([]DAG, lanes)
-		for i := range ds {
-			ds[i] = appendNode(t, base, "u", i)
-		}
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			if d := Merge(ds...); d.Len() != 10+lanes {
-				t.Fatalf("%d nodes", d.Len())
-			}
-			best = min(best, time.Since(start))
-		}
-		return best
+	const length = 3
+	var base DAG
+	for i := range 1_000 {
+		base = appendNode(t, base, "t", i)
 	}
-	few, many := cost(1_000), cost(16_000)
-	if many > 160*few {
-		t.Errorf("1,000 lanes: %v, 16,000 lanes: %v", few, many)
+	m := newMerger()
+	for lane := range 100 {
+		d := base
+		for i := range length {
+			d = appendNode(t, d, "u", fmt.Sprint(lane, i))
+		}
+		if lane > 0 {
+			if own, shared := m.own(d.log); len(own) != length || shared != base.log {
+				t.Fatalf("lane %d: %d entries of its own", lane, len(own))
+			}
+		}
+		m.add(d.log)
+		if want := length * lane; len(m.added) != want || len(m.above) > length || len(m.known) > want+length {
+			t.Fatalf("lane %d: %d nodes added, %d entries passed, %d nodes known", lane, len(m.added), len(m.above), len(m.known))
+		}
 	}
 }

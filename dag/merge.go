@@ -11,7 +11,7 @@ import "slices"
 // flight stays in flight, and the first limited view is kept.
 func Merge(ds ...DAG) DAG {
 	var out DAG
-	m := merger{above: map[*entry]bool{}, known: map[ID]bool{}, from: map[ID]*Node{}}
+	m := newMerger()
 	for _, d := range ds {
 		if out.fail == nil {
 			out.fail = d.fail
@@ -35,6 +35,10 @@ type merger struct {
 	known map[ID]bool     // and its nodes are here, with those added
 	added []*Node
 	from  map[ID]*Node // of added heads that stand for another node
+}
+
+func newMerger() *merger {
+	return &merger{above: map[*entry]bool{}, known: map[ID]bool{}, from: map[ID]*Node{}}
 }
 
 func (m *merger) add(log *entry) {

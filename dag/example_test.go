@@ -1,0 +1,100 @@
+package dag_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+type TicketDoc struct {
+	Title string `json:"title"`
+}
+
+type PatchDoc struct {
+	File string `json:"file"`
+}
+
+var (
+	Ticket = dag.NewType[TicketDoc]("ticket")
+	Patch  = dag.NewType[PatchDoc]("patch")
+)
+
+func Example() {
+	start, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	done, err := Patch.Append(start, PatchDoc{File: "main.go"})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ticket, err := Ticket.Nearest(done)
+	fmt.Println(ticket.Title, err)
+	_, err = Patch.Nearest(start) // a DAG is a value: the start is as it was
+	fmt.Println(err, errors.Is(err, dag.ErrMissing))
+	// Output:
+	// crash on start <nil>
+	// no "patch" node before this place true
+}
+
+// Two lanes work on one ticket. What they wrote is read with All, in the order
+// of the lanes; Nearest goes on where it was before they started.
+func ExampleJoin() {
+	base, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var lanes []dag.DAG
+	for i, file := range []string{"main.go", "init.go"} {
+		lane, err := dag.Lane(base, i)
+		if err != nil {
+			log.Fatal(err)
+		}
+		lane, err = Patch.Append(lane, PatchDoc{File: file})
+		if err != nil {
+			log.Fatal(err)
+		}
+		lanes = append(lanes, lane)
+	}
+	d, err := dag.Join(base, lanes)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	patches, err := Patch.All(d)
+	fmt.Println(patches, err)
+	_, err = Patch.Nearest(d)
+	fmt.Println(err)
+	ticket, err := Ticket.Nearest(d)
+	fmt.Println(ticket, err)
+	// Output:
+	// [{main.go} {init.go}] <nil>
+	// no "patch" node before this place
+	// {crash on start} <nil>
+}
+
+// A DAG that was written can be read by any program that knows JSON. The id of
+// its last node stands for everything in it.
+func ExampleWrite() {
+	d, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := dag.Write(&file, d); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(file.String())
+
+	forged := strings.Replace(file.String(), "crash", "typo", 1)
+	_, err = dag.Read(strings.NewReader(forged))
+	fmt.Println(err)
+	// Output:
+	// {"id":"253fcf5476a3fef7279b91b67e4551b82f71c3aecc40ebcc5b3deb35f660b2af","type":"ticket","content":{"title":"crash on start"}}
+	// DAG line 1: forged or damaged node: it is said to be 253fcf5476a3, but its content, type and parents give de05c164e00e
+}
