@@ -50,7 +50,7 @@ func Fail(kind, format string, args ...any) error {
 // a deadline, otherwise "canceled", unless the cause has a kind of its own.
 func stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
-	f := &Failure{Kind: kindOf(cause), Reason: cause.Error(), Cause: cause}
+	f := failureOf(cause, "")
 	if f.Kind == kind.Error {
 		f.Kind = kindOf(ctx.Err())
 	}

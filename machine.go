@@ -131,7 +131,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	if err != nil {
 		return f.fail(d, err)
 	}
-	starts, err := f.enter(base, items)
+	starts, err := f.spec.enter(base, items)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -139,13 +139,6 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))
 	}
 	return r.fan(f, base, starts, func(lane *frame, _ int) *frame { return lane.child(childSegment, 0) })
-}
-
-// enter makes the DAGs with which the lanes of a map start. It marshals items,
-// which may call into the program.
-func (f *frame) enter(base dag.DAG, items any) (starts []dag.DAG, err error) {
-	defer f.caught(&err)
-	return f.spec.enter(base, items)
 }
 
 func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {

@@ -266,16 +266,15 @@ func (f *frame) recordDecision(d dag.DAG) (any, error) {
 	if err != nil || !rec.Replayed {
 		return choice, err
 	}
-	if choice, err = f.spec.decision.restore(rec.Content); err != nil {
+	choice, err = guarded(f, func(context.Context) (any, error) { return f.spec.decision.restore(rec.Content) })
+	if err != nil {
 		return nil, f.mismatch(key, "its value cannot be read: %w", err)
 	}
 	return choice, nil
 }
 
-// valueRecord is the record of a decision or a step. The value may bring code of
-// the program with it that marshals it.
-func (f *frame) valueRecord(v any) (rec Record, err error) {
-	defer f.caught(&err)
+// valueRecord is the record of a decision or a step.
+func (f *frame) valueRecord(v any) (Record, error) {
 	raw, err := canon.Append(nil, v)
 	if err != nil {
 		return Record{}, badContent(err)

@@ -1,0 +1,13 @@
+package stone
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// RunUnchecked runs p without validating it first.
+func RunUnchecked(ctx context.Context, p Ashlar, cfg Config) dag.DAG {
+	r := newRun(ctx, cfg)
+	return r.visit(&frame{Context: ctx, run: r, spec: p.spec()}, cfg.Input)
+}

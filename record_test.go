@@ -1,0 +1,508 @@
+package stone_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// world is what the bodies of a random pipeline do to the world.
+type world struct {
+	mu    sync.Mutex
+	done  map[string]int // how often the body or step at a path came to its end
+	calls int
+	crash int    // the call that cancels the run, 0 for none
+	late  bool   // whether what it cancels from returns a result all the same
+	stop  func() // cancels the run
+}
+
+// call is what a body does first.
+func (w *world) call(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls++
+	if w.calls == w.crash {
+		w.stop()
+		if !w.late {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (w *world) ended(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done[stone.Path(ctx)]++
+}
+
+// run runs p in a world in which the call of that number is a crash.
+func (w *world) run(p stone.Ashlar, recorder stone.Recorder, crash int, late bool) (stone.Result, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w.calls, w.crash, w.late, w.stop = 0, crash, late, cancel
+	return stone.Run(ctx, p, stone.Config{RunID: "run", Recorder: recorder})
+}
+
+// forest draws random pipelines. What a leaf returns depends on what it reads.
+type forest struct {
+	*rapid.T
+	*world
+	names int
+}
+
+func (f *forest) name(form string) string {
+	f.names++
+	return fmt.Sprintf("%s/%d", form, f.names)
+}
+
+var everyNumber = dag.Optional(dag.Every(number))
+
+func (f *forest) leaf() stone.Ashlar {
+	fails := f.outOf(6)
+	steps := rapid.IntRange(0, 2).Draw(f.T, "steps")
+	name := f.name("leaf")
+	again := f.outOf(5)
+	body := func(ctx context.Context, d dag.DAG) (int, error) {
+		if err := f.call(ctx); err != nil {
+			return 0, err
+		}
+		all, err := number.All(d)
+		if err != nil {
+			return 0, err
+		}
+		sum := len(all)
+		for range steps {
+			n, err := stone.Step(ctx, "step", func(ctx context.Context) (int, error) {
+				switch {
+				case fails:
+					return 0, errBoom
+				case ctx.Err() != nil:
+					return 0, ctx.Err()
+				}
+				f.ended(ctx)
+				return len(stone.Path(ctx)), nil
+			})
+			if err != nil {
+				return 0, fmt.Errorf("step: %w", err)
+			}
+			sum += n
+		}
+		if again && !strings.Contains(stone.Path(ctx), "~") {
+			return 0, errors.New("try again")
+		}
+		if fails {
+			return 0, stone.Fail("own", "after %d", sum)
+		}
+		if !again {
+			f.ended(ctx)
+		}
+		return sum, nil
+	}
+	opts := []stone.Option{stone.Queries(everyNumber)}
+	if again {
+		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+	}
+	return stone.New(name, number, body, opts...)
+}
+
+func (f *forest) outOf(n int) bool { return rapid.IntRange(1, n).Draw(f.T, "chance") == 1 }
+
+func (f *forest) some(depth, most int) []stone.Ashlar {
+	out := make([]stone.Ashlar, rapid.IntRange(1, most).Draw(f.T, "children"))
+	for i := range out {
+		out[i] = f.ashlar(depth - 1)
+	}
+	if f.outOf(3) {
+		out = append(out, out[0]) // one ashlar in two places
+	}
+	return out
+}
+
+func (f *forest) ashlar(depth int) stone.Ashlar {
+	if depth == 0 {
+		return f.leaf()
+	}
+	numbersIn := func(d dag.DAG) int {
+		all, _ := number.All(d)
+		return len(all)
+	}
+	switch rapid.IntRange(0, 6).Draw(f.T, "form") {
+	case 0:
+		return stone.Seq(f.name("seq"), f.some(depth, 3)...)
+	case 1:
+		enough := rapid.IntRange(1, 8).Draw(f.T, "enough")
+		return stone.Loop(f.name("loop"), f.ashlar(depth-1), stone.Max(3),
+			stone.UntilDAG(func(d dag.DAG) (bool, error) { return numbersIn(d) >= enough, nil }, everyNumber))
+	case 2:
+		return stone.Seq(f.name("first"), f.leaf(), stone.Match(f.name("match"),
+			stone.By(func(d dag.DAG) (any, error) { return numbersIn(d) % 3, nil }, everyNumber),
+			stone.Case(0, f.ashlar(depth-1)), stone.Case(1, f.ashlar(depth-1)), stone.Case(2, f.leaf())))
+	case 3:
+		items := stone.EachDAG(number, func(d dag.DAG) ([]int, error) {
+			return make([]int, numbersIn(d)%3+1), nil
+		}, everyNumber)
+		return stone.Seq(f.name("map-reduce"), stone.Map(f.name("map"), items, f.ashlar(depth-1)), stone.Reduce(f.leaf()))
+	case 4:
+		return stone.Seq(f.name("parallel-reduce"), stone.Parallel(f.name("parallel"), f.some(depth, 3)), stone.Reduce(f.leaf()))
+	case 5:
+		return stone.Rescue(f.name("rescue"), f.ashlar(depth-1), f.ashlar(depth-1))
+	default:
+		return f.scoped(depth)
+	}
+}
+
+func (f *forest) scoped(depth int) stone.Ashlar {
+	a, b := f.ashlar(depth-1), f.leaf()
+	return stone.Scoped(f.name("scoped"), []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		for range 2 {
+			if d = stone.RunChild(ctx, a, d); d.Failed() {
+				return d, nil
+			}
+		}
+		more, err := stone.Step(ctx, "more", func(ctx context.Context) (bool, error) {
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			f.ended(ctx)
+			return d.Len()%2 == 0, nil
+		})
+		if err == nil && more {
+			d = stone.RunChild(ctx, b, d)
+		}
+		return d, err
+	})
+}
+
+// ledger is a Memory that checks how it is used.
+type ledger struct {
+	journal.Memory
+	mu       sync.Mutex
+	places   map[string]bool // in one run
+	worked   int
+	recorded map[stone.Key]int
+	problems []string
+}
+
+func (l *ledger) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	place := key.Kind + " " + key.Path
+	l.mu.Lock()
+	if l.places[place] {
+		l.problems = append(l.problems, "two visits of "+place)
+	}
+	l.places[place] = true
+	l.mu.Unlock()
+	return l.Memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+		rec, err := work(ctx)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.worked++
+		if err == nil {
+			l.recorded[key]++
+		}
+		return rec, err
+	})
+}
+
+func newLedger() *ledger {
+	return &ledger{places: map[string]bool{}, recorded: map[stone.Key]int{}}
+}
+
+func (l *ledger) nextRun() { l.places, l.worked = map[string]bool{}, 0 }
+
+func ids(d dag.DAG) []string {
+	var out []string
+	for n := range d.Nodes() {
+		out = append(out, n.ID().String()[:12]+" "+n.Type()+" "+n.JSON())
+	}
+	return out
+}
+
+func outcome(r stone.Result, err error) string {
+	return strings.Join(append(ids(r.DAG), fmt.Sprint(err)), "\n")
+}
+
+// A run that is stopped anywhere and run again with the same recorder ends as if
+// nothing had happened, and nothing that was recorded is done twice.
+func TestResume(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := &forest{T: t, world: &world{done: map[string]int{}}}
+		p := f.ashlar(3)
+		if err := stone.Validate(p, stone.Config{}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		want := outcome(f.run(p, nil, 0, false))
+		total := f.calls
+		undisturbed := maps.Clone(f.done)
+
+		whole := newLedger()
+		if got := outcome(f.run(p, whole, 0, false)); got != want {
+			t.Fatalf("recorded run differs (-want +got):\n%s", cmp.Diff(want, got))
+		}
+		whole.nextRun()
+		if got := outcome(f.run(p, whole, 0, false)); got != want || whole.worked > 0 || f.calls > 0 {
+			t.Fatalf("second run worked %d times (-want +got):\n%s", whole.worked, cmp.Diff(want, got))
+		}
+
+		crash := rapid.IntRange(1, max(1, total)).Draw(t, "crash")
+		late := rapid.Bool().Draw(t, "late")
+		l := newLedger()
+		clear(f.done)
+		_, _ = f.run(p, l, crash, late)
+		l.nextRun()
+		if got := outcome(f.run(p, l, 0, false)); got != want {
+			t.Fatalf("run stopped at call %d of %d and resumed differs (-want +got):\n%s", crash, total, cmp.Diff(want, got))
+		}
+		for key, n := range l.recorded {
+			if n != 1 {
+				t.Errorf("%s was done %d times", key.Path, n)
+			}
+		}
+		if diff := cmp.Diff(undisturbed, f.done); diff != "" {
+			t.Errorf("bodies that came to their end, stopped at call %d of %d (-undisturbed +resumed):\n%s", crash, total, diff)
+		}
+		for _, problem := range append(whole.problems, l.problems...) {
+			t.Error(problem)
+		}
+	})
+}
+
+// What was recorded is refused once it was changed, and nobody rescues that.
+func TestTamperedRecord(t *testing.T) {
+	p := stone.Rescue("r", stone.Seq("s", say("a", "x"), stone.Loop("l", stone.Func0("b", word, func(ctx context.Context) (string, error) {
+		return stone.Step(ctx, "step", func(context.Context) (string, error) { return "y", nil })
+	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), say("heal", "z"))
+	for _, tt := range []struct {
+		place  string
+		change func(*stone.Record)
+	}{
+		{"leaf r/s/a", func(r *stone.Record) { r.Content = json.RawMessage(`"X"`) }},
+		{"leaf r/s/a", func(r *stone.Record) { r.Content = json.RawMessage(`nonsense`) }},
+		{"leaf r/s/a", func(r *stone.Record) { r.Type = "number" }},
+		{"leaf r/s/a", func(r *stone.Record) { r.Content, r.Failure = nil, &dag.FailureContent{Kind: "x"} }},
+		{"decision r/s/l[0]", func(r *stone.Record) { r.Content = json.RawMessage(`false`) }},
+		{"step r/s/l[0]/b/step", func(r *stone.Record) { r.Content = json.RawMessage(`"X"`) }},
+	} {
+		var forger forger
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger}); err != nil {
+			t.Fatal(err)
+		}
+		forger.place, forger.change = tt.place, tt.change
+		if strings.HasPrefix(tt.place, "step") {
+			forger.forget = "leaf r/s/l[0]/b"
+		}
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger})
+		f := wantKind(t, err, kind.Replay)
+		if place := strings.Fields(tt.place)[1]; f.Path != place || !strings.Contains(err.Error(), "is refused") {
+			t.Errorf("%s: %v, want it to name the place", tt.place, err)
+		}
+	}
+}
+
+// forger changes one record when it is replayed, and forgets another.
+type forger struct {
+	journal.Memory
+	place  string
+	change func(*stone.Record)
+	forget string
+}
+
+func (f *forger) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	place := key.Kind + " " + key.Path
+	if place == f.forget {
+		return work(ctx)
+	}
+	rec, err := f.Memory.Do(ctx, key, work)
+	if place == f.place {
+		f.change(&rec)
+	}
+	return rec, err
+}
+
+// A recorder that fails stops the run, lanes and rescues notwithstanding.
+func TestRecorderFails(t *testing.T) {
+	broken := errors.New("disk full")
+	fails := recorderFunc(func(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+		if key.Name != "b" {
+			return work(ctx)
+		}
+		return stone.Record{}, broken
+	})
+	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}, stone.Lanes(1)), last), say("heal", "z"))
+	result, err := stone.Run(t.Context(), p, stone.Config{Recorder: fails})
+	f := wantKind(t, err, kind.Recorder)
+	if !errors.Is(err, broken) || f.Path != "r/s/p[1]/b" {
+		t.Errorf("Run returned %v, want the error of the recorder and the place", err)
+	}
+	if words, _ := result.DAG.All("word"); len(words) != 1 {
+		t.Errorf("%q, want what was done before and nothing after", show(result.DAG))
+	}
+}
+
+type recorderFunc func(context.Context, stone.Key, func(context.Context) (stone.Record, error)) (stone.Record, error)
+
+func (f recorderFunc) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	return f(ctx, key, work)
+}
+
+// The context of Do is alive when the work is done, its values and its end reach
+// the body, and events find the step.
+func TestRecorderContext(t *testing.T) {
+	type contextKey struct{}
+	r := recorderFunc(func(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+		ctx, cancel := context.WithCancelCause(context.WithValue(ctx, contextKey{}, "v"))
+		defer cancel(nil)
+		rec, err := work(ctx)
+		if ctx.Err() != nil {
+			t.Errorf("%s: the context of the recorder ended with the work: %v", key.Path, ctx.Err())
+		}
+		if stone.Path(ctx) != key.Path || stone.TraceID(ctx) != key.Run {
+			t.Errorf("the context speaks of %q %q, want %q %q", stone.TraceID(ctx), stone.Path(ctx), key.Run, key.Path)
+		}
+		return rec, err
+	})
+	p := stone.Func0("a", word, func(ctx context.Context) (string, error) {
+		_ = ctx.Done()
+		if ctx.Value(contextKey{}) != "v" {
+			t.Error("a value of the recorder does not reach the body")
+		}
+		return stone.Step(ctx, "s", func(ctx context.Context) (string, error) {
+			_ = ctx.Done()
+			return "x", ctx.Err()
+		})
+	})
+	if _, err := stone.Run(t.Context(), p, stone.Config{Recorder: r}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A recorder that loses its lease cancels the work.
+func TestLeaseLost(t *testing.T) {
+	lease := errors.New("lease lost")
+	r := recorderFunc(func(ctx context.Context, _ stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(time.Millisecond, func() { cancel(lease) })
+		if rec, err := work(ctx); err != nil || rec.Failure.Kind != kind.Canceled {
+			t.Errorf("work = %+v, %v; want a cancellation as the record", rec, err)
+		}
+		return stone.Record{}, lease
+	})
+	_, err := stone.Run(t.Context(), stone.Func0("a", word, wait), stone.Config{Recorder: r})
+	wantKind(t, err, kind.Recorder)
+	if !errors.Is(err, lease) {
+		t.Errorf("Run returned %v, want %v", err, lease)
+	}
+}
+
+func TestReuse(t *testing.T) {
+	var memory journal.Memory
+	runs := map[string]int{}
+	pipeline := func(input, version string) stone.Ashlar {
+		return stone.Seq("s", say("a", input), say("noise", input+version, stone.Version(version)),
+			stone.New("b", number, func(_ context.Context, d dag.DAG) (int, error) {
+				runs["b"]++
+				words, err := word.All(d)
+				return len(words[0]), err
+			}, stone.Queries(dag.Every(word)), stone.Reusable()),
+			stone.Func0("c", list, func(context.Context) ([]int, error) { runs["c"]++; return []int{1}, nil }, stone.Reusable(), stone.Version(version)))
+	}
+	for i, tt := range []struct {
+		input, version string
+		b, c           int // how often they ran so far
+	}{{"x", "1", 1, 1}, {"x", "1", 1, 1}, {"xy", "1", 2, 1}, {"xy", "2", 3, 2}, {"x", "1", 3, 2}} {
+		result, err := stone.Run(t.Context(), pipeline(tt.input, tt.version), stone.Config{RunID: fmt.Sprint(i), Recorder: &memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := number.All(result.DAG); err != nil || n[0] != len(tt.input) {
+			t.Errorf("run %d: %v, %v; want %d", i, n, err, len(tt.input))
+		}
+		if runs["b"] != tt.b || runs["c"] != tt.c {
+			t.Errorf("run %d of %q at version %s: b and c ran %v so far, want %d and %d", i, tt.input, tt.version, runs, tt.b, tt.c)
+		}
+	}
+}
+
+func TestStep(t *testing.T) {
+	t.Run("outside of a run", func(t *testing.T) {
+		got, err := stone.Step(t.Context(), "s", func(context.Context) (int, error) { return 1, errBoom })
+		if got != 1 || err != errBoom {
+			t.Errorf("Step = %d, %v", got, err)
+		}
+	})
+	t.Run("two of one name at once", func(t *testing.T) {
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func(context.Context) (string, error) {
+				return stone.Step(ctx, "s", func(context.Context) (string, error) { return "x", nil })
+			})
+		}), stone.Config{})
+		if f := wantKind(t, err, kind.Error); !strings.Contains(f.Reason, "under way already") {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	t.Run("within a step", func(t *testing.T) {
+		var paths []string
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func(ctx context.Context) (string, error) {
+				for range 2 {
+					if _, err := stone.Step(ctx, "s", func(ctx context.Context) (int, error) {
+						paths = append(paths, stone.Path(ctx))
+						return 0, nil
+					}); err != nil {
+						return "", err
+					}
+				}
+				return "x", nil
+			})
+		}), stone.Config{})
+		if diff := cmp.Diff([]string{"a/s/s", "a/s/s@2"}, paths); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	})
+	t.Run("sees what a replay would", func(t *testing.T) {
+		type lossy struct {
+			Kept int
+			lost int
+		}
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			got, err := stone.Step(ctx, "s", func(context.Context) (lossy, error) { return lossy{1, 2}, nil })
+			if got != (lossy{Kept: 1}) {
+				t.Errorf("Step returned %+v, want what JSON keeps", got)
+			}
+			return "x", err
+		}), stone.Config{Recorder: new(journal.Memory)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("is done again when its leaf reads something else", func(t *testing.T) {
+		var memory journal.Memory
+		run := func(input string) string {
+			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func1("b", word, list, func(ctx context.Context, w string) ([]int, error) {
+				n, err := stone.Step(ctx, "len", func(context.Context) (int, error) { return len(w), nil })
+				return []int{n}, err
+			})), stone.Config{RunID: "r", Recorder: &memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Node.JSON()
+		}
+		if a, b := run("x"), run("xyz"); a != "[1]" || b != "[3]" {
+			t.Errorf("%s and %s, want [1] and [3]", a, b)
+		}
+	})
+}

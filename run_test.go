@@ -1,0 +1,611 @@
+package stone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	word   = dag.NewType[string]("word")
+	number = dag.NewType[int]("number")
+	list   = dag.NewType[[]int]("list")
+)
+
+// say makes a leaf that writes a word.
+func say(name, text string, opts ...stone.Option) stone.Ashlar {
+	return stone.Func0(name, word, func(context.Context) (string, error) { return text, nil }, opts...)
+}
+
+var errBoom = errors.New("boom")
+
+// boom makes a leaf that fails.
+func boom(name string, opts ...stone.Option) stone.Ashlar {
+	return stone.Func0(name, word, func(context.Context) (string, error) { return "", errBoom }, opts...)
+}
+
+// count makes a leaf that writes how many numbers there are.
+func count(name string) stone.Ashlar {
+	return stone.New(name, number, func(_ context.Context, d dag.DAG) (int, error) {
+		all, err := number.All(d)
+		return len(all), err
+	}, stone.Queries(dag.Optional(dag.Every(number))))
+}
+
+// numbers makes a leaf that writes the list 0, 1, … n-1.
+func numbers(n int) stone.Ashlar {
+	return stone.Func0("numbers", list, func(context.Context) ([]int, error) {
+		l := make([]int, n)
+		for i := range l {
+			l[i] = i
+		}
+		return l, nil
+	})
+}
+
+func each() stone.Items { return stone.Each(list, number, func(l []int) []int { return l }) }
+
+// last makes a reducer.
+var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {
+	all, err := word.All(d)
+	return fmt.Sprint(len(all)), err
+}, stone.Queries(dag.Optional(dag.Every(word)))))
+
+// show lists the nodes of a DAG as "type content", and what is in flight after a "!".
+func show(d dag.DAG) []string {
+	var lines []string
+	for n := range d.Nodes() {
+		lines = append(lines, n.Type()+" "+n.JSON())
+	}
+	if d.Failed() {
+		lines = append(lines, "! "+d.Latest().JSON())
+	}
+	return lines
+}
+
+func wantShow(t *testing.T, d dag.DAG, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, show(d)); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+}
+
+// wantKind checks the error of a run.
+func wantKind(t *testing.T, err error, kind string) *stone.Failure {
+	t.Helper()
+	f, ok := err.(*stone.Failure)
+	if !ok {
+		t.Fatalf("Run returned %T %v, want a *Failure of kind %q", err, err, kind)
+	}
+	if f.Kind != kind {
+		t.Fatalf("Run returned %v, want kind %q", err, kind)
+	}
+	return f
+}
+
+func TestComposites(t *testing.T) {
+	upTo := func(n int) stone.Option {
+		return stone.Until(number, func(got int) bool { return got >= n })
+	}
+	heal := stone.Func1("heal", dag.Failure, word, func(_ context.Context, f dag.FailureContent) (string, error) {
+		return "healed " + f.Kind, nil
+	})
+	byWord := stone.On(word, func(w string) string { return w })
+	tests := []struct {
+		name string
+		p    stone.Ashlar
+		kind string // of the failure
+		path string // of the failure
+		want []string
+	}{
+		{name: "leaf", p: say("a", "x"), want: []string{`word "x"`}},
+		{name: "seq", p: stone.Seq("s", say("a", "x"), say("b", "y")), want: []string{`word "x"`, `word "y"`}},
+		{
+			name: "seq stops", p: stone.Seq("s", say("a", "x"), boom("b"), say("c", "y")),
+			kind: kind.Error, path: "s/b",
+			want: []string{`word "x"`, `failure {"kind":"error","reason":"boom"}`},
+		},
+		{name: "loop", p: stone.Loop("l", count("c"), upTo(2), stone.Max(9)), want: []string{"number 0", "number 1", "number 2"}},
+		{
+			name: "loop exhausted", p: stone.Loop("l", count("c"), upTo(9), stone.Max(2)),
+			kind: kind.LoopExhausted, path: "l",
+			want: []string{"number 0", "number 1", `failure {"kind":"loop-exhausted","reason":"the condition did not hold after 2 rounds"}`},
+		},
+		{
+			name: "loop stops", p: stone.Loop("l", stone.Seq("s", count("c"), boom("b")), upTo(9), stone.Max(2)),
+			kind: kind.Error, path: "l[0]/s/b",
+			want: []string{"number 0", `failure {"kind":"error","reason":"boom"}`},
+		},
+		{
+			name: "match", p: stone.Seq("s", say("a", "y"), stone.Match("m", byWord, stone.Case("x", boom("b")), stone.Case("y", say("c", "z")))),
+			want: []string{`word "y"`, `word "z"`},
+		},
+		{
+			name: "match failed", p: stone.Seq("s", say("a", "y"), stone.Match("m", byWord, stone.Case("x", boom("b")))),
+			kind: kind.MatchFailed, path: "s/m",
+			want: []string{`word "y"`, `failure {"kind":"match-failed","reason":"no branch for \"y\": have [\"x\"]"}`},
+		},
+		{
+			name: "match passes a failure on", p: stone.Seq("s", say("a", "x"), stone.Match("m", byWord, stone.Case("x", boom("b")))),
+			kind: kind.Error, path: `s/m["x"]/b`,
+			want: []string{`word "x"`, `failure {"kind":"error","reason":"boom"}`},
+		},
+		{
+			name: "rescue", p: stone.Rescue("r", stone.Seq("s", say("a", "x"), boom("b")), heal),
+			want: []string{`word "x"`, `failure {"kind":"error","reason":"boom"}`, `word "healed error"`},
+		},
+		{name: "rescue not needed", p: stone.Rescue("r", say("a", "x"), heal), want: []string{`word "x"`}},
+		{
+			name: "heal fails", p: stone.Rescue("r", boom("a"), boom("b")),
+			kind: kind.Error, path: "r/b",
+			want: []string{`failure {"kind":"error","reason":"boom"}`, `failure {"kind":"error","reason":"boom"}`},
+		},
+		{
+			name: "map", p: stone.Seq("s", numbers(2), stone.Map("m", each(), say("a", "x")), last),
+			want: []string{"list [0,1]", "number 0", `word "x"`, "number 1", `word "x"`, `word "2"`},
+		},
+		{
+			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x")), last),
+			kind: kind.MapEmpty, path: "s/m",
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over"}`},
+		},
+		{
+			name: "parallel", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}), last),
+			want: []string{`stone/origin {}`, `stone/lane {"index":0}`, `word "x"`, `stone/lane {"index":1}`, `word "y"`, `word "2"`},
+		},
+		{
+			name: "lane dropped", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{stone.Seq("q", say("a", "x"), boom("b")), say("c", "y")}), last),
+			want: []string{
+				`stone/origin {}`, `stone/lane {"index":0}`, `failure {"kind":"error","lane":0,"reason":"boom"}`,
+				`stone/lane {"index":1}`, `word "y"`, `word "1"`,
+			},
+		},
+		{
+			name: "all lanes failed", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a")}), last),
+			kind: kind.LanesFailed, path: "s/p",
+			want: []string{
+				`stone/origin {}`, `stone/lane {"index":0}`, `failure {"kind":"error","lane":0,"reason":"boom"}`,
+				`failure {"kind":"lanes-failed","reason":"0 of 1 lanes survived, want at least 1; lane 0: boom"}`,
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			result, err := stone.Run(t.Context(), tt.p, stone.Config{})
+			wantShow(t, result.DAG, tt.want...)
+			if tt.kind == "" {
+				if err != nil || result.Node != result.DAG.Latest() {
+					t.Errorf("Run returned %v with the node %v, want the last one", err, result.Node)
+				}
+				return
+			}
+			f := wantKind(t, err, tt.kind)
+			if f.Path != tt.path || result.DAG.Latest().Meta()["path"] != tt.path || result.Node != nil {
+				t.Errorf("failed at %q with the node %v, want %q and no node", f.Path, result.Node, tt.path)
+			}
+		})
+	}
+}
+
+// What Validate refuses still fails with a kind of its own if it is run.
+func TestUnchecked(t *testing.T) {
+	for want, p := range map[string]stone.Ashlar{
+		kind.EmptySequence: stone.Seq("s"),
+		kind.ParallelEmpty: stone.Parallel("p", nil),
+		kind.MatchFailed:   stone.Match("m", stone.Lens("x"), stone.Case("y", say("a", "x"))),
+		kind.MissingInput:  stone.Func1("f", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil }),
+	} {
+		d := stone.RunUnchecked(t.Context(), p, stone.Config{})
+		wantKind(t, d.Cause(), want)
+		if d.Len() != 0 {
+			t.Errorf("%s left the nodes %q, want none", want, show(d))
+		}
+	}
+}
+
+func TestInvalidRunsNothing(t *testing.T) {
+	_, err := stone.Run(t.Context(), stone.Seq("s", say("a", "x"), stone.Seq("t")), stone.Config{})
+	if !errors.As(err, new(*stone.Invalid)) {
+		t.Errorf("Run returned %v, want an *Invalid", err)
+	}
+}
+
+// A body gets what it did wrong told, whatever it did.
+func TestBadBodies(t *testing.T) {
+	seed, err := word.Append(dag.DAG{}, "seed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, _ := word.Append(seed, "foreign")
+	foreign, _ = word.Append(foreign, "child")
+	leaf := func(body func(context.Context, dag.DAG) (*dag.Node, error)) stone.Ashlar {
+		return stone.Leaf("leaf", word, body, stone.Queries(word))
+	}
+	tests := []struct {
+		name string
+		p    stone.Ashlar
+		kind string
+		want string // in the error
+	}{
+		{"nil node", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), kind.BadContent, "neither a node nor an error"},
+		{"other type", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			return number.Node(d, 1, time.Time{})
+		}), kind.BadContent, `type "number", want "word"`},
+		{"foreign parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return foreign.Latest(), nil }), kind.BadContent, "other parents"},
+		{"no parents", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return word.Node(dag.DAG{}, "x", time.Time{}) }), kind.BadContent, "other parents"},
+		{"a node that is there", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) { return d.Nearest("word") }), kind.BadContent, "other parents"},
+		{"failure node", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			return dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil
+		}), "own", "because"},
+		{"panic", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { panic(errBoom) }), kind.Panic, "panic: boom"},
+		{"undeclared", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			_, _ = d.Nearest("number")
+			return word.Node(d, "all the same", time.Time{})
+		}), kind.UndeclaredQuery, `"number"`},
+		{"undeclared and a panic", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			n, _ := d.Nearest("number")
+			return n.Parents()[0], nil
+		}), kind.UndeclaredQuery, `"number"`},
+		{"undeclared and an error", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			_, _ = d.Nearest("number")
+			return nil, stone.Fail("own", "no")
+		}), kind.UndeclaredQuery, `"number"`},
+		{"predicate panics", stone.Loop("l", say("a", "x"), stone.Until(word, func(string) bool { panic("no") }), stone.Max(2)), kind.Panic, "no"},
+		{"predicate reads what it should not", stone.Loop("l", say("a", "x"), stone.UntilDAG(func(d dag.DAG) (bool, error) {
+			_, _ = number.Nearest(d)
+			return true, nil
+		}), stone.Max(2)), kind.UndeclaredQuery, `"number"`},
+		{"extractor panics", stone.Match("m", stone.On(word, func(string) int { panic("no") }), stone.Case(1, say("a", "x"))), kind.Panic, "no"},
+		{"items panic", stone.Seq("s", stone.Map("m", stone.Each(word, number, func(string) []int { panic("no") }), say("a", "x")), last), kind.Panic, "no"},
+		{"an item panics", stone.Seq("s", stone.Map("m", stone.Each(word, rude, func(string) []rudeItem { return []rudeItem{1} }), say("a", "x")), last), kind.BadContent, "rude"},
+		{"question panics", stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { panic("no") }), kind.Panic, "no"},
+		{"step panics", stone.Func0("f", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func(context.Context) (string, error) { panic("no") })
+		}), kind.Panic, "no"},
+		{"scoped panics", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { panic("no") }), kind.Panic, "no"},
+		{"scoped returns another DAG", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) {
+			return dag.DAG{}, nil
+		}), kind.BadContent, "does not extend"},
+		{"scoped fails without a DAG", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) {
+			return dag.DAG{}, errBoom
+		}), kind.Error, "boom"},
+		{"scoped returns a failure of its own", stone.Scoped("c", nil, stone.WalkInOrder, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
+			return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil), nil
+		}), "own", "because"},
+		{"content without JSON", stone.Func0("f", dag.NewType[float64]("float"), func(context.Context) (float64, error) { return nan(), nil }), kind.BadContent, "NaN"},
+	}
+	for _, tt := range tests {
+		for _, recorder := range []stone.Recorder{nil, new(forgetful)} {
+			t.Run(fmt.Sprintf("%s/%T", tt.name, recorder), func(t *testing.T) {
+				result, err := stone.Run(t.Context(), tt.p, stone.Config{Input: seed, Recorder: recorder})
+				f := wantKind(t, err, tt.kind)
+				if !strings.Contains(f.Reason, tt.want) {
+					t.Errorf("reason %q, want it to contain %q", f.Reason, tt.want)
+				}
+				if stack := result.DAG.Latest().Meta()["stack"]; (tt.kind == kind.Panic) != strings.Contains(stack, "goroutine") {
+					t.Errorf("the failure has the stack %q", stack)
+				}
+			})
+		}
+	}
+}
+
+func nan() float64 { var zero float64; return zero / zero }
+
+// rudeItem panics when it is marshalled.
+type rudeItem int
+
+func (rudeItem) MarshalText() ([]byte, error) { panic("rude") }
+
+var rude = dag.NewType[rudeItem]("rude")
+
+// forgetful is a Recorder that remembers nothing.
+type forgetful struct{}
+
+func (*forgetful) Do(ctx context.Context, _ stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	return work(ctx)
+}
+
+func TestErrorsThroughFailure(t *testing.T) {
+	type coded struct{ error }
+	p := stone.Seq("s", stone.Rescue("r", boom("a"), stone.Func0("b", word, func(context.Context) (string, error) {
+		return "", fmt.Errorf("around: %w", stone.Fail("own", "two of them: %w and %w", errBoom, coded{context.DeadlineExceeded}))
+	})))
+	_, err := stone.Run(t.Context(), p, stone.Config{})
+	f := wantKind(t, err, "own")
+	if !errors.Is(err, errBoom) || !errors.As(err, new(coded)) {
+		t.Errorf("%v does not lead to its causes", err)
+	}
+	if f.Path != "s/r/b" {
+		t.Errorf("failed at %q, want s/r/b", f.Path)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Run("before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		result, err := stone.Run(ctx, say("a", "x"), stone.Config{})
+		wantKind(t, err, kind.Canceled)
+		wantShow(t, result.DAG, `failure {"kind":"canceled","reason":"context canceled"}`)
+	})
+	t.Run("with a cause of its own", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err := stone.Run(ctx, stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			cancel(errBoom)
+			<-ctx.Done()
+			return "", errors.New("signal: killed")
+		}), stone.Config{})
+		f := wantKind(t, err, kind.Canceled)
+		if f.Reason != "boom: signal: killed" || !errors.Is(err, errBoom) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v, want it to say why", err)
+		}
+	})
+	t.Run("deadline", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := stone.Run(ctx, stone.Func0("a", word, wait), stone.Config{})
+			wantKind(t, err, kind.Timeout)
+		})
+	})
+	t.Run("ignored by the body", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		result, err := stone.Run(ctx, stone.Seq("s", stone.Func0("a", word, func(context.Context) (string, error) {
+			cancel()
+			return "late", nil
+		}), say("b", "y")), stone.Config{})
+		wantKind(t, err, kind.Canceled)
+		wantShow(t, result.DAG, `word "late"`, `failure {"kind":"canceled","reason":"context canceled"}`)
+	})
+	t.Run("is not rescued", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := stone.Run(ctx, stone.Rescue("r", stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			cancel()
+			return "", ctx.Err()
+		}), stone.Func0("heal", word, func(context.Context) (string, error) {
+			t.Error("the cancellation was rescued")
+			return "", nil
+		})), stone.Config{})
+		wantKind(t, err, kind.Canceled)
+	})
+	t.Run("starts no scoped body", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := stone.Run(ctx, stone.Scoped("c", nil, stone.WalkInOrder, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
+			t.Error("the body ran")
+			return d, nil
+		}), stone.Config{})
+		wantKind(t, err, kind.Canceled)
+	})
+}
+
+// wait is a body that waits until it is cancelled.
+func wait(ctx context.Context) (string, error) {
+	<-ctx.Done()
+	return "", ctx.Err()
+}
+
+func TestTimeout(t *testing.T) {
+	t.Run("body that listens", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			result, err := stone.Run(t.Context(), stone.Rescue("r", stone.Func0("a", word, wait, stone.Timeout(time.Second)), say("heal", "x")), stone.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantShow(t, result.DAG, `failure {"kind":"timeout","reason":"took longer than 1s"}`, `word "x"`)
+		})
+	})
+	t.Run("body that never listens", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			free := make(chan struct{})
+			defer close(free)
+			_, err := stone.Run(t.Context(), stone.Func0("a", word, func(context.Context) (string, error) {
+				<-free
+				return "", nil
+			}, stone.Timeout(time.Second)), stone.Config{})
+			wantKind(t, err, kind.Timeout)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Run returned %v, want it to be a DeadlineExceeded", err)
+			}
+		})
+	})
+	t.Run("undeclared query at the last moment", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := stone.Run(t.Context(), stone.New("a", word, func(ctx context.Context, d dag.DAG) (string, error) {
+				_, _ = number.Nearest(d)
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), dag.ErrUndeclared) {
+					t.Errorf("the cause is %v, want ErrUndeclared", context.Cause(ctx))
+				}
+				return "", ctx.Err()
+			}, stone.Timeout(time.Second)), stone.Config{})
+			wantKind(t, err, kind.UndeclaredQuery)
+		})
+	})
+	t.Run("goexit", func(t *testing.T) {
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(context.Context) (string, error) {
+			runtime.Goexit()
+			return "", nil
+		}, stone.Timeout(time.Minute)), stone.Config{})
+		wantKind(t, err, kind.Panic)
+	})
+}
+
+func TestRetry(t *testing.T) {
+	tests := []struct {
+		name   string
+		policy stone.RetryPolicy
+		err    error
+		calls  int
+		took   time.Duration
+	}{
+		{"all attempts", stone.RetryPolicy{Attempts: 4, Backoff: time.Second}, errBoom, 4, 7 * time.Second},
+		{"backoff is bounded", stone.RetryPolicy{Attempts: 70, Backoff: time.Second}, errBoom, 70, (1+2+4+8+16)*time.Second + 64*stone.MaxBackoff},
+		{"no policy to speak of", stone.RetryPolicy{}, errBoom, 1, 0},
+		{"kind that is meant", stone.RetryPolicy{Attempts: 2, Kinds: []string{"own"}}, stone.Fail("own", "x"), 2, 0},
+		{"kind that is not meant", stone.RetryPolicy{Attempts: 2, Kinds: []string{"own"}}, errBoom, 1, 0},
+		{"never again", stone.RetryPolicy{Attempts: 2}, context.Canceled, 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				start := time.Now()
+				_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+					calls++
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					if ctx.Err() != nil {
+						t.Errorf("attempt %d starts with a context that is done", calls)
+					}
+					return "", tt.err
+				}, stone.Retry(tt.policy)), stone.Config{})
+				if !errors.Is(err, tt.err) || calls != tt.calls || time.Since(start) != tt.took {
+					t.Errorf("%d calls in %v: %v; want %d in %v", calls, time.Since(start), err, tt.calls, tt.took)
+				}
+			})
+		})
+	}
+	t.Run("succeeds and gives each attempt its address", func(t *testing.T) {
+		var paths []string
+		result, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			if paths = append(paths, stone.Path(ctx)); len(paths) < 3 {
+				return "", errBoom
+			}
+			return "x", nil
+		}, stone.Retry(stone.RetryPolicy{Attempts: 5})), stone.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantShow(t, result.DAG, `word "x"`)
+		if diff := cmp.Diff([]string{"a", "a~2", "a~3"}, paths); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("timeout of each attempt, cancelled in the pause", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 90*time.Second, errBoom)
+			defer cancel()
+			_, err := stone.Run(ctx, stone.Func0("a", word, wait, stone.Timeout(time.Second),
+				stone.Retry(stone.RetryPolicy{Attempts: 100, Backoff: time.Hour})), stone.Config{})
+			wantKind(t, err, kind.Timeout)
+			if !errors.Is(err, errBoom) {
+				t.Errorf("Run returned %v, want the cause", err)
+			}
+		})
+	})
+}
+
+func TestScoped(t *testing.T) {
+	a, b := count("a"), boom("b")
+	t.Run("visits", func(t *testing.T) {
+		var mu sync.Mutex
+		var paths []string
+		where := stone.New("where", number, func(ctx context.Context, d dag.DAG) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			paths = append(paths, stone.Path(ctx))
+			return len(paths), nil
+		})
+		p := stone.Scoped("c", []stone.Ashlar{where}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			for range 2 {
+				d = stone.RunChild(ctx, where, d)
+			}
+			if _, err := stone.Step(ctx, "where", func(ctx context.Context) (int, error) {
+				paths = append(paths, stone.Path(ctx))
+				return 0, nil
+			}); err != nil {
+				return d, err
+			}
+			return stone.RunChild(ctx, where, d), nil
+		})
+		result, err := stone.Run(t.Context(), stone.Seq("s", p, p), stone.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.DAG.Len() != 6 {
+			t.Errorf("%q, want six numbers", show(result.DAG))
+		}
+		want := []string{"s/c/where", "s/c/where@2", "s/c/where@3", "s/c/where@4", "s/c#2/where", "s/c#2/where@2", "s/c#2/where@3", "s/c#2/where@4"}
+		if diff := cmp.Diff(want, paths); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("nothing is lost", func(t *testing.T) {
+		for name, end := range map[string]func(dag.DAG) (dag.DAG, error){
+			"error without a DAG": func(dag.DAG) (dag.DAG, error) { return dag.DAG{}, errBoom },
+			"error with a DAG":    func(d dag.DAG) (dag.DAG, error) { return d, errBoom },
+			"panic":               func(dag.DAG) (dag.DAG, error) { panic(errBoom) },
+		} {
+			p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+				return end(stone.RunChild(ctx, a, d))
+			})
+			result, err := stone.Run(t.Context(), stone.Seq("s", count("x"), p), stone.Config{})
+			if !errors.Is(err, errBoom) || result.DAG.Len() != 3 {
+				t.Errorf("%s: %q, %v; want both numbers and the failure", name, show(result.DAG), err)
+			}
+		}
+	})
+	t.Run("failure passes through children", func(t *testing.T) {
+		p := stone.Scoped("c", []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			return stone.RunChild(ctx, a, stone.RunChild(ctx, b, d)), nil
+		})
+		result, err := stone.Run(t.Context(), p, stone.Config{})
+		wantKind(t, err, kind.Error)
+		wantShow(t, result.DAG, `failure {"kind":"error","reason":"boom"}`)
+	})
+	t.Run("foreign child", func(t *testing.T) {
+		p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			return stone.RunChild(ctx, b, d), nil
+		})
+		_, err := stone.Run(t.Context(), p, stone.Config{})
+		wantKind(t, err, kind.Error)
+	})
+	t.Run("outside of a run", func(t *testing.T) {
+		if d := stone.RunChild(t.Context(), a, dag.DAG{}); !d.Failed() {
+			t.Error("RunChild outside of a run did not fail")
+		}
+	})
+}
+
+func TestBigContent(t *testing.T) {
+	const size = 50 << 20
+	text := strings.Repeat("x", size)
+	result, err := stone.Run(t.Context(), stone.Seq("s", say("a", text),
+		stone.Func1("b", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil })), stone.Config{Recorder: new(forgetful)})
+	if err != nil || result.Node.JSON() != fmt.Sprint(size) {
+		t.Fatalf("%v, %v", result.Node, err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a/b", "a[0]", "a#2", "a@2", "a%2F", "a~2", "żółw 🐢", "\xff", "a\nb", " ", "/"} {
+		var path string
+		typ := dag.NewType[int]("type of " + strings.ToValidUTF8(name, "?"))
+		p := stone.Func0(name, typ, func(ctx context.Context) (int, error) { path = stone.Path(ctx); return 1, nil })
+		result, err := stone.Run(t.Context(), stone.Seq("s", p), stone.Config{})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if result.Node.Type() != typ.Name() || strings.Count(path, "/") != 1 || strings.ContainsAny(path, "[]#@~") {
+			t.Errorf("%q has the path %q, type %q", name, path, result.Node.Type())
+		}
+	}
+}
