@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -26,7 +27,7 @@ func Seq(name string, steps ...Ashlar) Ashlar {
 // failure of body ends the loop; so does Max, with kind "loop-exhausted".
 func Loop(name string, body Ashlar, opts ...Option) Ashlar {
 	s := (&spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}}}).apply(opts)
-	if s.decision == nil && len(s.faults) == 0 {
+	if s.decision == nil && !slices.ContainsFunc(s.faults, func(f Finding) bool { return f.Type == "nil-body" }) {
 		s.fault("missing-until", "a loop needs a condition: add Until or UntilDAG")
 	}
 	if s.max < 1 {
@@ -141,9 +142,6 @@ func Scoped(name string, children []Ashlar, walk Walk, body ScopeBody, opts ...O
 	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), scope: body, walk: walk}}
 	if body == nil {
 		s.fault("nil-body", "the body is nil: give it a function")
-	}
-	if walk == nil {
-		s.fault("nil-body", "the walk rule is nil: give it one, as WalkInOrder")
 	}
 	return Ashlar{s.apply(opts)}
 }

@@ -12,11 +12,11 @@ const (
 )
 
 // fact is what is known of a type at one point of the walk: whether there is a
-// node of it on the line of first parents, and whether there is one in the lanes
-// of a fan-out before.
+// node of it on the line of first parents, where Nearest and Since look, and
+// whether there is one at all, as All finds it also in the lanes of a fan-out.
 type fact struct {
-	line, lanes certainty
-	frame       int32 // in which it was set
+	line, all certainty
+	frame     int32 // in which it was set
 }
 
 // entry is what the validator knows of one type name.
@@ -33,9 +33,9 @@ type entry struct {
 
 // tally adds up what several ways left behind.
 type tally struct {
-	ways, sure         int32
-	minLine, maxLine   certainty
-	minLanes, maxLanes certainty
+	ways, sure       int32
+	minLine, maxLine certainty
+	minAll, maxAll   certainty
 }
 
 // facts is the state of the walk. Ways that exclude each other, or do not see
@@ -68,12 +68,12 @@ func (f *facts) id(name string) int {
 	return id
 }
 
-func (f *facts) set(id int, line, lanes certainty) {
+func (f *facts) set(id int, line, all certainty) {
 	e := &f.entries[id]
 	if e.frame != f.frame {
 		f.trail = append(f.trail, gain{id, e.fact})
 	}
-	e.fact = fact{line, lanes, f.frame}
+	e.fact = fact{line, all, f.frame}
 }
 
 // mark is where a frame began.
@@ -103,9 +103,9 @@ func (f *facts) end(m mark) {
 func (f *facts) perhaps(gains []gain) {
 	for _, g := range gains {
 		e := &f.entries[g.id]
-		line, lanes := max(e.line, min(g.line, maybe)), max(e.lanes, min(g.lanes, maybe))
-		if line != e.line || lanes != e.lanes {
-			f.set(g.id, line, lanes)
+		line, all := max(e.line, min(g.line, maybe)), max(e.all, min(g.all, maybe))
+		if line != e.line || all != e.all {
+			f.set(g.id, line, all)
 		}
 	}
 }
@@ -120,13 +120,13 @@ func (f *facts) joinWays(from, ways int) {
 		if int(t.ways) < ways { // the others left it as it was
 			t.count(e.fact)
 		}
-		f.set(id, shared(t.minLine, t.maxLine), shared(t.minLanes, t.maxLanes))
+		f.set(id, shared(t.minLine, t.maxLine), shared(t.minAll, t.maxAll))
 	}
 }
 
 // joinLanes goes on after a fan-out of which that many lanes survive at least.
-// What they gained is in the lanes: surely, if too few lanes lack it to be all
-// that survive.
+// What they gained is there, but not on the line: surely, if too few lanes lack
+// it to be all that survive.
 func (f *facts) joinLanes(from, lanes, survivors int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -135,7 +135,7 @@ func (f *facts) joinLanes(from, lanes, survivors int) {
 			sure = surely
 		}
 		e.tally = tally{}
-		f.set(id, e.line, max(e.lanes, sure))
+		f.set(id, e.line, max(e.all, sure))
 	}
 }
 
@@ -156,12 +156,12 @@ func (f *facts) add(from int) []int {
 
 func (t *tally) count(f fact) {
 	if t.ways == 0 {
-		t.minLine, t.minLanes = f.line, f.lanes
+		t.minLine, t.minAll = f.line, f.all
 	}
 	t.minLine, t.maxLine = min(t.minLine, f.line), max(t.maxLine, f.line)
-	t.minLanes, t.maxLanes = min(t.minLanes, f.lanes), max(t.maxLanes, f.lanes)
+	t.minAll, t.maxAll = min(t.minAll, f.all), max(t.maxAll, f.all)
 	t.ways++
-	if max(f.line, f.lanes) == surely {
+	if f.all == surely {
 		t.sure++
 	}
 }

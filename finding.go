@@ -1,6 +1,7 @@
 package stone
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strconv"
@@ -24,7 +25,7 @@ type Finding struct {
 
 // String returns the finding on one line: [type] ashlar: message.
 func (f Finding) String() string {
-	line := fmt.Sprintf("[%s] %s: %s", f.Type, f.Ashlar, f.Message)
+	line := fmt.Sprintf("[%s] %s: %s", f.Type, cmp.Or(f.Ashlar, `""`), f.Message)
 	if f.Suggestion != "" {
 		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)
 	}
@@ -34,17 +35,15 @@ func (f Finding) String() string {
 	return oneLine(line)
 }
 
-// oneLine escapes control characters, which a name can bring along.
+// oneLine escapes what is not to be seen, which a name can bring along: line
+// breaks, terminal controls, changes of direction.
 func oneLine(s string) string {
-	if !strings.ContainsFunc(s, unicode.IsControl) {
-		return s
-	}
 	var b strings.Builder
 	for _, r := range s {
-		if unicode.IsControl(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		} else {
+		if unicode.IsGraphic(r) {
 			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToGraphic(r), "'"))
 		}
 	}
 	return b.String()
@@ -107,34 +106,35 @@ func closest(name string, candidates iter.Seq[string]) string {
 	return best
 }
 
-// distance is the Levenshtein distance, or bound if it is not below that.
-func distance(a []rune, b string, bound int) int {
-	n := utf8.RuneCountInString(b)
-	if max(len(a)-n, n-len(a)) >= bound {
+// distance is how many letters must be put in, left out, changed or swapped with
+// their neighbour to make b of a, or bound if that is not below it.
+func distance(a []rune, text string, bound int) int {
+	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
 		return bound
 	}
-	column := make([]int, len(a)+1)
-	for i := range column {
-		column[i] = i
+	b := []rune(text)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
 	}
-	j := 0
-	for _, rb := range b {
-		diagonal := column[0]
-		j++
-		column[0] = j
-		least := j
-		for i, ra := range a {
-			cost := diagonal
+	for i, ra := range a {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		least := row[0]
+		for j, rb := range b {
+			cost := last[j]
 			if ra != rb {
 				cost++
 			}
-			diagonal = column[i+1]
-			column[i+1] = min(cost, column[i]+1, diagonal+1)
-			least = min(least, column[i+1])
+			row[j+1] = min(cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && ra == b[j-1] && rb == a[i-1] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+			least = min(least, row[j+1])
 		}
 		if least >= bound {
 			return bound
 		}
 	}
-	return column[len(a)]
+	return row[len(b)]
 }

@@ -1,6 +1,7 @@
 package stone
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ type settings struct {
 func (s *spec) apply(opts []Option) *spec {
 	for _, o := range opts {
 		if !slices.Contains(o.forms, s.form) {
-			s.fault("misplaced-option", "%s means nothing to a %s: remove it", o.name, formNames[s.form])
+			s.fault("misplaced-option", "%s means nothing to a %s: remove it", cmp.Or(o.name, "the zero Option"), formNames[s.form])
 			continue
 		}
 		o.set(s)

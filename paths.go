@@ -45,9 +45,6 @@ func follow(a Ashlar, path []string, next then) bool {
 	case rescueForm:
 		return follow(s.children[0], path, next) && followAll(s.children, path, next)
 	case scopedForm:
-		if s.walk == nil {
-			return next(path)
-		}
 		blocks, _ := s.blocks()
 		return followBlocks(blocks, path, next)
 	}
@@ -119,9 +116,6 @@ func (c counts) paths(a Ashlar) *big.Int {
 
 func (c counts) blocks(s *spec) *big.Int {
 	n := big.NewInt(1)
-	if s.walk == nil {
-		return n
-	}
 	blocks, _ := s.blocks()
 	for _, b := range blocks {
 		switch b.how {

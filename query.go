@@ -61,9 +61,9 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 	switch d.certainty(e.fact) {
 	case maybe:
-		v.unsure(d, "which not every branch or lane before it produces: produce it in all of them")
+		v.unsure(d, "which is not produced on every way to it: produce it on all of them")
 	case never:
-		if d.inLanes = e.lanes != never; !d.inLanes && !q.IsOptional() {
+		if d.inLanes = e.all != never; !d.inLanes && !q.IsOptional() {
 			d.suggestion = v.suggest(name)
 		}
 		v.unmet = append(v.unmet, d)
@@ -76,7 +76,7 @@ func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
 	}
-	return max(f.line, f.lanes)
+	return f.all
 }
 
 func (v *validator) unsure(d demand, why string) {
@@ -96,7 +96,7 @@ func (v *validator) nextRound(from int) {
 			v.unsure(d, "which only a round before can have produced: produce it before the loop")
 			continue
 		}
-		d.inLanes = d.inLanes || e.lanes != never
+		d.inLanes = d.inLanes || e.all != never
 		kept = append(kept, d)
 	}
 	v.unmet = kept
@@ -120,7 +120,7 @@ func (v *validator) late() {
 				"%s queries %q but no upstream ashlar produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
 		default:
 			v.find(d.at, Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
-				"%s queries %q but no upstream ashlar produces it", d.at.spec.name, name)
+				"%s queries %q but no upstream ashlar produces it: put one before it that does, or give it with the input", d.at.spec.name, name)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (v *validator) suggest(name string) string {
 func (v *validator) present() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, e := range v.entries {
-			if max(e.line, e.lanes) != never && !yield(e.name) {
+			if e.all != never && !yield(e.name) {
 				return
 			}
 		}

@@ -127,7 +127,7 @@ func (v *validator) input(d dag.DAG) {
 	}
 	for n := range d.Nodes() {
 		id := v.id(n.Type())
-		if v.entries[id].lanes == surely {
+		if v.entries[id].all == surely {
 			continue
 		}
 		line := never
@@ -236,15 +236,25 @@ func (v *validator) sameNames(s *spec) {
 		first := byName[c.Name()]
 		if byName == nil {
 			if j := slices.IndexFunc(s.children[:i], func(o Ashlar) bool { return o.Name() == c.Name() }); j >= 0 {
-				first = s.children[j].spec()
+				first = s.children[j].within()
 			}
 		} else if first == nil {
-			byName[c.Name()] = c.spec()
+			byName[c.Name()] = c.within()
 		}
-		if first != nil && first != c.spec() {
+		if first != nil && first != c.within() {
 			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
 	}
+}
+
+// within is the spec that the name stands for: to use a reducer twice is to use
+// one ashlar twice, though each Reduce makes a spec of its own.
+func (a Ashlar) within() *spec {
+	s := a.spec()
+	for s.form == reduceForm {
+		s = s.children[0].spec()
+	}
+	return s
 }
 
 func (v *validator) effects(s *spec) {
@@ -268,7 +278,7 @@ func (v *validator) writes(t dag.AnyType) {
 	e := &v.entries[id]
 	e.product = e.product || v.helpers == 0
 	if e.line != surely {
-		v.set(id, surely, e.lanes)
+		v.set(id, surely, surely)
 	}
 	v.last = latest{there: surely, typ: t}
 }

@@ -1,8 +1,10 @@
 package stone
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -78,31 +80,43 @@ func (w *Walker) add(how how, children []Ashlar) {
 	}
 }
 
-// blocks asks the walk rule of s what it says, and what is wrong with it.
+// blocks asks the walk rule of s what it says, and what is wrong with it; then
+// the children are taken in order.
 func (s *spec) blocks() (blocks []block, problems []string) {
 	w := &Walker{spec: s, named: make(map[*spec]bool, len(s.children))}
 	for _, c := range s.children {
 		w.named[c.s] = false
 	}
-	func() {
-		defer func() {
-			if p := recover(); p != nil {
-				w.problems = append(w.problems, fmt.Sprintf("its walk rule panicked: %v", p))
-			}
-		}()
-		s.walk(w)
-	}()
-	if len(w.problems) == 0 {
-		for _, c := range s.children {
-			if !w.named[c.s] {
-				w.problems = append(w.problems, fmt.Sprintf("its walk rule leaves out its child %q: say how it is run", c.Name()))
-			}
-		}
+	w.ask()
+	if len(w.problems) > 0 {
+		w.blocks = []block{{inOrder, s.children}}
 	}
 	if !slices.ContainsFunc(w.blocks, func(b block) bool { return b.how == reading }) {
 		w.blocks = slices.Insert(w.blocks, 0, block{how: reading})
 	}
 	return w.blocks, w.problems
+}
+
+// ask calls the walk rule and notes what is wrong with it.
+func (w *Walker) ask() {
+	defer func() {
+		if p := recover(); p != nil {
+			w.problems = append(w.problems, fmt.Sprintf("its walk rule panicked: %v", p))
+		}
+	}()
+	if w.spec.walk == nil {
+		w.problems = append(w.problems, "its walk rule is nil: give it one, as WalkInOrder")
+		return
+	}
+	w.spec.walk(w)
+	if len(w.problems) > 0 {
+		return
+	}
+	for _, c := range w.spec.children {
+		if !w.named[c.s] {
+			w.problems = append(w.problems, fmt.Sprintf("its walk rule leaves out its child %q: say how it is run", c.Name()))
+		}
+	}
 }
 
 func (v *validator) children(s *spec) { v.inOrder(s.children) }
@@ -150,12 +164,6 @@ func (v *validator) scoped(s *spec) {
 
 // byRule walks the children as their walk rule says.
 func (v *validator) byRule(s *spec) {
-	if s.walk == nil {
-		if s.form == leafForm {
-			v.find(v.here, Finding{Type: "nil-body"}, "the walk rule of its children is nil: give it one, as WalkInOrder")
-		}
-		return
-	}
 	blocks, problems := s.blocks()
 	for _, problem := range problems {
 		v.find(v.here, Finding{Type: "bad-walk"}, "%s", problem)
@@ -255,7 +263,7 @@ func (v *validator) mapItems(s *spec) {
 	id := v.id(s.out.Name())
 	v.declare(id, s.out)
 	v.fan(latest{there: surely, typ: s.out}, 1, 1, func(int) {
-		v.set(id, surely, v.entries[id].lanes)
+		v.set(id, surely, surely)
 		v.children(s)
 	})
 }
@@ -264,7 +272,7 @@ func (v *validator) parallel(s *spec) {
 	v.reads(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
-		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): there are only %d lanes", s.quorum, n)
+		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, there are no more lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
@@ -299,13 +307,15 @@ func (v *validator) rescue(s *spec) {
 		if i == 1 {
 			v.perhaps(v.gains[from:])
 			v.pending = nil
-			id := v.id(dag.Failure.Name())
-			v.set(id, surely, v.entries[id].lanes)
+			v.set(v.id(dag.Failure.Name()), surely, surely)
 			v.last = latest{there: surely, typ: dag.Failure}
 		}
 		v.visit(s.children[i], i)
 	})
 }
+
+// maxFields bounds the fields that a message lists.
+const maxFields = 20
 
 // lens checks a lens against the schema of the latest node, where that is known.
 func (v *validator) lens(at *place, l latest) {
@@ -322,12 +332,16 @@ func (v *validator) lens(at *place, l latest) {
 			continue
 		}
 		around, _ := whole.At(lens[:i]...)
-		hint := ""
-		if l.typ.Name() == dag.LaneType {
-			hint = ", with which a lane begins: use On to look at an earlier node"
+		fields := around.Properties()
+		hint := "the value there has no fields"
+		switch {
+		case l.typ.Name() == dag.LaneType:
+			hint = "it is the marker with which a lane begins, use On to look at an earlier node"
+		case len(fields) > 0:
+			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")
 		}
-		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: closest(field, slices.Values(around.Properties()))},
-			"lens path %q is not in the schema of the latest node, %q%s", lens, l.typ.Name(), hint)
+		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: closest(field, slices.Values(fields))},
+			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
 		return
 	}
 }
@@ -357,8 +371,18 @@ func (v *validator) enum(s *spec) {
 	}
 	for _, key := range s.keys {
 		if key != "" && !slices.Contains(keys, key) {
-			v.find(v.here, Finding{Type: "unreachable-branch", Queried: key, Suggestion: closest(key, slices.Values(keys))},
-				"no value selects the branch %s: the values are %s", key, keys)
+			v.find(v.here, Finding{Type: "unreachable-branch", Queried: plain(key), Suggestion: plain(closest(key, slices.Values(keys)))},
+				"no value selects the branch %s: the values are %s", key, strings.Join(keys, ", "))
 		}
 	}
+}
+
+// plain is the string of which key is the JSON, and key itself if it is of
+// something else.
+func plain(key string) string {
+	var s string
+	if json.Unmarshal([]byte(key), &s) != nil {
+		return key
+	}
+	return s
 }

@@ -1,0 +1,228 @@
+package stone
+
+import (
+	"testing"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+func TestValidateFanOuts(t *testing.T) {
+	read := first("read", ticketType)
+	each := overTickets("each", from("lane", itemType, draftType))
+	fan := Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)})
+	sum := gather("sum", draftType, reportType)
+	after := first("after", reportType)
+	route := func(branches ...Branch) Ashlar { return Match("route", On(ticketType, textOf), branches...) }
+	checkPrograms(t, []program{
+		{"reduced", Seq("p", read, each, sum), ``, Config{}},
+		{"reduced deeper", Seq("p", read, each, Seq("rest", sum, from("end", reportType, reviewType))), ``, Config{}},
+		{"reduced by a sequence", Seq("p", read, each, Reduce(Seq("rest", FuncAll("sum", draftType, reportType, nothingOf), from("end", reportType, reviewType)))), ``, Config{}},
+		{"reduced by every branch", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", each), Case("b", fan)), sum), ``, Config{}},
+		{"reduced in a round", Seq("p", read, Loop("l", Seq("round", each, sum), Until(reportType, done), Max(2))), ``, Config{}},
+		{"reduced in the first round", Seq("p", read, each, Loop("l", Seq("round", sum, each, gather("again", draftType, reviewType)), Until(reviewType, done), Max(2))), `
+			warning [unused-produce] sum: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/l/round/sum)
+		`, Config{}},
+		{"reduced in a lane", Seq("p", read, Parallel("outer", []Ashlar{Seq("lane", each, sum)}), gather("all", reportType, reviewType)), ``, Config{}},
+		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", []Ashlar{FuncAll("sum", draftType, reportType, nothingOf), FuncAll("other", draftType, reportType, nothingOf)})), gather("all", reportType, reviewType)), ``, Config{}},
+		{"a failed body is joined by its failure", Seq("p", read, Rescue("r", Seq("body", each, sum), from("heal", ticketType, reportType))), ``, Config{}},
+
+		{"the end of the pipeline", Seq("p", read, each), `
+			[fanout-not-reduced] each: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"the pipeline itself", fan, `
+			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce
+		`, Config{}},
+		{"before a leaf", Seq("p", read, each, readingLeaf("after", reportType, dag.Every(draftType))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"before a match", Seq("p", read, each, route(Case("a", sum))), `
+			[fanout-not-reduced] each: its lanes are read by "route" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"before a map", Seq("p", read, each, overTickets("again", from("second", itemType, draftType)), sum), `
+			[fanout-not-reduced] each: its lanes are read by "again" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"before a parallel", Seq("p", read, each, fan, sum), `
+			[fanout-not-reduced] each: its lanes are read by "fan" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"before the condition of a loop", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(2)), sum), `
+			[fanout-not-reduced] each: its lanes are read by "l" at the end of a round without a reducer between: follow it with stone.Reduce (at p/l/each)
+		`, Config{}},
+		{"before the condition of a loop of one round", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(1)), sum), `
+			[fanout-not-reduced] each: its lanes are read by "l" without a reducer between: follow it with stone.Reduce (at p/l/each)
+		`, Config{}},
+		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.Every(draftType))), Until(reportType, done), Max(2))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/l/round/each)
+		`, Config{}},
+		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.Every(draftType)), Until(reportType, done), Max(2))), `
+			[fanout-not-reduced] each: its lanes are read by "round" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"at the end of a branch", Seq("p", read, route(Case("a", Seq("way", each)), Case("b", first("b", draftType))), readingLeaf("after", reportType, dag.Every(draftType))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/route["a"]/way/each)
+		`, Config{}},
+		{"at the end of two branches", Seq("p", read, route(Case("a", each), Case("b", fan))), `
+			[fanout-not-reduced] each: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["a"]/each)
+			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["b"]/fan)
+		`, Config{}},
+		{"at the end of what is rescued", Seq("p", read, Rescue("r", each, first("heal", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
+		`, Config{}},
+		{"at the end of a heal", Seq("p", read, Rescue("r", first("body", draftType), each), readingLeaf("after", reportType, dag.Every(draftType))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
+		`, Config{}},
+		{"before a rescue", Seq("p", read, each, Rescue("r", readingLeaf("body", reportType, dag.Every(draftType)), first("heal", reportType))), `
+			[fanout-not-reduced] each: its lanes are read by "body" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"at the end of a lane", Seq("p", read, Parallel("outer", []Ashlar{each, first("b", draftType)}), sum), `
+			[fanout-not-reduced] each: its lanes are read by the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/each)
+		`, Config{}},
+		{"at the end of the lanes of a map", Seq("p", read, overTickets("outer", Seq("lane", fan)), sum), `
+			[fanout-not-reduced] fan: its lanes are read by the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/lane/fan)
+		`, Config{}},
+		{"inside a nested sequence", Seq("p", read, Seq("one", Seq("two", each)), Seq("three", after)), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/one/two/each)
+			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/one/two/each/lane)
+		`, Config{}},
+		{"before a scoped", Seq("p", read, each, scopedOver("s", WalkInOrder, sum)), `
+			[fanout-not-reduced] each: its lanes are read by "s" without a reducer between: follow it with stone.Reduce (at p/each)
+		`, Config{}},
+		{"in a scoped", Seq("p", read, scopedOver("s", WalkInOrder, each, first("after", reportType))), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
+			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/s/each/lane)
+		`, Config{}},
+		{"lanes of a scoped", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, first("a", draftType), first("b", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
+			[fanout-not-reduced] s: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s)
+		`, Config{}},
+		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", ticketType, reviewType), each), sum), `
+			warning [unused-produce] x: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/s/x)
+			[fanout-not-reduced] each: its lanes are read by "s" at the end of a round without a reducer between: follow it with stone.Reduce (at p/s/each)
+		`, Config{}},
+		{"perhaps reduced", Seq("p", read, scopedOver("s", func(w *Walker) { c := w.Children(); w.InOrder(c[0]); w.Perhaps(c[1]) }, each, sum), after), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
+		`, Config{}},
+		{"twice over", Seq("p", read, each, after, fan), `
+			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/each)
+			warning [unused-produce] after: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/after)
+			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/fan)
+		`, Config{}},
+	})
+}
+
+func TestValidateLanes(t *testing.T) {
+	read := first("read", ticketType)
+	both := []Ashlar{first("a", draftType), first("b", reviewType)}
+	end := func(queries ...dag.Querier) Ashlar { return Reduce(readingLeaf("end", reportType, queries...)) }
+	checkPrograms(t, []program{
+		{"every lane produces it", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)}), end(dag.Every(draftType))), ``, Config{}},
+		{"some lanes produce it", Seq("p", Parallel("fan", both), end(dag.Every(draftType), dag.Every(reviewType))), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"some lanes produce it, all survive", Seq("p", Parallel("fan", both, AllLanes()), end(dag.Every(draftType), dag.Every(reviewType))), ``, Config{}},
+		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", append(both, first("c", draftType)), Quorum(2)), end(dag.Every(draftType), dag.Every(reviewType))), `
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"a lane does not see its sibling", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), from("b", draftType, reviewType)}), end(dag.Every(draftType), dag.Every(reviewType))), `
+			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/fan/a does, but not before it (at p/fan/b)
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"a lane sees what was before", Seq("p", read, Parallel("fan", []Ashlar{from("a", ticketType, draftType)}), end(dag.Every(draftType), ticketType)), ``, Config{}},
+		{"a lane type is read as one", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(draftType)), `
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"a lane type is read as one, optional", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Optional(draftType))), `
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"a lane type is read as one, later", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Every(draftType)), from("late", draftType, reviewType)), `
+			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/end)
+			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/late)
+		`, Config{}},
+		{"a lane type is read since", Seq("p", read, Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Since(draftType, ticketType))), `
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Every(draftType), itemType)), `
+			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Every(draftType), dag.Every(itemType))), ``, Config{}},
+		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.Every(draftType))), ``, Config{}},
+		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", []Ashlar{from("a", draftType, draftType)}), end(draftType, dag.Every(draftType))), ``, Config{}},
+		{"the latest node of lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Latest)), `
+			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"a lens on lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
+			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/route)
+		`, Config{}},
+		{"more survivors than lanes", Seq("p", Parallel("fan", both[:1], Quorum(2)), end(dag.Every(draftType))), `
+			[bad-option] fan: Quorum(2): want at most 1, there are no more lanes (at p/fan)
+		`, Config{}},
+	})
+}
+
+func TestValidateWalks(t *testing.T) {
+	a, b := first("a", draftType), first("b", reviewType)
+	end := readingLeaf("end", reportType, draftType, reviewType)
+	rule := func(walk func(w *Walker, a, b Ashlar)) Ashlar {
+		return Seq("p", scopedOver("s", func(w *Walker) { walk(w, w.Children()[0], w.Children()[1]) }, a, b), end)
+	}
+	result := func(out dag.Type[noteDoc], walk func(w *Walker, a, b Ashlar)) Ashlar {
+		return Scoped("s", []Ashlar{first("a", draftType), from("b", draftType, out)}, func(w *Walker) { walk(w, w.Children()[0], w.Children()[1]) }, noScope, Queries(out))
+	}
+	stranger := first("stranger", draftType)
+	checkPrograms(t, []program{
+		{"in order", Seq("p", scopedOver("s", WalkInOrder, a, b), end), ``, Config{}},
+		{"in order, the wrong one", Seq("p", scopedOver("s", WalkInOrder, from("x", draftType, reviewType), a), end), `
+			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s/a does, but not before it (at p/s/x)
+		`, Config{}},
+		{"one of", rule(func(w *Walker, a, b Ashlar) { w.OneOf(a, b) }), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"perhaps", rule(func(w *Walker, a, b Ashlar) { w.InOrder(a); w.Perhaps(b) }), `
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"repeat", rule(func(w *Walker, a, b Ashlar) { w.Repeat(a, b) }), ``, Config{}},
+		{"repeat: a round reads the round before", Seq("p", scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", draftType, reviewType), a), end), `
+			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/s/x)
+		`, Config{}},
+		{"lanes", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, a, b), Reduce(readingLeaf("end", reportType, dag.Every(draftType), reviewType))), `
+			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		`, Config{}},
+		{"the body reads before its children", result(reportType, func(w *Walker, a, b Ashlar) { w.InOrder(a, b) }), `
+			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it
+		`, Config{}},
+		{"the body reads after its children", result(reportType, func(w *Walker, a, b Ashlar) { w.InOrder(a, b); w.Reads() }), ``, Config{}},
+		{"a child twice", Seq("p", scopedOver("s", func(w *Walker) { w.InOrder(w.Children()...); w.InOrder(w.Children()...) }, a, b), end), ``, Config{}},
+		{"a stranger", rule(func(w *Walker, a, b Ashlar) { w.InOrder(a, stranger, b) }), `
+			[bad-walk] s: its walk rule names "stranger", which is none of its children: list it among them (at p/s)
+		`, Config{}},
+		{"a child left out", rule(func(w *Walker, a, b Ashlar) { w.InOrder(b) }), `
+			[bad-walk] s: its walk rule leaves out its child "a": say how it is run (at p/s)
+		`, Config{}},
+		{"a rule that panics", rule(func(w *Walker, a, b Ashlar) { panic("oh") }), `
+			[bad-walk] s: its walk rule panicked: oh (at p/s)
+		`, Config{}},
+		{"nothing said of nothing", rule(func(w *Walker, a, b Ashlar) {
+			w.InOrder()
+			w.OneOf()
+			w.Perhaps()
+			w.Repeat()
+			w.Lanes()
+			w.InOrder(a, b)
+		}), ``, Config{}},
+		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(WalkInOrder, readingLeaf("judge", reviewType, ticketType, draftType)))), ``, Config{}},
+		{"of a leaf's children nothing stays", Seq("p", readingLeaf("write", draftType).with(Children(WalkInOrder, readingLeaf("judge", reviewType, ticketType))), from("end", reviewType, reportType)), `
+			warning [unused-produce] write: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/write)
+			[missing-producer] judge: judge queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write/judge)
+			[missing-producer] end: end queries "review" but no upstream ashlar produces it: p/write/judge does, but not before it (at p/end)
+		`, Config{}},
+		{"a leaf's children without a rule", Seq("p", readingLeaf("write", draftType).with(Children(nil, a))), `
+			[bad-walk] write: its walk rule is nil: give it one, as WalkInOrder (at p/write)
+		`, Config{}},
+		{"a leaf's child is a fan-out", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(WalkInOrder, overTickets("each", from("lane", itemType, reviewType))))), `
+			[fanout-not-reduced] each: its lanes are read by the body of "write" without a reducer between: follow it with stone.Reduce (at p/write/each)
+		`, Config{}},
+	})
+}
+
+// with is a with an option that it was not made with.
+func (a Ashlar) with(o Option) Ashlar { return Ashlar{a.s.clone().apply([]Option{o})} }

@@ -1,0 +1,379 @@
+package stone
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+type (
+	chanDoc   struct{ C chan int }
+	panicky   struct{}
+	brokenDoc struct {
+		Bad string `json:"bad" enum:""`
+	}
+)
+
+func (panicky) Check() []Finding { panic("oh") }
+
+type complaining []Finding
+
+func (c complaining) Check() []Finding { return c }
+
+func noText(dag.DAG) (string, error) { return "", nil }
+
+// TestValidateNothing gives every constructor nothing, at all or in one place. None
+// may panic.
+func TestValidateNothing(t *testing.T) {
+	zero := dag.Type[noteDoc]{}
+	n := draftType
+	checkPrograms(t, []program{
+		{"Ashlar", Ashlar{}, `
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here
+		`, Config{}},
+		{"New", New[noteDoc]("", zero, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"New, no body", New[noteDoc]("a", n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"New, no type", New("a", zero, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), `
+			[bad-type] a: it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"New, no name", New("", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), ``, Config{}},
+		{"New, no option", New("a", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }, Option{}), `
+			[misplaced-option] a: the zero Option means nothing to a leaf: remove it
+		`, Config{}},
+		{"Func0", Func0[noteDoc]("", zero, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"Func1", Func1[noteDoc, noteDoc]("", zero, zero, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Func1, no body", Func1[noteDoc, noteDoc]("a", n, n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"Func1, no input type", from("a", zero, n), `
+			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
+		`, Config{}},
+		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"FuncAll", FuncAll[noteDoc, noteDoc]("", zero, zero, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"FuncAll, no body", FuncAll[noteDoc, noteDoc]("a", n, n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"Leaf", Leaf("", nil, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Leaf, no type", Leaf("a", nil, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), `
+			[bad-type] a: it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Leaf, no body", Leaf("a", n, nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"Ask", Ask("", dag.Type[Answer]{}, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Ask, no text", Ask("a", dag.NewType[Answer]("answer"), nil), `
+			[nil-body] a: the body is nil: give it a function
+		`, Config{}},
+		{"Seq", Seq(""), `
+			[empty-composite] "": a sequence needs at least one step
+			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
+		`, Config{}},
+		{"Seq of nothing", Seq("p"), `
+			[empty-composite] p: a sequence needs at least one step
+		`, Config{}},
+		{"Seq of zero", Seq("p", Ashlar{}, first("a", n)), `
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/?)
+		`, Config{}},
+		{"Loop", Loop("", Ashlar{}), `
+			[missing-until] "": a loop needs a condition: add Until or UntilDAG
+			[missing-max] "": a loop needs a bound: add Max(n) with n of at least 1
+			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?)
+		`, Config{}},
+		{"Loop, no condition, no bound", Loop("p", first("a", n)), `
+			[missing-until] p: a loop needs a condition: add Until or UntilDAG
+			[missing-max] p: a loop needs a bound: add Max(n) with n of at least 1
+		`, Config{}},
+		{"Loop, nil conditions", Loop("p", first("a", n), Until[noteDoc](n, nil), UntilDAG(nil, nil), Max(0)), `
+			[nil-body] p: the predicate of Until is nil: give it a function
+			[nil-body] p: the predicate of Until is nil: give it a function
+			[missing-max] p: a loop needs a bound: add Max(n) with n of at least 1
+		`, Config{}},
+		{"Loop, Until of nothing", Loop("p", first("a", n), Until(zero, done), Max(1)), `
+			[bad-type] p: one of its queries: zero dag.Type: make types with dag.NewType
+		`, Config{}},
+		{"Match", Match("", Extractor{}), `
+			[nil-body] "": the extractor is empty: use Lens, On or By with a function
+			[empty-composite] "": a match needs at least one Case
+			[no-name] "": a match without a name: give it one, it stands in paths, events and findings
+			[missing-producer] "":  needs a node to match on, but nothing comes before it: put the step that produces it in front
+		`, Config{}},
+		{"Match of nothing", Match("p", Lens()), `
+			[empty-composite] p: a match needs at least one Case
+		`, Config{Input: mustAppend(dag.DAG{}, n, noteDoc{})}},
+		{"Match, zero Branch", Seq("p", first("a", n), Match("m", On[noteDoc, string](zero, nil), Branch{})), `
+			[nil-body] m: the extractor is empty: use Lens, On or By with a function (at p/m)
+			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/m[null]/?)
+		`, Config{}},
+		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", By(nil, nil), Case(nil, first("b", n)))), `
+			[nil-body] m: the extractor is empty: use Lens, On or By with a function (at p/m)
+			[nil-body] o: the extractor is empty: use Lens, On or By with a function (at p/o)
+			[bad-type] o: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries (at p/o)
+		`, Config{}},
+		{"Map", Map("", Items{}, Ashlar{}), `
+			[nil-body] "": Items is empty: use Each or EachDAG with a function
+			[no-name] "": a map without a name: give it one, it stands in paths, events and findings
+			[bad-type] "": it does not say what its items are: give Each a dag.Type, as dag.NewType makes it
+		`, Config{}},
+		{"Map, zero types", Seq("p", Map("m", Each(zero, zero, notesOf), first("a", n)), gather("sum", n, n)), `
+			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
+			[bad-type] m: it does not say what its items are: give Each a dag.Type, as dag.NewType makes it (at p/m)
+			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
+		`, Config{}},
+		{"Map, nil functions", Seq("p", Map("m", Each[noteDoc, noteDoc](n, itemType, nil), first("a", n)), gather("sum", n, n), Map("o", EachDAG[noteDoc](itemType, nil), first("a", n)), gather("end", n, n)), `
+			[nil-body] m: Items is empty: use Each or EachDAG with a function (at p/m)
+			[nil-body] o: Items is empty: use Each or EachDAG with a function (at p/o)
+		`, Config{}},
+		{"Parallel", Parallel("", nil), `
+			[empty-composite] "": a parallel needs at least one lane
+			[no-name] "": a parallel without a name: give it one, it stands in paths, events and findings
+		`, Config{}},
+		{"Parallel of nothing", Parallel("p", nil), `
+			[empty-composite] p: a parallel needs at least one lane
+		`, Config{}},
+		{"Parallel of zero", Seq("p", Parallel("fan", []Ashlar{{}}), gather("sum", n, n)), `
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/fan/?)
+			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
+		`, Config{}},
+		{"Reduce", Reduce(Ashlar{}), `
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here
+		`, Config{}},
+		{"Rescue", Rescue("", Ashlar{}, Ashlar{}), `
+			[no-name] "": a rescue without a name: give it one, it stands in paths, events and findings
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?#2)
+		`, Config{}},
+		{"Scoped", Scoped("", nil, nil, nil), `
+			[nil-body] "": the body is nil: give it a function
+			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings
+			[bad-walk] "": its walk rule is nil: give it one, as WalkInOrder
+		`, Config{}},
+		{"Scoped of zero", Scoped("p", []Ashlar{{}}, WalkInOrder, noScope), `
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/?)
+		`, Config{}},
+		{"Scoped, nil rule", Scoped("p", []Ashlar{first("a", n)}, nil, noScope), `
+			[bad-walk] p: its walk rule is nil: give it one, as WalkInOrder
+		`, Config{}},
+		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Optional(nil), dag.Every(nil), dag.Since(n, nil), dag.Since(nil, n), zero, dag.Every(zero)), `
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
+			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
+		`, Config{}},
+		{"Children of nothing", first("a", n).with(Children(nil, Ashlar{})), `
+			[bad-walk] a: its walk rule is nil: give it one, as WalkInOrder
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at a/?)
+		`, Config{}},
+		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry(RetryPolicy{})).with(Version("")).with(Choices()), `
+			[misplaced-option] a: Choices means nothing to a leaf that does not ask: remove it
+			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
+		`, Config{Grant: []string{}}},
+	})
+	if Ask("", dag.Type[Answer]{}, nil); len(Questions(Ashlar{})) != 0 || CountPaths(Ashlar{}).Int64() != 1 {
+		t.Error("the zero Ashlar has questions, or not one path")
+	}
+}
+
+func TestValidateOptions(t *testing.T) {
+	a := first("a", draftType)
+	fan := func(opts ...Option) Ashlar {
+		return Seq("p", Parallel("fan", []Ashlar{a}, opts...), gather("sum", draftType, reportType))
+	}
+	checkPrograms(t, []program{
+		{"misplaced in a leaf", a.with(Max(1)).with(AllLanes()).with(Until(draftType, done)), `
+			[misplaced-option] a: Max means nothing to a leaf: remove it
+			[misplaced-option] a: AllLanes means nothing to a leaf: remove it
+			[misplaced-option] a: Until means nothing to a leaf: remove it
+		`, Config{}},
+		{"misplaced in a loop", Loop("l", a, Until(draftType, done), Max(2), Lanes(1), Timeout(time.Second)), `
+			[misplaced-option] l: Lanes means nothing to a loop: remove it
+			[misplaced-option] l: Timeout means nothing to a loop: remove it
+		`, Config{}},
+		{"misplaced in a fan-out", fan(Max(2), Queries(ticketType)), `
+			[misplaced-option] fan: Max means nothing to a parallel: remove it (at p/fan)
+			[misplaced-option] fan: Queries means nothing to a parallel: remove it (at p/fan)
+		`, Config{}},
+		{"misplaced in a scoped", Scoped("s", []Ashlar{a}, WalkInOrder, noScope, Reusable()), `
+			[misplaced-option] s: Reusable means nothing to a scoped: remove it
+		`, Config{}},
+		{"choices without a question", a.with(Choices("yes")), `
+			[misplaced-option] a: Choices means nothing to a leaf that does not ask: remove it
+		`, Config{}},
+		{"bad values", fan(Lanes(0), Quorum(-1)), `
+			[bad-option] fan: Lanes(0): want at least 1 (at p/fan)
+			[bad-option] fan: Quorum(-1): want at least 1 (at p/fan)
+		`, Config{}},
+		{"bad timeout", a.with(Timeout(0)), `
+			[bad-option] a: Timeout(0s): want more than zero
+		`, Config{}},
+		{"bad bound", Loop("l", a, Until(draftType, done), Max(-1)), `
+			[missing-max] l: a loop needs a bound: add Max(n) with n of at least 1
+		`, Config{}},
+		{"all mistakes at once", Loop("l", a, Max(0), Lanes(1)), `
+			[misplaced-option] l: Lanes means nothing to a loop: remove it
+			[missing-until] l: a loop needs a condition: add Until or UntilDAG
+			[missing-max] l: a loop needs a bound: add Max(n) with n of at least 1
+		`, Config{}},
+		{"effects within the grant", a.with(Effects("net", "fs/write")), ``, Config{Grant: []string{"fs/write", "net"}}},
+		{"effects beyond the grant", Seq("p", a.with(Effects("net", "fs/write")), Scoped("s", []Ashlar{from("b", draftType, reportType).with(Effects("git"))}, WalkInOrder, noScope, Effects("net"))), `
+			[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar (at p/a)
+			[effect-not-granted] s: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar (at p/s)
+			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or do without this ashlar (at p/s/b)
+		`, Config{Grant: []string{"fs/write"}}},
+		{"no grant allows all", a.with(Effects("net")), ``, Config{}},
+		{"a detail that complains", a.with(Detail(complaining{{Type: "no-candidate", Message: "nobody can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}})), `
+			[no-candidate] a: nobody can
+			warning [hint] a: but; did you mean "x"?
+		`, Config{}},
+		{"a detail that panics", a.with(Detail(panicky{})), `
+			[bad-detail] a: the Check of its detail panicked: oh
+		`, Config{}},
+	})
+}
+
+func TestValidateNames(t *testing.T) {
+	a, other := first("a", draftType), first("a", draftType)
+	ask := func(name string) Ashlar { return Ask(name, dag.NewType[Answer]("answer"), noText) }
+	branches := func(cases ...Branch) Ashlar {
+		return Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), cases...))
+	}
+	checkPrograms(t, []program{
+		{"one ashlar twice", Seq("p", a, a, Seq("q", a)), ``, Config{}},
+		{"two of one name", Seq("p", a, other), `
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"three of one name", Seq("p", a, other, first("a", draftType)), `
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"two of one name among many", Seq("p", a, first("1", draftType), first("2", draftType), first("3", draftType), first("4", draftType), first("5", draftType), first("6", draftType), first("7", draftType), other), `
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"two of one name under two parents", Seq("p", Seq("q", a), Seq("r", other)), ``, Config{}},
+		{"one reducer twice", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Parallel("g", []Ashlar{first("b", draftType)}), Reduce(a)), ``, Config{}},
+		{"one reducer, and another of its name", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Reduce(other)), `
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"a reduce has the name of its body", Seq("p", Parallel("a", []Ashlar{first("b", draftType)}), gather("a", draftType, reportType)), `
+			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"one name in two branches", branches(Case("x", a), Case("y", other)), `
+			[duplicate-name] m: two different ashlars under it have the name "a": rename one (at p/m)
+		`, Config{}},
+		{"one name in body and heal", Rescue("r", a, other), `
+			[duplicate-name] r: two different ashlars under it have the name "a": rename one
+		`, Config{}},
+		{"duplicate branches", branches(Case("x", a), Case(noteDoc{"n"}, first("b", draftType)), Case("x", first("c", draftType)), Case(map[string]string{"text": "n"}, first("d", draftType))), `
+			[duplicate-branch] m: two branches for "x": remove one (at p/m)
+			[duplicate-branch] m: two branches for {"text":"n"}: remove one (at p/m)
+		`, Config{}},
+		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
+			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
+			"[duplicate-branch] m: two branches for : remove one (at p/m)\n", Config{}},
+		{"two questions of one name", Seq("p", ask("sure"), Seq("q", ask("sure"))), `
+			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)
+		`, Config{}},
+		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
+		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), Max(2)), scopedOver("", WalkInOrder, a)), `
+			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
+			[duplicate-name] "": two different ashlars under it have the name "": rename one
+			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings (at /)
+			[no-name] "": a rescue without a name: give it one, it stands in paths, events and findings (at //)
+			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings (at ///)
+			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings (at /#2)
+		`, Config{}},
+		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
+			[missing-producer] \u202ertl: \u202ertl queries "日本\n" but no upstream ashlar produces it: put one before it that does, or give it with the input (at päron%2F🍐/\u202ertl)
+		`, Config{}},
+		{"names of types that are no UTF-8", Seq("p", first("a", dag.NewType[noteDoc]("\xff"))), `
+			[bad-type] a: type name "\xff": want valid UTF-8 (at p/a)
+		`, Config{}},
+	})
+}
+
+func TestValidateTypes(t *testing.T) {
+	chans := dag.NewType[chanDoc]("chans")
+	narrow := dag.NewType[struct{ Text, More string }]("ticket")
+	same := dag.NewType[noteDoc]("ticket")
+	alike := dag.NewType[struct {
+		Text string `json:"text"`
+	}]("ticket")
+	checkPrograms(t, []program{
+		{"a type that JSON cannot hold", Seq("p", first("a", chans), from("b", chans, reportType)), "[bad-type] a: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/a)\n" +
+			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
+		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
+		{"a type with a broken tag", first("a", dag.NewType[brokenDoc]("broken")), `
+			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" wants a string field and at least one value
+		`, Config{}},
+		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", Each(ticketType, chans, func(noteDoc) []chanDoc { return nil }), first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
+		{"the reader needs what is not written", Seq("p", first("read", ticketType), from("b", narrow, reportType)), `
+			[schema-mismatch] b: b cannot read the "ticket" that p/read writes: Text: required, but the producer never writes it (at p/b)
+		`, Config{}},
+		{"the reader wants another type", Seq("p", first("read", ticketType), from("b", countTicket, reportType)), `
+			[schema-mismatch] b: b cannot read the "ticket" that p/read writes: text: want integer, the producer writes string (at p/b)
+		`, Config{}},
+		{"the reader wants less", Seq("p", first("read", dag.NewType[triageDoc]("ticket")), from("b", dag.NewType[struct {
+			Area string `json:"area"`
+		}]("ticket"), reportType)), ``, Config{}},
+		{"two types of one name and schema", Seq("p", first("read", ticketType), from("b", same, alike), from("c", alike, same)), ``, Config{}},
+		{"two types of one name", Seq("p", first("read", ticketType), first("b", countTicket)), `
+			[schema-mismatch] b: it produces "ticket" with another schema than p/read does: use one dag.Type for one name (at p/b)
+		`, Config{}},
+		{"two types of one name in two branches", Seq("p", first("x", draftType), Match("m", On(draftType, textOf), Case("a", first("read", ticketType)), Case("b", first("b", countTicket)))), `
+			[schema-mismatch] b: it produces "ticket" with another schema than p/m["a"]/read does: use one dag.Type for one name (at p/m["b"]/b)
+		`, Config{}},
+		{"an item of the name of another type", Seq("p", first("read", draftType), Map("m", Each(draftType, countTicket, func(noteDoc) []countDoc { return nil }), from("a", countTicket, ticketType)), gather("sum", ticketType, reportType)), `
+			[schema-mismatch] a: it produces "ticket" with another schema than p/m does: use one dag.Type for one name (at p/m/a)
+			[schema-mismatch] sum: sum cannot read the "ticket" that p/m writes: text: want string, the producer writes integer (at p/sum)
+		`, Config{}},
+		{"a type of the run itself", Seq("p", first("a", dag.NewType[noteDoc]("failure")), first("b", dag.NewType[noteDoc](dag.LaneType)), readingLeaf("c", reportType, dag.Everything)), `
+			[schema-mismatch] a: it produces "failure", which the run itself writes with another schema: give the type another name (at p/a)
+			[schema-mismatch] b: it produces "stone/lane", which the run itself writes with another schema: give the type another name (at p/b)
+		`, Config{}},
+		{"a failure as anybody writes one", first("a", dag.NewType[dag.FailureContent]("failure")), ``, Config{}},
+	})
+}

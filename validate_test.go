@@ -1,0 +1,275 @@
+package stone
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// The programs of the tables are made of leaves over these types.
+type (
+	noteDoc struct {
+		Text string `json:"text"`
+	}
+	triageDoc struct {
+		Area string   `json:"area" enum:"bug,billing"`
+		Deep innerDoc `json:"deep"`
+	}
+	innerDoc struct {
+		Count int `json:"count"`
+	}
+	countDoc struct {
+		Text int `json:"text"` // a noteDoc has a string there
+	}
+	color string
+)
+
+func (color) Enum() []any { return []any{"red", "green"} }
+
+var (
+	ticketType  = dag.NewType[noteDoc]("ticket")
+	draftType   = dag.NewType[noteDoc]("draft")
+	reviewType  = dag.NewType[noteDoc]("review")
+	triageType  = dag.NewType[triageDoc]("triage")
+	reportType  = dag.NewType[noteDoc]("report")
+	itemType    = dag.NewType[noteDoc]("item")
+	countTicket = dag.NewType[countDoc]("ticket")
+)
+
+// first is a leaf that reads nothing.
+func first[T any](name string, out dag.Type[T]) Ashlar {
+	return Func0(name, out, func(context.Context) (v T, err error) { return })
+}
+
+// from is a leaf that reads the nearest node of a type.
+func from[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
+	return Func1(name, in, out, func(context.Context, A) (v T, err error) { return })
+}
+
+// gather is a reducer that reads all nodes of a type.
+func gather[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
+	return Reduce(FuncAll(name, in, out, func(context.Context, []A) (v T, err error) { return }))
+}
+
+// reading is a leaf that reads what the queries name.
+func readingLeaf[T any](name string, out dag.Type[T], queries ...dag.Querier) Ashlar {
+	return New(name, out, func(context.Context, dag.DAG) (v T, err error) { return }, Queries(queries...))
+}
+
+func notesOf(noteDoc) []noteDoc { return nil }
+func textOf(n noteDoc) string   { return n.Text }
+func done(noteDoc) bool         { return true }
+
+func nothingOf(context.Context, []noteDoc) (v noteDoc, err error) { return }
+func always(dag.DAG) (bool, error)                                { return true, nil }
+func keyOf(dag.DAG) (any, error)                                  { return "x", nil }
+func noScope(_ context.Context, d dag.DAG) (dag.DAG, error)       { return d, nil }
+
+// overTickets fans a body out over notes, in lanes of items.
+func overTickets(name string, body Ashlar, opts ...Option) Ashlar {
+	return Map(name, Each(ticketType, itemType, notesOf), body, opts...)
+}
+
+func scopedOver(name string, walk Walk, children ...Ashlar) Ashlar {
+	return Scoped(name, children, walk, noScope)
+}
+
+// A program of a table, and all that Validate says of it, a finding a line.
+type program struct {
+	name string
+	p    Ashlar
+	want string
+	cfg  Config
+}
+
+func checkPrograms(t *testing.T, programs []program) {
+	for _, tt := range programs {
+		t.Run(tt.name, func(t *testing.T) {
+			var got strings.Builder
+			for _, f := range Validate(tt.p, tt.cfg) {
+				if f.Warning {
+					got.WriteString("warning ")
+				}
+				got.WriteString(f.String() + "\n")
+			}
+			want := strings.TrimPrefix(strings.ReplaceAll(tt.want, "\t", ""), "\n")
+			if diff := cmp.Diff(want, got.String()); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func mustAppend[T any](d dag.DAG, typ dag.Type[T], v T) dag.DAG {
+	d, err := typ.Append(d, v)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func TestValidateQueries(t *testing.T) {
+	checkPrograms(t, []program{
+		{"nothing wrong", Seq("p", first("read", ticketType), from("write", ticketType, draftType)), ``, Config{}},
+		{"nobody produces it", Seq("p", from("write", ticketType, draftType)), `
+			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+		`, Config{}},
+		{"a typo", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.NewType[noteDoc]("tikcet"), ticketType)), `
+			[missing-producer] write: write queries "tikcet" but no upstream ashlar produces it: put one before it that does, or give it with the input; did you mean "ticket"? (at p/write)
+		`, Config{}},
+		{"another case", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.NewType[noteDoc]("Ticket"), ticketType)), `
+			[missing-producer] write: write queries "Ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input; did you mean "ticket"? (at p/write)
+		`, Config{}},
+		{"nothing like it", Seq("p", first("read", ticketType), readingLeaf("write", draftType, reviewType, ticketType)), `
+			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+		`, Config{}},
+		{"produced later only", Seq("p", from("write", ticketType, draftType), first("read", ticketType), from("end", draftType, reportType)), `
+			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: p/read does, but not before it (at p/write)
+		`, Config{}},
+		{"it is in the input", Seq("p", from("write", ticketType, draftType)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
+		{"all of what nobody produces", Seq("p", readingLeaf("write", draftType, dag.Every(ticketType))), `
+			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+		`, Config{}},
+		{"since what nobody produces", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Since(ticketType, reviewType))), `
+			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+		`, Config{}},
+		{"optional", Seq("p", readingLeaf("write", draftType, dag.Optional(ticketType), dag.Optional(dag.Every(ticketType)), dag.Optional(dag.Since(ticketType, reviewType)))), ``, Config{}},
+		{"failures of lanes need no producer", Seq("p", readingLeaf("write", draftType, dag.Every(dag.Failure))), ``, Config{}},
+		{"the nearest failure does", Seq("p", readingLeaf("write", draftType, dag.Failure)), `
+			[missing-producer] write: write queries "failure" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
+		`, Config{}},
+		{"the latest node of nothing", Seq("p", readingLeaf("write", draftType, dag.Latest)), `
+			[missing-producer] write: write needs the latest node, but nothing comes before it: put the step that produces it in front (at p/write)
+		`, Config{}},
+		{"the latest node of nothing, optional", Seq("p", readingLeaf("write", draftType, dag.Optional(dag.Latest))), ``, Config{}},
+		{"the latest node perhaps of nothing", Seq("p", scopedOver("s", func(w *Walker) { w.Perhaps(w.Children()...) }, first("read", ticketType)), readingLeaf("write", draftType, dag.Latest)), `
+			warning [maybe-unavailable] write: write needs the latest node, but perhaps nothing comes before it: put a step in front that always runs (at p/write)
+		`, Config{}},
+		{"everything reads all there is", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Everything)), ``, Config{}},
+		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Optional(dag.Everything))), ``, Config{}},
+		{"nothing reads it", Seq("p", first("read", ticketType), first("write", draftType)), `
+			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or query it where it is needed (at p/read)
+		`, Config{}},
+		{"the latest node reads it", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Latest)), ``, Config{}},
+		{"every branch is the result", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", first("b", reportType)))), ``, Config{}},
+	})
+}
+
+func TestValidateBranches(t *testing.T) {
+	route := func(branches ...Branch) Ashlar { return Match("route", On(ticketType, textOf), branches...) }
+	some := route(Case("a", first("a", draftType)), Case("b", first("b", reviewType)))
+	checkPrograms(t, []program{
+		{"all branches produce it", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", first("b", draftType))), from("end", draftType, reportType)), ``, Config{}},
+		{"some branches produce it", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, draftType, dag.Every(reviewType))), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"some branches produce it, optional", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, dag.Optional(draftType), dag.Optional(reviewType))), ``, Config{}},
+		{"a branch does not see its sibling", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", from("b", draftType, draftType)))), `
+			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/route["a"]/a does, but not before it (at p/route["b"]/b)
+		`, Config{}},
+		{"it was there before", Seq("p", first("read", ticketType), first("old", draftType), some, readingLeaf("end", reportType, draftType, dag.Optional(reviewType))), ``, Config{}},
+		{"rescue: both ways", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), from("end", draftType, reportType)), ``, Config{}},
+		{"rescue: one way", Seq("p", Rescue("r", first("body", draftType), first("heal", reviewType)), readingLeaf("end", reportType, draftType, reviewType, dag.Failure)), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "failure", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		`, Config{}},
+		{"heal reads the failure", Seq("p", Rescue("r", first("body", draftType), from("heal", dag.Failure, draftType))), ``, Config{}},
+		{"heal reads what body may have done", Seq("p", Rescue("r", Seq("body", first("one", ticketType), from("two", ticketType, draftType)), from("heal", ticketType, draftType))), `
+			warning [maybe-unavailable] heal: heal queries "ticket", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/r/heal)
+		`, Config{}},
+		{"heal reads what body did in lanes", Seq("p", first("read", ticketType), Rescue("r", Seq("body", overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), readingLeaf("heal", draftType, dag.Every(reviewType), reviewType))), `
+			warning [maybe-unavailable] heal: heal queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/r/heal)
+			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/r/heal)
+		`, Config{}},
+	})
+}
+
+func TestValidateLoops(t *testing.T) {
+	loop := func(body Ashlar, max int) Ashlar { return Loop("l", body, Until(draftType, done), Max(max)) }
+	draft := Seq("try", readingLeaf("draft", draftType, reviewType), from("review", draftType, reviewType))
+	checkPrograms(t, []program{
+		{"a round reads the round before", Seq("p", loop(draft, 3)), `
+			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/l/try/draft)
+		`, Config{}},
+		{"a round reads the round before, optional", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Optional(reviewType)), from("review", draftType, reviewType)), 3)), ``, Config{}},
+		{"there is no round before", Seq("p", loop(draft, 1)), `
+			[missing-producer] draft: draft queries "review" but no upstream ashlar produces it: p/l/try/review does, but not before it (at p/l/try/draft)
+		`, Config{}},
+		{"the outer loop has rounds too", Seq("p", Loop("outer", Seq("o", loop(readingLeaf("draft", draftType, reviewType), 1), from("review", draftType, reviewType)), Until(reviewType, done), Max(2))), `
+			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/outer/o/l/draft)
+		`, Config{}},
+		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
+			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/l/try/draft)
+		`, Config{}},
+		{"the condition reads what nobody produces", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), Max(2)), from("end", ticketType, reportType)), `
+			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)
+		`, Config{}},
+		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), Max(2))), `
+			warning [maybe-unavailable] l: l queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/l)
+		`, Config{}},
+		{"the round before writes what the reader cannot read", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Optional(countTicket)), from("review", draftType, ticketType)), 3)), `
+			[schema-mismatch] draft: draft cannot read the "ticket" that p/l/try/review writes: text: want integer, the producer writes string (at p/l/try/draft)
+		`, Config{}},
+		{"the lens meets the round before", Seq("p", first("read", triageType), loop(Match("m", Lens("area"), Case("bug", first("bug", draftType)), Case("billing", first("billing", draftType))), 3)), `
+			[invalid-lens] m: lens path ["area"] is not in the schema of the latest node, "draft": the fields there are text (at p/l/m)
+		`, Config{}},
+	})
+}
+
+func TestValidateMatches(t *testing.T) {
+	triage := first("triage", triageType)
+	bug := first("bug", reportType)
+	on := func(e Extractor, branches ...Branch) Ashlar { return Seq("p", triage, Match("route", e, branches...)) }
+	paint := func(triageDoc) color { return "red" }
+	checkPrograms(t, []program{
+		{"a lens that fits", on(Lens("area"), Case("bug", bug)), ``, Config{}},
+		{"a lens deeper", on(Lens("deep", "count"), Case(3, bug)), ``, Config{}},
+		{"the whole content", on(Lens(), Case(map[string]any{"area": "bug"}, bug)), ``, Config{}},
+		{"a field that is not there", on(Lens("aera"), Case("bug", bug)), `
+			[invalid-lens] route: lens path ["aera"] is not in the schema of the latest node, "triage": the fields there are area, deep; did you mean "area"? (at p/route)
+		`, Config{}},
+		{"a field that is not there, deeper", on(Lens("deep", "cuont"), Case(3, bug)), `
+			[invalid-lens] route: lens path ["deep" "cuont"] is not in the schema of the latest node, "triage": the fields there are count; did you mean "count"? (at p/route)
+		`, Config{}},
+		{"below a field that is no object", on(Lens("area", "name"), Case("x", bug)), `
+			[invalid-lens] route: lens path ["area" "name"] is not in the schema of the latest node, "triage": the value there has no fields (at p/route)
+		`, Config{}},
+		{"nothing before the lens", Seq("p", Match("route", Lens("area"), Case("bug", bug))), `
+			[missing-producer] route: route needs the latest node, but nothing comes before it: put the step that produces it in front (at p/route)
+		`, Config{}},
+		{"nothing before the extractor", Seq("p", Match("route", By(keyOf), Case("bug", bug))), `
+			[missing-producer] route: route needs a node to match on, but nothing comes before it: put the step that produces it in front (at p/route)
+		`, Config{}},
+		{"nothing of the type before", Seq("p", Match("route", On(triageType, func(triageDoc) string { return "" }), Case("bug", bug))), `
+			[missing-producer] route: route queries "triage" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/route)
+		`, Config{}},
+		{"an input before the lens", Match("route", Lens("area"), Case("bug", bug)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
+		{"behind branches of one type", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", first("b", ticketType))), Match("route", Lens("txet"), Case("x", bug))), `
+			[invalid-lens] route: lens path ["txet"] is not in the schema of the latest node, "ticket": the fields there are text; did you mean "text"? (at p/route)
+		`, Config{}},
+		{"behind branches of several types nobody knows", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
+		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", []Ashlar{Match("route", Lens("area"), Case("bug", first("bug", draftType)))}), gather("sum", draftType, reportType)), `
+			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or query it where it is needed (at p/triage)
+			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker with which a lane begins, use On to look at an earlier node (at p/fan/route)
+		`, Config{}},
+		{"a lane begins with its item", Seq("p", first("read", ticketType), overTickets("each", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
+			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "item": the fields there are text (at p/each/route)
+		`, Config{}},
+		{"enum of a schema tag", on(Lens("area"), Case("bug", bug), Case("biling", first("b", reportType))), `
+			[unreachable-branch] route: no value selects the branch "biling": the values are "bug", "billing"; did you mean "billing"? (at p/route)
+		`, Config{}},
+		{"enum of the key type", on(On(triageType, paint), Case("red", bug), Case("blue", first("blue", reportType)), Case(color("green"), first("green", reportType))), `
+			[unreachable-branch] route: no value selects the branch "blue": the values are "red", "green" (at p/route)
+		`, Config{}},
+		{"enum of an Enum method", Seq("p", first("paint", dag.NewType[color]("color")), Match("route", Lens(), Case("red", bug), Case(7, first("blue", reportType)))), `
+			[unreachable-branch] route: no value selects the branch 7: the values are "red", "green" (at p/route)
+		`, Config{}},
+		{"no enum, nothing said", on(On(triageType, func(triageDoc) string { return "" }), Case("whatever", bug)), ``, Config{}},
+	})
+}
