@@ -1,0 +1,19 @@
+//go:build unix
+
+package fs
+
+import (
+	"os"
+	"syscall"
+)
+
+// nonblock makes opening a pipe return at once.
+const nonblock = syscall.O_NONBLOCK
+
+// links returns how many names a file has.
+func links(info os.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
+	}
+	return 1
+}

@@ -1,0 +1,177 @@
+package fs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stonelayer/stone/agent"
+)
+
+// Bounds of a [Root] that does not set its own, in bytes.
+const (
+	DefaultMaxRead = 1 << 20
+	DefaultMaxFile = 16 << 20
+)
+
+// A Root is a directory in which tools may work. The zero value is the current
+// directory of the program. It is opened anew by each call, so it need not exist
+// when the tools are made, and nothing has to be closed.
+type Root struct {
+	// Dir is the directory; a symbolic link is followed. Empty is ".".
+	Dir string
+	// Only are the directories below Dir to which the tools are confined, as "src".
+	// None means all of Dir. Links do not lead from one into another.
+	Only []string
+	// MaxRead bounds the bytes that a call of read_file returns, MaxFile the size of
+	// a file that is written or edited. Zero is the default.
+	MaxRead int
+	MaxFile int64
+}
+
+func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
+func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, DefaultMaxFile) }
+
+// A place is what a path of the model stands for.
+type place struct {
+	*os.Root
+	name  string // in Root
+	shown string // as the model should call it
+}
+
+// at resolves a path of the model. The caller closes the place.
+func (r Root) at(path string) (*place, error) {
+	name, err := r.local(path)
+	if err != nil {
+		return nil, err
+	}
+	base, err := r.base(name)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(cmp.Or(r.Dir, "."))
+	if err != nil {
+		return nil, fmt.Errorf("the directory of the files cannot be opened: %w", err)
+	}
+	p := &place{root, name, filepath.ToSlash(name)}
+	if base == "." {
+		return p, nil
+	}
+	// A root of its own, so that links do not lead from here to another part of Dir.
+	defer root.Close()
+	if p.Root, err = root.OpenRoot(base); err != nil {
+		return nil, explain(base, err)
+	}
+	p.name, err = filepath.Rel(base, name)
+	return p, err
+}
+
+// local returns the path relative to Dir, without looking at the disk beyond Dir.
+func (r Root) local(path string) (string, error) {
+	name := filepath.Clean(cmp.Or(filepath.FromSlash(path), "."))
+	if filepath.IsAbs(name) {
+		dir, err := filepath.Abs(cmp.Or(r.Dir, "."))
+		if err != nil {
+			return "", err
+		}
+		rel, err := filepath.Rel(dir, name)
+		if real, links := filepath.EvalSymlinks(dir); (err != nil || !filepath.IsLocal(rel)) && links == nil {
+			rel, err = filepath.Rel(real, name)
+		}
+		if err == nil {
+			name = rel
+		}
+	}
+	if !filepath.IsLocal(name) {
+		return "", fmt.Errorf(`%q leads out of the directory in which files may be used: name a path below it, as "a.txt"`, path)
+	}
+	return name, nil
+}
+
+// base returns the directory of Only in which name lies, or "." if all are allowed.
+func (r Root) base(name string) (string, error) {
+	if len(r.Only) == 0 {
+		return ".", nil
+	}
+	for _, only := range r.Only {
+		only = filepath.Clean(only)
+		if only == "." || name == only || strings.HasPrefix(name, only+string(filepath.Separator)) {
+			return only, nil
+		}
+	}
+	return "", fmt.Errorf("%q must not be used: only what lies in %s may", filepath.ToSlash(name), strings.Join(r.Only, ", "))
+}
+
+// regular refuses everything but a file of one name.
+func (p *place) regular(info os.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+	case mode.IsDir():
+		return fmt.Errorf("%s is a directory, not a file", p.shown)
+	case mode&os.ModeSymlink != 0:
+		target, err := p.Readlink(p.name)
+		if err != nil {
+			return explain(p.shown, err)
+		}
+		return fmt.Errorf("%s is a symbolic link: name its target %q itself", p.shown, target)
+	default:
+		return fmt.Errorf("%s is no regular file but a device, pipe or socket, which is never opened", p.shown)
+	}
+	if n := links(info); n > 1 {
+		return fmt.Errorf("%s has %d names (hard links), of which some may lie outside of the allowed directory, so it is neither read nor written; a copy of it under a new name can be", p.shown, n)
+	}
+	return nil
+}
+
+// open opens the file for reading.
+func (p *place) open() (*os.File, os.FileInfo, error) {
+	// Before opening, because even that can have an effect on a device; without
+	// blocking and once more afterwards, because the file may be another by then.
+	info, err := p.Stat(p.name)
+	if err != nil {
+		return nil, nil, explain(p.shown, err)
+	}
+	if err := p.regular(info); err != nil {
+		return nil, nil, err
+	}
+	f, err := p.OpenFile(p.name, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, explain(p.shown, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = p.regular(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, explain(p.shown, err)
+	}
+	return f, info, nil
+}
+
+// explain says of a failed operation what the model has to know: not the
+// operation, but what is the matter with which path.
+func explain(shown string, err error) error {
+	if errors.Is(err, iofs.ErrNotExist) {
+		return fmt.Errorf("%s does not exist", shown)
+	}
+	if of, ok := errors.AsType[*iofs.PathError](err); ok {
+		return fmt.Errorf("%s: %w", shown, of.Err)
+	}
+	if of, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s: %w", shown, of.Err)
+	}
+	return err
+}
+
+// result is the answer of a tool, with the path in its meta.
+func (p *place) result(text string, meta map[string]any) agent.Result {
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	meta["path"] = p.shown
+	return agent.Result{Text: text, Meta: meta}
+}

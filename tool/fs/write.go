@@ -1,0 +1,236 @@
+package fs
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	iofs "io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/tool"
+)
+
+// changing is held while a file is changed: an edit is a read and a write, and
+// lanes may edit the same file.
+var changing sync.Mutex
+
+type writeInput struct {
+	Path    string `json:"path" jsonschema:"the file, relative to the working directory"`
+	Content string `json:"content" jsonschema:"the whole new content"`
+}
+
+// Write makes the tool write_file, which writes a whole file and the directories
+// that it needs.
+func Write(r Root) agent.Middleware {
+	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
+		func(_ context.Context, in writeInput) (agent.Result, error) {
+			p, err := r.at(in.Path)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			defer p.Close()
+			changing.Lock()
+			defer changing.Unlock()
+			if err := p.replace([]byte(in.Content), r.maxFile()); err != nil {
+				return agent.Result{}, explain(p.shown, err)
+			}
+			return p.result(fmt.Sprintf("wrote %d bytes to %s", len(in.Content), p.shown),
+				map[string]any{"bytes": len(in.Content)}), nil
+		}, tool.Effects("fs/write"))
+}
+
+// replace gives the file a new content in one step.
+func (p *place) replace(data []byte, limit int64) error {
+	if int64(len(data)) > limit {
+		return fmt.Errorf("%s would have %d bytes, more than the %d that are allowed: split it", p.shown, len(data), limit)
+	}
+	perm := os.FileMode(0)
+	switch info, err := p.Lstat(p.name); {
+	case err == nil:
+		if err := p.regular(info); err != nil {
+			return err
+		}
+		// Replacing would not ask for it.
+		if perm = info.Mode().Perm(); perm&0o200 == 0 {
+			return fmt.Errorf("%s is read-only", p.shown)
+		}
+	case errors.Is(err, iofs.ErrNotExist):
+		if err := p.MkdirAll(filepath.Dir(p.name), 0o777); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	temp := filepath.Join(filepath.Dir(p.name), ".stone-"+rand.Text())
+	err := p.write(temp, data, perm)
+	if err == nil {
+		err = p.Rename(temp, p.name)
+	}
+	if err != nil {
+		return errors.Join(err, ignoreMissing(p.Remove(temp)))
+	}
+	return nil
+}
+
+// write writes a new file, with the given permissions if they are not 0.
+func (p *place) write(name string, data []byte, perm os.FileMode) error {
+	f, err := p.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && perm != 0 {
+		err = f.Chmod(perm)
+	}
+	if err == nil {
+		err = f.Sync() // before the new name, or a power loss could leave an empty file
+	}
+	return errors.Join(err, f.Close())
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, iofs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+type editInput struct {
+	Path string `json:"path" jsonschema:"the file, relative to the working directory"`
+	Old  string `json:"old_string" jsonschema:"the text to replace, exactly as it stands in the file; it must occur there once"`
+	New  string `json:"new_string" jsonschema:"the text to put in its place"`
+}
+
+// Edit makes the tool edit_file, which replaces a text that occurs once.
+func Edit(r Root) agent.Middleware {
+	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so give enough of what stands around it.",
+		func(_ context.Context, in editInput) (agent.Result, error) {
+			p, err := r.at(in.Path)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			defer p.Close()
+			changing.Lock()
+			defer changing.Unlock()
+			old, err := p.load(r.maxFile())
+			if err != nil {
+				return agent.Result{}, err
+			}
+			at, err := only(p.shown, old, in.Old, in.New)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			edited := append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...)
+			if err := p.replace(edited, r.maxFile()); err != nil {
+				return agent.Result{}, explain(p.shown, err)
+			}
+			line := lineOf(old, at)
+			return p.result(fmt.Sprintf("edited %s at line %d", p.shown, line), map[string]any{"line": line}), nil
+		}, tool.Effects("fs/read", "fs/write"))
+}
+
+// load returns the file as a whole, if it is not larger than limit.
+func (p *place) load(limit int64) ([]byte, error) {
+	f, info, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s has %d bytes, more than the %d that can be edited", p.shown, info.Size(), limit)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, explain(p.shown, err)
+	}
+	if int64(len(data)) > limit { // it grows, or is one of /proc, which have no size
+		return nil, fmt.Errorf("%s has more than the %d bytes that can be edited", p.shown, limit)
+	}
+	return data, nil
+}
+
+// only returns where old stands in text, if that is at one place.
+func only(shown string, text []byte, old, new string) (int, error) {
+	switch {
+	case old == "":
+		return 0, errors.New("old_string is empty: give the text to replace, or use write_file for a whole file")
+	case old == new:
+		return 0, errors.New("old_string and new_string are the same: nothing would change")
+	}
+	first := bytes.Index(text, []byte(old))
+	if first < 0 {
+		return 0, fmt.Errorf("old_string does not occur in %s: %s", shown, whyMissing(string(text), old))
+	}
+	lines := []string{}
+	for at := first; ; {
+		lines = append(lines, fmt.Sprint(lineOf(text, at)))
+		// One byte on, not len(old): places that overlap are different places too.
+		next := bytes.Index(text[at+1:], []byte(old))
+		if next < 0 || len(lines) > 10 {
+			break
+		}
+		at += 1 + next
+	}
+	if len(lines) > 1 {
+		return 0, fmt.Errorf("old_string occurs more than once in %s, at the lines %s: add text around it that makes it unique",
+			shown, strings.Join(lines, ", "))
+	}
+	return first, nil
+}
+
+// whyMissing guesses from the usual mistakes of models.
+func whyMissing(text, old string) string {
+	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	switch {
+	case strings.Contains(text, strings.ReplaceAll(old, "\n", "\r\n")):
+		return `its lines end in "\r\n", those of old_string in "\n"`
+	case unspaced(old) != "" && strings.Contains(unspaced(text), unspaced(old)):
+		return "it does with other white space; copy the white space exactly"
+	}
+	return "read the file and copy the text exactly"
+}
+
+func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
+
+// Delete makes the tool delete_file, which deletes a file or an empty directory
+// if approve allows it. A nil approve allows nothing; [tool.Always] allows all.
+func Delete(r Root, approve tool.Approve) agent.Middleware {
+	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
+		func(_ context.Context, in pathInput) (agent.Result, error) {
+			p, err := r.at(in.Path)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			defer p.Close()
+			if p.name == "." {
+				return agent.Result{}, errors.New("the working directory itself cannot be deleted")
+			}
+			if err := p.Remove(p.name); err != nil {
+				return agent.Result{}, explain(p.shown, err)
+			}
+			return p.result("deleted "+p.shown, nil), nil
+		}, tool.Effects("fs/write")), approve)
+}
+
+// Mkdir makes the tool mkdir, which makes a directory and those above it.
+func Mkdir(r Root) agent.Middleware {
+	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
+		func(_ context.Context, in pathInput) (agent.Result, error) {
+			p, err := r.at(in.Path)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			defer p.Close()
+			if err := p.MkdirAll(p.name, 0o777); err != nil {
+				return agent.Result{}, explain(p.shown, err)
+			}
+			return p.result(p.shown+" is there", nil), nil
+		}, tool.Effects("fs/write"))
+}
