@@ -5,7 +5,7 @@ import "time"
 // Timeouts bound the phases of a request. Zero means the default, a negative
 // value no bound. What runs out of time ends with a *TimeoutError.
 type Timeouts struct {
-	Connect   time.Duration // to reach the server, with TLS; default 10 s
+	Connect   time.Duration // to reach the server; default 10 s; not with an HTTP client of one's own
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
 	Silence   time.Duration // between two bytes of the answer; default 2 min
 	Total     time.Duration // the whole, with retries and waiting; default 30 min

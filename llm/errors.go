@@ -9,7 +9,7 @@ import (
 )
 
 // ErrEmptyResponse is what an *EmptyResponseError is.
-var ErrEmptyResponse = errors.New("empty response")
+var ErrEmptyResponse = errors.New("llm: empty response")
 
 // EmptyResponseError reports a reply without text, tool calls or refusal.
 type EmptyResponseError struct {

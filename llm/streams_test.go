@@ -148,6 +148,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestStreams(t *testing.T) {
 	for _, r := range recordings(t) {
 		t.Run(r.protocol+"/"+r.name, func(t *testing.T) {
+			t.Parallel()
 			for _, n := range []int{1, 7, 64, len(r.body)} {
 				r.check(t, n, r.model("http://test.invalid", cutter(r.body, n)))
 			}

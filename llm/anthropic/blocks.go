@@ -167,7 +167,7 @@ func (b *block) toolCall(ended bool) llm.ToolCall {
 	// A field of another type than string stays empty: beginBlock has refused it.
 	_ = json.Unmarshal(b.fields["id"], &id)
 	_ = json.Unmarshal(b.fields["name"], &name)
-	return wire.Input(id, name, b.arguments(), ended)
+	return wire.ToolCall(id, name, b.arguments(), ended)
 }
 
 // arguments returns the input that came in deltas, or else the one that the block
@@ -192,7 +192,7 @@ func (b *block) whole() map[string]json.RawMessage {
 		b.fields["citations"] = quote(b.citations)
 	}
 	if _, ok := b.fields["input"]; ok {
-		input := wire.Input("", "", b.arguments(), true).Input
+		input := wire.ToolCall("", "", b.arguments(), true).Input
 		if input == nil {
 			input = json.RawMessage("{}") // cut off; the protocol wants an object
 		}

@@ -31,7 +31,7 @@ type Config struct {
 	// Header is added to every request and replaces what the package would send.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field. The fields model, messages, max_tokens, tools, response_format and stream
+	// field (stream_options, for servers that refuse it). The fields model, messages, max_tokens, tools, response_format and stream
 	// are refused.
 	Extra map[string]any
 	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
@@ -92,11 +92,11 @@ type Model struct {
 // with the configuration is reported by Check, and by the first use.
 func New(c Config) *Model {
 	m := &Model{}
-	defaultedURL := c.URL == "" && os.Getenv("OPENAI_BASE_URL") == ""
 	if c.URL == "" {
 		c.URL = os.Getenv("OPENAI_BASE_URL")
 	}
-	if c.URL == "" {
+	defaultedURL := c.URL == ""
+	if defaultedURL {
 		c.URL = defaultURL
 	}
 	if c.Key == "" {
@@ -109,7 +109,7 @@ func New(c Config) *Model {
 	if c.MaxTokensField == "" {
 		c.MaxTokensField = maxTokensField(c.URL)
 	}
-	header := wire.Header(c.Header, map[string]string{})
+	header := wire.Header(c.Header, nil)
 	if c.Key != "" && header.Get("Authorization") == "" {
 		header.Set("Authorization", "Bearer "+string(c.Key))
 	}

@@ -143,7 +143,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 		// Nothing at all may be the arguments of a call that was about to begin them.
 		last := i == len(d.calls)-1
 		ended := d.finished && !(last && r.StopReason == "length")
-		r.ToolCalls = append(r.ToolCalls, wire.Input(c.id, c.name, c.args, ended))
+		r.ToolCalls = append(r.ToolCalls, wire.ToolCall(c.id, c.name, c.args, ended))
 	}
 	if r.Usage.Raw == nil {
 		r.Usage = d.vendor

@@ -28,7 +28,7 @@ type NGram struct {
 	text    []byte   // all bytes so far
 	heads   []uint32 // by the top bits of a tag: 1 + number of the newest block, or 0
 	shift   uint     // 32 - log2(len(heads))
-	blocks  []block
+	blocks  []indexed
 	matches []int // distances to the earlier windows that equal this one
 	pending []place
 	free    uint32   // 1 + first unused place, or 0
@@ -37,9 +37,9 @@ type NGram struct {
 	hit     *Hit
 }
 
-// block is one indexed block: the tag of its hash, and 1 + the number of the block
+// indexed is a block that can be found: the tag of its hash, and 1 + the number of the block
 // before it under the same head, or 0.
-type block struct{ tag, prev uint32 }
+type indexed struct{ tag, prev uint32 }
 
 // place is one that may become a match, back bytes before; need more bytes must
 // agree. next is 1 + the next place in its list, or 0.
@@ -187,7 +187,7 @@ func (c *NGram) note(pos, end int) {
 
 // index adds the block that the last byte ended.
 func (c *NGram) index(tag uint32) {
-	c.blocks = append(c.blocks, block{tag, 0})
+	c.blocks = append(c.blocks, indexed{tag, 0})
 	if 4*len(c.blocks) > len(c.heads) {
 		c.shift--
 		c.heads = make([]uint32, 2*len(c.heads))

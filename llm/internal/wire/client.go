@@ -54,7 +54,7 @@ func New(o Options) (*Client, error) {
 		retry:    o.Retry.WithDefaults(),
 		secrets:  replacer(o.Key, o.Header, u),
 	}
-	c.http = httpClient(o.HTTP, c.timeouts.Connect)
+	c.http = httpClient(o.HTTP)
 	if o.RequestsPerMinute > 0 {
 		c.limiter = rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.RequestsPerMinute)), 1)
 	}
@@ -94,7 +94,7 @@ type connectLimit struct{}
 
 // httpClient returns a client that follows no redirect: one would carry the key to
 // another host.
-func httpClient(own *http.Client, connect time.Duration) *http.Client {
+func httpClient(own *http.Client) *http.Client {
 	var c http.Client
 	if own != nil {
 		c = *own

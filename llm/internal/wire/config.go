@@ -89,9 +89,9 @@ func ToolSchema(t llm.Tool) json.RawMessage {
 	return t.Schema
 }
 
-// Input makes a tool call of arguments as they came. They are whole when they are
+// ToolCall makes a tool call of arguments as they came. They are whole when they are
 // JSON, or when there are none although the model came to the end of the call.
-func Input(id, name string, args []byte, ended bool) llm.ToolCall {
+func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	call := llm.ToolCall{ID: id, Name: name}
 	trimmed := bytes.TrimSpace(args)
 	switch {
