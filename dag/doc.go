@@ -27,6 +27,14 @@
 // parents before children and lanes in their source order, whoever finished
 // first. Both cost no more in a deep graph than in a shallow one.
 //
+// # Fan-outs
+//
+// Lanes are DAGs that extend one base: each starts with [Lane] or with a node of
+// its own, and [Join] brings them together. The heads of the lanes are then
+// heads of the DAG, and each of them stands for the node before the fan-out:
+// there reading goes on, see [DAG.Next]. [Merge] is the plain union, for DAGs of
+// any origin.
+//
 // # Failures
 //
 // A failure travels in flight: [DAG.WithFailure] returns a DAG with the same

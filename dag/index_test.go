@@ -136,6 +136,19 @@ func TestSearchesAreShort(t *testing.T) {
 			t.Fatalf("after %d nodes: %d nodes and %d entries to walk", i+1, nodes, entries)
 		}
 	}
+	// And it makes an index for every few nodes only.
+	var near, lists int
+	for e := d.log; e != nil; e = e.prev {
+		if e.node.near.Load() != nil {
+			near++
+		}
+		if e.byType.Load() != nil {
+			lists++
+		}
+	}
+	if most := d.Len() / (stride / 2); near > most || lists > most {
+		t.Errorf("%d and %d indexes for %d nodes, want at most %d", near, lists, d.Len(), most)
+	}
 	// One entry of many nodes has an index of its own.
 	lanes := make([]DAG, 10*stride)
 	for i := range lanes {

@@ -51,11 +51,7 @@ func (m *merger) add(log *entry) {
 	}
 	own, shared := m.own(log)
 	if shared == m.main && len(m.added) == 0 { // log goes on where main ends
-		if m.low == m.main {
-			m.low = log
-		} else {
-			m.pass(own...)
-		}
+		m.pass(own...)
 		m.main = log
 		return
 	}

@@ -31,6 +31,7 @@ func TestMerge(t *testing.T) {
 		{"an extension, after the start was shared", []dag.DAG{right, base, build(t, right, "z:t"), left}, "a b r z l l2", "z l2", "l2 z"},
 		{"disjoint", []dag.DAG{build(t, dag.DAG{}, "x:t"), build(t, dag.DAG{}, "y:t y2:t")}, "x y y2", "x y2", "y2 x"},
 		{"the same, made twice", []dag.DAG{left, build(t, dag.DAG{}, "a:t b:t l:t m:t")}, "a b l l2 m", "l2 m", "m l2"},
+		{"an extension, made twice", []dag.DAG{right, base, build(t, right, "z:t"), build(t, dag.DAG{}, "a:t b:t r:t z:t m:t")}, "a b r z m", "m", "m"},
 		{"a child of a head, made elsewhere", []dag.DAG{base, build(t, dag.DAG{}, "a:t b:t c:t")}, "a b c", "c", "c"},
 		// Fan-outs: reading goes on from the latest head, and the head of a
 		// lane stands for the node before the fan-out.
@@ -39,6 +40,7 @@ func TestMerge(t *testing.T) {
 		{"a fan-out with what follows", []dag.DAG{fanned, build(t, fanned, "c:t")}, "a b x y c", "c", "c"},
 		{"two fan-outs", []dag.DAG{fanned, fan(t, base, "| v:l | w:l")}, "a b x y v w", "x y v w", "b x y v w"},
 		{"a fan-out, then a line", []dag.DAG{fanned, left}, "a b x y l l2", "x y l2", "l2 x y"},
+		{"a lane, then its fan-out", []dag.DAG{left, build(t, base, "x:l"), fan(t, base, "| x:l")}, "a b l l2 x", "l2 x", "x l2"},
 		{"a line, then a fan-out", []dag.DAG{left, fanned}, "a b l l2 x y", "l2 x y", "b l2 x y"},
 	} {
 		d := dag.Merge(c.of...)
