@@ -1,0 +1,261 @@
+package stone_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/trace"
+)
+
+// events is a handler that keeps what it gets, from a level on.
+type events struct {
+	level slog.Level
+	mu    sync.Mutex
+	all   []event
+}
+
+type event struct {
+	level slog.Level
+	name  string
+	time  time.Time
+	attrs map[string]string
+}
+
+func (e *events) Enabled(_ context.Context, level slog.Level) bool { return level >= e.level }
+func (e *events) WithAttrs([]slog.Attr) slog.Handler               { panic("not used") }
+func (e *events) WithGroup(string) slog.Handler                    { panic("not used") }
+func (e *events) Handle(_ context.Context, r slog.Record) error {
+	ev := event{r.Level, r.Message, r.Time, map[string]string{}}
+	r.Attrs(func(a slog.Attr) bool {
+		ev.attrs[a.Key] = a.Value.String()
+		return true
+	})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, ev)
+	return nil
+}
+
+// lines shows events as "level name attrs", without what differs from run to run.
+func (e *events) lines(keys ...string) []string {
+	var out []string
+	for _, ev := range e.all {
+		line := ev.level.String() + " " + ev.name
+		for _, k := range keys {
+			if v, ok := ev.attrs[k]; ok {
+				line += " " + k + "=" + v
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := stone.Seq("s",
+			stone.Parallel("p", []stone.Ashlar{boom("a"), stone.Func0("b", word, func(ctx context.Context) (string, error) {
+				time.Sleep(1500 * time.Millisecond)
+				stone.Event(ctx, slog.LevelInfo, "own", slog.Int("n", 1))
+				return "y", nil
+			})}, stone.Lanes(1)),
+			last,
+			stone.Ask("ask", reply, text("Well?"), stone.Choices("yes")),
+			stone.Func0("again", word, func(ctx context.Context) (string, error) {
+				if !strings.Contains(stone.Path(ctx), "~") {
+					return "", errBoom
+				}
+				return "z", nil
+			}, stone.Retry(stone.RetryPolicy{Attempts: 2})))
+		h := &events{level: slog.LevelDebug}
+		if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, Frontend: canned("no", "yes")}); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Split(strings.TrimSpace(`
+INFO run-start ashlar-name=s path=s
+DEBUG ashlar-start ashlar-name=s path=s form=seq
+DEBUG ashlar-start ashlar-name=p path=s/p form=parallel
+DEBUG lane-start ashlar-name=p path=s/p[0] lane=0
+DEBUG ashlar-start ashlar-name=a path=s/p[0]/a form=leaf
+ERROR failure ashlar-name=a path=s/p[0]/a kind=error reason=boom
+DEBUG ashlar-end ashlar-name=a path=s/p[0]/a form=leaf ok=false elapsed=0s
+DEBUG lane-end ashlar-name=p path=s/p[0] lane=0 ok=false elapsed=0s
+DEBUG lane-start ashlar-name=p path=s/p[1] lane=1
+DEBUG ashlar-start ashlar-name=b path=s/p[1]/b form=leaf
+INFO own n=1
+DEBUG ashlar-end ashlar-name=b path=s/p[1]/b form=leaf ok=true elapsed=1.5s
+DEBUG lane-end ashlar-name=p path=s/p[1] lane=1 ok=true elapsed=1.5s
+DEBUG ashlar-end ashlar-name=p path=s/p form=parallel ok=true elapsed=1.5s
+DEBUG ashlar-start ashlar-name=last path=s/last form=reduce
+DEBUG ashlar-start ashlar-name=last path=s/last form=leaf
+DEBUG ashlar-end ashlar-name=last path=s/last form=leaf ok=true elapsed=0s
+DEBUG ashlar-end ashlar-name=last path=s/last form=reduce ok=true elapsed=0s
+DEBUG ashlar-start ashlar-name=ask path=s/ask form=leaf
+INFO question-asked ashlar-name=ask path=s/ask reason= question=Well?
+INFO question-asked ashlar-name=ask path=s/ask reason="no" is no answer: want one of ["yes"] question=Well?
+INFO question-answered ashlar-name=ask path=s/ask answer=yes
+DEBUG ashlar-end ashlar-name=ask path=s/ask form=leaf ok=true elapsed=0s
+DEBUG ashlar-start ashlar-name=again path=s/again form=leaf
+WARN attempt-failed ashlar-name=again path=s/again kind=error reason=boom attempt=1
+DEBUG ashlar-end ashlar-name=again path=s/again form=leaf ok=true elapsed=0s
+DEBUG ashlar-end ashlar-name=s path=s form=seq ok=true elapsed=1.5s
+INFO run-end ashlar-name=s path=s ok=true elapsed=1.5s
+`), "\n")
+		got := h.lines("ashlar-name", "path", "form", "lane", "kind", "reason", "question", "answer", "attempt", "n", "ok", "elapsed")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		for _, ev := range h.all {
+			if ev.time.IsZero() {
+				t.Errorf("%s has no time", ev.name)
+			}
+		}
+	})
+}
+
+// Spans form the tree: every event belongs to one run, every parent is a span
+// whose start came before, and the paths of spans nest.
+func TestSpans(t *testing.T) {
+	h := &events{level: slog.LevelDebug}
+	inner := stone.Seq("inner", numbers(3), stone.Map("m", each(), stone.Loop("l", stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
+		_, err := stone.Step(ctx, "step", func(ctx context.Context) (int, error) {
+			stone.Event(ctx, slog.LevelInfo, "in-step")
+			return 0, nil
+		})
+		return "x", err
+	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), last)
+	p := stone.Seq("s", numbers(3), stone.Map("m", each(), inner), last)
+	if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{"": ""} // of spans
+	for _, ev := range h.all {
+		span, parent := ev.attrs["span-id"], ev.attrs["parent-span-id"]
+		up, known := paths[parent]
+		if ev.attrs["trace-id"] != "r1" || span == "" || !known || (parent == "") != (ev.attrs["ashlar-name"] == "s") && ev.name != "in-step" {
+			t.Errorf("%+v: want trace r1, a span, and a parent that has begun", ev)
+		}
+		path := ev.attrs["path"]
+		if strings.HasSuffix(ev.name, "-start") {
+			if before, ok := paths[span]; ok && ev.name != "run-start" && before != path {
+				t.Errorf("%s at %s begins the span of %s again", ev.name, path, before)
+			}
+			paths[span] = path
+		}
+		if path != "" && !strings.HasPrefix(path, up) {
+			t.Errorf("%s at %s has its parent at %s", ev.name, path, up)
+		}
+		if _, ok := paths[span]; !ok {
+			t.Errorf("%s is in a span that has not begun", ev.name)
+		}
+	}
+	// Without the root: numbers, the map and 3 lanes; in each of them the
+	// sequence, numbers, a map, 3 lanes of a loop with a leaf, and a reducer
+	// with its body; then the last reducer.
+	if want := 1 + 5 + 3*(3+3*3+2) + 2; len(paths)-1 != want {
+		t.Errorf("%d spans, want %d", len(paths)-1, want)
+	}
+}
+
+func TestReplayEvents(t *testing.T) {
+	var memory journal.Memory
+	p := stone.Seq("s", say("a", "x"), stone.Loop("l", boom("b"), stone.Until(word, func(string) bool { return true }), stone.Max(2)))
+	for i, want := range [][]string{
+		{"INFO run-start", "ERROR failure kind=error reason=boom", "INFO run-end"},
+		{"INFO run-start", "INFO step-replayed path=s/a step=leaf", "INFO step-replayed path=s/l[0]/b step=leaf", "ERROR failure kind=error reason=boom", "INFO run-end"},
+	} {
+		h := &events{level: slog.LevelInfo}
+		if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, RunID: "r", Recorder: &memory}); err == nil {
+			t.Fatal("the run did not fail")
+		}
+		for i, ev := range h.all {
+			if ev.name != "step-replayed" {
+				delete(h.all[i].attrs, "path")
+			}
+		}
+		if diff := cmp.Diff(want, h.lines("path", "step", "kind", "reason")); diff != "" {
+			t.Errorf("run %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// What the run sends is what package trace reads.
+func TestEventsInTraceFiles(t *testing.T) {
+	var file bytes.Buffer
+	p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a"), say("b", "x")}), last, stone.Ask("ask", reply, text("Well?")))
+	if _, err := stone.Run(t.Context(), p, stone.Config{Log: trace.NewHandler(&file, slog.LevelDebug), Frontend: canned("fine")}); err != nil {
+		t.Fatal(err)
+	}
+	var all, story int
+	var lines strings.Builder
+	for _, err := range trace.Read(bytes.NewReader(file.Bytes())) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all++
+	}
+	for e, err := range trace.Lifecycle(trace.Read(&file)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		story++
+		lines.WriteString(trace.FormatLifecycleLine(e) + "\n")
+	}
+	if all != story {
+		t.Errorf("%d of %d events are lifecycle events, want all of these", story, all)
+	}
+	for _, want := range []string{"lane=0", "kind=error reason=boom", "question=Well?", "answer=fine", "ms=", "run-end", "lane-end"} {
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("the lifecycle lacks %s:\n%s", want, lines.String())
+		}
+	}
+}
+
+func TestNothingGoesToTheDefaultLogger(t *testing.T) {
+	h := &events{level: slog.LevelDebug}
+	before := slog.Default()
+	slog.SetDefault(slog.New(h))
+	defer slog.SetDefault(before)
+	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{})
+	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{Log: slog.DiscardHandler})
+	stone.Event(t.Context(), slog.LevelError, "outside")
+	if len(h.all) > 0 {
+		t.Errorf("the default logger got %q", h.lines())
+	}
+}
+
+// Events that nobody wants cost nothing.
+func TestDisabledEventsAllocateNothing(t *testing.T) {
+	for name, log := range map[string]slog.Handler{"no handler": nil, "a handler that declines": &events{level: slog.LevelError}} {
+		_, err := stone.Run(t.Context(), stone.New("a", word, func(ctx context.Context, _ dag.DAG) (string, error) {
+			deep := context.WithValue(ctx, contextKey{}, "v")
+			if n := testing.AllocsPerRun(100, func() {
+				stone.Event(ctx, slog.LevelInfo, "own", slog.String("k", "v"), slog.Int("n", 7))
+				stone.Event(deep, slog.LevelInfo, "own", slog.Duration("d", time.Second))
+				if stone.Enabled(ctx, slog.LevelWarn) || stone.Enabled(deep, slog.LevelDebug) {
+					t.Error("Enabled")
+				}
+			}); n != 0 {
+				t.Errorf("%s: %v allocations for events that nobody wants, want 0", name, n)
+			}
+			return "x", nil
+		}), stone.Config{Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stone.Enabled(t.Context(), slog.LevelError) || stone.TraceID(t.Context())+stone.SpanID(t.Context())+stone.Path(t.Context()) != "" {
+		t.Error("outside of a run there is something to see")
+	}
+}

@@ -1,0 +1,114 @@
+package stone_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+func TestReuse(t *testing.T) {
+	var memory journal.Memory
+	runs := map[string]int{}
+	pipeline := func(input, version string) stone.Ashlar {
+		return stone.Seq("s", say("a", input), say("noise", input+version, stone.Version(version)),
+			stone.New("b", number, func(_ context.Context, d dag.DAG) (int, error) {
+				runs["b"]++
+				words, err := word.All(d)
+				return len(words[0]), err
+			}, stone.Queries(dag.Every(word)), stone.Reusable()),
+			stone.Func0("c", list, func(context.Context) ([]int, error) { runs["c"]++; return []int{1}, nil }, stone.Reusable(), stone.Version(version)))
+	}
+	for i, tt := range []struct {
+		input, version string
+		b, c           int // how often they ran so far
+	}{{"x", "1", 1, 1}, {"x", "1", 1, 1}, {"xy", "1", 2, 1}, {"xy", "2", 3, 2}, {"x", "1", 3, 2}} {
+		result, err := stone.Run(t.Context(), pipeline(tt.input, tt.version), stone.Config{RunID: fmt.Sprint(i), Recorder: &memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := number.All(result.DAG); err != nil || n[0] != len(tt.input) {
+			t.Errorf("run %d: %v, %v; want %d", i, n, err, len(tt.input))
+		}
+		if runs["b"] != tt.b || runs["c"] != tt.c {
+			t.Errorf("run %d of %q at version %s: b and c ran %v so far, want %d and %d", i, tt.input, tt.version, runs, tt.b, tt.c)
+		}
+	}
+}
+
+func TestStep(t *testing.T) {
+	t.Run("outside of a run", func(t *testing.T) {
+		got, err := stone.Step(t.Context(), "s", func(context.Context) (int, error) { return 1, errBoom })
+		if got != 1 || err != errBoom {
+			t.Errorf("Step = %d, %v", got, err)
+		}
+	})
+	t.Run("two of one name at once", func(t *testing.T) {
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func(context.Context) (string, error) {
+				return stone.Step(ctx, "s", func(context.Context) (string, error) { return "x", nil })
+			})
+		}), stone.Config{})
+		if f := wantKind(t, err, kind.Error); !strings.Contains(f.Reason, "under way already") {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	t.Run("within a step", func(t *testing.T) {
+		var paths []string
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func(ctx context.Context) (string, error) {
+				for range 2 {
+					if _, err := stone.Step(ctx, "s", func(ctx context.Context) (int, error) {
+						paths = append(paths, stone.Path(ctx))
+						return 0, nil
+					}); err != nil {
+						return "", err
+					}
+				}
+				return "x", nil
+			})
+		}), stone.Config{})
+		if diff := cmp.Diff([]string{"a/s/s", "a/s/s@2"}, paths); err != nil || diff != "" {
+			t.Errorf("%v %s", err, diff)
+		}
+	})
+	t.Run("sees what a replay would", func(t *testing.T) {
+		type lossy struct {
+			Kept int
+			lost int
+		}
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			got, err := stone.Step(ctx, "s", func(context.Context) (lossy, error) { return lossy{1, 2}, nil })
+			if got != (lossy{Kept: 1}) {
+				t.Errorf("Step returned %+v, want what JSON keeps", got)
+			}
+			return "x", err
+		}), stone.Config{Recorder: new(journal.Memory)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("is done again when its leaf reads something else", func(t *testing.T) {
+		var memory journal.Memory
+		run := func(input string) string {
+			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func1("b", word, list, func(ctx context.Context, w string) ([]int, error) {
+				n, err := stone.Step(ctx, "len", func(context.Context) (int, error) { return len(w), nil })
+				return []int{n}, err
+			})), stone.Config{RunID: "r", Recorder: &memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Node.JSON()
+		}
+		if a, b := run("x"), run("xyz"); a != "[1]" || b != "[3]" {
+			t.Errorf("%s and %s, want [1] and [3]", a, b)
+		}
+	})
+}
