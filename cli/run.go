@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/kind"
 )
 
 // runFlags is what the flags of run say.
@@ -105,22 +107,23 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, tra
 // maxLost is how many of the lanes that were lost are listed.
 const maxLost = 5
 
-// printLost lists the first of the lanes that were lost.
+// printLost lists the first of the lanes that were lost, but for those that the
+// end of the whole run has ended.
 func (a *app) printLost(d dag.DAG) {
 	lost, err := dag.Lost(d)
 	if err != nil {
 		a.complain("Error: list the lost lanes: %v", err)
 	}
+	lost = slices.DeleteFunc(lost, func(l dag.LostLane) bool { return l.Failure.Get("kind", "") == kind.Canceled })
 	if len(lost) > 0 {
 		a.complain("lost lanes: %d", len(lost))
 	}
-	for i, lane := range lost {
-		if i == maxLost {
-			fmt.Fprintf(a.Stderr, "  … and %d more: --dag FILE keeps them all\n", len(lost)-maxLost)
-			break
-		}
+	for _, lane := range lost[:min(len(lost), maxLost)] {
 		n := lane.Failure
 		failure := stone.Failure{Kind: fmt.Sprint(n.Get("kind", "")), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
 		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
+	}
+	if more := len(lost) - maxLost; more > 0 {
+		fmt.Fprintf(a.Stderr, "  … and %d more: --dag FILE keeps them all\n", more)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,7 +102,10 @@ func (d *Display) Resume() {
 func (d *Display) Println(line string) {
 	d.Pause()
 	d.out.Lock()
-	d.write([]byte(text.Line(line) + "\n"))
+	if line = text.Line(line) + "\n"; d.paused > 1 {
+		line = "\n" + line // somebody else is in the middle of a line
+	}
+	d.write([]byte(line))
 	d.out.Unlock()
 	d.Resume()
 }
@@ -202,11 +207,15 @@ const maxLines = 10
 func (r *row) start(at time.Time) string {
 	if r.running == 0 && r.fans() {
 		r.lanes, r.ended, r.lost = 0, 0, 0
+		if r.form() == "parallel" {
+			r.lanes = len(r.below)
+		}
 	}
+	r.round = 0
 	r.visits++
 	r.running++
 	r.began = at
-	return r.line("start", "")
+	return r.line("start")
 }
 
 func (r *row) end(e event) string {
@@ -217,18 +226,24 @@ func (r *row) end(e event) string {
 		r.failed++
 		verb = "failed"
 	}
-	return r.line(verb, join(r.counts(), duration(r.spent)))
+	if !r.listed() {
+		return ""
+	}
+	return r.line(verb, r.counts(), duration(r.spent))
 }
 
-// line is what a visit has to say, as long as there are not too many of them.
-func (r *row) line(verb, detail string) string {
-	if r.inLane || r.visits > maxLines {
+// listed reports whether a visit gets lines: as long as there are not too many.
+func (r *row) listed() bool { return !r.inLane && r.visits <= maxLines }
+
+// line is what a visit has to say.
+func (r *row) line(verb string, details ...string) string {
+	if !r.listed() {
 		return ""
 	}
 	if r.visits == maxLines {
-		detail = join(detail, "further visits are not listed")
+		details = append(details, "further visits are not listed")
 	}
-	return plain(verb, r.path(), detail)
+	return plain(verb, r.path(), details...)
 }
 
 // laneNews is the pause between two plain lines about one fan-out.
@@ -254,20 +269,14 @@ func (r *row) failure(e event) string {
 	if r.failures++; r.failures > maxLines {
 		return ""
 	}
-	detail := e.kind + ": " + e.reason
+	details := []string{e.kind + ": " + e.reason}
 	if r.failures == maxLines {
-		detail = join(detail, "further failures here are only counted")
+		details = append(details, "further failures here are only counted")
 	}
-	return plain("failure", e.path, detail)
+	return plain("failure", e.path, details...)
 }
 
-func plain(verb, path, detail string) string {
-	return text.Line(fmt.Sprintf("%-7s %s  %s", verb, text.Line(path), text.Line(detail)))
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "; " + b
+func plain(verb, path string, details ...string) string {
+	details = slices.DeleteFunc(details, func(s string) bool { return s == "" })
+	return text.Line(fmt.Sprintf("%-7s %s  %s", verb, text.Line(path), strings.Join(details, "; ")))
 }

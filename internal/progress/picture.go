@@ -104,12 +104,28 @@ func (r *row) state() state {
 	switch {
 	case r.running > 0:
 		return running
-	case r.visits == 0:
+	case r.visits == 0 || r.stale():
 		return pending
 	case r.ok || r.inLane && r.failed < r.visits:
 		return done
 	}
 	return failed
+}
+
+// stale reports whether all visits were in earlier rounds of a loop around r.
+func (r *row) stale() bool {
+	return !r.inLane && r.up != nil && r.up.running > 0 && r.began.Before(r.up.began)
+}
+
+// finished counts the steps below r that have ended in its current visit.
+func (r *row) finished() int {
+	n := 0
+	for _, below := range r.below {
+		if s := below.state(); s == done || s == failed {
+			n++
+		}
+	}
+	return n
 }
 
 // detail is what stands after the name.
@@ -148,8 +164,8 @@ func (r *row) counts() string {
 	case r.fans():
 		if r.lanes > 0 {
 			parts = append(parts, fmt.Sprintf("%d/%d", r.ended, r.lanes))
-		} else if r.ended > 0 {
-			parts = append(parts, fmt.Sprintf("%d lanes", r.ended))
+		} else {
+			parts = append(parts, fmt.Sprintf("%d lanes ended", r.ended))
 		}
 		if r.lost > 0 {
 			parts = append(parts, fmt.Sprintf("%d lost", r.lost))
@@ -158,6 +174,9 @@ func (r *row) counts() string {
 		parts = append(parts, fmt.Sprintf("round %d", r.round))
 	case r.visits > 1:
 		parts = append(parts, fmt.Sprintf("×%d", r.visits))
+	}
+	if r.form() == "seq" && r.running > 0 && !r.inLane {
+		parts = append(parts, fmt.Sprintf("%d/%d", r.finished(), len(r.below)))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -103,8 +103,8 @@ func (t *tree) find(path string) *row {
 			r = t.child(r, name, occurrence(marks))
 		}
 		first = false
-		if r.form() == "loop" && !r.inLane {
-			r.round = index(marks) + 1
+		if marks != "" && r.form() == "loop" && !r.inLane {
+			r.round = max(r.round, index(marks)+1)
 		}
 	}
 	return r
@@ -152,13 +152,12 @@ func occurrence(marks string) int {
 
 // index reads the mark "[2]", -1 if there is none.
 func index(marks string) int {
-	_, after, found := strings.Cut(marks, "[")
-	digits, _, closed := strings.Cut(after, "]")
-	n, err := strconv.Atoi(digits)
-	if !found || !closed || err != nil {
-		return -1
+	_, after, _ := strings.Cut(marks, "[")
+	digits, _, _ := strings.Cut(after, "]")
+	if n, err := strconv.Atoi(digits); err == nil {
+		return n
 	}
-	return n
+	return -1
 }
 
 // path names the place of a row, without rounds and lanes.

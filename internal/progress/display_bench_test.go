@@ -1,0 +1,60 @@
+package progress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+var (
+	item = dag.NewType[int]("item")
+	half = dag.NewType[int]("half")
+)
+
+// lanes fans out over n items; every one that fails divides by loses its lane.
+func lanes(n, fails int) stone.Ashlar {
+	items := make([]int, n)
+	for i := range items {
+		items[i] = i
+	}
+	return stone.Seq("work", stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return items, nil }),
+		stone.Func1("halve", item, half, func(_ context.Context, i int) (int, error) {
+			if fails > 0 && i%fails == 0 {
+				return 0, fmt.Errorf("item %d is bad", i)
+			}
+			return i / 2, nil
+		})))
+}
+
+type everything struct{ slog.Handler }
+
+func (everything) Enabled(context.Context, slog.Level) bool  { return true }
+func (everything) Handle(context.Context, slog.Record) error { return nil }
+
+// The difference between "display" and "events" is what the display costs.
+func BenchmarkLane(b *testing.B) {
+	p := stone.Seq("all", lanes(10_000, 0), stone.Reduce(stone.FuncAll("count", half, item, func(_ context.Context, all []int) (int, error) { return len(all), nil })))
+	for _, c := range []struct {
+		name    string
+		handler func() slog.Handler
+	}{
+		{"silent", func() slog.Handler { return nil }},
+		{"events", func() slog.Handler { return everything{} }},
+		{"display", func() slog.Handler { return New(p, Config{Out: io.Discard}) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := stone.Run(context.Background(), p, stone.Config{Log: c.handler()}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/10_000, "ns/lane")
+		})
+	}
+}

@@ -1,0 +1,256 @@
+package progress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var word = dag.NewType[string]("word")
+
+func step(name string, fn func(context.Context) error) stone.Ashlar {
+	return stone.Func0(name, word, func(ctx context.Context) (string, error) {
+		if fn == nil {
+			return name, nil
+		}
+		return name, fn(ctx)
+	})
+}
+
+func slow(name string, d time.Duration) stone.Ashlar {
+	return step(name, func(context.Context) error { time.Sleep(d); return nil })
+}
+
+func count(name string) stone.Ashlar {
+	return stone.Reduce(stone.FuncAll(name, half, item, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
+}
+
+// run runs p in sight of a display and returns what that wrote.
+func run(p stone.Ashlar, cfg Config) string {
+	var out bytes.Buffer
+	cfg.Out = &out
+	d := New(p, cfg)
+	_, _ = stone.Run(context.Background(), p, stone.Config{Log: d})
+	d.Close()
+	return out.String()
+}
+
+func TestPlainLines(t *testing.T) {
+	rounds := 0
+	until := func(n int) stone.Option {
+		return stone.UntilDAG(func(dag.DAG) (bool, error) { rounds++; return rounds%n == 0, nil })
+	}
+	one := step("one", nil)
+	join := stone.Reduce(stone.FuncAll("join", word, word, func(_ context.Context, all []string) (string, error) { return "", nil }))
+	for _, c := range []struct {
+		name string
+		p    stone.Ashlar
+		want string // lines; times are written as T
+	}{
+		{"sequence", stone.Seq("a/b", one, one), `
+start   a/b
+start   a/b/one
+done    a/b/one  T
+start   a/b/one
+done    a/b/one  T
+done    a/b  T`},
+		{"loop", stone.Loop("loop", step("one", nil), until(3), stone.Max(5)), `
+start   loop
+start   loop/one
+done    loop/one  T
+start   loop/one
+done    loop/one  ×2; T
+start   loop/one
+done    loop/one  ×3; T
+done    loop  round 3; T`},
+		{"lanes", stone.Seq("all", lanes(25, 10), count("count")), `
+start   all
+start   all/work
+start   all/work/each
+failure all/work/each[0]/halve  error: item 0 is bad
+failure all/work/each[10]/halve  error: item 10 is bad
+failure all/work/each[20]/halve  error: item 20 is bad
+done    all/work/each  25 lanes ended, 3 lost; T
+done    all/work  T
+start   all/count
+done    all/count  T
+done    all  T`},
+		{"parallel", stone.Seq("all", stone.Parallel("both", []stone.Ashlar{one, step("two", nil)}), join), `
+start   all
+start   all/both
+done    all/both  2/2; T
+start   all/join
+done    all/join  T
+done    all  T`},
+		{"failure", stone.Rescue("safe", step("try", func(context.Context) error { return errors.New("no\x1b[1m\nluck") }), step("heal", nil)), `
+start   safe
+start   safe/try
+failure safe/try  error: no�[1m luck
+failed  safe/try  T
+start   safe/heal
+done    safe/heal  T
+done    safe  T`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got := regexp.MustCompile(`(<1ms|\d+ms|\d+\.\ds)\n`).ReplaceAllString(run(c.p, Config{}), "T\n")
+				if want := strings.TrimPrefix(c.want, "\n") + "\n"; got != want {
+					t.Errorf("got\n%swant\n%s", got, want)
+				}
+			})
+		})
+	}
+}
+
+func TestPlainLinesAreBounded(t *testing.T) {
+	n := 0
+	loop := stone.Loop("loop", step("one", nil), stone.UntilDAG(func(dag.DAG) (bool, error) { n++; return n == 1000, nil }), stone.Max(1000))
+	got := run(stone.Seq("all", loop, lanes(1000, 2), count("count")), Config{})
+	if lines := strings.Count(got, "\n"); lines > 60 {
+		t.Errorf("%d lines:\n%s", lines, got)
+	}
+	for _, want := range []string{"further visits are not listed\n", "further failures here are only counted\n", "1000 lanes ended, 500 lost"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+func TestLanesAreReportedFromTimeToTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }),
+			stone.Func1("wait", item, half, func(_ context.Context, i int) (int, error) { time.Sleep(3 * time.Second); return i, nil }), stone.Lanes(1))
+		got := run(stone.Seq("all", p, count("count")), Config{})
+		if n := strings.Count(got, "lanes   all/each  "); n != 2 {
+			t.Errorf("%d reports, want one every 5 seconds:\n%s", n, got)
+		}
+	})
+}
+
+func TestPicture(t *testing.T) {
+	p := stone.Seq("fix",
+		slow("read", 2*time.Second),
+		stone.Map("lint", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil }),
+			stone.Func1("check", item, half, func(_ context.Context, i int) (int, error) {
+				time.Sleep(time.Duration(i) * time.Second)
+				if i == 1 {
+					return 0, errors.New("bad")
+				}
+				return i, nil
+			})),
+		count("count"),
+		stone.Match("pick", stone.On(item, func(n int) bool { return n > 1 }), stone.Case(true, step("many", nil)), stone.Case(false, step("few", nil))),
+	)
+	synctest.Test(t, func(t *testing.T) {
+		screen := &screen{columns: 60, lines: 12}
+		d := New(p, Config{Out: screen, Size: screen.size})
+		done, begin := make(chan error), time.Now()
+		go func() {
+			_, err := stone.Run(context.Background(), p, stone.Config{Log: d})
+			done <- err
+		}()
+		for _, moment := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{time.Second, `
+* fix  0/4  1.0s
+  * read  1.0s
+  · lint
+  · count
+  · pick`},
+			{3500 * time.Millisecond, `
+* fix  1/4  3.5s
+  ✓ read  2.0s
+  * lint  2 lanes ended, 1 lost  1.5s
+    * check  1 done, 2 running, 1 failed
+  · count
+  · pick`},
+			{6 * time.Second, `
+✓ fix  5.0s
+  ✓ read  2.0s
+  ✓ lint  4 lanes ended, 1 lost  3.0s
+    ✓ check  3 done, 1 failed
+  ✓ count  <1ms
+  ✓ pick  <1ms
+    ✓ many  <1ms
+    · few`},
+		} {
+			time.Sleep(moment.after - time.Since(begin))
+			d.Println(fmt.Sprintf("after %v", moment.after))
+			got := regexp.MustCompile("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]").ReplaceAllString(screen.String(), "*")
+			if !strings.HasSuffix("\n"+got, fmt.Sprintf("\nafter %v", moment.after)+moment.want) {
+				t.Errorf("after %v:\n%s\nwant%s", moment.after, got, moment.want)
+			}
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		d.Close()
+		if strings.Count(screen.String(), "fix") != 1 {
+			t.Errorf("pictures were left behind:\n%s", screen)
+		}
+	})
+}
+
+func TestPictureFitsTheScreen(t *testing.T) {
+	var steps []stone.Ashlar
+	for i := range 40 {
+		steps = append(steps, stone.Seq(fmt.Sprintf("a-part-with-a-long-name-%d", i), slow("表", time.Second), slow("two", time.Second)))
+	}
+	p := stone.Seq("all", steps...)
+	synctest.Test(t, func(t *testing.T) {
+		screen := &screen{columns: 30, lines: 10}
+		d := New(p, Config{Out: screen, Size: screen.size, Color: true})
+		done := make(chan error)
+		go func() {
+			_, err := stone.Run(context.Background(), p, stone.Config{Log: d})
+			done <- err
+		}()
+		d.Println("first")
+		time.Sleep(40550 * time.Millisecond) // between two pictures
+		if got := screen.String(); !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "20/40") || strings.Count(got, "\n") > 9 {
+			t.Errorf("the screen shows\n%s", got)
+		}
+		screen.resize(14, 5)
+		time.Sleep(time.Second)
+		if got := screen.String(); strings.Count(got, "\n") > 5 {
+			t.Errorf("the smaller screen shows\n%s", got)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		d.Close()
+	})
+}
+
+func TestPauseTakesThePictureAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		screen := &screen{columns: 60, lines: 12}
+		d := New(step("one", nil), Config{Out: screen, Size: screen.size})
+		time.Sleep(time.Second)
+		d.Pause()
+		if got := screen.String(); got != "" {
+			t.Errorf("after Pause the screen shows\n%s", got)
+		}
+		fmt.Fprint(screen, "? name\n")
+		time.Sleep(time.Second)
+		d.Resume()
+		d.Close()
+		if got, want := screen.String(), "? name\n· one"; got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
