@@ -54,9 +54,10 @@ type Frontend interface {
 }
 
 // ErrWaiting is what a Frontend returns when a question has been passed on but
-// this process shall not wait for its answer. The run stops with kind "waiting"
-// once what is under way has ended; no failure is recorded, so that the same run
-// with the same Recorder asks again, or goes on where the answer is there.
+// this process shall not wait for its answer. Other lanes go on, with questions
+// of their own; then the run fails with kind "waiting". That is neither rescued
+// nor recorded, so that the same run with the same Recorder asks again, and goes
+// on where the answer is there.
 var ErrWaiting = errors.New("waiting for an answer")
 
 // maxAnswers is how many answers that are none a person may give.
@@ -122,16 +123,16 @@ func Choices(choices ...string) Option {
 }
 
 func ask(ctx context.Context, q Question) (string, error) {
-	r := frameOf(ctx).run
-	if r.frontend == nil {
+	frontend := frameOf(ctx).run.frontend
+	if frontend == nil {
 		return "", Fail(kind.NoFrontend, "there is nobody to ask %q: set Config.Frontend", q.Name)
 	}
 	for range maxAnswers {
 		Event(ctx, slog.LevelInfo, "question-asked", slog.String("ashlar-name", q.Name), slog.String("path", q.Path),
 			slog.String("question", q.Text), slog.String("reason", q.Problem))
-		response, err := r.frontend.Ask(ctx, q)
+		response, err := frontend.Ask(ctx, q)
 		if errors.Is(err, ErrWaiting) {
-			return "", r.halt(&Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("no answer to %q yet: resume the run when there is one", q.Name), Path: q.Path, Cause: err})
+			return "", Fail(kind.Waiting, "%q: %w: resume the run when there is one", q.Name, err)
 		}
 		if err != nil {
 			return "", err

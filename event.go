@@ -42,8 +42,10 @@ func SpanID(ctx context.Context) string {
 	return ""
 }
 
-// Path returns the address of the ashlar to which ctx belongs, as
-// "review/loop[2]/lane[17]/draft", or "".
+// Path returns the address of the ashlar, the attempt or the Step to which ctx
+// belongs, as "review/loop[2]/lane[17]/draft~2", or "". TraceID and Path together
+// are the same when a run is resumed, and never the same twice within a run: an
+// idempotency key for what a body calls.
 func Path(ctx context.Context) string {
 	if f := frameOf(ctx); f != nil {
 		return f.path()

@@ -36,6 +36,9 @@ func (s *spec) describe(w io.Writer) {
 		fmt.Fprintf(w, " %s", q)
 		describeType(w, q.Type())
 	}
+	if s.question != nil {
+		fmt.Fprintf(w, " %q", s.question.Choices)
+	}
 	fmt.Fprintln(w)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
@@ -112,7 +113,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 
 func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 	out := r.visit(f.child(childSegment, 0), d)
-	if !out.Failed() || f.over() != nil {
+	if !out.Failed() || f.over() != nil || errors.Is(out.Cause(), ErrWaiting) {
 		return out
 	}
 	recorded, err := out.RecordFailure()
@@ -163,6 +164,7 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	lanes := make([]dag.DAG, len(starts)) // empty where a lane did not run to its end
 	failed := make([]bool, len(starts))
+	var waiting atomic.Pointer[error]
 	r.executor.Fan(Task{f}, len(starts), func(i int) {
 		lane := f.below(f.spec, indexSegment, i)
 		ended := lane.laneStarted()
@@ -171,6 +173,9 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 			ended(out)
 		}
 		if failed[i] = out.Failed(); failed[i] {
+			if why := out.Cause(); errors.Is(why, ErrWaiting) {
+				waiting.CompareAndSwap(nil, &why)
+			}
 			out = f.lost(starts[i], out, i)
 		}
 		lanes[i] = out
@@ -200,6 +205,9 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	}
 	if err := f.over(); err != nil {
 		return f.fail(joined, err)
+	}
+	if why := waiting.Load(); why != nil {
+		return f.fail(joined, *why)
 	}
 	if want := f.spec.survivors(len(starts)); survived < want {
 		why := ""

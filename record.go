@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"time"
@@ -33,15 +34,13 @@ type Recorder interface {
 	// come to its end. Work does not panic. What it returns is recorded also
 	// if ctx is done by then, since it may have been paid for.
 	//
-	// Ctx, and what Event and Path say of it, is that of the step. The context
+	// Ctx is that of the step, as Event and Path understand it. The context
 	// that work is given must be ctx or made from it: its values reach the
 	// body, and cancelling it cancels the body.
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
 }
 
-// A Key says under what a step is recorded. It is known before the work. Run and
-// Path are the same when a run is resumed: together they make an idempotency key
-// for what the step calls.
+// A Key says under what a step is recorded. It is known before the work.
 type Key struct {
 	Run  string // the run
 	Path string // the address in the tree; with Kind unique within the run
@@ -127,8 +126,8 @@ func (f *frame) partOf() dag.ID {
 
 // record passes one thing to do through the recorder. Work gets a frame of its
 // own, since the context of a body ends before its result is recorded. A failure
-// is recorded like a result; when the run is over nothing is, since the work may
-// not have come to its end.
+// is recorded like a result; when the run is over or waits for an answer nothing
+// is, since the work may not have come to its end.
 func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, error) {
 	if err := f.run.over(); err != nil {
 		return Record{}, err
@@ -142,7 +141,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		own.Context = ctx
 		own.more().digest = &key.Digest
 		rec, err := work(own)
-		if err != nil && f.run.over() != nil {
+		if err != nil && (f.run.over() != nil || errors.Is(err, ErrWaiting)) {
 			unfinished = err
 			return Record{}, err
 		}

@@ -124,11 +124,11 @@ func accept(p Ashlar, cfg Config) error {
 	if cfg.Grant != nil {
 		return Validate(p, cfg).Err()
 	}
-	kinds := map[string]bool{}
+	kinds := map[string]bool{} // whether the type is found by Nearest
 	for n := range cfg.Input.Nodes() {
-		if !kinds[n.Type()] {
+		if _, seen := kinds[n.Type()]; !seen {
 			_, err := cfg.Input.Nearest(n.Type())
-			kinds[n.Type()], kinds["no nearest "+n.Type()] = true, err != nil
+			kinds[n.Type()] = err == nil
 		}
 	}
 	accepted := &p.spec().accepted

@@ -1,0 +1,44 @@
+package stone_test
+
+import (
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// Whatever of a pipeline can be seen from outside is in its fingerprint.
+func TestFingerprint(t *testing.T) {
+	until := func(opts ...stone.Option) stone.Ashlar {
+		return stone.Loop("l", say("a", "x"), append(opts, stone.Until(word, func(string) bool { return true }))...)
+	}
+	on := stone.On(word, func(w string) string { return w })
+	different := []stone.Ashlar{
+		say("a", "x"), say("b", "x"), say("a", "x", stone.Version("2")), say("a", "x", stone.Queries(number)),
+		say("a", "x", stone.Queries(dag.Every(number))), say("a", "x", stone.Queries(dag.Optional(number))),
+		say("a", "x", stone.Queries(dag.Since(number, word))), numbers(1),
+		stone.Seq("a", say("a", "x")), stone.Seq("a", say("a", "x"), say("a", "x")), stone.Reduce(say("a", "x")),
+		stone.Seq("a", stone.Seq("a", say("a", "x"))), stone.Seq("a", say("b", "x")),
+		until(stone.Max(1)), until(stone.Max(2)),
+		stone.Match("m", on, stone.Case("x", say("a", "x"))), stone.Match("m", on, stone.Case("y", say("a", "x"))),
+		stone.Match("m", on, stone.Case("x", say("a", "x")), stone.Case("y", say("a", "x"))),
+		stone.Match("m", stone.Lens("a"), stone.Case("x", say("a", "x"))), stone.Match("m", stone.Lens("b"), stone.Case("x", say("a", "x"))),
+		stone.Map("m", each(), say("a", "x")), stone.Map("m", each(), say("a", "x"), stone.Lanes(2)),
+		stone.Map("m", each(), say("a", "x"), stone.Quorum(2)), stone.Map("m", each(), say("a", "x"), stone.AllLanes()),
+		stone.Ask("a", reply, text("")), stone.Ask("a", reply, text(""), stone.Choices("x")),
+		{}, stone.Func0[chan int]("a", dag.NewType[chan int]("c"), nil), stone.Leaf("a", nil, nil),
+	}
+	seen := map[dag.ID]int{}
+	for i, a := range different {
+		print := a.Fingerprint()
+		if j, ok := seen[print]; ok {
+			t.Errorf("pipelines %d and %d have one fingerprint", i, j)
+		}
+		if seen[print] = i; print != a.Fingerprint() {
+			t.Errorf("pipeline %d has two fingerprints", i)
+		}
+	}
+	if say("a", "x").Fingerprint() != say("a", "y").Fingerprint() {
+		t.Error("two leaves that differ inside only have different fingerprints")
+	}
+}
