@@ -1,5 +1,7 @@
 package agent
 
+import "slices"
+
 // Action is what a recommendation asks for.
 type Action string
 
@@ -16,10 +18,11 @@ type Recommendation struct {
 	Action Action `json:"action"`
 	Source string `json:"source,omitempty"` // who says so, as the name of a tool
 	Reason string `json:"reason,omitempty"` // why: for Halt the reason of the failure
+	Failed bool   `json:"failed,omitempty"` // the tool call that gave rise to it failed
 }
 
 // A Decide says after every turn what comes next. It must follow from what it is
-// given.
+// given: it is asked again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
 // ContinueOnToolUse takes another turn as long as there is any advice, which is
@@ -48,10 +51,9 @@ func ToolDirected(_ Context, advice []Recommendation) Recommendation {
 }
 
 func first(a Action, advice []Recommendation) (Recommendation, bool) {
-	for _, r := range advice {
-		if r.Action == a {
-			return r, true
-		}
+	i := slices.IndexFunc(advice, func(r Recommendation) bool { return r.Action == a })
+	if i < 0 {
+		return Recommendation{}, false
 	}
-	return Recommendation{}, false
+	return advice[i], true
 }

@@ -10,7 +10,7 @@ import (
 
 // A Context is what a turn works with. It is passed by value: a middleware that
 // changes something passes the changed copy on. Slices that it extends must be
-// clipped first, as the With methods do.
+// clipped first, as the methods do.
 type Context struct {
 	// DAG is the pipeline's, as far as the agent's queries allow.
 	DAG dag.DAG
@@ -18,17 +18,19 @@ type Context struct {
 	Agent string
 	Turn  int
 
-	// What the model is asked.
-	Messages  []llm.Message
+	// Messages is the conversation. The outermost middleware hands it over to
+	// the next turn, and at the end to the node.
+	Messages []llm.Message
+	// What else the model is asked with in this turn.
 	System    string
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
 
-	// Tools are offered to the model, by name each once.
+	// Tools are offered to the model in this turn, by name each once.
 	Tools []Tool
 
-	// Reply is the model's answer, nil on the way in.
+	// Reply is the model's answer, nil on the way in. It must not be modified.
 	Reply *llm.Reply
 	// Advice is what tools and middlewares recommend on the way out.
 	Advice []Recommendation
@@ -62,46 +64,56 @@ func (c Context) Recommend(r Recommendation) Context {
 // A Handler does a turn, or the part of it that lies further in.
 type Handler func(context.Context, Context) (Context, error)
 
-// A Middleware is one ring around the model.
+// A Middleware is one ring around the model. It runs again when a run is
+// resumed, so what it does must follow from what it is given; what does not, it
+// does in a stone.Step.
 type Middleware struct {
 	// Name is unique in an agent.
 	Name string
+	// Tool is the tool that the middleware offers, nil if it offers none. It
+	// stands here so that validators and tests see it before a run.
+	Tool *Tool
 	// Guard says whether the middleware takes part in a turn; nil is always.
 	Guard func(Context) bool
 	// Wrap does its work before and after next, which it calls at most once. An
-	// error ends the agent with a failure.
+	// error ends the agent with a failure. Nil only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
-	// Tool is the tool that the middleware offers, nil if it offers none. It is
-	// here so that validators and tests see it before a run.
-	Tool *Tool
+	// Effects is what it does to the world beside what its Tool declares, with
+	// what the tools do that Wrap offers.
+	Effects []string
 }
 
 // A Tool is something that the model may have done.
 type Tool struct {
 	llm.Tool
 	// Run does it. Input fits Schema. An error goes back to the model as text it
-	// can act on; it does not end the agent, unless the context is done.
+	// can act on; it does not end the agent, unless the context is done. So does
+	// a panic.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
-	// Parallel says that it may run at the same time as other calls of a turn.
+	// Parallel says that it may run at the same time as other calls of a turn
+	// that say so.
 	Parallel bool
-	// Effects is what it does to the world, as "fs/write". Queries aside, that is
-	// all a validator knows about it.
+	// Effects is what it does to the world, as "fs/write".
 	Effects []string
+	// Err says why the tool cannot work as it was made, as with a name that
+	// providers refuse. Validation reports it.
+	Err error
 }
 
 // A Result is what a tool call gives back.
 type Result struct {
 	// Text is what the model reads.
 	Text string
-	// Meta is kept with the call in the conversation, for people and programs.
+	// Meta is kept with the call in the conversation, for people and programs,
+	// under MetaKey of the message's metadata.
 	Meta map[string]any
 	// Recommend is what the call recommends; nil recommends another turn.
 	Recommend *Recommendation
 }
 
+// MetaKey is the key in a message's metadata under which the Meta of a tool's
+// result is found.
+const MetaKey = "stone/meta"
+
 // Use makes the middleware that offers a tool.
-func Use(t Tool) Middleware {
-	return Middleware{Name: t.Name, Tool: &t, Wrap: func(ctx context.Context, c Context, next Handler) (Context, error) {
-		return next(ctx, c.Offer(t))
-	}}
-}
+func Use(t Tool) Middleware { return Middleware{Name: t.Name, Tool: &t} }

@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxTurns   = 15
+	DefaultMaxTokens  = 16384
+	DefaultMaxHealing = 3
+)
+
+// NoHealing is the MaxHealing of a gate: the adversary votes once, and what it
+// rejects is a failure.
+const NoHealing = -1
+
+// Config says how an agent works. The zero value asks the model once, about
+// nothing.
+type Config struct {
+	// Queries declares what the prompts and the middlewares read of the DAG.
+	Queries []dag.Query
+	// System makes the instruction that stands before the conversation, User its
+	// first message. They are asked once, before the first turn.
+	System, User Prompt
+	// Use is the list of middlewares, the outermost first.
+	Use []Middleware
+	// Decide says after every turn what comes next; nil is ContinueOnToolUse.
+	Decide Decide
+	// MaxTurns bounds the turns; 0 is DefaultMaxTurns. The turn in which an answer
+	// is repaired that did not fit the schema comes on top of it.
+	MaxTurns int
+	// Model overrides the name of the model that is asked.
+	Model string
+	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
+	MaxTokens int
+
+	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
+	// draft as its nearest node of the produced type. If it fails, the reason of
+	// the failure is said to the model, which takes another turn. A judge that
+	// could not judge, because it panicked or could not reach its own model, ends
+	// the agent instead.
+	Adversary stone.Ashlar
+	// Healer runs after a rejection, on the same DAG with the rejection as a
+	// failure node behind it. The text of what it produces is said to the model
+	// after the rejection. Its failure ends the agent.
+	Healer stone.Ashlar
+	// MaxHealing bounds how often a rejected draft is healed; 0 is
+	// DefaultMaxHealing. The adversary votes up to once more.
+	MaxHealing int
+
+	// Finalize has the last word on a draft, see the function of that name.
+	Finalize Finalizer
+
+	// Options are those of the leaf: stone.Timeout, stone.Retry, stone.Version.
+	Options []stone.Option
+}
+
+// A Prompt builds a text from the DAG. It must follow from what it reads.
+type Prompt func(dag.DAG) (string, error)
+
+// Say makes a prompt that always is the same text.
+func Say(text string) Prompt { return func(dag.DAG) (string, error) { return text, nil } }
+
+// Text is the content of an agent that answers freely.
+type Text struct {
+	Text string `json:"text"`
+}
+
+// A Finalizer makes of the draft what the node holds.
+type Finalizer struct {
+	draft reflect.Type
+	run   func(any) (any, error)
+}
+
+// Finalize makes a Finalizer for agents that produce T. It is called once, with
+// the draft that fits the schema and passed the adversary. Its error is the
+// failure of the agent: so a judge turns "not ok" into a failure of a kind of its
+// own, see stone.Fail.
+func Finalize[T any](fn func(draft T) (T, error)) Finalizer {
+	f := Finalizer{draft: reflect.TypeFor[T]()}
+	if fn != nil {
+		f.run = func(v any) (any, error) { return fn(v.(T)) }
+	}
+	return f
+}
+
+// New makes an agent: a leaf that asks the model in turns and produces a node of
+// type out. If T is Text the model answers freely; otherwise the answer is JSON
+// of the schema of out. What is wrong with the configuration is reported by
+// stone.Validate.
+func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
+	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, draft: draftOf(out)}
+	a.rebuild = func(cfg Config) stone.Ashlar { return New(name, out, model, cfg) }
+	a.cfg.Decide = ContinueOnToolUse
+	if cfg.Decide != nil {
+		a.cfg.Decide = cfg.Decide
+	}
+	a.cfg.Use = slices.Clone(cfg.Use)
+	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
+	a.cfg.MaxHealing = cmp.Or(cfg.MaxHealing, DefaultMaxHealing)
+	a.effects = effectsOf(cfg.Use)
+	return stone.Leaf(name, out, a.run, a.options()...)
+}
+
+// agent is what an ashlar of this package is made of. It is the Detail of the
+// leaf, and is not changed after New.
+type agent struct {
+	name    string
+	model   llm.Model
+	cfg     Config // with its defaults
+	out     dag.AnyType
+	draft   draft
+	effects []string
+	tools   schemas
+	rebuild func(Config) stone.Ashlar
+}
+
+func (a *agent) options() []stone.Option {
+	queries := make([]dag.Querier, len(a.cfg.Queries))
+	for i, q := range a.cfg.Queries {
+		queries[i] = q
+	}
+	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
+	var judges []stone.Ashlar
+	for _, judge := range []stone.Ashlar{a.cfg.Adversary, a.cfg.Healer} {
+		if !judge.IsZero() {
+			judges = append(judges, judge)
+		}
+	}
+	if judges != nil {
+		// The healer sees what the adversary saw, not what that produced.
+		walk := func(w *stone.Walker) { w.OneOf(w.Children()...) }
+		options = append(options, stone.Children(walk, judges...))
+	}
+	return options
+}
+
+func effectsOf(use []Middleware) []string {
+	var out []string
+	add := func(effects []string) {
+		for _, e := range effects {
+			if !slices.Contains(out, e) {
+				out = append(out, e)
+			}
+		}
+	}
+	for _, m := range use {
+		if m.Tool != nil {
+			add(m.Tool.Effects)
+		}
+		add(m.Effects)
+	}
+	return out
+}
+
+// Rebuild returns the agent with another list of middlewares, and reports false
+// if the ashlar is no agent. The agents among its adversary and healer are
+// rebuilt too. With Ashlar.Replace it exchanges a tool wherever it is used in a
+// pipeline.
+func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
+	old, ok := a.Detail().(*agent)
+	if !ok {
+		return a, false
+	}
+	again := func(a stone.Ashlar) (stone.Ashlar, bool) { return Rebuild(a, edit) }
+	cfg := old.cfg
+	cfg.Use = edit(slices.Clone(cfg.Use))
+	if !cfg.Adversary.IsZero() {
+		cfg.Adversary = cfg.Adversary.Replace(again)
+	}
+	if !cfg.Healer.IsZero() {
+		cfg.Healer = cfg.Healer.Replace(again)
+	}
+	return old.rebuild(cfg), true
+}
+
+// Middlewares returns the middlewares of an agent, nil for other ashlars.
+func Middlewares(a stone.Ashlar) []Middleware {
+	if d, ok := a.Detail().(*agent); ok {
+		return slices.Clone(d.cfg.Use)
+	}
+	return nil
+}
+
+// ErrNoConversation says that a node is not an agent's.
+var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
+
+// Conversation reads the conversation out of a node that an agent produced.
+func Conversation(n *dag.Node) ([]llm.Message, error) {
+	var content struct {
+		Conversation []llm.Message `json:"conversation"`
+	}
+	if err := json.Unmarshal([]byte(n.JSON()), &content); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", n, ErrNoConversation, err)
+	}
+	if content.Conversation == nil {
+		return nil, fmt.Errorf("%s: %w", n, ErrNoConversation)
+	}
+	for i := range content.Conversation {
+		m := &content.Conversation[i]
+		m.ToolCalls = withoutNull(m.ToolCalls)
+	}
+	return content.Conversation, nil
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Check returns what is wrong with the configuration. Validate asks it.
+func (a *agent) Check() []stone.Finding {
+	var out findings
+	switch m := a.model.(type) {
+	case nil:
+		out.add("nil-model", "the model is nil: give the agent one")
+	case llm.Checker:
+		if err := m.Check(); err != nil {
+			out.add("bad-model", "%v", err)
+		}
+	}
+	if a.cfg.System == nil && a.cfg.User == nil {
+		out.warn("no-prompt", "the model is told nothing: set System or User")
+	}
+	if a.cfg.MaxTurns < 0 || a.cfg.MaxTokens < 0 || a.cfg.MaxHealing < NoHealing {
+		out.add("bad-option", "MaxTurns is %d, MaxTokens %d, MaxHealing %d: want none below zero, but for MaxHealing NoHealing", a.cfg.MaxTurns, a.cfg.MaxTokens, a.cfg.MaxHealing)
+	}
+	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing == NoHealing) {
+		out.add("missing-adversary", "there is a Healer or a MaxHealing but nobody to reject a draft: set Adversary")
+	}
+	a.checkType(&out)
+	a.checkUse(&out)
+	return out
+}
+
+func (a *agent) checkType(out *findings) {
+	if a.cfg.Finalize.draft != nil {
+		switch {
+		case a.cfg.Finalize.run == nil:
+			out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
+		case a.cfg.Finalize.draft != a.draft.goType:
+			out.add("bad-type", "Finalize takes a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.draft, a.draft.goType)
+		}
+	}
+	s := a.out.Schema()
+	switch {
+	case a.draft.free || a.out.Err() != nil: // the latter is reported for every leaf
+	case s == nil || !isObject(s):
+		out.add("bad-type", "the type %q is no JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
+	case slices.Contains(s.Properties(), conversationField):
+		out.add("reserved-field", "the type %q has a field %q, where the conversation is kept: rename it", a.out.Name(), conversationField)
+	}
+}
+
+func (a *agent) checkUse(out *findings) {
+	names, tools := map[string]bool{}, map[string]bool{}
+	for i, m := range a.cfg.Use {
+		switch {
+		case m.Name == "":
+			out.add("no-name", "the middleware at place %d has no name: give it one", i+1)
+		case names[m.Name]:
+			out.add("duplicate-middleware", "two middlewares have the name %q: rename or remove one", m.Name)
+		}
+		names[m.Name] = true
+		if m.Wrap == nil && m.Tool == nil {
+			out.add("nil-body", "the middleware %q does nothing: set Wrap or Tool", m.Name)
+		}
+		if m.Tool == nil {
+			continue
+		}
+		if tools[m.Tool.Name] {
+			out.add("duplicate-tool", "two middlewares offer a tool %q: rename or remove one", m.Tool.Name)
+		}
+		tools[m.Tool.Name] = true
+		a.checkTool(m.Tool, out)
+	}
+}
+
+func (a *agent) checkTool(t *Tool, out *findings) {
+	if t.Err != nil {
+		out.add("bad-tool", "%v", t.Err)
+		return
+	}
+	if formatName(t.Name) != t.Name || t.Name == "" {
+		out.add("bad-tool", "the tool %q has a name that providers refuse: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
+	}
+	if t.Run == nil {
+		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
+	}
+	if _, err := a.tools.of(t.Schema); err != nil {
+		out.add("bad-tool", "the schema of the tool %q: %v", t.Name, err)
+	}
+}
+
+type findings []stone.Finding
+
+func (f *findings) add(typ, format string, args ...any) {
+	*f = append(*f, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) warn(typ, format string, args ...any) {
+	f.add(typ, format, args...)
+	(*f)[len(*f)-1].Warning = true
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/llm"
+)
+
+// CompactConfig says when and how a conversation is compacted. The zero value
+// leaves the middle of it out when it grows beyond 100,000 tokens.
+type CompactConfig struct {
+	// MaxTokens is how long the conversation may become, with the system prompt;
+	// 0 means 100,000. It is compared with an estimate: four bytes of text are
+	// taken for a token.
+	MaxTokens int
+	// Keep is how many of the last turns stay as they are, if they fit; 0 means 4.
+	// The last one stays always.
+	Keep int
+	// Model writes a summary of what is left out. Nil leaves a note that says how
+	// many messages are missing.
+	Model llm.Model
+	// Instruction is the system prompt with which Model is asked; "" is one of
+	// the package's own.
+	Instruction string
+}
+
+const (
+	defaultCompactTokens = 100_000
+	defaultCompactKeep   = 4
+	summaryTokens        = 2048
+	bytesPerToken        = 4
+	compactInstruction   = "You are given the middle of a conversation between a user, an assistant and its tools. " +
+		"Summarise it for the assistant, who will go on with it and sees nothing else of this part: what was found out, what was done, " +
+		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
+)
+
+// Compact makes a middleware that shortens a conversation which outgrows the
+// model's window. The first message and the last turns stay, what lies between
+// them is replaced by one message. A tool call is never parted from its result.
+// The shorter conversation is the agent's from then on, and the one in its node.
+// Put it innermost, behind what else adds messages.
+func Compact(cfg CompactConfig) Middleware {
+	if cfg.MaxTokens <= 0 {
+		cfg.MaxTokens = defaultCompactTokens
+	}
+	if cfg.Keep <= 0 {
+		cfg.Keep = defaultCompactKeep
+	}
+	if cfg.Instruction == "" {
+		cfg.Instruction = compactInstruction
+	}
+	return Middleware{Name: "compact", Wrap: cfg.wrap}
+}
+
+func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
+	from, to := cfg.middle(c)
+	if from == to {
+		return next(ctx, c)
+	}
+	summary, err := cfg.summarise(ctx, c.Turn, c.Messages[from:to])
+	if err != nil {
+		return c, err
+	}
+	note := llm.User(summary.Text)
+	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
+	c, err = next(ctx, c)
+	if err == nil && c.Reply != nil {
+		reply := *c.Reply
+		reply.Usage = reply.Usage.Add(summary.Usage)
+		c.Reply = &reply
+	}
+	return c, err
+}
+
+// middle returns the range of messages to leave out, which is empty if the
+// conversation is short enough or nothing can be left out of it.
+func (cfg CompactConfig) middle(c Context) (from, to int) {
+	room := cfg.MaxTokens*bytesPerToken - len(c.System)
+	for _, m := range c.Messages {
+		room -= size(m)
+	}
+	if room >= 0 {
+		return 0, 0
+	}
+	// Turns begin with what the assistant says: its calls and their results stay
+	// together. The more of the last turns are given up the more room there is.
+	var turns []int
+	for i, m := range c.Messages {
+		if m.Role == llm.RoleAssistant {
+			turns = append(turns, i)
+		}
+	}
+	reserve := min(summaryTokens, cfg.MaxTokens/4) * bytesPerToken // for the message in their place
+	from = min(1, len(c.Messages))
+	to = from
+	for keep := min(cfg.Keep, len(turns)); keep >= 1; keep-- {
+		for ; to < turns[len(turns)-keep]; to++ {
+			room += size(c.Messages[to])
+		}
+		if room >= reserve {
+			break
+		}
+	}
+	if to-from < 2 { // one message would take the place of one
+		return 0, 0
+	}
+	return from, to
+}
+
+// size is how many bytes of a message a model reads, roughly.
+func size(m llm.Message) int {
+	n := 0
+	for _, p := range m.Content {
+		n += len(p.Text) + len(p.Value)
+		if p.Media != nil {
+			n += len(p.Media.Data)
+		}
+	}
+	for _, call := range m.ToolCalls {
+		n += len(call.Name) + len(call.Input) + len(call.InputText)
+	}
+	for key, value := range m.Metadata {
+		if key != MetaKey {
+			n += len(value)
+		}
+	}
+	return n
+}
+
+// summary is what is recorded of a compaction.
+type summary struct {
+	Text  string    `json:"text"`
+	Usage llm.Usage `json:"usage"`
+}
+
+func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.Message) (summary, error) {
+	if cfg.Model == nil {
+		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
+	}
+	return stone.Step(ctx, "compact-"+strconv.Itoa(turn), func(ctx context.Context) (summary, error) {
+		reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
+			System:    cfg.Instruction,
+			Messages:  []llm.Message{llm.User(transcript(middle))},
+			MaxTokens: summaryTokens,
+		})
+		if err == nil && strings.TrimSpace(reply.Text) == "" {
+			err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
+		}
+		if err != nil {
+			return summary{}, modelFailure(ctx, fmt.Errorf("compacting the conversation: %w", err))
+		}
+		text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", len(middle), reply.Text)
+		return summary{Text: utf8Only(text), Usage: reply.Usage}, nil
+	})
+}
+
+// transcript writes messages down as plain text: no provider takes tool calls
+// out of their conversation.
+func transcript(messages []llm.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		if text := m.Text(); text != "" {
+			fmt.Fprintf(&b, "%s: %s\n", m.Role, text)
+		}
+		for _, call := range m.ToolCalls {
+			input := call.Input
+			if input == nil {
+				input = json.RawMessage(call.InputText)
+			}
+			fmt.Fprintf(&b, "%s calls %s %s\n", m.Role, call.Name, input)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// conversationField is where a node keeps the conversation beside the draft.
+const conversationField = "conversation"
+
+// draft knows the produced type: generics end here.
+type draft struct {
+	goType reflect.Type
+	free   bool // text as it comes
+	schema *schema.Schema
+	format *llm.Format
+	parse  func([]byte) (any, error)
+	node   func(dag.DAG, any) (*dag.Node, error)
+}
+
+func draftOf[T any](out dag.Type[T]) draft {
+	d := draft{
+		goType: reflect.TypeFor[T](),
+		parse: func(data []byte) (any, error) {
+			var v T
+			err := json.Unmarshal(data, &v)
+			return v, err
+		},
+		node: func(d dag.DAG, v any) (*dag.Node, error) { return out.Node(d, v.(T), time.Time{}) },
+	}
+	var zero T
+	if _, d.free = any(zero).(Text); d.free || out.Schema() == nil {
+		return d
+	}
+	// The strict form says null where a property is left out, which only Go's own
+	// reading of its own type takes back.
+	d.schema = out.Schema()
+	own, err := schema.For[T]()
+	strict := err == nil && own == d.schema && sayable(d.schema.Strict())
+	if strict {
+		d.schema = d.schema.Strict()
+	}
+	d.format = &llm.Format{Name: formatName(out.Name()), Schema: d.schema.JSON(), Strict: strict}
+	return d
+}
+
+// sayable reports whether strict output can be of the schema: providers refuse
+// objects of free names and values of any kind.
+func sayable(s *schema.Schema) bool {
+	var root any
+	return json.Unmarshal(s.JSON(), &root) == nil && closed(root)
+}
+
+func closed(node any) bool {
+	o, ok := node.(map[string]any)
+	if !ok || o["allOf"] != nil || o["patternProperties"] != nil {
+		return false
+	}
+	said := false
+	for _, keyword := range []string{"type", "$ref", "anyOf", "enum", "const"} {
+		said = said || o[keyword] != nil
+	}
+	if !said || hasType(o["type"], "object") && o["additionalProperties"] != false {
+		return false
+	}
+	if hasType(o["type"], "array") && !closed(o["items"]) {
+		return false
+	}
+	for _, keyword := range []string{"properties", "$defs", "definitions"} {
+		named, _ := o[keyword].(map[string]any)
+		for _, below := range named {
+			if !closed(below) {
+				return false
+			}
+		}
+	}
+	alternatives, _ := o["anyOf"].([]any)
+	return !slices.ContainsFunc(alternatives, func(below any) bool { return !closed(below) })
+}
+
+// hasType reports whether the keyword type, a name or a list of names, names t.
+func hasType(keyword any, t string) bool {
+	list, ok := keyword.([]any)
+	return keyword == t || ok && slices.Contains(list, any(t))
+}
+
+// isObject reports whether values of the schema are JSON objects.
+func isObject(s *schema.Schema) bool {
+	var root struct {
+		Type any `json:"type"`
+	}
+	if err := json.Unmarshal(s.JSON(), &root); err != nil {
+		return false // true and false are schemas too
+	}
+	return hasType(root.Type, "object") || len(s.Properties()) > 0
+}
+
+// formatName makes a name of a type one that providers accept.
+func formatName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), 64)]
+}
+
+// A misfit is an answer that is no draft: what is said to the model about it,
+// and the failure if that does not help.
+type misfit struct {
+	tell    string
+	failure error
+}
+
+// read makes the draft out of an answer.
+func (d *draft) read(r *llm.Reply) (any, *misfit) {
+	if !d.free {
+		return d.readJSON(r)
+	}
+	if cutOff(r) {
+		return nil, truncated(r)
+	}
+	return Text{r.Text}, nil
+}
+
+func (d *draft) readJSON(r *llm.Reply) (any, *misfit) {
+	data := []byte(unfenced(r.Text))
+	err := d.schema.Validate(data)
+	var v any
+	if err == nil {
+		v, err = d.parse(data)
+	}
+	if err == nil {
+		return v, nil
+	}
+	if cutOff(r) {
+		return nil, truncated(r)
+	}
+	tell, where := err.Error(), ""
+	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		tell = invalid.Detail()
+		if path := invalid.Problems[0].Path; path != "" {
+			where = ", first at " + path
+		}
+	}
+	return nil, &misfit{
+		tell: "Your answer does not fit the schema:\n" + tell + "\nAnswer again, with JSON that fits and nothing else.",
+		// The error quotes the answer, which belongs to the debug events only.
+		failure: failure(KindParseFailed, err, "the answer does not fit the schema of the response, and did not after it was sent back%s", where),
+	}
+}
+
+func truncated(r *llm.Reply) *misfit {
+	return &misfit{
+		tell:    "Your answer was cut off at the limit of its length. Answer again, in fewer words.",
+		failure: failure(KindTruncated, nil, "the answer was cut off by the token limit (stop reason %q), and again after it was sent back: raise MaxTokens", r.StopReason),
+	}
+}
+
+// cutOff reports whether the token limit ended the answer, in the words of any
+// provider.
+func cutOff(r *llm.Reply) bool {
+	switch r.StopReason {
+	case "length", "max_tokens", "model_context_window_exceeded":
+		return true
+	}
+	return false
+}
+
+// unfenced takes JSON out of the fence of a code block, which many models put
+// around it whatever they are told.
+func unfenced(text string) string {
+	text = strings.TrimSpace(text)
+	inner, fenced := strings.CutPrefix(text, "```")
+	if !fenced {
+		return text
+	}
+	inner, fenced = strings.CutSuffix(inner, "```")
+	language, body, lines := strings.Cut(inner, "\n")
+	if language = strings.TrimSpace(language); !fenced || !lines || language != "" && !strings.EqualFold(language, "json") {
+		return text
+	}
+	return strings.TrimSpace(body)
+}
+
+// content is what the agent's node holds: the fields of the draft, and the
+// conversation beside them.
+func content(draft *dag.Node, v any, conversation []llm.Message) (any, error) {
+	if text, ok := v.(Text); ok {
+		return struct {
+			Conversation []llm.Message `json:"conversation"`
+			Text         string        `json:"text"`
+		}{conversation, text.Text}, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(draft.JSON()), &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("the draft of a %q is no JSON object: the conversation has no place beside it", draft.Type())
+	}
+	if _, taken := fields[conversationField]; taken {
+		return nil, fmt.Errorf("the content of a %q has a field %q, where the conversation belongs: rename it", draft.Type(), conversationField)
+	}
+	all := make(map[string]any, len(fields)+1)
+	for name, value := range fields {
+		all[name] = value
+	}
+	all[conversationField] = conversation
+	return all, nil
+}
+
+// plainText is the text of a node without the conversation that an agent kept
+// in it.
+func plainText(n *dag.Node) string {
+	var fields map[string]json.RawMessage
+	text := n.Text()
+	if json.Unmarshal([]byte(n.JSON()), &fields) != nil || fields[conversationField] == nil || fields["text"] != nil {
+		return text
+	}
+	delete(fields, conversationField)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(fields) != nil {
+		return text
+	}
+	return strings.TrimSpace(b.String())
+}

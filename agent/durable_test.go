@@ -1,0 +1,223 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+)
+
+// memory is a journal that dies after a number of records if it is told to.
+type memory struct {
+	journal.Memory
+	mu   sync.Mutex
+	left int // records until it dies; negative is never
+	log  []string
+}
+
+var errDied = errors.New("the machine died")
+
+func (m *memory) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	return m.Memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+		if m.dead() {
+			return stone.Record{}, errDied
+		}
+		rec, err := work(ctx)
+		if err != nil {
+			return rec, err
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.left == 0 {
+			return rec, errDied // done, but never acknowledged
+		}
+		m.left--
+		m.log = append(m.log, key.Kind+" "+key.Path)
+		return rec, nil
+	})
+}
+
+func (m *memory) dead() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left == 0
+}
+
+// TestResume kills a run after every record in turn, and resumes it: the result
+// is that of a run that was not killed, and nothing that was recorded is done
+// again.
+func TestResume(t *testing.T) {
+	ran := map[string]int{}
+	meta := tool("count", func(text string) (agent.Result, error) {
+		ran[text]++
+		return agent.Result{Text: "counted " + text, Meta: map[string]any{"n": 9007199254740993, "raw": text}}, nil
+	})
+	pipeline := func(m llm.Model) stone.Ashlar {
+		votes := 0
+		return stone.Seq("all",
+			agent.New("talk", note, m, agent.Config{
+				System: agent.Say("be brief"), User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(meta)},
+				Adversary: strict(&votes, "good"),
+			}),
+			stone.Func1("after", note, check, func(_ context.Context, n agent.Text) (passed, error) { return passed{n.Text}, nil }),
+		)
+	}
+	script := func() *canned {
+		cut := but(calls("count", `{"text":"a","more":1.0}`, "count", ``), func(r *llm.Reply) {
+			r.ToolCalls[1].Input, r.ToolCalls[1].InputText = nil, `{"te`
+			r.Metadata = map[string]json.RawMessage{"canned/state": json.RawMessage(`{"b":1,"a":2}`)}
+		})
+		return model(cut, calls("count", `{"text":"b"}`, "count", `{"text":"c"}`), says("bad"), says("good"))
+	}
+	whole := &memory{left: -1}
+	want, err := stone.Run(t.Context(), pipeline(script()), stone.Config{Recorder: whole, RunID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{"step all/talk/turn-1", "step all/talk/tool-1-1", "step all/talk/turn-2", "step all/talk/tool-2-1", "step all/talk/tool-2-2",
+		"step all/talk/turn-3", "leaf all/talk/judge", "step all/talk/turn-4", "leaf all/talk/judge@2", "leaf all/talk", "leaf all/after"}
+	if got := fmt.Sprint(whole.log); got != fmt.Sprint(addresses) {
+		t.Fatalf("records %v, want %v", got, addresses)
+	}
+	plain, err := stone.Run(t.Context(), pipeline(script()), stone.Config{RunID: "r"})
+	if err != nil || plain.Node.ID() != want.Node.ID() {
+		t.Fatalf("a run without a recorder gives another result: %v", err)
+	}
+	for died := range addresses {
+		clear(ran)
+		mem := &memory{left: died}
+		m := script()
+		if _, err := stone.Run(t.Context(), pipeline(m), stone.Config{Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
+			t.Fatalf("died after %d: %v", died, err)
+		}
+		recorded := len(mem.log)
+		// What was in flight at the crash is done again, all else is not.
+		mem.left = -1
+		clear(ran)
+		rest := script()
+		turns := 0
+		for _, address := range mem.log[:recorded] {
+			var turn int
+			if _, err := fmt.Sscanf(address, "step all/talk/turn-%d", &turn); err == nil {
+				turns++
+			}
+		}
+		rest.answers = rest.answers[turns:]
+		got, err := stone.Run(t.Context(), pipeline(rest), stone.Config{Recorder: mem, RunID: "r"})
+		if err != nil || got.Node.ID() != want.Node.ID() {
+			t.Fatalf("resumed after %d records: %v, want the same node", died, err)
+		}
+		if rest.calls() != 4-turns {
+			t.Errorf("resumed after %d records: the model was asked %d times, want %d", died, rest.calls(), 4-turns)
+		}
+		for _, address := range mem.log[:recorded] {
+			for a, text := range map[string]string{"step all/talk/tool-1-1": "a", "step all/talk/tool-2-1": "b", "step all/talk/tool-2-2": "c"} {
+				if address == a && ran[text] > 0 {
+					t.Errorf("resumed after %d records: the tool ran again for %q", died, text)
+				}
+			}
+		}
+	}
+}
+
+// TestOtherPrompt holds that recorded turns are not taken for answers to a
+// prompt that they were never given.
+func TestOtherPrompt(t *testing.T) {
+	mem := &memory{left: 1}
+	talk := func(prompt string, m llm.Model) stone.Ashlar {
+		return agent.New("talk", note, m, agent.Config{User: agent.Say(prompt), Use: []agent.Middleware{agent.Use(echo())}})
+	}
+	if _, err := run(t, talk("begin", model(calls("echo", `{"text":"a"}`))), stone.Config{Recorder: mem, RunID: "r"}); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	mem.left = -1
+	res, err := run(t, talk("start", model(says("x"))), stone.Config{Recorder: mem, RunID: "r"})
+	if got := outcome(t, res, err); got != kind.Replay {
+		t.Errorf("got %s, want %s", got, kind.Replay)
+	}
+}
+
+// TestParallel holds that calls run side by side where their tools allow it, and
+// only there.
+func TestParallel(t *testing.T) {
+	var meet sync.WaitGroup
+	meet.Add(3)
+	together := tool("together", func(text string) (agent.Result, error) {
+		meet.Done()
+		meet.Wait() // passes only when three of them are under way
+		return agent.Result{Text: text}, nil
+	})
+	together.Parallel = true
+	var order []string
+	alone := tool("alone", func(text string) (agent.Result, error) {
+		order = append(order, text) // the race detector watches
+		return agent.Result{Text: text}, nil
+	})
+	fragile := tool("fragile", func(string) (agent.Result, error) { panic("boom") })
+	fragile.Parallel = true
+	m := model(calls("alone", `{"text":"1"}`, "together", `{"text":"2"}`, "together", `{"text":"3"}`, "fragile", `{"text":""}`, "together", `{"text":"4"}`,
+		"alone", `{"text":"5"}`, "alone", `{"text":"6"}`), says("done"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(together), agent.Use(alone), agent.Use(fragile)}}),
+		stone.Config{Recorder: &memory{left: -1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []string
+	for _, m := range conversation(t, res) {
+		if m.Role == llm.RoleTool {
+			results = append(results, m.CallID+" "+m.Text())
+		}
+	}
+	want := `[call_0 1 call_1 2 call_2 3 call_3 the tool "fragile" broke down: boom call_4 4 call_5 5 call_6 6]`
+	if got := fmt.Sprint(results); got != want || fmt.Sprint(order) != "[1 5 6]" {
+		t.Errorf("results %s, order %v, want %s", got, order, want)
+	}
+}
+
+// TestCancel holds that a tool that ends because the run does is not taken for
+// one that failed.
+func TestCancel(t *testing.T) {
+	for _, parallel := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var stuck agent.Tool
+		stuck.Name, stuck.Parallel = "stuck", parallel
+		stuck.Run = func(ctx context.Context, _ json.RawMessage) (agent.Result, error) {
+			cancel()
+			<-ctx.Done()
+			return agent.Result{}, fmt.Errorf("reading: %w", ctx.Err())
+		}
+		m := model(calls("stuck", `{}`, "stuck", `{}`), says("never"))
+		res, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(stuck)}}), stone.Config{})
+		if got := outcome(t, res, err); got != kind.Canceled || m.calls() != 1 {
+			t.Errorf("got %s after %d turns (%v), want %s after 1", got, m.calls(), err, kind.Canceled)
+		}
+	}
+}
+
+// TestUndeclared holds that an agent whose prompt reads what it has not declared
+// costs nothing.
+func TestUndeclared(t *testing.T) {
+	start, err := ticket.Append(dag.DAG{}, ticketDoc{Title: "crash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := model(says("x"))
+	a := agent.New("talk", note, m, agent.Config{User: func(d dag.DAG) (string, error) {
+		doc, _ := ticket.Nearest(d) // even if the error is dropped
+		return "about " + doc.Title, nil
+	}})
+	res, err := run(t, a, stone.Config{Input: start})
+	if got := outcome(t, res, err); got != kind.UndeclaredQuery || m.calls() != 0 {
+		t.Errorf("got %s after %d turns, want %s after none", got, m.calls(), kind.UndeclaredQuery)
+	}
+}

@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+)
+
+// noVerdict are the kinds of failure that say nothing about the draft: the judge
+// itself is broken, and to go on would be paid for in vain.
+var noVerdict = []string{
+	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent, kind.Replay, kind.NoFrontend,
+	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,
+}
+
+// vote has the adversary judge a draft. It returns nothing if the draft passes,
+// and otherwise what is said to the model.
+func (r *run) vote(ctx context.Context, draft *dag.Node) ([]llm.Message, error) {
+	d, err := r.dag.Append(draft)
+	if err != nil {
+		return nil, err
+	}
+	out := stone.RunChild(ctx, r.cfg.Adversary, d)
+	if !out.Failed() {
+		return nil, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// Nobody declares to read a failure in flight.
+	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(noVerdict, rejection.Kind) {
+		return nil, out.Cause()
+	}
+	if r.healed >= r.cfg.MaxHealing {
+		return nil, failure(KindHealingExhausted, out.Cause(), "%q rejected the draft after %d rounds of healing: %s", r.cfg.Adversary.Name(), r.healed, rejection.Reason)
+	}
+	r.healed++
+	said := []llm.Message{llm.User(rejection.Reason)}
+	if r.cfg.Healer.IsZero() {
+		return said, nil
+	}
+	text, err := r.heal(ctx, d, rejection)
+	if err != nil || text == "" {
+		return said, err
+	}
+	return append(said, llm.User(text)), nil
+}
+
+// heal runs the healer, which sees the rejection behind the draft.
+func (r *run) heal(ctx context.Context, d dag.DAG, rejection dag.FailureContent) (string, error) {
+	d, err := d.Append(dag.NewFailure(d, rejection, nil, time.Time{}))
+	if err != nil {
+		return "", err
+	}
+	out := stone.RunChild(ctx, r.cfg.Healer, d)
+	if out.Failed() {
+		return "", out.Cause()
+	}
+	return plainText(out.Within(nil).Latest()), nil
+}

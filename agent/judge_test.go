@@ -1,0 +1,244 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+type passed struct {
+	Note string `json:"note"`
+}
+
+var (
+	check    = dag.NewType[passed]("check-passed")
+	examples = dag.NewType[agent.Text]("examples")
+)
+
+// strict is an adversary that wants a draft to be one of a list, and counts its
+// votes.
+func strict(votes *int, good ...string) stone.Ashlar {
+	return stone.New("judge", check, func(_ context.Context, d dag.DAG) (passed, error) {
+		*votes++
+		draft, err := note.Nearest(d)
+		if err != nil {
+			return passed{}, err
+		}
+		if !slices.Contains(good, draft.Text) {
+			return passed{}, stone.Fail("rejected", "not good: %s", draft.Text)
+		}
+		return passed{draft.Text}, nil
+	}, stone.Queries(note))
+}
+
+func TestVotes(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		max     int
+		answers []any
+		votes   int
+		want    string
+	}{
+		{"passes at once", 0, []any{says("good")}, 1, `{"text":"good"}`},
+		{"a gate passes", agent.NoHealing, []any{says("good")}, 1, `{"text":"good"}`},
+		{"a gate rejects with one vote and no retry", agent.NoHealing, []any{says("a"), says("good")}, 1, agent.KindHealingExhausted},
+		{"one cycle, healed", 1, []any{says("a"), says("good")}, 2, `{"text":"good"}`},
+		{"one cycle, N+1 votes", 1, []any{says("a"), says("b"), says("good")}, 2, agent.KindHealingExhausted},
+		{"three cycles by default", 0, []any{says("a"), says("b"), says("c"), says("good")}, 4, `{"text":"good"}`},
+		{"three cycles by default, N+1 votes", 0, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, agent.KindHealingExhausted},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			votes := 0
+			a := agent.New("talk", note, model(test.answers...), agent.Config{User: agent.Say("begin"), Adversary: strict(&votes, "good"), MaxHealing: test.max})
+			res, err := run(t, a, stone.Config{})
+			if got := outcome(t, res, err); got != test.want || votes != test.votes {
+				t.Errorf("got %s with %d votes, want %s with %d", got, votes, test.want, test.votes)
+			}
+			if n := len(res.DAG.Heads()); err == nil && (n != 1 || res.DAG.Len() != 1) {
+				t.Errorf("the DAG has %d nodes: the judge's must not stay", res.DAG.Len())
+			}
+		})
+	}
+}
+
+// TestHealing holds what a rejected model is told, and what the healer sees.
+func TestHealing(t *testing.T) {
+	votes, rejection := 0, ""
+	healer := stone.New("retrieve", examples, func(_ context.Context, d dag.DAG) (agent.Text, error) {
+		f, err := dag.Failure.Nearest(d)
+		if err != nil {
+			return agent.Text{}, err
+		}
+		draft, err := note.Nearest(d)
+		rejection = f.Reason
+		return agent.Text{Text: "better than " + draft.Text}, err
+	}, stone.Queries(note, dag.Optional(dag.Failure)))
+	m := model(says("a"), says("good"))
+	a := agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: strict(&votes, "good"), Healer: healer})
+	res, err := run(t, a, stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: begin\nassistant: a\nuser: not good: a\nuser: better than a\nassistant: good\n"
+	if got := transcript(conversation(t, res)); got != want || rejection != "not good: a" {
+		t.Errorf("conversation\n%s\nwant\n%s\n(the healer saw %q)", got, want, rejection)
+	}
+	if f := stone.Validate(a, stone.Config{}); len(f.Errors()) > 0 {
+		t.Errorf("findings %v", f)
+	}
+}
+
+func TestHealerWithoutText(t *testing.T) {
+	votes := 0
+	inner := agent.New("adviser", ticket, model(says(`{"title":"<a>","level":1,"owner":null}`)), agent.Config{User: agent.Say("advise")})
+	m := model(says("a"), says("good"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: strict(&votes, "good"), Healer: inner}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: begin\nassistant: a\nuser: not good: a\nuser: {\"level\":1,\"title\":\"<a>\"}\nassistant: good\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant the healer's content without its conversation:\n%s", got, want)
+	}
+}
+
+// TestBrokenJudge holds that a judge who cannot judge is no rejection: the model
+// would be paid in vain.
+func TestBrokenJudge(t *testing.T) {
+	judge := stone.New("judge", check, func(context.Context, dag.DAG) (passed, error) { panic("nil map") })
+	m := model(says("a"), says("b"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: judge}), stone.Config{})
+	if got := outcome(t, res, err); got != kind.Panic || m.calls() != 1 {
+		t.Errorf("got %s after %d turns, want %s after 1", got, m.calls(), kind.Panic)
+	}
+}
+
+type verdict struct {
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason"`
+}
+
+var reviewed = dag.NewType[verdict]("review-passed")
+
+// TestFinalize is an agent as the adversary of another one: Finalize makes its
+// "not ok" a rejection with the reason as feedback.
+func TestFinalize(t *testing.T) {
+	reviewer := agent.New("review", reviewed, model(says(`{"ok":false,"reason":"no tests"}`), says(`{"ok":true,"reason":""}`)), agent.Config{
+		Queries:  dag.Types(note),
+		MaxTurns: 1,
+		User: func(d dag.DAG) (string, error) {
+			draft, err := note.Nearest(d)
+			return "judge: " + draft.Text, err
+		},
+		Finalize: agent.Finalize(func(v verdict) (verdict, error) {
+			if !v.OK {
+				return v, stone.Fail("review-rejected", "%s", v.Reason)
+			}
+			v.Reason = "fine"
+			return v, nil
+		}),
+	})
+	m := model(says("a"), says("b"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: reviewer}), stone.Config{})
+	want := "user: begin\nassistant: a\nuser: no tests\nassistant: b\n"
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFinalizeReplaces(t *testing.T) {
+	a := agent.New("review", reviewed, model(says(`{"ok":true,"reason":"x"}`)), agent.Config{
+		User:     agent.Say("judge"),
+		Finalize: agent.Finalize(func(v verdict) (verdict, error) { v.Reason = strings.ToUpper(v.Reason); return v, nil }),
+	})
+	res, err := run(t, a, stone.Config{})
+	if got := outcome(t, res, err); got != `{"ok":true,"reason":"X"}` || len(conversation(t, res)) != 2 {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestFindings(t *testing.T) {
+	type reserved struct {
+		Conversation string `json:"conversation"`
+	}
+	say := agent.Say("begin")
+	double := []agent.Middleware{agent.Use(echo()), agent.Use(echo())}
+	votes := 0
+	for _, test := range []struct {
+		name string
+		a    stone.Ashlar
+		want string // types of the findings
+	}{
+		{"sound", agent.New("a", note, model(), agent.Config{User: say}), ""},
+		{"sound, with judges", agent.New("a", note, model(), agent.Config{User: say, Adversary: strict(&votes)}), ""},
+		{"no model", agent.New("a", note, nil, agent.Config{User: say}), "nil-model"},
+		{"bad model", agent.New("a", note, unsound{model()}, agent.Config{User: say}), "bad-model"},
+		{"nothing to say", agent.New("a", note, model(), agent.Config{}), "no-prompt"},
+		{"limits", agent.New("a", note, model(), agent.Config{User: say, MaxTurns: -1}), "bad-option"},
+		{"healing without a judge", agent.New("a", note, model(), agent.Config{User: say, MaxHealing: agent.NoHealing}), "missing-adversary"},
+		{"conversation is taken", agent.New("a", dag.NewType[reserved]("r"), model(), agent.Config{User: say}), "reserved-field"},
+		{"a list", agent.New("a", dag.NewType[[]string]("r"), model(), agent.Config{User: say}), "bad-type"},
+		{"finalize of another type", agent.New("a", note, model(), agent.Config{User: say, Finalize: agent.Finalize(func(v verdict) (verdict, error) { return v, nil })}), "bad-type"},
+		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
+		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
+		{"a tool that is none", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, f := range stone.Validate(test.a, stone.Config{}) {
+				if f.Type != "unused-produce" {
+					got = append(got, f.Type)
+				}
+			}
+			if got := strings.Join(got, " "); got != test.want {
+				t.Errorf("findings %q, want %q: %v", got, test.want, stone.Validate(test.a, stone.Config{}))
+			}
+		})
+	}
+}
+
+type unsound struct{ *canned }
+
+func (unsound) Check() error { return errors.New("no key: set one") }
+
+func badTool() agent.Tool {
+	var t agent.Tool
+	t.Name, t.Schema = "read file", []byte(`{"type":7}`)
+	return t
+}
+
+func TestEffects(t *testing.T) {
+	writes := echo()
+	writes.Effects = []string{"fs/write"}
+	a := agent.New("a", note, model(), agent.Config{User: agent.Say("x"), Use: []agent.Middleware{
+		agent.Use(writes), {Name: "net", Effects: []string{"net", "fs/write"}, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			return next(ctx, c)
+		}},
+	}})
+	if got := a.Effects(); !slices.Equal(got, []string{"fs/write", "net"}) {
+		t.Errorf("effects %q", got)
+	}
+	if f := stone.Validate(a, stone.Config{Grant: []string{"net"}}).Errors(); len(f) != 1 || f[0].Type != "effect-not-granted" {
+		t.Errorf("findings %v", f)
+	}
+	// A tool that is offered during the run cannot do more than was declared.
+	m := model(says("x"))
+	_, err := run(t, agent.New("a", note, m, agent.Config{User: agent.Say("x"), Use: []agent.Middleware{
+		{Name: "late", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			return next(ctx, c.Offer(writes))
+		}},
+	}}), stone.Config{})
+	if err == nil || m.calls() != 0 {
+		t.Errorf("got %v after %d turns, want a failure before the first", err, m.calls())
+	}
+}

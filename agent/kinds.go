@@ -1,0 +1,26 @@
+package agent
+
+// Kinds of failure with which an agent ends, beside those of package kind. The
+// cause of a failure is the error of package llm or schema behind it.
+const (
+	// KindMaxTurns is an agent that was not done after its last turn.
+	KindMaxTurns = "max-turns"
+	// KindEmptyResponse is an answer with neither text nor a tool call.
+	KindEmptyResponse = "agent-empty-response"
+	// KindDegenerate is a model that repeated itself in every attempt.
+	KindDegenerate = "output-degenerate"
+	// KindTruncated is an answer that was cut off by the token limit twice.
+	KindTruncated = "output-truncated"
+	// KindRefused is a model that refused to answer.
+	KindRefused = "llm-refused"
+	// KindParseFailed is an answer that did not fit the schema, twice.
+	KindParseFailed = "llm-parse-failed"
+	// KindModel is a model that could not be asked, or whose answer did not come
+	// to its end.
+	KindModel = "llm-error"
+	// KindHealingExhausted is a draft that the adversary rejected once more than
+	// there was healing for.
+	KindHealingExhausted = "healing-exhausted"
+	// KindHalted is a tool, a middleware or a decide function that said Halt.
+	KindHalted = "halted"
+)

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+)
+
+// pausedTurn is the stop reason of a provider that interrupts a turn of its own
+// accord and wants it sent again as it is.
+const pausedTurn = "pause_turn"
+
+// run is one visit of an agent.
+type run struct {
+	*agent
+	events
+	dag     dag.DAG
+	prompts string // digest of the prompts
+	turn    int
+	limit   int
+	mended  bool // the answer was sent back, and none has fitted since
+	healed  int
+	paused  bool
+	usage   llm.Usage
+}
+
+// run is the body of the leaf.
+func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+	r := &run{agent: a, events: eventsOf(ctx), dag: d, limit: a.cfg.MaxTurns}
+	ended := r.started(ctx)
+	n, err := r.work(ctx)
+	if ended != nil {
+		ended(err)
+	}
+	return n, err
+}
+
+// work takes turns until a draft is accepted.
+func (r *run) work(ctx context.Context) (*dag.Node, error) {
+	start, err := r.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conversation := start.Messages
+	for {
+		if r.turn == r.limit {
+			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the conversation what it was busy with", r.turn)
+		}
+		r.turn++
+		c := start
+		c.Turn, c.Messages = r.turn, conversation
+		if c, err = r.onion(ctx, c, r.cfg.Use); err != nil {
+			return nil, err
+		}
+		if c.Reply == nil {
+			return nil, failure(kind.Error, nil, "turn %d has no reply: a middleware must call next, or set Reply itself", r.turn)
+		}
+		r.usage = r.usage.Add(c.Reply.Usage)
+		conversation = c.Messages
+		again, draft, err := r.decide(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if draft != nil {
+			return r.finish(draft, conversation)
+		}
+		conversation = append(conversation, again...)
+	}
+}
+
+// open asks the prompts and makes the context with which every turn begins.
+func (r *run) open(ctx context.Context) (Context, error) {
+	c := Context{DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+	var user string
+	for _, p := range []struct {
+		prompt Prompt
+		text   *string
+	}{{r.cfg.System, &c.System}, {r.cfg.User, &user}} {
+		if p.prompt == nil {
+			continue
+		}
+		text, err := p.prompt(r.dag)
+		if err != nil {
+			return c, err
+		}
+		*p.text = utf8Only(text)
+	}
+	// An undeclared read has cancelled the context: nothing is paid for then.
+	if err := ctx.Err(); err != nil {
+		return c, err
+	}
+	c.Messages = make([]llm.Message, 0, 8)
+	if user != "" {
+		c.Messages = append(c.Messages, llm.User(user))
+	}
+	sum := sha256.Sum256([]byte(strconv.Itoa(len(c.System)) + ":" + c.System + user))
+	r.prompts = hex.EncodeToString(sum[:])
+	return c, nil
+}
+
+// decide says after a turn what comes next: either a draft that is the result,
+// or what to say to the model before the next turn, which may be nothing.
+func (r *run) decide(ctx context.Context, c Context) (again []llm.Message, accepted *drafted, err error) {
+	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
+		return nil, nil, nil
+	}
+	switch next := r.cfg.Decide(c, c.Advice); next.Action {
+	case Loop:
+		return nil, nil, nil
+	case Halt:
+		return nil, nil, failure(KindHalted, nil, "%s", halted(next))
+	case Continue:
+		return r.judge(ctx, c.Reply)
+	default:
+		return nil, nil, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", next.Action)
+	}
+}
+
+func halted(r Recommendation) string {
+	switch {
+	case r.Reason == "":
+		return strings.TrimSpace("halted " + by(r.Source))
+	case r.Source == "":
+		return r.Reason
+	}
+	return r.Source + ": " + r.Reason
+}
+
+func by(source string) string {
+	if source == "" {
+		return ""
+	}
+	return "by " + source
+}
+
+// judge reads the draft and has it judged.
+func (r *run) judge(ctx context.Context, reply *llm.Reply) (again []llm.Message, accepted *drafted, err error) {
+	if refused(reply) {
+		return nil, nil, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
+	}
+	v, wrong := r.draft.read(reply)
+	switch {
+	case wrong != nil && r.mended:
+		return nil, nil, wrong.failure
+	case wrong != nil:
+		r.mended = true
+		r.limit++
+		return []llm.Message{llm.User(wrong.tell)}, nil, nil
+	}
+	r.mended = false
+	n, err := r.draft.node(r.dag, v)
+	if err != nil {
+		return nil, nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+	}
+	if !r.cfg.Adversary.IsZero() {
+		if again, err = r.vote(ctx, n); again != nil || err != nil {
+			return again, nil, err
+		}
+	}
+	return nil, &drafted{v, n}, nil
+}
+
+// drafted is a draft as a value and as the node that judges see.
+type drafted struct {
+	value any
+	node  *dag.Node
+}
+
+func refused(r *llm.Reply) bool {
+	if len(r.ToolCalls) > 0 {
+		return false
+	}
+	return r.Refusal != "" && r.Text == "" || r.StopReason == "refusal" || r.StopReason == "content_filter"
+}
+
+// finish makes the node out of an accepted draft.
+func (r *run) finish(d *drafted, conversation []llm.Message) (*dag.Node, error) {
+	if r.cfg.Finalize.run != nil {
+		v, err := r.cfg.Finalize.run(d.value)
+		if err != nil {
+			return nil, err
+		}
+		n, err := r.draft.node(r.dag, v)
+		if err != nil {
+			return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+		}
+		d = &drafted{v, n}
+	}
+	content, err := content(d.node, d.value, conversation)
+	if err != nil {
+		return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+	}
+	n, err := dag.NewNode(dag.Spec{Type: r.out.Name(), Content: content, Parents: r.dag.Next(), Meta: r.meta()})
+	if err != nil {
+		return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+	}
+	return n, nil
+}
+
+// meta is what the agent took, as far as the provider reported it.
+func (r *run) meta() map[string]string {
+	meta := map[string]string{"turns": strconv.Itoa(r.turn)}
+	if n := r.usage.InputTokens; n != nil {
+		meta["input-tokens"] = strconv.Itoa(*n)
+	}
+	if n := r.usage.OutputTokens; n != nil {
+		meta["output-tokens"] = strconv.Itoa(*n)
+	}
+	return meta
+}
+
+// failure makes a failure whose reason does not quote its cause.
+func failure(kind string, cause error, format string, args ...any) error {
+	return &stone.Failure{Kind: kind, Reason: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// modelFailure makes a failure out of an error of the model. What fails because
+// the run ends is no failure of the model's.
+func modelFailure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k := KindModel
+	if errors.Is(err, llm.ErrEmptyResponse) {
+		k = KindEmptyResponse
+	}
+	_, tripped := errors.AsType[*llm.RepetitionTrippedError](err)
+	_, exhausted := errors.AsType[*llm.RepetitionExhaustedError](err)
+	if tripped || exhausted {
+		k = KindDegenerate
+	}
+	return failure(k, err, "%v", err)
+}
+
+// utf8Only replaces what JSON cannot hold.
+func utf8Only(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

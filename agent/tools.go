@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// maxParallel bounds the calls of a turn that run at the same time.
+const maxParallel = 16
+
+// outcome is what became of a tool call, as it is recorded.
+type outcome struct {
+	Text      string          `json:"text"`
+	Meta      json.RawMessage `json:"meta,omitempty"`
+	Failed    bool            `json:"failed,omitempty"`
+	Recommend *Recommendation `json:"recommend,omitempty"`
+}
+
+// dispatch runs the calls of the reply, in their order but for those that may
+// run side by side, and adds results and recommendations in their order.
+func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
+	calls := c.Reply.ToolCalls
+	outcomes := make([]outcome, len(calls))
+	for from := 0; from < len(calls); {
+		to := from + 1
+		for c.parallel(calls[from]) && to < len(calls) && c.parallel(calls[to]) {
+			to++
+		}
+		if err := r.together(ctx, c, outcomes, from, to); err != nil {
+			return c, err
+		}
+		from = to
+	}
+	for i, call := range calls {
+		c.Messages = append(c.Messages, result(call, outcomes[i]))
+		c = c.Recommend(outcomes[i].advice(call.Name))
+	}
+	return c, nil
+}
+
+func result(call llm.ToolCall, o outcome) llm.Message {
+	m := llm.ToolResult(call.ID, o.Text)
+	m.IsError = o.Failed
+	if o.Meta != nil {
+		m.Metadata = map[string]json.RawMessage{MetaKey: o.Meta}
+	}
+	return m
+}
+
+func (o *outcome) advice(tool string) Recommendation {
+	advice := Recommendation{Action: Loop}
+	if o.Recommend != nil {
+		advice = *o.Recommend
+	}
+	if advice.Source == "" {
+		advice.Source = tool
+	}
+	advice.Failed = o.Failed
+	return advice
+}
+
+// tool returns the tool of the name that is offered in this turn, or nil.
+func (c Context) tool(name string) *Tool {
+	for i := range c.Tools {
+		if c.Tools[i].Name == name {
+			return &c.Tools[i]
+		}
+	}
+	return nil
+}
+
+func (c Context) parallel(call llm.ToolCall) bool {
+	t := c.tool(call.Name)
+	return t != nil && t.Parallel
+}
+
+// together runs the calls from up to to at the same time.
+func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from, to int) (err error) {
+	if to == from+1 {
+		outcomes[from], err = r.call(ctx, c, from)
+		return err
+	}
+	var wait sync.WaitGroup
+	errs := make([]error, to-from)
+	slots := make(chan struct{}, maxParallel)
+	for i := from; i < to; i++ {
+		slots <- struct{}{}
+		errs[i-from] = failure(kind.Panic, nil, "the tool %q ended its goroutine", c.Reply.ToolCalls[i].Name)
+		wait.Go(func() {
+			defer func() { <-slots }()
+			outcomes[i], errs[i-from] = r.call(ctx, c, i)
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// call runs one call, or says why it does not. Its address is turn and position,
+// since what providers call a call is not unique.
+func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
+	call := c.Reply.ToolCalls[i]
+	var begun time.Time
+	if r.info {
+		begun = time.Now()
+	}
+	tool := c.tool(call.Name)
+	refusal, err := r.refuse(c, tool, call)
+	if err != nil {
+		return outcome{}, err
+	}
+	if refusal != "" {
+		o := outcome{Text: refusal, Failed: true}
+		r.dispatched(ctx, c.Turn, i+1, call, o, begun)
+		return o, nil
+	}
+	return stone.Step(ctx, fmt.Sprintf("tool-%d-%d", c.Turn, i+1), func(ctx context.Context) (outcome, error) {
+		if err := ctx.Err(); err != nil {
+			return outcome{}, err
+		}
+		o, err := r.do(ctx, tool, call)
+		if err == nil {
+			r.dispatched(ctx, c.Turn, i+1, call, o, begun)
+		}
+		return o, err
+	})
+}
+
+// refuse says to the model why a call is not run, or nothing if it can be.
+func (r *run) refuse(c Context, tool *Tool, call llm.ToolCall) (string, error) {
+	switch {
+	case tool == nil:
+		return unknown(call.Name, c.Tools), nil
+	case call.Input == nil:
+		return "The arguments of this call were cut off, so it was not run. Call the tool again, with shorter arguments.", nil
+	case tool.Run == nil:
+		return "", failure(kind.Error, nil, "the tool %q has no Run: give it a function", tool.Name)
+	}
+	s, err := r.tools.of(tool.Schema)
+	if err != nil {
+		return "", failure(kind.Error, err, "the schema of the tool %q: %v", tool.Name, err)
+	}
+	err = s.Validate(call.Input)
+	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		return "The arguments do not fit the schema of the tool, so it was not run:\n" + invalid.Detail(), nil
+	}
+	return "", err
+}
+
+func unknown(name string, tools []Tool) string {
+	if len(tools) == 0 {
+		return fmt.Sprintf("There is no tool %q, and no other. Answer without tools.", name)
+	}
+	text := fmt.Sprintf("There is no tool %q.", name)
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+		if alike(name, t.Name) {
+			text += fmt.Sprintf(" Did you mean %q?", t.Name)
+		}
+	}
+	return text + " The tools are: " + strings.Join(names, ", ") + "."
+}
+
+// alike reports whether a name is meant for another: models err in its case, its
+// separators, and in what they put in front of it.
+func alike(name, tool string) bool {
+	letters := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if r == '_' || r == '-' || r == '.' || r == ' ' || r == '/' || r == ':' {
+				return -1
+			}
+			return r
+		}, strings.ToLower(s))
+	}
+	a, b := letters(name), letters(tool)
+	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
+}
+
+// do runs the tool. What goes wrong in it is for the model to read, the end of
+// the run excepted.
+func (r *run) do(ctx context.Context, tool *Tool, call llm.ToolCall) (outcome, error) {
+	res, err := r.guarded(ctx, tool, call.Input)
+	if err != nil && ctx.Err() != nil {
+		return outcome{}, ctx.Err()
+	}
+	o := outcome{Text: utf8Only(res.Text), Recommend: res.Recommend, Failed: err != nil}
+	if err != nil {
+		o.Text = utf8Only(err.Error())
+	}
+	if res.Meta != nil {
+		raw, err := json.Marshal(res.Meta)
+		if err != nil {
+			return o, failure(kind.BadContent, err, "the tool %q gave a Meta that JSON cannot hold: %v", tool.Name, err)
+		}
+		o.Meta = raw
+	}
+	return o, nil
+}
+
+func (r *run) guarded(ctx context.Context, tool *Tool, input json.RawMessage) (res Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(ctx, tool.Name, p, debug.Stack())
+			err = fmt.Errorf("the tool %q broke down: %v", tool.Name, p)
+		}
+	}()
+	return tool.Run(ctx, input)
+}
+
+// schemas compiles the schema of a tool once for the life of the agent.
+type schemas struct {
+	mu    sync.Mutex
+	known map[string]*schema.Schema
+}
+
+// maxSchemas bounds what is kept, for agents whose tools are made up anew in
+// every turn.
+const maxSchemas = 1024
+
+func (s *schemas) of(raw json.RawMessage) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return nil, nil // stands for anything
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.known[string(raw)]; ok {
+		return known, nil
+	}
+	parsed, err := schema.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	if s.known == nil || len(s.known) >= maxSchemas {
+		s.known = map[string]*schema.Schema{}
+	}
+	s.known[string(raw)] = parsed
+	return parsed, nil
+}
