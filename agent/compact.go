@@ -99,15 +99,16 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 	reserve := min(summaryTokens, cfg.MaxTokens/4) * bytesPerToken // for the message in their place
 	from = min(1, len(c.Messages))
 	to = from
+	freed := 0
 	for keep := min(cfg.Keep, len(turns)); keep >= 1; keep-- {
 		for ; to < turns[len(turns)-keep]; to++ {
-			room += size(c.Messages[to])
+			freed += size(c.Messages[to])
 		}
-		if room >= reserve {
+		if room+freed >= reserve {
 			break
 		}
 	}
-	if to-from < 2 { // one message would take the place of one
+	if freed <= reserve { // what takes its place would be as long
 		return 0, 0
 	}
 	return from, to

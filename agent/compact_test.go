@@ -1,0 +1,131 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/llm"
+)
+
+// compacted passes a conversation through the middleware and returns what the
+// model would be asked.
+func compacted(t interface{ Fatal(...any) }, cfg agent.CompactConfig, messages []llm.Message) (asked []llm.Message) {
+	_, err := agent.Compact(cfg).Wrap(context.Background(), agent.Context{Messages: messages}, func(_ context.Context, c agent.Context) (agent.Context, error) {
+		asked = c.Messages
+		return c, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asked
+}
+
+func TestCompact(t *testing.T) {
+	long := strings.Repeat("x", 400) // 100 tokens
+	talk := []llm.Message{llm.User("task"), llm.Assistant(long), llm.User("more"), llm.Assistant("a"), llm.User("feedback"), llm.Assistant("b"), llm.User("Continue.")}
+	for _, test := range []struct {
+		name string
+		cfg  agent.CompactConfig
+		want string
+	}{
+		{"short enough", agent.CompactConfig{MaxTokens: 150}, transcript(talk)},
+		{"the last turns stay", agent.CompactConfig{MaxTokens: 60, Keep: 2},
+			"user: task\nuser: [2 messages of the conversation are left out here.]\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
+		{"fewer turns stay if they must", agent.CompactConfig{MaxTokens: 60, Keep: 3},
+			"user: task\nuser: [2 messages of the conversation are left out here.]\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
+		{"the last turn stays always", agent.CompactConfig{MaxTokens: 1},
+			"user: task\nuser: [4 messages of the conversation are left out here.]\nassistant: b\nuser: Continue.\n"},
+		{"a summary", agent.CompactConfig{MaxTokens: 60, Keep: 1, Model: model(says("they talked"))},
+			"user: task\nuser: [4 messages of the conversation are left out here. A summary of them:] | they talked\nassistant: b\nuser: Continue.\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := transcript(compacted(t, test.cfg, talk)); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCompactKeepsCallsWithResults draws conversations: whatever is left out, a
+// result follows its call, the beginning and the end stay, and nothing grows.
+func TestCompactKeepsCallsWithResults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		messages := []llm.Message{llm.User("task")}
+		for turn := range rapid.IntRange(0, 8).Draw(t, "turns") {
+			m := llm.Assistant(strings.Repeat("t", rapid.IntRange(0, 300).Draw(t, "text")))
+			calls := rapid.IntRange(0, 3).Draw(t, "calls")
+			for i := range calls {
+				m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: fmt.Sprint(turn, "-", i), Name: "f", Input: []byte(`{}`)})
+			}
+			messages = append(messages, m)
+			for i := range calls {
+				messages = append(messages, llm.ToolResult(fmt.Sprint(turn, "-", i), strings.Repeat("r", rapid.IntRange(0, 300).Draw(t, "result"))))
+			}
+			if calls == 0 || rapid.Bool().Draw(t, "feedback") {
+				messages = append(messages, llm.User("go on"))
+			}
+		}
+		cfg := agent.CompactConfig{MaxTokens: rapid.IntRange(1, 400).Draw(t, "max"), Keep: rapid.IntRange(0, 5).Draw(t, "keep")}
+		before := transcript(messages)
+		got := compacted(t, cfg, messages)
+		if transcript(messages) != before {
+			t.Fatal("the original was changed")
+		}
+		if len(got) > len(messages) || got[0].Text() != "task" || got[len(got)-1].Text() != messages[len(messages)-1].Text() {
+			t.Fatalf("the ends did not stay:\n%s", transcript(got))
+		}
+		open := map[string]bool{}
+		for _, m := range got {
+			if m.Role == llm.RoleTool {
+				if !open[m.CallID] {
+					t.Fatalf("the result of %s has no call:\n%s", m.CallID, transcript(got))
+				}
+				delete(open, m.CallID)
+				continue
+			}
+			if len(open) > 0 {
+				t.Fatalf("calls without results:\n%s", transcript(got))
+			}
+			for _, c := range m.ToolCalls {
+				open[c.ID] = true
+			}
+		}
+	})
+}
+
+// TestCompactInAgent holds that the summary is paid for once, counted, and not
+// paid for again when the run is replayed.
+func TestCompactInAgent(t *testing.T) {
+	three := 3
+	usage := func(r *llm.Reply) { r.Usage.InputTokens = &three }
+	big := strings.Repeat("x", 4000)
+	talker := model(but(calls("echo", `{"text":"`+big+`"}`), usage), but(calls("echo", `{"text":"2"}`), usage), but(calls("echo", `{"text":"3"}`), usage), but(says("done"), usage))
+	writer := model(but(says("the summary"), usage))
+	mem := &memory{left: -1}
+	talk := func() stone.Ashlar {
+		return agent.New("talk", note, talker, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{
+			agent.Use(echo()), agent.Compact(agent.CompactConfig{MaxTokens: 1100, Keep: 1, Model: writer}),
+		}})
+	}
+	first, err := run(t, talk(), stone.Config{Recorder: mem, RunID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := run(t, talk(), stone.Config{Recorder: mem, RunID: "r"})
+	if err != nil || again.Node.ID() != first.Node.ID() {
+		t.Fatalf("replayed: %v", err)
+	}
+	want := "user: begin\nuser: [2 messages of the conversation are left out here. A summary of them:] | the summary\ncall: echo {\"text\":\"2\"}\ntool: echo 2\ncall: echo {\"text\":\"3\"}\ntool: echo 3\nassistant: done\n"
+	if got := transcript(conversation(t, first)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+	if writer.calls() != 1 || first.Node.Meta()["input-tokens"] != "15" {
+		t.Errorf("%d summaries, meta %v", writer.calls(), first.Node.Meta())
+	}
+}

@@ -1,0 +1,263 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// traced runs a conversation with everything secret in it, and returns its
+// events at the level.
+func traced(t *testing.T, level slog.Level) (text string, events []map[string]any) {
+	t.Helper()
+	two := 2
+	m := model(but(calls("secret-tool", `{"text":"SECRET-input"}`, "nothing", `{"text":"SECRET-name"}`), func(r *llm.Reply) {
+		r.Text, r.Usage = "SECRET-text", llm.Usage{InputTokens: &two, OutputTokens: &two}
+	}), says("SECRET-answer"), but(says("good"), func(r *llm.Reply) { r.Usage.InputTokens = &two }))
+	secret := tool("secret-tool", func(string) (agent.Result, error) {
+		return agent.Result{Text: "SECRET-result", Meta: map[string]any{"k": "SECRET-meta"}}, nil
+	})
+	votes := 0
+	judge := stone.New("judge", check, func(_ context.Context, d dag.DAG) (passed, error) {
+		if votes++; votes == 1 {
+			return passed{}, stone.Fail("rejected", "again")
+		}
+		return passed{}, nil
+	})
+	var b bytes.Buffer
+	cfg := stone.Config{Log: slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: level})}
+	a := agent.New("talk", note, m, agent.Config{
+		System: agent.Say("SECRET-system"), User: agent.Say("SECRET-user"), Use: []agent.Middleware{agent.Use(secret)}, Adversary: judge,
+	})
+	res, err := run(t, a, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta := res.Node.Meta(); meta["turns"] != "3" || meta["input-tokens"] != "4" || meta["output-tokens"] != "2" {
+		t.Errorf("meta %v, want the sums of the turns", meta)
+	}
+	for line := range strings.Lines(b.String()) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	return b.String(), events
+}
+
+// TestEvents holds the order of events and that prompts, replies and what tools
+// are given and give are seen at level debug only.
+func TestEvents(t *testing.T) {
+	text, events := traced(t, slog.LevelInfo)
+	var names []string
+	for _, e := range events {
+		names = append(names, e["msg"].(string))
+	}
+	want := "run-start agent-ashlar-start api-call api-response tool-dispatch tool-dispatch api-call api-response failure api-call api-response agent-ashlar-end run-end"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("events\n%s\nwant\n%s", got, want)
+	}
+	if strings.Contains(text, "SECRET") {
+		t.Errorf("a secret at level info:\n%s", text)
+	}
+	text, events = traced(t, slog.LevelDebug)
+	for _, part := range []string{"system", "user", "text", "input", "result", "meta", "answer", "name"} {
+		if !strings.Contains(text, "SECRET-"+part) {
+			t.Errorf("%s is not in the events at level debug", part)
+		}
+	}
+	i := slices.IndexFunc(events, func(e map[string]any) bool { return e["msg"] == "tool-dispatch" })
+	e := events[i]
+	if e["tool-name"] != "secret-tool" || e["ok"] != true || e["turn-number"] != 1.0 || e["result-text"] != "SECRET-result" ||
+		fmt.Sprint(e["input"], e["result-meta"]) != "map[text:SECRET-input] map[k:SECRET-meta]" {
+		t.Errorf("tool-dispatch %v", e)
+	}
+	if e := events[i+1]; e["tool-name"] != "nothing" || e["ok"] != false {
+		t.Errorf("tool-dispatch of a tool that does not exist: %v", e)
+	}
+}
+
+// TestObserver holds that deltas of every agent of a run are seen, and of a
+// replayed turn the whole reply.
+func TestObserver(t *testing.T) {
+	var seen []string
+	ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
+		text := d.Text
+		if d.Kind == llm.Done {
+			text = "done: " + d.Reply.Text
+		}
+		seen = append(seen, fmt.Sprintf("%s %s %d %s", d.Agent, d.Path, d.Turn, text))
+	})
+	mem := &memory{left: -1}
+	talk := func() stone.Ashlar {
+		first := agent.New("first", note, model(but(calls("echo", `{"text":"x"}`), func(r *llm.Reply) { r.Text = "I echo" }), says("hi")),
+			agent.Config{User: agent.Say("a"), Use: []agent.Middleware{agent.Use(echo())}})
+		return stone.Seq("both", first, agent.New("second", examples, model(says("yo")), agent.Config{Queries: dag.Types(note), User: agent.Say("b")}))
+	}
+	if _, err := stone.Run(ctx, talk(), stone.Config{Recorder: mem, RunID: "r"}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"first both/first 1 I echo", "first both/first 1 ", `first both/first 1 {"text":"x"}`, "first both/first 1 done: I echo",
+		"first both/first 2 hi", "first both/first 2 done: hi", "second both/second 1 yo", "second both/second 1 done: yo"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("seen\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// served runs an agent whose model is a server that answers with the given
+// streams.
+func served(t *testing.T, streams ...string) (stone.Result, []string, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, streams[0])
+		if len(streams) > 1 {
+			streams = streams[1:]
+		}
+	}))
+	defer server.Close()
+	var seen []string
+	ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
+		if d.Kind == llm.Text {
+			seen = append(seen, d.Text)
+		}
+	})
+	client := server.Client()
+	defer client.CloseIdleConnections()
+	m := openai.New(openai.Config{URL: server.URL, Model: "m", Key: "KEY-1234", HTTPClient: client, Retry: llm.Retry{Max: -1}})
+	var log bytes.Buffer
+	res, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(echo())}}),
+		stone.Config{Log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
+	if strings.Contains(log.String()+fmt.Sprint(err), "KEY-1234") {
+		t.Errorf("the key is in a log or an error")
+	}
+	return res, seen, err
+}
+
+const (
+	streamHead = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"Let me "}}]}` + "\n\n" +
+		`data: {"choices":[{"index":0,"delta":{"content":"look."}}]}` + "\n\n"
+	streamCall = `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"echo","arguments":"{\"text\""}}]}}]}` + "\n\n" +
+		`data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":\"a\"}"}}]}}]}` + "\n\n" +
+		`data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}` + "\n\ndata: [DONE]\n\n"
+	streamText = `data: {"choices":[{"index":0,"delta":{"content":"done"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+)
+
+// TestTextBeforeToolCallInStream: whoever looks at the first delta only takes
+// the text for the answer and never runs the tool.
+func TestTextBeforeToolCallInStream(t *testing.T) {
+	res, seen, err := served(t, streamHead+streamCall, streamText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: begin\nassistant: Let me look.\ncall: echo {\"text\":\"a\"}\ntool: echo a\nassistant: done\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+	if got := strings.Join(seen, "|"); got != "Let me |look.|done" {
+		t.Errorf("deltas %q", got)
+	}
+}
+
+// TestStreamEndsHalfWay: the connection is closed in order, but the answer is
+// not whole.
+func TestStreamEndsHalfWay(t *testing.T) {
+	res, _, err := served(t, streamHead)
+	var cut *llm.TruncatedError
+	if got := outcome(t, res, err); got != agent.KindModel || !errors.As(err, &cut) {
+		t.Errorf("got %s (%v), want %s around a TruncatedError", got, err, agent.KindModel)
+	}
+}
+
+// TestOnion holds the order of the rings and what they see on both ways.
+func TestOnion(t *testing.T) {
+	var trail []string
+	ring := func(name string) agent.Middleware {
+		return agent.Middleware{Name: name, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			trail = append(trail, fmt.Sprintf("%s in %d tools %d messages", name, len(c.Tools), len(c.Messages)))
+			c.System += name
+			c, err := next(ctx, c)
+			trail = append(trail, fmt.Sprintf("%s out %d messages %d advice", name, len(c.Messages), len(c.Advice)))
+			return c, err
+		}}
+	}
+	skipped := ring("skipped")
+	skipped.Guard = func(c agent.Context) bool { return c.Turn > 1 }
+	m := model(calls("echo", `{"text":"a"}`), says("done"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{System: agent.Say("s:"), User: agent.Say("begin"),
+		Use: []agent.Middleware{ring("a"), agent.Use(echo()), skipped, ring("b")}}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a in 0 tools 1 messages", "b in 1 tools 1 messages", "b out 3 messages 1 advice", "a out 3 messages 1 advice",
+		"a in 0 tools 3 messages", "skipped in 1 tools 3 messages", "b in 1 tools 3 messages", "b out 4 messages 0 advice", "skipped out 4 messages 0 advice", "a out 4 messages 0 advice"}
+	if !slices.Equal(trail, want) {
+		t.Errorf("trail\n%s\nwant\n%s", strings.Join(trail, "\n"), strings.Join(want, "\n"))
+	}
+	if a, b := m.requests[0].System, m.requests[1].System; a != "s:ab" || b != "s:askippedb" {
+		t.Errorf("systems %q, %q", a, b)
+	}
+	if len(conversation(t, res)) != 4 {
+		t.Error("the conversation is not in the node")
+	}
+}
+
+// TestRebuild holds that a tool can be exchanged anywhere in a pipeline, that of
+// an agent's adversary included, and that the original stays what it was.
+func TestRebuild(t *testing.T) {
+	reviewer := agent.New("review", reviewed, model(calls("echo", `{"text":"r"}`), says(`{"ok":true,"reason":""}`), calls("echo", `{"text":"r"}`), says(`{"ok":true,"reason":""}`)),
+		agent.Config{User: agent.Say("judge"), Use: []agent.Middleware{agent.Use(echo())}})
+	m := model(calls("echo", `{"text":"a"}`), says("x"), calls("echo", `{"text":"a"}`), says("y"))
+	p := stone.Seq("all", agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(echo())}, Adversary: reviewer}))
+	var stubbed []string
+	stub := func(use []agent.Middleware) []agent.Middleware {
+		for i := range use {
+			t := *use[i].Tool
+			t.Run = func(_ context.Context, input json.RawMessage) (agent.Result, error) {
+				stubbed = append(stubbed, string(input))
+				return agent.Result{Text: "stub"}, nil
+			}
+			use[i].Tool = &t
+		}
+		return use
+	}
+	q := p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, stub) })
+	for _, a := range []stone.Ashlar{q, p} {
+		if _, err := run(t, a, stone.Config{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(stubbed, ""); got != `{"text":"a"}{"text":"r"}` {
+		t.Errorf("stubbed calls %s", got)
+	}
+	if _, ok := agent.Rebuild(stone.Seq("s"), stub); ok {
+		t.Error("a sequence was taken for an agent")
+	}
+}
+
+func TestConversationOfOthers(t *testing.T) {
+	d, err := check.Append(dag.DAG{}, passed{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []*dag.Node{nil, d.Latest()} {
+		if _, err := agent.Conversation(n); !errors.Is(err, agent.ErrNoConversation) {
+			t.Errorf("%s: got %v", n, err)
+		}
+	}
+}
