@@ -1,0 +1,302 @@
+//go:build unix
+
+package confine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/confine"
+)
+
+// slow is what no machine needs, however busy, but a command that waits does.
+const slow = 5 * time.Second
+
+// methods runs a test under each method that works here.
+func methods(t *testing.T, test func(*testing.T, confine.Method), ms ...confine.Method) {
+	for _, m := range ms {
+		t.Run(string(m), func(t *testing.T) {
+			if err := m.Check(); err != nil {
+				t.Skipf("%s does not work here: %v", m, err)
+			}
+			test(t, m)
+		})
+	}
+}
+
+// world is a directory that a command may use and one that it must not.
+type world struct{ work, outside string }
+
+func newWorld(t *testing.T) world {
+	t.Helper()
+	top := t.TempDir()
+	w := world{filepath.Join(top, "work"), filepath.Join(top, "outside")}
+	err := errors.Join(os.Mkdir(w.work, 0o777), os.Mkdir(w.outside, 0o777),
+		os.WriteFile(filepath.Join(w.outside, "secret"), []byte("secret"), 0o666))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// run runs a script in the world's work directory and returns its output.
+func (w world) run(ctx context.Context, m confine.Method, p confine.Policy, script string) (string, error) {
+	p.Writable = append(p.Writable, w.work)
+	var out bytes.Buffer
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.work, &out, &out
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "OUT=" + w.outside, fmt.Sprint("PROGRAM=", os.Getpid())}
+	err := confine.Run(ctx, m, p, cmd)
+	return out.String(), err
+}
+
+func TestReach(t *testing.T) {
+	t.Setenv("STONE_SECRET", "secret")
+	methods(t, func(t *testing.T, m confine.Method) {
+		for _, tt := range []struct {
+			script string
+			ok     bool
+		}{
+			{`echo hello > new && mkdir -p a/b && mv new a/b/ && cat a/b/new && rm -r a`, true},
+			{`echo x > /dev/stdout && echo x > /dev/null && head -c 1 /dev/urandom | wc -c`, true},
+			{`ln -s /usr/bin/env here && ./here true`, true},
+			{`cat /proc/self/status | grep '^CapEff:.*0000000000000000$'`, true},
+			{`cat /etc/passwd`, true},
+			{`sort /etc/passwd | uniq | (sleep 0; cat) | wc -l`, true},
+
+			{`cat "$OUT/secret"`, false},
+			{`ls "$OUT"`, false},
+			{`ln -s "$OUT/secret" link; cat link`, false},
+			{`ln "$OUT/secret" hard && cat hard`, false},
+			{`mv "$OUT/secret" moved && cat moved`, false},
+			{`echo x >> "$OUT/secret"`, false},
+			{`: > "$OUT/secret"`, false},
+			{`truncate -s 0 "$OUT/secret" && test -e "$OUT/secret"`, false},
+			{`rm -f "$OUT/secret" && test -d "$OUT"`, false},
+			{`ls "$OUT/.." | grep outside`, false},
+			{`cat /etc/shadow`, false},
+			{`ls /root`, false},
+			{`echo x > /usr/bin/stone-was-here`, false},
+			{`grep -z STONE_SECRET "/proc/$PROGRAM/environ"`, false},
+			{`: >> /proc/sys/kernel/core_pattern`, false},
+			{`mknod disk b 8 0 && head -c 1 disk`, false},
+			{`mount -t tmpfs none "$PWD"`, false},
+			{`exit 7`, false},
+		} {
+			w := newWorld(t)
+			out, err := w.run(t.Context(), m, confine.Policy{}, tt.script)
+			if (err == nil) != tt.ok {
+				t.Errorf("%s\n%s: error %v, want success %v", tt.script, out, err, tt.ok)
+			}
+			if data, err := os.ReadFile(filepath.Join(w.outside, "secret")); err != nil || string(data) != "secret" {
+				t.Errorf("%s: the file outside is %q, error %v", tt.script, data, err)
+			}
+		}
+	}, confine.Bubblewrap, confine.Landlock)
+}
+
+func TestReadOnlyAndMissingPaths(t *testing.T) {
+	methods(t, func(t *testing.T, m confine.Method) {
+		w := newWorld(t)
+		p := confine.Policy{ReadOnly: []string{w.outside, "/no/such/path"}}
+		if out, err := w.run(t.Context(), m, p, `cat "$OUT/secret"`); err != nil || out != "secret" {
+			t.Errorf("reading: %q, %v", out, err)
+		}
+		if out, err := w.run(t.Context(), m, p, `echo x > "$OUT/secret"`); err == nil {
+			t.Errorf("writing: %q", out)
+		}
+		p = confine.Policy{Writable: []string{"/no/such/path"}}
+		if out, err := w.run(t.Context(), m, p, `true`); err == nil {
+			t.Errorf("a writable path that does not exist: %q", out)
+		}
+	}, confine.Bubblewrap, confine.Landlock)
+}
+
+func TestNetwork(t *testing.T) {
+	if _, err := os.Stat("/bin/bash"); err != nil {
+		t.Skip("/bin/bash is missing, which can open connections")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "hello\n")
+			c.Close()
+		}
+	}()
+	port := listener.Addr().(*net.TCPAddr).Port
+	script := fmt.Sprintf(`bash -c 'cat < /dev/tcp/127.0.0.1/%d'`, port)
+	methods(t, func(t *testing.T, m confine.Method) {
+		for _, network := range []bool{false, true} {
+			out, err := newWorld(t).run(t.Context(), m, confine.Policy{Network: network}, script)
+			if (out == "hello\n") != network || (err == nil) != network {
+				t.Errorf("network %v: got %q, %v", network, out, err)
+			}
+		}
+	}, confine.Bubblewrap, confine.Landlock)
+}
+
+// still fails if the file beats, which a script in the background writes.
+func still(t *testing.T, path string) {
+	t.Helper()
+	read := func() string {
+		data, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	before := read()
+	time.Sleep(300 * time.Millisecond)
+	if after := read(); after != before {
+		t.Errorf("something is alive: it wrote %d bytes and more", len(after))
+	}
+}
+
+const beating = `while :; do echo x >> beat; sleep 0.02; done`
+
+// Nothing that a command starts is left when it has ended, and nothing keeps Run.
+func TestNothingIsLeft(t *testing.T) {
+	scripts := map[string]string{
+		"background":      `(` + beating + `) & sleep 0.1`,
+		"ignores signals": `(trap "" TERM HUP INT; ` + beating + `) & sleep 0.1`,
+		"closed output":   `(` + beating + `) >/dev/null 2>&1 </dev/null & sleep 0.1`,
+		"orphan":          `( ( ` + beating + ` ) & ) ; sleep 0.1`,
+	}
+	run := func(t *testing.T, m confine.Method, name, script string) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			start := time.Now()
+			if out, err := w.run(t.Context(), m, confine.Policy{}, script); err != nil {
+				t.Errorf("%v %s", err, out)
+			}
+			if took := time.Since(start); took > slow {
+				t.Errorf("took %v", took)
+			}
+			still(t, filepath.Join(w.work, "beat"))
+		})
+	}
+	methods(t, func(t *testing.T, m confine.Method) {
+		for name, script := range scripts {
+			run(t, m, name, script)
+		}
+	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
+	methods(t, func(t *testing.T, m confine.Method) {
+		if _, err := exec.LookPath("setsid"); err != nil {
+			t.Skip("the program setsid is missing")
+		}
+		run(t, m, "daemon", `setsid sh -c '`+beating+`' & sleep 0.2`)
+		run(t, m, "forking daemon", `setsid -f sh -c '`+beating+`'; sleep 0.2`)
+	}, confine.Bubblewrap, confine.Landlock)
+}
+
+// An unconfined command may leave its group; then it at least does not keep Run.
+func TestDaemonHoldsNoOutput(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("the program setsid is missing")
+	}
+	start := time.Now()
+	out, err := newWorld(t).run(t.Context(), confine.Unconfined, confine.Policy{}, `setsid sleep 9 & echo started`)
+	if took := time.Since(start); err != nil || out != "started\n" || took > slow {
+		t.Errorf("got %q, %v after %v", out, err, took)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	methods(t, func(t *testing.T, m confine.Method) {
+		for _, tt := range []struct {
+			name, script, out string // of which Bubblewrap, that kills at once, leaves out the output
+		}{
+			{"sleeping", `sleep 60`, ""},
+			{"polite", `trap 'echo bye; exit' TERM; ` + beating, "bye\n"},
+			{"deaf", `trap "" TERM HUP INT; ` + beating, ""},
+			{"deaf family", `trap "" TERM; for i in 1 2 3; do (` + beating + `) & done; wait`, ""},
+			{"stopped", `kill -STOP $$`, ""},
+			{"fork bomb", `trap "" TERM; f() { sleep 1 & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; fi; }; f 6; ` + beating, ""},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				start := time.Now()
+				out, err := w.run(ctx, m, confine.Policy{}, tt.script)
+				if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > confine.Grace+slow {
+					t.Errorf("error %v after %v: %s", err, took, out)
+				}
+				if m != confine.Bubblewrap && !strings.HasSuffix(out, tt.out) {
+					t.Errorf("got %q, want %q", out, tt.out)
+				}
+				still(t, filepath.Join(w.work, "beat"))
+			})
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if out, err := newWorld(t).run(ctx, m, confine.Policy{}, `echo x`); !errors.Is(err, context.Canceled) || out != "" {
+			t.Errorf("canceled before: %q, %v", out, err)
+		}
+	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
+}
+
+// When the program is killed, so are its commands.
+func TestProgramDies(t *testing.T) {
+	if dir := os.Getenv("STONE_TEST_DIES_IN"); dir != "" {
+		w := world{work: dir}
+		out, err := w.run(t.Context(), confine.Method(os.Getenv("STONE_TEST_METHOD")), confine.Policy{}, `trap "" TERM HUP; `+beating)
+		t.Fatal(out, err)
+	}
+	methods(t, func(t *testing.T, m confine.Method) {
+		w := newWorld(t)
+		program := exec.Command(os.Args[0], "-test.run=^TestProgramDies$")
+		program.Env = append(os.Environ(), "STONE_TEST_DIES_IN="+w.work, "STONE_TEST_METHOD="+string(m))
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		beat := filepath.Join(w.work, "beat")
+		for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(beat); err == nil {
+				break
+			} else if time.Since(start) > 10*time.Second {
+				t.Fatal("the command does not start")
+			}
+		}
+		if err := program.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = program.Wait() // killed
+		time.Sleep(200 * time.Millisecond)
+		still(t, beat)
+	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
+}
+
+func TestStartFails(t *testing.T) {
+	methods(t, func(t *testing.T, m confine.Method) {
+		cmd := exec.Command("/bin/sh", "-c", ":")
+		cmd.Dir = "/no/such/directory"
+		if err := confine.Run(t.Context(), m, confine.Policy{}, cmd); err == nil {
+			t.Error("no error for a directory that does not exist")
+		}
+	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
+	t.Setenv("PATH", "/no/such/path")
+	if err := confine.Bubblewrap.Check(); err == nil || !strings.Contains(err.Error(), "not installed") {
+		t.Errorf("without bwrap: %v", err)
+	}
+}
