@@ -9,7 +9,12 @@ import (
 // grow adds a node whose parents are d.Next(). Such a node cannot be there
 // already: its parents would have a child, and then not be the heads.
 func (d DAG) grow(n *Node) DAG {
-	d.log = &entry{prev: d.log, node: n, count: d.Len() + 1}
+	e := n.spare.Swap(nil)
+	if e == nil {
+		e = new(entry)
+	}
+	e.prev, e.node, e.count = d.log, n, d.Len()+1
+	d.log = e
 	return d
 }
 

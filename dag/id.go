@@ -84,7 +84,7 @@ func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 			buf = append(buf, ',')
 		}
 		buf = append(buf, '"')
-		buf = hex.AppendEncode(buf, p.id[:])
+		buf = p.id.appendHex(buf)
 		buf = append(buf, '"')
 	}
 	buf = append(buf, `],"type":`...)
@@ -98,6 +98,25 @@ func (e *envelope) close() {
 	if cap(e.buf) <= maxPooled {
 		envelopes.Put(e)
 	}
+}
+
+// hexPairs holds the two digits of every byte.
+var hexPairs = func() (pairs [256][2]byte) {
+	const digits = "0123456789abcdef"
+	for i := range pairs {
+		pairs[i] = [2]byte{digits[i>>4], digits[i&15]}
+	}
+	return pairs
+}()
+
+// appendHex is hex.AppendEncode for an id, at less than half the cost: there is
+// an id in the bytes under every id.
+func (id *ID) appendHex(b []byte) []byte {
+	var out [2 * sha256.Size]byte
+	for i, c := range id {
+		*(*[2]byte)(out[2*i:]) = hexPairs[c]
+	}
+	return append(b, out[:]...)
 }
 
 // quote returns s as a canonical JSON string.

@@ -27,6 +27,9 @@ type Node struct {
 	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string
 
+	// spare is the entry for the first append, taken by whoever does that.
+	spare atomic.Pointer[entry]
+
 	// near answers Nearest for this node and all before it on its line.
 	// It is made when somebody asks, see index.go.
 	near atomic.Pointer[trie[*Node]]

@@ -132,21 +132,39 @@ func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	if desc.err != nil {
 		return nil, desc.err
 	}
-	p := new(T)
-	*p = v
+	n, p := newNode(v, desc.enc.Flat())
 	e := openEnvelope()
 	defer e.close()
 	var err error
 	if e.buf, err = desc.enc.Append(e.buf, unsafe.Pointer(p)); err != nil {
 		return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
 	}
-	n := &Node{typ: desc.name, parents: parents, at: nanos(at)}
-	n.self[0] = n
-	if desc.enc.Flat() {
-		n.value = p
-	}
+	n.typ, n.parents, n.at = desc.name, parents, nanos(at)
 	n.id, n.content = e.seal(parents, desc)
 	return n, nil
+}
+
+// A cell is a node and what it will need at once: the value that it keeps and the
+// entry with which it is appended. One allocation in place of three.
+type cell[T any] struct {
+	Node
+	entry entry
+	value T
+}
+
+// newNode makes a node for v, and says where v now lies.
+func newNode[T any](v T, keep bool) (*Node, *T) {
+	if !keep {
+		c := &cell[struct{}]{}
+		c.self[0] = &c.Node
+		c.spare.Store(&c.entry)
+		return &c.Node, &v
+	}
+	c := &cell[T]{value: v}
+	c.self[0] = &c.Node
+	c.spare.Store(&c.entry)
+	c.Node.value = &c.value
+	return &c.Node, &c.value
 }
 
 // Append writes v as the next node of d. It is for seeding a run and for tests;
