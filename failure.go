@@ -111,6 +111,15 @@ func kindOf(err error) string {
 	return kind.Error
 }
 
+// failureIn reads a failure node that the program made itself.
+func failureIn(n *dag.Node, cause error) error {
+	content, err := dag.Failure.Of(n)
+	if err != nil {
+		return badContent(err)
+	}
+	return &Failure{Kind: content.Kind, Reason: content.Reason, Cause: cause}
+}
+
 // meta is what is noted beside the node of a failure.
 func (f *Failure) meta() map[string]string {
 	meta := map[string]string{"path": f.Path}

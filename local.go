@@ -2,7 +2,6 @@ package stone
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -163,8 +162,7 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	case n.Type() != f.spec.out.Name() && n.Type() != dag.Failure.Name():
 		return nil, Fail(kind.BadContent, "the body returned a node of type %q, want %q", n.Type(), f.spec.out.Name())
 	case n.Type() == dag.Failure.Name() && f.spec.out.Name() != n.Type():
-		c, err := dag.Failure.Of(n)
-		return nil, errors.Join(err, &Failure{Kind: c.Kind, Reason: c.Reason})
+		return nil, failureIn(n, nil)
 	}
 	return n, nil
 }

@@ -280,8 +280,7 @@ func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {
 	case !out.Extends(d):
 		return f.fail(d, Fail(kind.BadContent, "the body returned a DAG that does not extend the one it was given"))
 	case out.Failed() && !errors.As(out.Cause(), new(*Failure)):
-		content, err := dag.Failure.Of(out.Latest())
-		return f.fail(out, errors.Join(err, &Failure{Kind: content.Kind, Reason: content.Reason, Cause: out.Cause()}))
+		return f.fail(out, failureIn(out.Latest(), out.Cause()))
 	}
 	return out
 }

@@ -135,7 +135,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 	at := f.below(f.spec, innerSegment, 0)
 	defer at.release()
 	var failed, unfinished error
-	rec, err := f.run.recorder.Do(at, key, func(ctx context.Context) (Record, error) {
+	do := func(ctx context.Context) (Record, error) {
 		own := at.below(f.spec, innerSegment, 0)
 		defer own.release()
 		own.Context = ctx
@@ -151,7 +151,8 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		}
 		rec.Sum = rec.sum()
 		return rec, nil
-	})
+	}
+	rec, err := guarded(at, func(context.Context) (Record, error) { return f.run.recorder.Do(at, key, do) })
 	switch {
 	case unfinished != nil:
 		return Record{}, unfinished

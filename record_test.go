@@ -353,6 +353,17 @@ func TestRecorderFails(t *testing.T) {
 	}
 }
 
+func TestRecorderPanics(t *testing.T) {
+	panics := recorderFunc(func(context.Context, stone.Key, func(context.Context) (stone.Record, error)) (stone.Record, error) {
+		panic(errBoom)
+	})
+	_, err := stone.Run(t.Context(), say("a", "x"), stone.Config{Recorder: panics})
+	wantKind(t, err, kind.Recorder)
+	if !errors.Is(err, errBoom) {
+		t.Errorf("Run returned %v, want %v in it", err, errBoom)
+	}
+}
+
 type recorderFunc func(context.Context, stone.Key, func(context.Context) (stone.Record, error)) (stone.Record, error)
 
 func (f recorderFunc) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {

@@ -111,6 +111,9 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 		return Result{RunID: r.id, DAG: out, Node: out.Latest()}, nil
 	}
 	cause := out.Cause()
+	if !errors.As(cause, new(*Failure)) { // it was in flight in the input
+		cause = failureIn(out.Latest(), cause)
+	}
 	out, err := out.RecordFailure()
 	if err != nil {
 		cause = errors.Join(cause, err)

@@ -216,6 +216,15 @@ func TestUnchecked(t *testing.T) {
 	}
 }
 
+// A failure that is in flight in the input fails the run before anything runs.
+func TestFailedInput(t *testing.T) {
+	var d dag.DAG
+	d = d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil)
+	result, err := stone.Run(t.Context(), say("a", "x"), stone.Config{Input: d})
+	wantKind(t, err, "own")
+	wantShow(t, result.DAG, `failure {"kind":"own","reason":"because"}`)
+}
+
 func TestInvalidRunsNothing(t *testing.T) {
 	_, err := stone.Run(t.Context(), stone.Seq("s", say("a", "x"), stone.Seq("t")), stone.Config{})
 	if !errors.As(err, new(*stone.Invalid)) {
@@ -292,8 +301,8 @@ func TestBadBodies(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%T", tt.name, recorder), func(t *testing.T) {
 				result, err := stone.Run(t.Context(), tt.p, stone.Config{Input: seed, Recorder: recorder})
 				f := wantKind(t, err, tt.kind)
-				if !strings.Contains(f.Reason, tt.want) {
-					t.Errorf("reason %q, want it to contain %q", f.Reason, tt.want)
+				if !strings.Contains(f.Reason, tt.want) || tt.kind == "own" && f.Reason != tt.want {
+					t.Errorf("reason %q, want %q", f.Reason, tt.want)
 				}
 				if stack := result.DAG.Latest().Meta()["stack"]; (tt.kind == kind.Panic) != strings.Contains(stack, "goroutine") {
 					t.Errorf("the failure has the stack %q", stack)
