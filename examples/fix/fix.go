@@ -1,0 +1,224 @@
+// Package fix repairs a Go package whose tests fail: an agent reads the output of
+// the tests, edits files below one folder, and go test says whether that was it.
+// A person is asked before the last attempt.
+//
+//	go run ./cmd/stone run ./examples/fix                       # a sample, and a scripted model
+//	OPENAI_API_KEY=… go run ./cmd/stone run ./examples/fix -- --dir ./broken
+package fix
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/tool/fs"
+)
+
+// Workspace is the folder of the package that is repaired.
+type Workspace struct {
+	Dir string `json:"dir"`
+}
+
+// Verdict is what go test says.
+type Verdict struct {
+	Passed bool   `json:"passed"`
+	Output string `json:"output"`
+}
+
+// Consent is whether an attempt may be made.
+type Consent struct {
+	Given bool `json:"given"`
+}
+
+var (
+	workspace = dag.NewType[Workspace]("workspace")
+	verdict   = dag.NewType[Verdict]("verdict")
+	reply     = dag.NewType[stone.Answer]("reply")
+	consent   = dag.NewType[Consent]("consent")
+	patch     = dag.NewType[agent.Text]("patch")
+	summary   = dag.NewType[agent.Text]("summary")
+)
+
+// Pipeline reads its flags and returns the repair of one package.
+func Pipeline(args []string) (stone.Ashlar, error) {
+	flags := flag.NewFlagSet("fix", flag.ContinueOnError)
+	var usage strings.Builder
+	flags.SetOutput(&usage)
+	dir := flags.String("dir", "", "folder of the Go package; a copy of the sample if empty")
+	attempts := flags.Int("attempts", 3, "how often the agent may try; a person is asked before the last time")
+	name := flags.String("model", "gpt-5-mini", "name of the model, if a key is set")
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *attempts < 1 {
+		flags.Usage()
+		return stone.Ashlar{}, fmt.Errorf("%s", strings.TrimSpace(usage.String()))
+	}
+	model, err := chooseModel(*name, *dir == "")
+	if err != nil {
+		return stone.Ashlar{}, err
+	}
+	prepare := func(context.Context) (Workspace, error) { return openWorkspace(*dir) }
+	if *dir == "" {
+		*dir = sampleDir()
+		prepare = func(context.Context) (Workspace, error) { return copySample(*dir) }
+	}
+	return stone.Seq("fix",
+		stone.Func0("prepare", workspace, prepare),
+		stone.Func1("first-test", workspace, verdict, goTest),
+		stone.Match("broken", stone.On(verdict, func(v Verdict) bool { return !v.Passed }),
+			stone.Case(false, stone.Func1("nothing-to-do", verdict, summary, nothingToDo)),
+			stone.Case(true, repair(model, *dir, *attempts)),
+		),
+	), nil
+}
+
+// repair is the loop: attempt, test, attempt again.
+func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
+	files := fs.Root{Dir: dir}
+	return stone.Seq("repair",
+		stone.Loop("until-green",
+			stone.Seq("attempt",
+				permission(attempts),
+				agent.New("patch", patch, model, agent.Config{
+					Queries: dag.Types(consent, verdict),
+					System: agent.Say("You repair Go packages. Read the files that matter, make the smallest edit " +
+						"that lets the tests pass, and never edit the tests. Then say in one sentence what was wrong."),
+					User:     describe,
+					Use:      []agent.Middleware{fs.List(files), fs.Read(files), fs.Edit(files)},
+					MaxTurns: 12,
+				}),
+				stone.Func1("test", workspace, verdict, goTest),
+			),
+			stone.Until(verdict, func(v Verdict) bool { return v.Passed }),
+			stone.Max(attempts),
+		),
+		agent.New("summarise", summary, model, agent.Config{
+			Queries: dag.Types(workspace, dag.Every(patch), dag.Every(verdict)),
+			System:  agent.Say("You summarise a repair for the log: what was wrong and what was changed, in two sentences."),
+			User:    recount,
+		}),
+	)
+}
+
+// permission asks a person before the last attempt, if it is not the first too.
+func permission(attempts int) stone.Ashlar {
+	return stone.Match("permission",
+		stone.By(func(d dag.DAG) (any, error) {
+			tests, err := verdict.All(d) // one before the first attempt, one after each
+			return attempts > 1 && len(tests) == attempts, err
+		}, dag.Every(verdict)),
+		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
+		stone.Case(true, stone.Seq("last-attempt",
+			stone.Ask("go-on", reply, func(d dag.DAG) (string, error) {
+				v, err := verdict.Nearest(d)
+				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12)), err
+			}, stone.Queries(verdict), stone.Choices("yes", "no")),
+			stone.Func1("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
+				if a.Response != "yes" {
+					return Consent{}, stone.Fail("declined", "the last attempt was not wanted; the package is as the attempt before left it")
+				}
+				return Consent{true}, nil
+			}),
+		)),
+	)
+}
+
+func describe(d dag.DAG) (string, error) {
+	v, err := verdict.Nearest(d)
+	return "go test says:\n\n" + v.Output, err
+}
+
+func recount(d dag.DAG) (string, error) {
+	w, err := workspace.Nearest(d)
+	if err != nil {
+		return "", err
+	}
+	tests, err := verdict.All(d)
+	if err != nil {
+		return "", err
+	}
+	patches, err := patch.All(d)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The package in %s was repaired.\nAt first go test said:\n%s\n", w.Dir, tail(tests[0].Output, 20))
+	for i, p := range patches {
+		fmt.Fprintf(&b, "\nAttempt %d: %s\nThe tests passed afterwards: %t\n", i+1, p.Text, tests[i+1].Passed)
+	}
+	return b.String(), nil
+}
+
+func nothingToDo(_ context.Context, v Verdict) (agent.Text, error) {
+	return agent.Text{Text: "Nothing to do: the tests pass.\n" + v.Output}, nil
+}
+
+// testTime bounds one run of the tests.
+const testTime = 2 * time.Minute
+
+func goTest(ctx context.Context, w Workspace) (Verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, testTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "test", "./...")
+	cmd.Dir = w.Dir
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	var status *exec.ExitError
+	if err != nil && (!errors.As(err, &status) || ctx.Err() != nil) {
+		return Verdict{}, fmt.Errorf("go test in %s: %w", w.Dir, err)
+	}
+	return Verdict{Passed: err == nil, Output: tail(string(out), 60)}, nil
+}
+
+// tail returns the last lines of s.
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+//go:embed sample
+var sample embed.FS
+
+// sampleDir is where the copy of the sample is put. It stays there, so that one
+// can see what became of it.
+func sampleDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("stone-fix-%d", os.Getpid()))
+}
+
+func openWorkspace(dir string) (Workspace, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return Workspace{}, stone.Fail("no-package", "%s is no folder: name that of a Go package with --dir", dir)
+	}
+	return Workspace{dir}, nil
+}
+
+// copySample writes the sample, whose files end in .txt to keep them out of this
+// module, into dir.
+func copySample(dir string) (Workspace, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return Workspace{}, err
+	}
+	entries, err := sample.ReadDir("sample")
+	if err != nil {
+		return Workspace{}, err
+	}
+	for _, e := range entries {
+		data, err := sample.ReadFile("sample/" + e.Name())
+		if err != nil {
+			return Workspace{}, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(e.Name(), ".txt")), data, 0o666); err != nil {
+			return Workspace{}, err
+		}
+	}
+	return Workspace{dir}, nil
+}
