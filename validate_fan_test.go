@@ -149,6 +149,9 @@ func TestValidateLanes(t *testing.T) {
 		{"the latest node of lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Latest)), `
 			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/end)
 		`, Config{}},
+		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", []Ashlar{first("b", draftType)}))), end(dag.Latest)), `
+			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/end)
+		`, Config{}},
 		{"a lens on lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
 			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/route)
 		`, Config{}},
