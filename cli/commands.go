@@ -73,6 +73,9 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	c.DisableFlagsInUseLine = true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help; flags of the pipeline go behind --", err, c.CommandPath())
+	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		before, after := args, []string(nil)
 		if n := c.ArgsLenAtDash(); n >= 0 {

@@ -33,7 +33,7 @@ type node struct {
 type shape uint8
 
 const (
-	step shape = iota
+	box shape = iota
 	choice
 	question
 	fork
@@ -72,7 +72,7 @@ type exit struct {
 // Of draws a pipeline. The error says that it is too large.
 func Of(p stone.Ashlar) (*Graph, error) {
 	g := &Graph{}
-	g.draw(&g.top, p, step)
+	g.draw(&g.top, p, box)
 	if g.nodes > maxNodes {
 		return nil, fmt.Errorf("the pipeline has more than %d steps: draw a part of it", maxNodes)
 	}
@@ -133,11 +133,11 @@ func alone(id string) part { return part{id, []exit{{id, next}}} }
 // sequence draws an arrow from each step to the one after it.
 func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) part {
 	if len(steps) == 0 {
-		return alone(g.node(in, name, step))
+		return alone(g.node(in, name, box))
 	}
-	whole := g.draw(in, steps[0], step)
+	whole := g.draw(in, steps[0], box)
 	for _, s := range steps[1:] {
-		p := g.draw(in, s, step)
+		p := g.draw(in, s, box)
 		g.connect(whole.exits, p.entry)
 		whole.exits = p.exits
 	}
@@ -145,7 +145,7 @@ func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) part {
 }
 
 func (g *Graph) loop(in *frame, a stone.Ashlar) part {
-	p := g.draw(g.frame(in, a.Name()), a.Children()[0], step)
+	p := g.draw(g.frame(in, a.Name()), a.Children()[0], box)
 	for _, x := range p.exits {
 		g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: "again", kind: back})
 	}
@@ -156,7 +156,7 @@ func (g *Graph) match(in *frame, a stone.Ashlar) part {
 	whole := part{entry: g.node(in, a.Name(), choice)}
 	keys := a.Branches()
 	for i, c := range a.Children() {
-		p := g.draw(in, c, step)
+		p := g.draw(in, c, box)
 		g.edges = append(g.edges, edge{from: whole.entry, to: p.entry, label: branch(keys[i])})
 		whole.exits = append(whole.exits, p.exits...)
 	}
@@ -179,7 +179,7 @@ func (g *Graph) fan(in *frame, a stone.Ashlar) part {
 		label = "each"
 	}
 	for _, c := range a.Children() {
-		p := g.draw(in, c, step)
+		p := g.draw(in, c, box)
 		g.edges = append(g.edges, edge{from: whole.entry, to: p.entry, label: label, kind: lane})
 		for _, x := range p.exits {
 			whole.exits = append(whole.exits, exit{x.id, lane})
@@ -190,8 +190,8 @@ func (g *Graph) fan(in *frame, a stone.Ashlar) part {
 
 func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
 	body := g.frame(in, a.Name())
-	whole := g.draw(body, a.Children()[0], step)
-	healing := g.draw(in, a.Children()[1], step)
+	whole := g.draw(body, a.Children()[0], box)
+	healing := g.draw(in, a.Children()[1], box)
 	g.edges = append(g.edges, edge{from: whole.entry, to: healing.entry, label: "on failure", kind: heal, fromFrame: body.id})
 	whole.exits = append(whole.exits, healing.exits...)
 	return whole
@@ -203,7 +203,7 @@ func (g *Graph) scoped(in *frame, a stone.Ashlar) part {
 	f := g.frame(in, "")
 	hub := g.node(f, a.Name(), scope)
 	for _, c := range a.Children() {
-		p := g.draw(f, c, step)
+		p := g.draw(f, c, box)
 		g.edges = append(g.edges, edge{from: hub, to: p.entry, label: "runs", kind: runs})
 	}
 	return alone(hub)

@@ -28,7 +28,7 @@ func (g *Graph) Mermaid() string {
 func (f *frame) mermaid(b *strings.Builder, indent string) {
 	for _, n := range f.nodes {
 		around := [...][2]string{
-			step: {"[", "]"}, choice: {"{", "}"}, question: {"[/", "/]"},
+			box: {"[", "]"}, choice: {"{", "}"}, question: {"[/", "/]"},
 			fork: {"[/", `\]`}, gather: {`[\`, "/]"}, scope: {"[[", "]]"},
 		}[n.shape]
 		fmt.Fprintf(b, "%s%s%s%s%s\n", indent, n.id, around[0], mermaidText(n.label), around[1])
@@ -42,10 +42,10 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 
 // mermaidText quotes a label, with entities for what means something in one.
 func mermaidText(s string) string {
-	if s == "" {
+	if s = text.Line(s); s == "" {
 		s = " " // an empty text is a syntax error
 	}
-	return `"` + mermaidEntities.Replace(text.Line(s)) + `"`
+	return `"` + mermaidEntities.Replace(s) + `"`
 }
 
 var mermaidEntities = strings.NewReplacer(
@@ -64,7 +64,7 @@ func (g *Graph) DOT() string {
 			heal: " style=dashed color=red", runs: " style=dotted dir=both",
 		}[e.kind]
 		if e.label != "" {
-			attrs += " label=" + dotText(e.label)
+			attrs += " label=\"\u00a0" + dotText(e.label)[1:] // beside the line, not on it
 		}
 		if e.fromFrame != "" {
 			attrs += " ltail=" + dotText("cluster_"+e.fromFrame)
@@ -81,19 +81,20 @@ func (g *Graph) DOT() string {
 func (f *frame) dot(b *strings.Builder, indent string) {
 	for _, n := range f.nodes {
 		shape := [...]string{
-			step: "", choice: " shape=diamond", question: " shape=parallelogram",
+			box: "", choice: " shape=diamond", question: " shape=parallelogram",
 			fork: " shape=trapezium", gather: " shape=invtrapezium", scope: " peripheries=2",
 		}[n.shape]
 		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, n.id, dotText(n.label), shape)
 	}
 	for _, inner := range f.frames {
-		fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s style=rounded fontname=\"Helvetica\"\n", indent, inner.id, indent, dotText(inner.label))
+		fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s labeljust=l style=rounded fontname=\"Helvetica\"\n", indent, inner.id, indent, dotText(inner.label))
 		inner.dot(b, indent+"  ")
 		fmt.Fprintf(b, "%s}\n", indent)
 	}
 }
 
-// dotText quotes a label: a backslash would begin an escape sequence.
+// dotText quotes a label, in which a backslash begins an escape sequence and an
+// ampersand an entity.
 func dotText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text.Line(s)) + `"`
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(text.Line(s)) + `"`
 }

@@ -16,16 +16,12 @@ import (
 const modulePath = "github.com/stonelayer/stone"
 
 // An Error says why a PIPELINE argument cannot be built, on one line.
-type Error struct {
-	Reason string
-	// NotExported reports that the package is there but has no Pipeline.
-	NotExported bool
-}
+type Error struct{ Reason string }
 
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-func refuse(format string, args ...any) error { return &Error{Reason: fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 // builder is one build.
 type builder struct {
@@ -146,7 +142,7 @@ func (b *builder) list() error {
 	case b.pkg.Error != nil && len(b.pkg.GoFiles)+len(b.pkg.CgoFiles) == 0:
 		return refuse("there is no Go package %s: %s", b.arg, firstLine(b.pkg.Error.Err, nil))
 	case b.pkg.ImportPath == modulePath:
-		return &Error{Reason: b.arg + " is Stone itself and does not export Pipeline", NotExported: true}
+		return refuse("%s does not export Pipeline", b.arg)
 	case b.pkg.Module == nil:
 		return refuse("%s is not part of a module: run `go mod init` where it stands", b.arg)
 	case stone.Module == nil:

@@ -5,11 +5,9 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // overlaid names the main package, or the file in a package main, that exists
@@ -28,58 +26,48 @@ func (b *builder) files() []string {
 // exports refuses a package that has no Pipeline. It says nothing of a package
 // that does not parse: the compiler says it better.
 func (b *builder) exports() error {
-	other := ""
 	for _, path := range b.files() {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return nil
 		}
-		for name, isType := range declared(f) {
-			switch {
-			case name == "Pipeline" && isType:
-				return refuse("%s: Pipeline is a type: make it a variable or a function that holds or returns a stone.Ashlar", b.arg)
-			case name == "Pipeline":
-				return nil
-			case strings.EqualFold(name, "Pipeline"):
-				other = name
-			}
+		switch declared(f, "Pipeline") {
+		case token.TYPE:
+			return refuse("%s: Pipeline is a type: make it a variable or a function that holds or returns a stone.Ashlar", b.arg)
+		case token.FUNC, token.VAR, token.CONST:
+			return nil
 		}
 	}
-	e := &Error{Reason: b.arg + " does not export Pipeline", NotExported: true}
-	if other != "" {
-		e.Reason += fmt.Sprintf("; did you mean %q to be it?", other)
-	}
-	return e
+	return refuse("%s does not export Pipeline", b.arg)
 }
 
-// declared ranges over the names that a file declares for its package, and says
-// which of them are types.
-func declared(f *ast.File) iter.Seq2[string, bool] {
-	return func(yield func(name string, isType bool) bool) {
-		for _, decl := range f.Decls {
-			switch d := decl.(type) {
-			case *ast.FuncDecl:
-				if d.Recv == nil && !yield(d.Name.Name, false) {
-					return
-				}
-			case *ast.GenDecl:
-				for _, spec := range d.Specs {
-					switch s := spec.(type) {
-					case *ast.TypeSpec:
-						if !yield(s.Name.Name, true) {
-							return
-						}
-					case *ast.ValueSpec:
-						for _, name := range s.Names {
-							if !yield(name.Name, false) {
-								return
-							}
-						}
-					}
+// declared says as what a file declares a name for its package.
+func declared(f *ast.File, name string) token.Token {
+	for _, decl := range f.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil && d.Name.Name == name {
+				return token.FUNC
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if names(spec, name) {
+					return d.Tok
 				}
 			}
 		}
 	}
+	return token.ILLEGAL
+}
+
+func names(spec ast.Spec, name string) bool {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		return s.Name.Name == name
+	case *ast.ValueSpec:
+		return slices.ContainsFunc(s.Names, func(id *ast.Ident) bool { return id.Name == name })
+	}
+	return false
 }
 
 // generate writes what the overlay puts into the build. It returns the overlay

@@ -1,0 +1,38 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/dag"
+)
+
+// A program whose main function is cli.Main(Pipeline) has the whole command.
+// Run is the same with everything that it works on.
+func ExampleRun() {
+	greeting := dag.NewType[string]("greeting")
+	pipeline := func(args []string) (stone.Ashlar, error) {
+		if len(args) != 1 {
+			return stone.Ashlar{}, fmt.Errorf("want one name, got %q", args)
+		}
+		return stone.Func0("greet", greeting, func(context.Context) (string, error) { return "hello, " + args[0], nil }), nil
+	}
+	code := cli.Run(context.Background(), cli.Config{
+		Pipeline: pipeline,
+		Name:     "greet",
+		Args:     []string{"run", "--quiet", "--", "Ada"},
+		Stderr:   os.Stdout,
+	})
+	fmt.Println("exit code", code)
+
+	code = cli.Run(context.Background(), cli.Config{Pipeline: pipeline, Name: "greet", Args: []string{"run"}, Stderr: os.Stdout})
+	fmt.Println("exit code", code)
+	// Output:
+	// hello, Ada
+	// exit code 0
+	// Error: want one name, got []
+	// exit code 2
+}

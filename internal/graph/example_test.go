@@ -1,0 +1,31 @@
+package graph_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/graph"
+)
+
+func ExampleOf() {
+	word := dag.NewType[string]("word")
+	step := func(name string) stone.Ashlar {
+		return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil })
+	}
+	g, err := graph.Of(stone.Seq("all", step("draft"), stone.Loop("until-good", step("improve"), stone.Max(3))))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(g.Mermaid())
+	// Output:
+	// flowchart TD
+	//   n1["draft"]
+	//   subgraph f2["until-good"]
+	//     n3["improve"]
+	//   end
+	//   n3 -.->|"again"| n3
+	//   n1 --> n3
+}

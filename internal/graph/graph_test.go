@@ -1,0 +1,122 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "write the drawings into testdata")
+
+var (
+	word  = dag.NewType[string]("word")
+	item  = dag.NewType[int]("item")
+	reply = dag.NewType[stone.Answer]("reply")
+)
+
+func step(name string) stone.Ashlar {
+	return stone.Func0(name, word, func(context.Context) (string, error) { return "", nil })
+}
+
+func seq(names ...string) stone.Ashlar {
+	var steps []stone.Ashlar
+	for _, name := range names {
+		steps = append(steps, step(name))
+	}
+	return stone.Seq("seq", steps...)
+}
+
+func pick(bug, ask stone.Ashlar) stone.Ashlar {
+	return stone.Match("pick", stone.On(word, func(s string) string { return s }), stone.Case("bug", bug), stone.Case(7, ask))
+}
+
+func items() stone.Items {
+	return stone.EachDAG(item, func(dag.DAG) ([]int, error) { return nil, nil })
+}
+
+// pipelines are drawn into testdata/NAME.txtar.
+var pipelines = map[string]stone.Ashlar{
+	"leaf":  step("one"),
+	"empty": stone.Seq("empty"),
+	"seq":   stone.Seq("all", step("one"), seq("two", "three"), step("four")),
+	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Max(3)), step("after")),
+	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask("ask", reply, nil)), step("after")),
+	"fan": stone.Seq("all", stone.Map("map", items(), seq("one", "two")), stone.Reduce(step("join")),
+		stone.Parallel("parallel", []stone.Ashlar{step("left"), stone.Map("inner", items(), step("lane"))}), stone.Reduce(seq("first", "second"))),
+	"rescue": stone.Seq("all", step("before"), stone.Rescue("outer", stone.Rescue("inner", step("try"), step("heal")), step("give-up")), step("after")),
+	"scoped": stone.Seq("all", step("before"), stone.Scoped("scoped", []stone.Ashlar{step("one"), seq("two", "three")}, stone.WalkInOrder, nil), step("after")),
+	"names": stone.Seq("all", step(`"quoted" \n back\slash`), step("<b>&amp;#35;`x`"), step("two\nlines\x1b[1m"), step("end"), step("größe 表"),
+		stone.Match(`{"}`, stone.Lens("x"), stone.Case(`a|b"`, step("graph")), stone.Case(map[string]int{"k": 1}, step("")))),
+}
+
+func TestDrawings(t *testing.T) {
+	for name, p := range pipelines {
+		t.Run(name, func(t *testing.T) {
+			g, err := Of(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := txtar.Format(&txtar.Archive{Files: []txtar.File{{Name: "mermaid", Data: []byte(g.Mermaid())}, {Name: "dot", Data: []byte(g.DOT())}}})
+			file := filepath.Join("testdata", name+".txtar")
+			if *update {
+				if err := os.WriteFile(file, got, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("%s: -want +got\n%s", file, diff)
+			}
+		})
+	}
+}
+
+func TestGraphvizReadsAll(t *testing.T) {
+	if _, err := exec.LookPath("dot"); err != nil {
+		t.Skip("needs the command dot of the package graphviz")
+	}
+	for name, p := range pipelines {
+		g, err := Of(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		svg, err := g.SVG(t.Context())
+		if err != nil || !strings.Contains(string(svg), "</svg>") {
+			t.Errorf("%s: %v\n%s", name, err, svg)
+		}
+	}
+}
+
+func TestSVGWithoutGraphviz(t *testing.T) {
+	t.Setenv("PATH", "")
+	g, err := Of(step("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.SVG(t.Context()); !errors.Is(err, ErrNoGraphviz) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	p := seq("one", "two")
+	for range 40 { // 2^40 places
+		p = stone.Seq("twice", p, p)
+	}
+	if _, err := Of(p); err == nil || !strings.Contains(err.Error(), "more than 20000") {
+		t.Errorf("got %v", err)
+	}
+}
