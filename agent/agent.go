@@ -110,6 +110,11 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
 	a.cfg.MaxHealing = cmp.Or(cfg.MaxHealing, DefaultMaxHealing)
 	a.effects = effectsOf(cfg.Use)
+	for _, m := range a.cfg.Use {
+		if m.Tool != nil {
+			a.offered, a.told = append(a.offered, *m.Tool), append(a.told, m.Tool.Tool)
+		}
+	}
 	return stone.Leaf(name, out, a.run, a.options()...)
 }
 
@@ -122,7 +127,9 @@ type agent struct {
 	out     dag.AnyType
 	draft   draft
 	effects []string
-	tools   schemas
+	offered []Tool     // those of its middlewares
+	told    []llm.Tool // the same
+	schemas schemas    // of tools
 	rebuild func(Config) stone.Ashlar
 }
 

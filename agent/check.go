@@ -87,7 +87,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	if t.Run == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
 	}
-	if _, err := a.tools.of(t.Schema); err != nil {
+	if _, err := a.schemas.of(t.Schema); err != nil {
 		out.add("bad-tool", "the schema of the tool %q: %v", t.Name, err)
 	}
 }

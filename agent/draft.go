@@ -196,12 +196,16 @@ func unfenced(text string) string {
 
 // content is what the agent's node holds: the fields of the draft, and the
 // conversation beside them.
-func content(draft *dag.Node, v any, conversation []llm.Message) (any, error) {
+func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	if text, ok := v.(Text); ok {
 		return struct {
 			Conversation []llm.Message `json:"conversation"`
 			Text         string        `json:"text"`
 		}{conversation, text.Text}, nil
+	}
+	draft, err := r.draft.node(r.dag, v)
+	if err != nil {
+		return nil, err
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(draft.JSON()), &fields); err != nil || fields == nil {

@@ -83,9 +83,9 @@ func tokens(u llm.Usage) []slog.Attr {
 	return attrs
 }
 
-// asked sends api-call, and with it what is asked if that is wanted, and returns
+// asking sends api-call, and with it what is asked if that is wanted, and returns
 // what sends api-response.
-func (r *run) asked(ctx context.Context, turn int, req *llm.Request) func(*llm.Reply, error) {
+func (r *run) asking(ctx context.Context, turn int, req *llm.Request) func(*llm.Reply, error) {
 	if !r.info {
 		return nil
 	}
@@ -142,18 +142,18 @@ func (r *run) middleware(ctx context.Context, c Context, name string, takesPart 
 
 // dispatched sends tool-dispatch. What the tool was given and what it gave back
 // is added for those who listen at level debug.
-func (r *run) dispatched(ctx context.Context, turn, position int, call llm.ToolCall, o outcome, begun time.Time) {
+func (r *run) dispatched(ctx context.Context, j *job, o outcome) {
 	if !r.info {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("ashlar-name", r.name), slog.Int("turn-number", turn), slog.Int("position", position),
-		slog.String("tool-name", call.Name), slog.Bool("ok", !o.Failed), since(begun),
+		slog.String("ashlar-name", r.name), slog.Int("turn-number", j.turn), slog.Int("position", j.position),
+		slog.String("tool-name", j.call.Name), slog.Bool("ok", !o.Failed), since(j.begun),
 	}
 	if r.debug {
-		input, meta := call.Input, o.Meta
+		input, meta := j.call.Input, o.Meta
 		if input == nil {
-			input, _ = json.Marshal(call.InputText) // a string always has JSON
+			input, _ = json.Marshal(j.call.InputText) // a string always has JSON
 		}
 		if meta == nil {
 			meta = json.RawMessage("{}")

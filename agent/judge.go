@@ -20,7 +20,11 @@ var noVerdict = []string{
 
 // vote has the adversary judge a draft. It returns nothing if the draft passes,
 // and otherwise what is said to the model.
-func (r *run) vote(ctx context.Context, draft *dag.Node) ([]llm.Message, error) {
+func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
+	draft, err := r.draft.node(r.dag, v)
+	if err != nil {
+		return nil, failure(kind.BadContent, err, "%v", err)
+	}
 	d, err := r.dag.Append(draft)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -24,7 +23,7 @@ type run struct {
 	*agent
 	events
 	dag     dag.DAG
-	prompts string // digest of the prompts
+	prompts dag.ID // digest of the prompts
 	turn    int
 	limit   int
 	mended  bool // the answer was sent back, and none has fitted since
@@ -71,7 +70,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 			return nil, err
 		}
 		if draft != nil {
-			return r.finish(draft, conversation)
+			return r.finish(*draft, conversation)
 		}
 		conversation = append(conversation, again...)
 	}
@@ -102,14 +101,13 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	if user != "" {
 		c.Messages = append(c.Messages, llm.User(user))
 	}
-	sum := sha256.Sum256([]byte(strconv.Itoa(len(c.System)) + ":" + c.System + user))
-	r.prompts = hex.EncodeToString(sum[:])
+	r.prompts = sha256.Sum256([]byte(strconv.Itoa(len(c.System)) + ":" + c.System + user))
 	return c, nil
 }
 
 // decide says after a turn what comes next: either a draft that is the result,
 // or what to say to the model before the next turn, which may be nothing.
-func (r *run) decide(ctx context.Context, c Context) (again []llm.Message, accepted *drafted, err error) {
+func (r *run) decide(ctx context.Context, c Context) (again []llm.Message, accepted *any, err error) {
 	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
 		return nil, nil, nil
 	}
@@ -143,7 +141,7 @@ func by(source string) string {
 }
 
 // judge reads the draft and has it judged.
-func (r *run) judge(ctx context.Context, reply *llm.Reply) (again []llm.Message, accepted *drafted, err error) {
+func (r *run) judge(ctx context.Context, reply *llm.Reply) (again []llm.Message, accepted *any, err error) {
 	if refused(reply) {
 		return nil, nil, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
@@ -157,22 +155,13 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (again []llm.Message,
 		return []llm.Message{llm.User(wrong.tell)}, nil, nil
 	}
 	r.mended = false
-	n, err := r.draft.node(r.dag, v)
-	if err != nil {
-		return nil, nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+	if r.cfg.Adversary.IsZero() {
+		return nil, &v, nil
 	}
-	if !r.cfg.Adversary.IsZero() {
-		if again, err = r.vote(ctx, n); again != nil || err != nil {
-			return again, nil, err
-		}
+	if again, err = r.vote(ctx, v); again != nil || err != nil {
+		return again, nil, err
 	}
-	return nil, &drafted{v, n}, nil
-}
-
-// drafted is a draft as a value and as the node that judges see.
-type drafted struct {
-	value any
-	node  *dag.Node
+	return nil, &v, nil
 }
 
 func refused(r *llm.Reply) bool {
@@ -183,25 +172,18 @@ func refused(r *llm.Reply) bool {
 }
 
 // finish makes the node out of an accepted draft.
-func (r *run) finish(d *drafted, conversation []llm.Message) (*dag.Node, error) {
+func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error) {
 	if r.cfg.Finalize.run != nil {
-		v, err := r.cfg.Finalize.run(d.value)
-		if err != nil {
+		if v, err = r.cfg.Finalize.run(v); err != nil {
 			return nil, err
 		}
-		n, err := r.draft.node(r.dag, v)
-		if err != nil {
-			return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
-		}
-		d = &drafted{v, n}
 	}
-	content, err := content(d.node, d.value, conversation)
-	if err != nil {
-		return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+	content, err := r.content(v, conversation)
+	if err == nil {
+		n, err = dag.NewNode(dag.Spec{Type: r.out.Name(), Content: content, Parents: r.dag.Next(), Meta: r.meta()})
 	}
-	n, err := dag.NewNode(dag.Spec{Type: r.out.Name(), Content: content, Parents: r.dag.Next(), Meta: r.meta()})
 	if err != nil {
-		return nil, &stone.Failure{Kind: kind.BadContent, Reason: err.Error(), Cause: err}
+		return nil, failure(kind.BadContent, err, "%v", err)
 	}
 	return n, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -42,9 +44,11 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 		}
 		from = to
 	}
+	c.Messages = slices.Grow(c.Messages, len(calls))
+	c.Advice = slices.Grow(slices.Clip(c.Advice), len(calls))
 	for i, call := range calls {
 		c.Messages = append(c.Messages, result(call, outcomes[i]))
-		c = c.Recommend(outcomes[i].advice(call.Name))
+		c.Advice = append(c.Advice, outcomes[i].advice(call.Name))
 	}
 	return c, nil
 }
@@ -109,31 +113,30 @@ func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from,
 // call runs one call, or says why it does not. Its address is turn and position,
 // since what providers call a call is not unique.
 func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
-	call := c.Reply.ToolCalls[i]
-	var begun time.Time
+	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
+	j.tool = c.tool(j.call.Name)
 	if r.info {
-		begun = time.Now()
+		j.begun = time.Now()
 	}
-	tool := c.tool(call.Name)
-	refusal, err := r.refuse(c, tool, call)
+	refusal, err := r.refuse(c, j.tool, j.call)
 	if err != nil {
 		return outcome{}, err
 	}
 	if refusal != "" {
 		o := outcome{Text: refusal, Failed: true}
-		r.dispatched(ctx, c.Turn, i+1, call, o, begun)
+		r.dispatched(ctx, j, o)
 		return o, nil
 	}
-	return stone.Step(ctx, fmt.Sprintf("tool-%d-%d", c.Turn, i+1), func(ctx context.Context) (outcome, error) {
-		if err := ctx.Err(); err != nil {
-			return outcome{}, err
-		}
-		o, err := r.do(ctx, tool, call)
-		if err == nil {
-			r.dispatched(ctx, c.Turn, i+1, call, o, begun)
-		}
-		return o, err
-	})
+	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), j.do)
+}
+
+// job is a call that is run.
+type job struct {
+	*run
+	turn, position int
+	call           llm.ToolCall
+	tool           *Tool // nil if there is none of the name
+	begun          time.Time
 }
 
 // refuse says to the model why a call is not run, or nothing if it can be.
@@ -146,7 +149,7 @@ func (r *run) refuse(c Context, tool *Tool, call llm.ToolCall) (string, error) {
 	case tool.Run == nil:
 		return "", failure(kind.Error, nil, "the tool %q has no Run: give it a function", tool.Name)
 	}
-	s, err := r.tools.of(tool.Schema)
+	s, err := r.schemas.of(tool.Schema)
 	if err != nil {
 		return "", failure(kind.Error, err, "the schema of the tool %q: %v", tool.Name, err)
 	}
@@ -189,8 +192,11 @@ func alike(name, tool string) bool {
 
 // do runs the tool. What goes wrong in it is for the model to read, the end of
 // the run excepted.
-func (r *run) do(ctx context.Context, tool *Tool, call llm.ToolCall) (outcome, error) {
-	res, err := r.guarded(ctx, tool, call.Input)
+func (j *job) do(ctx context.Context) (outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return outcome{}, err
+	}
+	res, err := j.guarded(ctx)
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, ctx.Err()
 	}
@@ -199,23 +205,22 @@ func (r *run) do(ctx context.Context, tool *Tool, call llm.ToolCall) (outcome, e
 		o.Text = utf8Only(err.Error())
 	}
 	if res.Meta != nil {
-		raw, err := json.Marshal(res.Meta)
-		if err != nil {
-			return o, failure(kind.BadContent, err, "the tool %q gave a Meta that JSON cannot hold: %v", tool.Name, err)
+		if o.Meta, err = json.Marshal(res.Meta); err != nil {
+			return o, failure(kind.BadContent, err, "the tool %q gave a Meta that JSON cannot hold: %v", j.tool.Name, err)
 		}
-		o.Meta = raw
 	}
+	j.dispatched(ctx, j, o)
 	return o, nil
 }
 
-func (r *run) guarded(ctx context.Context, tool *Tool, input json.RawMessage) (res Result, err error) {
+func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked(ctx, tool.Name, p, debug.Stack())
-			err = fmt.Errorf("the tool %q broke down: %v", tool.Name, p)
+			j.panicked(ctx, j.tool.Name, p, debug.Stack())
+			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
 		}
 	}()
-	return tool.Run(ctx, input)
+	return j.tool.Run(ctx, j.call.Input)
 }
 
 // schemas compiles the schema of a tool once for the life of the agent.

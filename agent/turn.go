@@ -3,12 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -22,7 +22,7 @@ func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context
 		}
 		r.entered(ctx, c, m.Name)
 		if m.Tool != nil {
-			c = c.Offer(*m.Tool)
+			c = r.offer(c, m.Tool)
 		}
 		if m.Wrap != nil {
 			return m.Wrap(ctx, c, func(ctx context.Context, c Context) (Context, error) {
@@ -31,6 +31,34 @@ func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context
 		}
 	}
 	return r.ask(ctx, c)
+}
+
+// offer is Offer for the agent's own tools. As long as they follow one another as
+// in its list, they are a part of one slice that was made with the agent.
+func (a *agent) offer(c Context, t *Tool) Context {
+	n := len(c.Tools)
+	if a.own(c.Tools) && n < len(a.offered) && a.offered[n].Name == t.Name {
+		c.Tools = a.offered[: n+1 : n+1]
+		return c
+	}
+	return c.Offer(*t)
+}
+
+// own reports whether the tools are a part of the agent's slice.
+func (a *agent) own(tools []Tool) bool {
+	return len(tools) == 0 || len(a.offered) > 0 && &tools[0] == &a.offered[0]
+}
+
+// wire returns the tools as the model is told of them.
+func (a *agent) wire(tools []Tool) []llm.Tool {
+	if a.own(tools) {
+		return a.told[:len(tools):len(tools)]
+	}
+	out := make([]llm.Tool, len(tools))
+	for i := range tools {
+		out[i] = tools[i].Tool
+	}
+	return out
 }
 
 // ask is the heart of the onion: it asks the model and runs the calls of its
@@ -75,32 +103,25 @@ func (r *run) granted(tools []Tool) error {
 
 // turnRecord is what is recorded of a turn.
 type turnRecord struct {
-	Prompts string     `json:"prompts,omitempty"` // in the first turn
+	Prompts dag.ID     `json:"prompts,omitzero"` // in the first turn
 	Reply   *llm.Reply `json:"reply"`
 }
 
 // recall asks the model, or takes its answer from the record of the run.
 func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
-	live := false
-	rec, err := stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), func(ctx context.Context) (turnRecord, error) {
-		live = true
-		reply, err := r.stream(ctx, c)
-		if err != nil {
-			return turnRecord{}, err
-		}
-		rec := turnRecord{Reply: reply}
-		if c.Turn == 1 {
-			rec.Prompts = r.prompts
-		}
-		return rec, nil
-	})
-	if err != nil {
-		return nil, err
+	q := &question{run: r, turn: c.Turn}
+	q.req = llm.Request{
+		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
+		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
 	}
-	if !live {
-		if rec.Reply == nil || c.Turn == 1 && rec.Prompts != r.prompts {
-			return nil, failure(kind.Replay, nil, "the recorded turn was asked with other prompts: prompts must follow from the DAG, and the agent's stone.Version changes with them")
-		}
+	rec, err := stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), q.ask)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.asked:
+	case rec.Reply == nil || c.Turn == 1 && rec.Prompts != r.prompts:
+		return nil, failure(kind.Replay, nil, "the recorded turn was asked with other prompts: prompts must follow from the DAG, and the agent's stone.Version changes with them")
+	default:
 		r.see(c.Turn, llm.Delta{Kind: llm.Done, Reply: rec.Reply})
 	}
 	return restored(rec.Reply), nil
@@ -128,51 +149,62 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
-var errNoEnd = errors.New("the model's stream ended before its answer was whole")
+// question is one request on its way. It is one value with methods in place of
+// closures, which would cost an allocation for each variable they share.
+type question struct {
+	*run
+	turn  int
+	req   llm.Request
+	ctx   context.Context // of the step that asks
+	asked bool            // and not replayed
+	reply *llm.Reply
+	err   error
+}
 
-// stream asks the model.
-func (r *run) stream(ctx context.Context, c Context) (*llm.Reply, error) {
-	req := &llm.Request{Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens, ResponseFormat: c.Format}
-	if len(c.Tools) > 0 {
-		req.Tools = make([]llm.Tool, len(c.Tools))
-		for i, t := range c.Tools {
-			req.Tools[i] = t.Tool
-		}
-	}
-	answered := r.asked(ctx, c.Turn, req)
-	reply, err := r.collect(ctx, c.Turn, req)
-	if err == nil && reply.StopReason != pausedTurn && blank(reply) {
-		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
+// ask asks the model.
+func (q *question) ask(ctx context.Context) (turnRecord, error) {
+	q.ctx, q.asked = ctx, true
+	answered := q.asking(ctx, q.turn, &q.req)
+	q.model.Stream(ctx, &q.req)(q.hear)
+	switch {
+	case q.err != nil:
+	case q.reply == nil:
+		q.err = errNoEnd
+	case q.reply.StopReason != pausedTurn && blank(q.reply):
+		q.err = &llm.EmptyResponseError{StopReason: q.reply.StopReason, RequestID: q.reply.RequestID}
 	}
 	if answered != nil {
-		answered(reply, err)
+		answered(q.reply, q.err)
 	}
-	if err != nil {
-		return nil, modelFailure(ctx, err)
+	if q.err != nil {
+		return turnRecord{}, modelFailure(ctx, q.err)
 	}
-	return reply, nil
+	rec := turnRecord{Reply: q.reply}
+	if q.turn == 1 {
+		rec.Prompts = q.prompts
+	}
+	return rec, nil
+}
+
+var errNoEnd = errors.New("the model's stream ended before its answer was whole")
+
+// hear takes what the stream yields, to the Done delta or an error.
+func (q *question) hear(d llm.Delta, err error) bool {
+	q.see(q.turn, d)
+	switch {
+	case err != nil:
+		q.err = err
+	case d.Kind == llm.Done:
+		q.reply = d.Reply
+	case d.Kind == llm.Progress || d.Kind == llm.Restart:
+		q.progress(q.ctx, q.turn, d)
+		return true
+	default:
+		return true
+	}
+	return false
 }
 
 func blank(r *llm.Reply) bool {
 	return r.Refusal == "" && len(r.ToolCalls) == 0 && strings.TrimSpace(r.Text) == ""
-}
-
-// collect consumes the stream to its end.
-func (r *run) collect(ctx context.Context, turn int, req *llm.Request) (*llm.Reply, error) {
-	for d, err := range r.model.Stream(ctx, req) {
-		r.see(turn, d)
-		if err != nil {
-			return nil, err
-		}
-		switch d.Kind {
-		case llm.Done:
-			if d.Reply == nil {
-				return nil, fmt.Errorf("%w: its Done delta has no reply", errNoEnd)
-			}
-			return d.Reply, nil
-		case llm.Progress, llm.Restart:
-			r.progress(ctx, turn, d)
-		}
-	}
-	return nil, errNoEnd
 }
