@@ -195,6 +195,7 @@ func TestNothingIsLeft(t *testing.T) {
 		})
 	}
 	methods(t, func(t *testing.T, m confine.Method) {
+		t.Parallel()
 		for name, script := range scripts {
 			run(t, m, name, script)
 		}
@@ -222,6 +223,7 @@ func TestDaemonHoldsNoOutput(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	methods(t, func(t *testing.T, m confine.Method) {
+		t.Parallel()
 		for _, tt := range []struct {
 			name, script, out string // of which Bubblewrap, that kills at once, leaves out the output
 		}{

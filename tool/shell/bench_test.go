@@ -1,0 +1,27 @@
+package shell
+
+import (
+	"testing"
+
+	"github.com/stonelayer/stone/internal/confine"
+)
+
+// What a sandbox costs: the same command under each.
+func BenchmarkRun(b *testing.B) {
+	for _, m := range []confine.Method{confine.Bubblewrap, confine.Landlock, confine.Unconfined} {
+		b.Run(string(m), func(b *testing.B) {
+			if err := m.Check(); err != nil {
+				b.Skipf("%s does not work here: %v", m, err)
+			}
+			s := New(Config{Dir: b.TempDir()})
+			defer s.Close()
+			s.find = func() (confine.Method, error) { return m, nil }
+			tool := Run(s).Tool
+			for b.Loop() {
+				if _, err := tool.Run(b.Context(), []byte(`{"command":"true"}`)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package shell_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/stonelayer/stone/tool/shell"
+)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	// Unconfined, so that the example runs everywhere. Leave it out.
+	session := shell.New(shell.Config{Dir: dir, Unconfined: true})
+	defer session.Close()
+	run := shell.Run(session) // for the Use list of an agent
+
+	result, err := run.Tool.Run(context.Background(), json.RawMessage(`{"command":"echo built; echo careless >&2; exit 1"}`))
+	fmt.Println(result.Text, err)
+	// Output:
+	// exit code: 1
+	// stdout:
+	// built
+	// stderr:
+	// careless
+	//  <nil>
+}

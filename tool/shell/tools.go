@@ -1,0 +1,150 @@
+package shell
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/tool"
+)
+
+// NoCommands is the reason with which an agent halts whose commands cannot be run
+// on this machine.
+const NoCommands = "commands-refused"
+
+type runInput struct {
+	Command string `json:"command" jsonschema:"the command, for /bin/sh"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"seconds after which it is killed"`
+}
+
+// limit returns the time limit that the model asks for, if it may.
+func (in runInput) limit(most time.Duration) (time.Duration, error) {
+	limit := time.Duration(in.Timeout) * time.Second
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return 0, errors.New("command is empty")
+	case in.Timeout < 0 || in.Timeout > int(most/time.Second):
+		return 0, fmt.Errorf("timeout_seconds must be from 1 to %d, got %d", most/time.Second, in.Timeout)
+	}
+	return cmp.Or(limit, most), nil
+}
+
+// Run makes the tool run_command, which runs a command to its end.
+func Run(s *Session) agent.Middleware {
+	most := cmp.Or(s.config.RunTimeout, DefaultRunTimeout)
+	return tool.Func("run_command", fmt.Sprintf("Runs a shell command and returns its exit code, stdout and stderr. It is killed after %v.", most),
+		func(ctx context.Context, in runInput) (agent.Result, error) {
+			limit, err := in.limit(most)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			c, err := s.prepare(in.Command, limit)
+			if err != nil {
+				return refused("run_command", err)
+			}
+			s.run(ctx, c)
+			if err := ctx.Err(); err != nil {
+				return agent.Result{}, err
+			}
+			return agent.Result{Text: c.report(), Meta: c.meta()}, nil
+		}, s.effects())
+}
+
+// Start makes the tool start_command, which starts a command in the background. It
+// ends at the latest with the session.
+func Start(s *Session) agent.Middleware {
+	most := cmp.Or(s.config.StartTimeout, DefaultStartTimeout)
+	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),
+		func(_ context.Context, in runInput) (agent.Result, error) {
+			limit, err := in.limit(most)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			c, err := s.background(in.Command, limit)
+			if err != nil {
+				return refused("start_command", err)
+			}
+			return agent.Result{Text: "started " + c.id, Meta: map[string]any{"id": c.id, "command": c.script}}, nil
+		}, s.effects())
+}
+
+type checkInput struct {
+	ID string `json:"id" jsonschema:"what start_command returned, as cmd-1"`
+}
+
+// Check makes the tool check_command, which tells whether a command still runs and
+// what it has written.
+func Check(s *Session) agent.Middleware {
+	return tool.Func("check_command", "Tells whether a started command is running or how it ended, and what it has written.",
+		func(_ context.Context, in checkInput) (agent.Result, error) {
+			c, err := s.lookup(in.ID)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			result := agent.Result{Text: c.report(), Meta: map[string]any{"id": c.id}}
+			if c.ended() {
+				result.Meta = c.meta()
+			}
+			return result, nil
+		}, tool.Parallel(), s.effects())
+}
+
+type waitInput struct {
+	IDs []string `json:"ids" jsonschema:"what start_command returned"`
+}
+
+// Wait makes the tool wait_commands, which waits for commands to end. None runs
+// longer than its time limit.
+func Wait(s *Session) agent.Middleware {
+	return tool.Func("wait_commands", "Waits until started commands have ended and returns how, with what they have written.",
+		func(ctx context.Context, in waitInput) (agent.Result, error) {
+			if len(in.IDs) == 0 {
+				return agent.Result{}, errors.New("ids is empty: name the commands to wait for")
+			}
+			var commands []*command
+			for _, id := range in.IDs {
+				c, err := s.lookup(id)
+				if err != nil {
+					return agent.Result{}, err
+				}
+				commands = append(commands, c)
+			}
+			var b strings.Builder
+			metas := map[string]any{}
+			for _, c := range commands {
+				select {
+				case <-c.done:
+				case <-ctx.Done():
+					return agent.Result{}, ctx.Err()
+				}
+				fmt.Fprintf(&b, "%s: %s\n%s\n", c.id, c.script, c.report())
+				metas[c.id] = c.meta()
+			}
+			return agent.Result{Text: b.String(), Meta: metas}, nil
+		}, tool.Parallel(), s.effects())
+}
+
+// effects declares what commands of the session can do beyond Dir.
+func (s *Session) effects() tool.Option {
+	if s.config.Network || s.config.Unconfined {
+		return tool.Effects("process", "net")
+	}
+	return tool.Effects("process")
+}
+
+// refused tells the model why a command does not run, and halts the agent if none
+// ever will.
+func refused(name string, err error) (agent.Result, error) {
+	setup, ok := errors.AsType[errSetup](err)
+	if !ok {
+		return agent.Result{}, err
+	}
+	return agent.Result{
+		Text:      setup.Error(),
+		Recommend: &agent.Recommendation{Action: agent.Halt, Source: name, Reason: NoCommands + ": " + setup.Error()},
+	}, nil
+}
