@@ -15,7 +15,12 @@
 // The conversation belongs to the agent: a list of messages, begun by what User
 // says about the DAG. Every turn makes a [Context] of it, passes that through the
 // middlewares to the model and back, and asks the decide function what next:
-// another turn, the draft as it is, or a failure. A turn limit is a failure too.
+// another turn, the draft as it is, or a failure. A turn limit is a failure too,
+// as is an empty answer, a refusal, or a stream that ends before its answer is
+// whole; the kinds are the constants of this package.
+//
+// The model never finds its own words at the end of what it is asked: when a
+// decision takes another turn after text alone, the user says "Continue." first.
 //
 // # Middleware
 //
@@ -25,15 +30,40 @@
 // conversation, and on the way out every ring sees both. An agent can do what is
 // in its list and nothing else.
 //
+// What goes wrong with a call is told to the model, which can do something about
+// it: a tool that does not exist, arguments that do not fit the tool's schema or
+// were cut off, an error, a panic.
+//
 // # Result
 //
 // The result is a node of the produced type. If that is [Text], the model answers
-// freely; otherwise the type's schema is the response format, and a draft that
-// does not fit it is sent back once with what is wrong. The conversation is kept
-// in the content beside the fields of the type; [Conversation] reads it.
+// freely; otherwise the type's schema is the response format. An answer that does
+// not fit it, or that the token limit cut off, is sent back once with what is
+// wrong; JSON in the fence of a code block is taken out of it. The conversation is
+// kept in the content beside the fields of the type, and [Conversation] reads it;
+// the sums of turns and tokens are in the node's meta.
+//
+// An Adversary judges drafts before they are accepted: the reason of its failure
+// enters the conversation, what the Healer finds follows, and the model tries
+// again.
+//
+// Servers that run open models often enforce a response format by a grammar in
+// which no tool can be called. Make two agents for them: one with the tools that
+// produces Text, and behind it one without tools that produces the type.
 //
 // # Durability
 //
 // The turns of the model and the calls of tools are steps of the run: what the
-// run's recorder knows is not paid for again.
+// run's recorder knows is not paid for again. Their addresses are the turn and the
+// position in the reply, as in "fix/turn-3" and "fix/tool-3-1". Prompts,
+// middlewares and decisions are run anew when a run is resumed, so they must
+// follow from what they are given.
+//
+// # Watching
+//
+// An agent sends the events agent-ashlar-start and -end, api-call and api-response
+// for every turn, tool-dispatch for every call, streaming-progress and api-restart
+// while an answer takes its time. What is said, asked and given back is in them at
+// level debug only, as is middleware-run. [WithObserver] shows the answers as they
+// come, piece by piece.
 package agent

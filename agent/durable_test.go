@@ -204,6 +204,34 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestWaiting holds that a tool whose question waits for a person is not taken
+// for one that failed, and is asked again when the run is resumed.
+func TestWaiting(t *testing.T) {
+	answer, asked := "", 0
+	ask := tool("ask", func(text string) (agent.Result, error) {
+		if asked++; answer == "" {
+			return agent.Result{}, stone.Fail(kind.Waiting, "%w", stone.ErrWaiting)
+		}
+		return agent.Result{Text: answer}, nil
+	})
+	m := model(calls("echo", `{"text":"a"}`, "ask", `{"text":"which?"}`), says("done"))
+	mem := &memory{left: -1}
+	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), agent.Use(ask)}})
+	res, err := run(t, talk, stone.Config{Recorder: mem, RunID: "r"})
+	if got := outcome(t, res, err); got != kind.Waiting || !errors.Is(err, stone.ErrWaiting) {
+		t.Fatalf("got %s (%v), want %s", got, err, kind.Waiting)
+	}
+	answer = "this one"
+	res, err = run(t, talk, stone.Config{Recorder: mem, RunID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: go\ncall: echo {\"text\":\"a\"}\ncall: ask {\"text\":\"which?\"}\ntool: echo a\ntool: this one\nassistant: done\n"
+	if got := transcript(conversation(t, res)); got != want || asked != 2 || m.calls() != 2 {
+		t.Errorf("asked %d times, %d turns, conversation\n%s", asked, m.calls(), got)
+	}
+}
+
 // TestUndeclared holds that an agent whose prompt reads what it has not declared
 // costs nothing.
 func TestUndeclared(t *testing.T) {

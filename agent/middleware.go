@@ -9,8 +9,8 @@ import (
 )
 
 // A Context is what a turn works with. It is passed by value: a middleware that
-// changes something passes the changed copy on. Slices that it extends must be
-// clipped first, as the methods do.
+// changes something passes the changed copy on. It must not modify what slices
+// hold, and clip those that it extends, as the methods do.
 type Context struct {
 	// DAG is the pipeline's, as far as the agent's queries allow.
 	DAG dag.DAG
@@ -86,9 +86,9 @@ type Middleware struct {
 // A Tool is something that the model may have done.
 type Tool struct {
 	llm.Tool
-	// Run does it. Input fits Schema. An error goes back to the model as text it
-	// can act on; it does not end the agent, unless the context is done. So does
-	// a panic.
+	// Run does it. Input fits Schema. An error, or a panic, goes back to the model
+	// as text it can act on; it does not end the agent, unless the context is done
+	// or the error is stone.ErrWaiting.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
 	// Parallel says that it may run at the same time as other calls of a turn
 	// that say so.

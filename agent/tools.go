@@ -190,15 +190,20 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool. What goes wrong in it is for the model to read, the end of
-// the run excepted.
+// do runs the tool. What goes wrong in it is for the model to read, but for the
+// end of the run and a question that waits for its answer: the call is made again
+// when the run is resumed.
 func (j *job) do(ctx context.Context) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}
 	res, err := j.guarded(ctx)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
+	case errors.Is(err, stone.ErrWaiting):
+		return outcome{}, err
 	}
 	o := outcome{Text: utf8Only(res.Text), Recommend: res.Recommend, Failed: err != nil}
 	if err != nil {
