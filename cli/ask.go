@@ -76,13 +76,7 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 
 // put writes the question.
 func (p *person) put(q stone.Question) {
-	for i, line := range strings.Split(strings.TrimSpace(q.Text), "\n") {
-		prefix := "  "
-		if i == 0 {
-			prefix = "? " + text.Line(q.Name) + ": "
-		}
-		fmt.Fprintln(p.out, prefix+text.Line(line))
-	}
+	fmt.Fprintf(p.out, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
 	if len(q.Choices) > 0 {
 		fmt.Fprintln(p.out, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
 	}

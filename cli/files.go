@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,7 @@ func newDAGFile(path string) (*dagFile, error) {
 
 // aside opens a new file beside the one that is meant.
 func (d *dagFile) aside() (*os.File, error) {
-	return os.OpenFile(fmt.Sprintf("%s.%d.tmp", d.path, os.Getpid()), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, d.mode)
+	return os.OpenFile(fmt.Sprintf("%s.%08x.tmp", d.path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, d.mode)
 }
 
 // write writes the DAG; readers of the file see it as it was, or whole.

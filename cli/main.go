@@ -96,8 +96,8 @@ func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }
 
-// exit reports the error on one line and returns the exit code. An error that is
-// no exitError is wrong usage.
+// exit reports the error and returns the exit code. An error that is no exitError
+// is wrong usage.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -106,18 +106,11 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 	if !errors.As(err, &known) {
 		known = &exitError{code: Usage, err: err}
 	}
-	message := []string{}
-	if known.err != nil {
-		message = append(message, err.Error())
-	}
-	if known.lines {
-		message = strings.Split(strings.TrimSpace(message[0]), "\n")
-	}
-	for i, line := range message {
-		if i == 0 {
-			line = "Error: " + line
-		}
-		fmt.Fprintln(a.Stderr, text.Line(line))
+	switch {
+	case known.lines:
+		fmt.Fprintln(a.Stderr, "Error: "+strings.Join(text.Lines(known.Error()), "\n"))
+	case known.err != nil:
+		a.complain("Error: %v", err)
 	}
 	if known.code == Usage && onlyFails(cmd) {
 		return Failed

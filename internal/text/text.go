@@ -10,10 +10,25 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Line returns s as one printable line: white space at its ends is dropped,
-// each line break becomes a space, and other control characters, with which a
-// text could steer a terminal, become U+FFFD.
+// Line returns s as one printable line: white space at its ends is dropped, and
+// each line break or tab becomes a space.
 func Line(s string) string {
+	return printable(strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")))
+}
+
+// Lines returns the printable lines of s, with their indents; a tab becomes four
+// spaces. Empty lines at the ends are dropped.
+func Lines(s string) []string {
+	lines := strings.Split(strings.Trim(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = printable(strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", "    "))
+	}
+	return lines
+}
+
+// printable replaces white space by spaces, and other control characters, with
+// which a text could steer a terminal, by U+FFFD.
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
@@ -22,7 +37,7 @@ func Line(s string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")))
+	}, s)
 }
 
 // bidi reports whether r changes the direction in which text is shown, and with

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"testing"
 	"unicode/utf8"
 )
@@ -16,6 +17,14 @@ func TestLine(t *testing.T) {
 		if got := Line(c.in); got != c.want {
 			t.Errorf("Line(%q) = %q, want %q", c.in, got, c.want)
 		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	got := Lines("\n  -dir string\r\n\tthe \x1b[1mdirectory  \n\nend\n")
+	want := []string{"  -dir string", "    the \ufffd[1mdirectory", "", "end"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
