@@ -192,14 +192,6 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 	return old.rebuild(cfg), true
 }
 
-// Middlewares returns the middlewares of an agent, nil for other ashlars.
-func Middlewares(a stone.Ashlar) []Middleware {
-	if d, ok := a.Detail().(*agent); ok {
-		return slices.Clone(d.cfg.Use)
-	}
-	return nil
-}
-
 // ErrNoConversation says that a node is not an agent's.
 var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 

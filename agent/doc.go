@@ -63,7 +63,8 @@
 //
 // An agent sends the events agent-ashlar-start and -end, api-call and api-response
 // for every turn, tool-dispatch for every call, streaming-progress and api-restart
-// while an answer takes its time. What is said, asked and given back is in them at
-// level debug only, as is middleware-run. [WithObserver] shows the answers as they
-// come, piece by piece.
+// while an answer takes its time. What is said, asked and given back is not in
+// them, but in api-call-payload, api-response-payload and tool-dispatch-payload,
+// which are of level debug, as is middleware-run. [WithObserver] shows the answers
+// as they come, piece by piece.
 package agent

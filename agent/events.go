@@ -83,8 +83,8 @@ func tokens(u llm.Usage) []slog.Attr {
 	return attrs
 }
 
-// asking sends api-call, and with it what is asked if that is wanted, and returns
-// what sends api-response.
+// asking sends api-call, with what is asked as an event of its own at level
+// debug, and returns what sends api-response.
 func (r *run) asking(ctx context.Context, turn int, req *llm.Request) func(*llm.Reply, error) {
 	if !r.info {
 		return nil
@@ -106,19 +106,18 @@ func (r *run) asking(ctx context.Context, turn int, req *llm.Request) func(*llm.
 		if reply != nil {
 			attrs = append(attrs, tokens(reply.Usage)...)
 			attrs = append(attrs, slog.String("stop-reason", reply.StopReason), slog.Int("tool-call-count", len(reply.ToolCalls)))
-			if r.debug {
-				attrs = append(attrs, slog.String("text", reply.Text), slog.Any("tool-calls", reply.ToolCalls))
-			}
 		}
 		stone.Event(ctx, slog.LevelInfo, "api-response", attrs...)
+		if r.debug && reply != nil {
+			stone.Event(ctx, slog.LevelDebug, "api-response-payload", with(
+				slog.String("text", reply.Text), slog.String("reasoning", reply.Reasoning), slog.String("refusal", reply.Refusal),
+				slog.Any("tool-calls", reply.ToolCalls))...)
+		}
 	}
 }
 
 // progress tells that an answer takes its time, or begins anew.
 func (r *run) progress(ctx context.Context, turn int, d llm.Delta) {
-	if !r.info {
-		return
-	}
 	attrs := []slog.Attr{slog.String("ashlar-name", r.name), slog.Int("turn-number", turn)}
 	if d.Kind == llm.Progress {
 		stone.Event(ctx, slog.LevelInfo, "streaming-progress", append(attrs, slog.Duration("elapsed", d.Elapsed))...)
@@ -140,8 +139,8 @@ func (r *run) middleware(ctx context.Context, c Context, name string, takesPart 
 	}
 }
 
-// dispatched sends tool-dispatch. What the tool was given and what it gave back
-// is added for those who listen at level debug.
+// dispatched sends tool-dispatch, with what the tool was given and what it gave
+// back as an event of its own at level debug.
 func (r *run) dispatched(ctx context.Context, j *job, o outcome) {
 	if !r.info {
 		return
@@ -150,17 +149,19 @@ func (r *run) dispatched(ctx context.Context, j *job, o outcome) {
 		slog.String("ashlar-name", r.name), slog.Int("turn-number", j.turn), slog.Int("position", j.position),
 		slog.String("tool-name", j.call.Name), slog.Bool("ok", !o.Failed), since(j.begun),
 	}
-	if r.debug {
-		input, meta := j.call.Input, o.Meta
-		if input == nil {
-			input, _ = json.Marshal(j.call.InputText) // a string always has JSON
-		}
-		if meta == nil {
-			meta = json.RawMessage("{}")
-		}
-		attrs = append(attrs, slog.Any("input", input), slog.String("result-text", o.Text), slog.Any("result-meta", meta))
-	}
 	stone.Event(ctx, slog.LevelInfo, "tool-dispatch", attrs...)
+	if !r.debug {
+		return
+	}
+	input, meta := j.call.Input, o.Meta
+	if input == nil {
+		input, _ = json.Marshal(j.call.InputText) // a string always has JSON
+	}
+	if meta == nil {
+		meta = json.RawMessage("{}")
+	}
+	stone.Event(ctx, slog.LevelDebug, "tool-dispatch-payload", append(attrs,
+		slog.Any("input", input), slog.String("result-text", o.Text), slog.Any("result-meta", meta))...)
 }
 
 // panicked tells of a panic in a tool, of which the model reads only the value.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -49,15 +50,18 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 		return nil, failure(KindHealingExhausted, out.Cause(), "%q rejected the draft after %d rounds of healing: %s", r.cfg.Adversary.Name(), r.healed, rejection.Reason)
 	}
 	r.healed++
-	said := []llm.Message{llm.User(rejection.Reason)}
+	say := []llm.Message{llm.User(cmp.Or(rejection.Reason, "Your answer was rejected."))}
 	if r.cfg.Healer.IsZero() {
-		return said, nil
+		return say, nil
 	}
 	text, err := r.heal(ctx, d, rejection)
-	if err != nil || text == "" {
-		return said, err
+	if err != nil {
+		return nil, err
 	}
-	return append(said, llm.User(text)), nil
+	if text != "" {
+		say = append(say, llm.User(text))
+	}
+	return say, nil
 }
 
 // heal runs the healer, which sees the rejection behind the draft.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -52,7 +53,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	conversation := start.Messages
 	for {
 		if r.turn == r.limit {
-			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the conversation what it was busy with", r.turn)
+			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
 		}
 		r.turn++
 		c := start
@@ -65,103 +66,97 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 		}
 		r.usage = r.usage.Add(c.Reply.Usage)
 		conversation = c.Messages
-		again, draft, err := r.decide(ctx, c)
+		next, err := r.decide(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if draft != nil {
-			return r.finish(*draft, conversation)
+		if next.done {
+			return r.finish(next.draft, conversation)
 		}
-		conversation = append(conversation, again...)
+		conversation = append(conversation, next.say...)
 	}
 }
 
 // open asks the prompts and makes the context with which every turn begins.
 func (r *run) open(ctx context.Context) (Context, error) {
 	c := Context{DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
-	var user string
-	for _, p := range []struct {
-		prompt Prompt
-		text   *string
-	}{{r.cfg.System, &c.System}, {r.cfg.User, &user}} {
-		if p.prompt == nil {
-			continue
-		}
-		text, err := p.prompt(r.dag)
-		if err != nil {
-			return c, err
-		}
-		*p.text = utf8Only(text)
+	system, err := r.prompt(r.cfg.System)
+	if err != nil {
+		return c, err
+	}
+	user, err := r.prompt(r.cfg.User)
+	if err != nil {
+		return c, err
 	}
 	// An undeclared read has cancelled the context: nothing is paid for then.
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
-	c.Messages = make([]llm.Message, 0, 8)
+	c.System, c.Messages = system, make([]llm.Message, 0, 8)
 	if user != "" {
 		c.Messages = append(c.Messages, llm.User(user))
 	}
-	r.prompts = sha256.Sum256([]byte(strconv.Itoa(len(c.System)) + ":" + c.System + user))
+	r.prompts = sha256.Sum256([]byte(strconv.Itoa(len(system)) + ":" + system + user))
 	return c, nil
 }
 
-// decide says after a turn what comes next: either a draft that is the result,
-// or what to say to the model before the next turn, which may be nothing.
-func (r *run) decide(ctx context.Context, c Context) (again []llm.Message, accepted *any, err error) {
-	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
-		return nil, nil, nil
+func (r *run) prompt(p Prompt) (string, error) {
+	if p == nil {
+		return "", nil
 	}
-	switch next := r.cfg.Decide(c, c.Advice); next.Action {
+	text, err := p(r.dag)
+	return utf8Only(text), err
+}
+
+// next is what comes after a turn: the end, with the draft, or another turn.
+type next struct {
+	done  bool
+	draft any
+	say   []llm.Message // to the model before the other turn
+}
+
+// decide says what comes after a turn.
+func (r *run) decide(ctx context.Context, c Context) (next, error) {
+	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
+		return next{}, nil
+	}
+	switch d := r.cfg.Decide(c, c.Advice); d.Action {
 	case Loop:
-		return nil, nil, nil
+		return next{}, nil
 	case Halt:
-		return nil, nil, failure(KindHalted, nil, "%s", halted(next))
+		reason := cmp.Or(d.Reason, "no reason given")
+		if d.Source != "" {
+			reason = d.Source + ": " + reason
+		}
+		return next{}, failure(KindHalted, nil, "%s", reason)
 	case Continue:
 		return r.judge(ctx, c.Reply)
 	default:
-		return nil, nil, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", next.Action)
+		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)
 	}
-}
-
-func halted(r Recommendation) string {
-	switch {
-	case r.Reason == "":
-		return strings.TrimSpace("halted " + by(r.Source))
-	case r.Source == "":
-		return r.Reason
-	}
-	return r.Source + ": " + r.Reason
-}
-
-func by(source string) string {
-	if source == "" {
-		return ""
-	}
-	return "by " + source
 }
 
 // judge reads the draft and has it judged.
-func (r *run) judge(ctx context.Context, reply *llm.Reply) (again []llm.Message, accepted *any, err error) {
+func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	if refused(reply) {
-		return nil, nil, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
+		return next{}, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
 	v, wrong := r.draft.read(reply)
 	switch {
 	case wrong != nil && r.mended:
-		return nil, nil, wrong.failure
+		return next{}, wrong.failure
 	case wrong != nil:
 		r.mended = true
 		r.limit++
-		return []llm.Message{llm.User(wrong.tell)}, nil, nil
+		return next{say: []llm.Message{llm.User(wrong.tell)}}, nil
 	}
 	r.mended = false
-	if r.cfg.Adversary.IsZero() {
-		return nil, &v, nil
+	if !r.cfg.Adversary.IsZero() {
+		if say, err := r.vote(ctx, v); say != nil || err != nil {
+			return next{say: say}, err
+		}
 	}
-	if again, err = r.vote(ctx, v); again != nil || err != nil {
-		return again, nil, err
-	}
-	return nil, &v, nil
+	return next{done: true, draft: v}, nil
 }
 
 func refused(r *llm.Reply) bool {

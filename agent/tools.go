@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,13 +64,11 @@ func result(call llm.ToolCall, o outcome) llm.Message {
 }
 
 func (o *outcome) advice(tool string) Recommendation {
-	advice := Recommendation{Action: Loop}
+	var advice Recommendation
 	if o.Recommend != nil {
 		advice = *o.Recommend
 	}
-	if advice.Source == "" {
-		advice.Source = tool
-	}
+	advice.Action, advice.Source = cmp.Or(advice.Action, Loop), cmp.Or(advice.Source, tool)
 	advice.Failed = o.Failed
 	return advice
 }
@@ -139,7 +138,7 @@ type job struct {
 	begun          time.Time
 }
 
-// refuse says to the model why a call is not run, or nothing if it can be.
+// refuse says to the model why a call is not run, or nothing if it can be run.
 func (r *run) refuse(c Context, tool *Tool, call llm.ToolCall) (string, error) {
 	switch {
 	case tool == nil:

@@ -120,7 +120,7 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 		return nil, err
 	case q.asked:
 	case rec.Reply == nil || c.Turn == 1 && rec.Prompts != r.prompts:
-		return nil, failure(kind.Replay, nil, "the recorded turn was asked with other prompts: prompts must follow from the DAG, and the agent's stone.Version changes with them")
+		return nil, failure(kind.Replay, nil, "the recorded turn was asked with other prompts: they must follow from the DAG; if they were changed on purpose, start a new run")
 	default:
 		r.see(c.Turn, llm.Delta{Kind: llm.Done, Reply: rec.Reply})
 	}

@@ -81,13 +81,18 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s is not in the events at level debug", part)
 		}
 	}
-	i := slices.IndexFunc(events, func(e map[string]any) bool { return e["msg"] == "tool-dispatch" })
-	e := events[i]
+	for _, e := range events {
+		if raw, err := json.Marshal(e); err != nil || e["level"] != "DEBUG" && strings.Contains(string(raw), "SECRET") {
+			t.Errorf("a secret in an event that is not of level debug: %s (%v)", raw, err)
+		}
+	}
+	events = slices.DeleteFunc(events, func(e map[string]any) bool { return e["msg"] != "tool-dispatch-payload" })
+	e := events[0]
 	if e["tool-name"] != "secret-tool" || e["ok"] != true || e["turn-number"] != 1.0 || e["result-text"] != "SECRET-result" ||
 		fmt.Sprint(e["input"], e["result-meta"]) != "map[text:SECRET-input] map[k:SECRET-meta]" {
 		t.Errorf("tool-dispatch %v", e)
 	}
-	if e := events[i+1]; e["tool-name"] != "nothing" || e["ok"] != false {
+	if e := events[1]; e["tool-name"] != "nothing" || e["ok"] != false {
 		t.Errorf("tool-dispatch of a tool that does not exist: %v", e)
 	}
 }
