@@ -27,12 +27,10 @@ type Config struct {
 // A Display shows the progress of one run. It is a slog.Handler and may be used
 // by several goroutines at once. Close it when the run has ended.
 type Display struct {
-	cfg Config
+	cfg  Config
+	tree *Tree
 
-	mu   sync.Mutex // guards the tree
-	tree *tree
-
-	out    sync.Mutex // guards what is on the screen; taken before mu
+	out    sync.Mutex // guards what is on the screen; taken before the tree's
 	drawn  []int      // widths of the lines that stand there
 	paused int
 	stop   chan struct{}
@@ -47,7 +45,7 @@ func New(p stone.Ashlar, cfg Config) *Display {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	d := &Display{cfg: cfg, tree: newTree(p), stop: make(chan struct{})}
+	d := &Display{cfg: cfg, tree: NewTree(p), stop: make(chan struct{})}
 	if cfg.Size != nil {
 		d.done.Go(d.animate)
 	}
@@ -160,20 +158,7 @@ func (e *event) take(a slog.Attr) bool {
 
 // Handle implements slog.Handler. It never fails.
 func (d *Display) Handle(_ context.Context, r slog.Record) error {
-	switch r.Message {
-	case "ashlar-start", "ashlar-end", "lane-start", "lane-end", "failure":
-	default:
-		return nil
-	}
-	var e event
-	r.Attrs(e.take)
-	if e.form == "reduce" {
-		return nil // its body has the same path
-	}
-	d.mu.Lock()
-	line := d.tree.apply(r.Message, e, r.Time)
-	d.mu.Unlock()
-	if line != "" && d.cfg.Size == nil {
+	if line := d.tree.Note(r); line != "" && d.cfg.Size == nil {
 		d.out.Lock()
 		d.write([]byte(line + "\n"))
 		d.out.Unlock()
@@ -181,8 +166,25 @@ func (d *Display) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// Note takes an event in, and returns the line that a plain log has for it, or "".
+func (t *Tree) Note(r slog.Record) string {
+	switch r.Message {
+	case "ashlar-start", "ashlar-end", "lane-start", "lane-end", "failure":
+	default:
+		return ""
+	}
+	var e event
+	r.Attrs(e.take)
+	if e.form == "reduce" {
+		return "" // its body has the same path
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.apply(r.Message, e, r.Time)
+}
+
 // apply notes an event and returns the plain line for it, or "".
-func (t *tree) apply(name string, e event, at time.Time) string {
+func (t *Tree) apply(name string, e event, at time.Time) string {
 	r := t.find(e.path)
 	switch name {
 	case "ashlar-start":
@@ -229,7 +231,7 @@ func (r *row) end(e event) string {
 	if !r.listed() {
 		return ""
 	}
-	return r.line(verb, r.counts(), duration(r.spent))
+	return r.line(verb, r.counts(), Duration(r.spent))
 }
 
 // listed reports whether a visit gets lines: as long as there are not too many.

@@ -15,27 +15,15 @@ func (d *Display) draw() {
 		return
 	}
 	columns, lines := d.cfg.Size()
-	now := d.cfg.Now()
-	d.mu.Lock()
-	rows, more := d.tree.visible(lines - 1)
-	picture := make([]string, 0, len(rows)+1)
-	colors := make([]string, 0, len(rows)+1)
-	for _, r := range rows {
-		color, line := r.picture(now)
-		picture, colors = append(picture, line), append(colors, color)
-	}
-	d.mu.Unlock()
-	if more > 0 {
-		picture, colors = append(picture, fmt.Sprintf("… and %d more", more)), append(colors, dim)
-	}
+	picture := d.tree.Picture(d.cfg.Now(), lines-1)
 	var frame bytes.Buffer
 	d.erase(&frame)
 	d.drawn = d.drawn[:0]
-	for i, line := range picture {
-		line = text.Cut(line, columns-1) // a full line would wrap
+	for _, l := range picture {
+		line := text.Cut(l.Text, columns-1) // a full line would wrap
 		d.drawn = append(d.drawn, text.Width(line))
 		if d.cfg.Color {
-			line = colors[i] + line + plainColor
+			line = colors[l.State] + line + plainColor
 		}
 		frame.WriteString(line + clearLine + "\n")
 	}
@@ -46,13 +34,11 @@ func (d *Display) draw() {
 const (
 	clearLine  = "\x1b[K"
 	clearBelow = "\x1b[J"
-
 	plainColor = "\x1b[0m"
-	red        = "\x1b[31m"
-	green      = "\x1b[32m"
-	cyan       = "\x1b[36m"
-	dim        = "\x1b[2m"
 )
+
+// colors are dim, cyan, green and red.
+var colors = [...]string{Pending: "\x1b[2m", Running: "\x1b[36m", Done: "\x1b[32m", Failed: "\x1b[31m"}
 
 // erase moves to the first line of the picture and clears from there. Terminals
 // that became narrower since have wrapped the lines.
@@ -69,47 +55,68 @@ func (d *Display) erase(frame *bytes.Buffer) {
 	d.drawn = d.drawn[:0]
 }
 
+// A State is how far a place is.
+type State uint8
+
+// The states.
+const (
+	Pending State = iota
+	Running
+	Done
+	Failed
+)
+
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// picture returns a row as it is drawn.
-func (r *row) picture(now time.Time) (color, line string) {
-	var mark rune
-	switch r.state() {
-	case pending:
-		mark, color = '·', dim
-	case running:
-		mark, color = spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))], cyan
-	case done:
-		mark, color = '✓', green
-	case failed:
-		mark, color = '✗', red
+// Mark returns the character that stands for the state at a time.
+func (s State) Mark(now time.Time) rune {
+	if s == Running {
+		return spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))]
 	}
-	line = fmt.Sprintf("%s%c %s", strings.Repeat("  ", r.depth), mark, text.Line(r.name))
+	return [...]rune{Pending: '·', Done: '✓', Failed: '✗'}[s]
+}
+
+// A Line is one line of the picture of a tree, without color.
+type Line struct {
+	Text  string
+	State State
+}
+
+// Picture returns the tree as it is drawn on so many lines at most; the last
+// says how many rows there was no space for.
+func (t *Tree) Picture(now time.Time, lines int) []Line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows, more := t.visible(lines)
+	picture := make([]Line, len(rows), len(rows)+1)
+	for i, r := range rows {
+		picture[i] = r.picture(now)
+	}
+	if more > 0 {
+		picture = append(picture, Line{fmt.Sprintf("… and %d more", more), Pending})
+	}
+	return picture
+}
+
+func (r *row) picture(now time.Time) Line {
+	s := r.state()
+	line := fmt.Sprintf("%s%c %s", strings.Repeat("  ", r.depth), s.Mark(now), text.Line(r.name))
 	if detail := r.detail(now); detail != "" {
 		line += "  " + detail
 	}
-	return color, line
+	return Line{line, s}
 }
 
-type state uint8
-
-const (
-	pending state = iota
-	running
-	done
-	failed
-)
-
-func (r *row) state() state {
+func (r *row) state() State {
 	switch {
 	case r.running > 0:
-		return running
+		return Running
 	case r.visits == 0 || r.stale():
-		return pending
+		return Pending
 	case r.ok || r.inLane && r.failed < r.visits:
-		return done
+		return Done
 	}
-	return failed
+	return Failed
 }
 
 // stale reports whether all visits were in earlier rounds of a loop around r.
@@ -121,7 +128,7 @@ func (r *row) stale() bool {
 func (r *row) finished() int {
 	n := 0
 	for _, below := range r.below {
-		if s := below.state(); s == done || s == failed {
+		if s := below.state(); s == Done || s == Failed {
 			n++
 		}
 	}
@@ -139,9 +146,9 @@ func (r *row) detail(now time.Time) string {
 		if r.running > 0 {
 			spent = now.Sub(r.began)
 		}
-		parts = append(parts, duration(spent))
+		parts = append(parts, Duration(spent))
 	}
-	if r.state() == failed {
+	if r.state() == Failed {
 		parts = append(parts, r.kind)
 	}
 	return strings.TrimSpace(strings.Join(parts, "  "))
@@ -181,8 +188,8 @@ func (r *row) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// duration prints with the precision that a person wants to read.
-func duration(d time.Duration) string {
+// Duration prints with the precision that a person wants to read.
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return "<1ms"
@@ -199,11 +206,11 @@ func duration(d time.Duration) string {
 // visible returns the rows for a screen of so many lines, and how many it leaves
 // out for lack of space. If not all fit, what lies inside finished and pending
 // steps goes first, then these steps themselves.
-func (t *tree) visible(lines int) (rows []*row, more int) {
+func (t *Tree) visible(lines int) (rows []*row, more int) {
 	ways := []func(*row) (show, enter bool){
 		func(*row) (bool, bool) { return true, true },
-		func(r *row) (bool, bool) { return true, r.state() == running || r.state() == failed },
-		func(r *row) (bool, bool) { s := r.state(); return s == running || s == failed, s == running },
+		func(r *row) (bool, bool) { return true, r.state() == Running || r.state() == Failed },
+		func(r *row) (bool, bool) { s := r.state(); return s == Running || s == Failed, s == Running },
 	}
 	for _, way := range ways {
 		if rows = list(nil, t.root, way, lines); len(rows) <= lines {

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -41,15 +42,19 @@ type place struct {
 	occurrence int
 }
 
-// tree is the rows of a run. Rows are made when a run comes near them, since a
-// pipeline that uses its parts many times has more places than memory holds.
-type tree struct {
+// A Tree is what the events of a run tell about each place of its pipeline. It
+// may be used by several goroutines at once. Rows are made when a run comes near
+// them, since a pipeline that uses its parts many times has more places than
+// memory holds.
+type Tree struct {
+	mu   sync.Mutex // guards the rows
 	root *row
 	rows map[place]*row
 }
 
-func newTree(p stone.Ashlar) *tree {
-	t := &tree{rows: map[place]*row{}}
+// NewTree returns the tree of a run of p that has not begun.
+func NewTree(p stone.Ashlar) *Tree {
+	t := &Tree{rows: map[place]*row{}}
 	t.root = &row{ashlar: unwrap(p), name: p.Name()}
 	return t
 }
@@ -63,7 +68,7 @@ func unwrap(a stone.Ashlar) stone.Ashlar {
 }
 
 // reach makes the rows below r.
-func (t *tree) reach(r *row) {
+func (t *Tree) reach(r *row) {
 	if r.below != nil || r.ashlar.IsZero() {
 		return
 	}
@@ -74,7 +79,7 @@ func (t *tree) reach(r *row) {
 	}
 }
 
-func (t *tree) add(at place, a stone.Ashlar) *row {
+func (t *Tree) add(at place, a stone.Ashlar) *row {
 	r := &row{ashlar: a, name: at.name, up: at.up, depth: at.up.depth + 1, inLane: at.up.inLane || at.up.fans()}
 	at.up.below = append(at.up.below, r)
 	t.rows[at] = r
@@ -92,7 +97,7 @@ func (r *row) fans() bool { return r.form() == "map" || r.form() == "parallel" }
 
 // find returns the row of a path, as "review/loop[2]/lane[17]/draft". Rounds,
 // lanes, branches and visits of one place have one row.
-func (t *tree) find(path string) *row {
+func (t *Tree) find(path string) *row {
 	r := t.root
 	first := true
 	for path != "" {
@@ -110,7 +115,7 @@ func (t *tree) find(path string) *row {
 	return r
 }
 
-func (t *tree) child(up *row, name string, occurrence int) *row {
+func (t *Tree) child(up *row, name string, occurrence int) *row {
 	if strings.Contains(name, "%") {
 		if plain, err := url.PathUnescape(name); err == nil {
 			name = plain
