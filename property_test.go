@@ -407,7 +407,11 @@ func (g *grower) scoped(depth int) Ashlar {
 	var queries []dag.Query
 	for range 1 + g.upTo(2) {
 		b := block{how: how(g.upTo(int(apart)))}
-		draw := func() { b.children = g.some(depth, 2) }
+		draw := func() {
+			for _, c := range g.some(depth, 2) { // one that is used twice would have one path twice
+				b.children = append(b.children, Seq(g.name("seq"), c))
+			}
+		}
 		if b.how == inOrder || b.how == again {
 			draw()
 		} else {
@@ -416,7 +420,7 @@ func (g *grower) scoped(depth int) Ashlar {
 		children, blocks = append(children, b.children...), append(blocks, b)
 		if b.how == apart && !g.oneIn(20) {
 			g.joined = true
-			reducer := Reduce(g.leaf())
+			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
 			children, blocks = append(children, reducer), append(blocks, block{inOrder, []Ashlar{reducer}})
 		}
 	}
