@@ -97,6 +97,9 @@ func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().chil
 // the order of Children. It is nil for everything else.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
+// Rounds returns the bound of a loop, 0 for everything else.
+func (a Ashlar) Rounds() int { return a.spec().max }
+
 // Queries returns what a itself reads, not what its children read.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 

@@ -2,8 +2,8 @@ package stone
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -77,7 +77,7 @@ func (f *frame) spanID() string {
 		span.CompareAndSwap(0, f.run.spans.Add(1))
 		n = span.Load()
 	}
-	return fmt.Sprintf("span-%s-%d", f.run.nonce, n)
+	return f.run.spanPrefix + strconv.FormatUint(n, 10)
 }
 
 func (f *frame) parentSpanID() string {
@@ -108,11 +108,11 @@ func (f *frame) started() func(dag.DAG) {
 	return f.bracket("ashlar", slog.LevelDebug, slog.String("form", formNames[f.spec.form]))
 }
 
-func (f *frame) laneStarted() func(dag.DAG) {
+func (f *frame) laneStarted(lanes int) func(dag.DAG) {
 	if !f.logs(slog.LevelDebug) {
 		return nil
 	}
-	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", int(f.index)))
+	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", int(f.index)), slog.Int("lanes", lanes))
 }
 
 func (f *frame) runStarted(p Ashlar) func(dag.DAG) {

@@ -167,7 +167,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	var waiting atomic.Pointer[error]
 	r.executor.Fan(Task{f}, len(starts), func(i int) {
 		lane := f.below(f.spec, indexSegment, i)
-		ended := lane.laneStarted()
+		ended := lane.laneStarted(len(starts))
 		out := r.visit(body(lane, i), starts[i])
 		if ended != nil {
 			ended(out)

@@ -47,16 +47,16 @@ type Result struct {
 
 // run is one run of a pipeline.
 type run struct {
-	id       string
-	nonce    string
-	ctx      context.Context
-	log      slog.Handler
-	frontend Frontend
-	recorder Recorder
-	executor Executor
-	now      func() time.Time
-	spans    atomic.Uint64
-	halted   atomic.Pointer[error]
+	id         string
+	spanPrefix string
+	ctx        context.Context
+	log        slog.Handler
+	frontend   Frontend
+	recorder   Recorder
+	executor   Executor
+	now        func() time.Time
+	spans      atomic.Uint64
+	halted     atomic.Pointer[error]
 }
 
 // halt stops the run: what is under way comes to its end, nothing more is
@@ -158,9 +158,10 @@ func newRun(ctx context.Context, cfg Config) *run {
 	}
 	var random [4]byte
 	rand.Read(random[:]) // never fails
-	r.nonce = hex.EncodeToString(random[:])
+	nonce := hex.EncodeToString(random[:])
+	r.spanPrefix = "span-" + nonce + "-"
 	if r.id == "" {
-		r.id = fmt.Sprintf("run-%d-%s", r.now().UnixMilli(), r.nonce)
+		r.id = fmt.Sprintf("run-%d-%s", r.now().UnixMilli(), nonce)
 	}
 	return r
 }
