@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // canned is a model that says what it is told to, and keeps what it is asked.
 type canned struct {
 	mu       sync.Mutex
-	answers  []any // *llm.Reply or error
+	answers  []any // *llm.Reply, error, or []llm.Delta as they come
 	requests []llm.Request
 }
 
@@ -43,6 +43,14 @@ func (m *canned) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta
 		m.mu.Unlock()
 		if err, ok := answer.(error); ok {
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
+			return
+		}
+		if deltas, ok := answer.([]llm.Delta); ok {
+			for _, d := range deltas {
+				if !yield(d, nil) {
+					return
+				}
+			}
 			return
 		}
 		reply := answer.(*llm.Reply)

@@ -111,6 +111,11 @@ func TestConversations(t *testing.T) {
 			asked:   "user: begin\n",
 			want:    agent.KindModel,
 		}, {
+			name:    "a stream that ends in order without its end is an error too",
+			answers: []any{[]llm.Delta{{Kind: llm.Text, Text: "half an ans"}}},
+			asked:   "user: begin\n",
+			want:    agent.KindModel,
+		}, {
 			name:    "a model that repeats itself",
 			answers: []any{&llm.RepetitionExhaustedError{Attempts: 3}},
 			asked:   "user: begin\n",

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
@@ -180,6 +183,38 @@ func TestParallel(t *testing.T) {
 	want := `[call_0 1 call_1 2 call_2 3 call_3 the tool "fragile" broke down: boom call_4 4 call_5 5 call_6 6]`
 	if got := fmt.Sprint(results); got != want || fmt.Sprint(order) != "[1 5 6]" {
 		t.Errorf("results %s, order %v, want %s", got, order, want)
+	}
+}
+
+// TestManyParallel holds that a turn with many calls is bounded, and that a tool
+// which ends its goroutine is a failure, not a hang.
+func TestManyParallel(t *testing.T) {
+	var now, most atomic.Int32
+	busy := tool("busy", func(text string) (agent.Result, error) {
+		n := now.Add(1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		time.Sleep(time.Millisecond)
+		now.Add(-1)
+		return agent.Result{Text: text}, nil
+	})
+	busy.Parallel = true
+	gone := tool("gone", func(string) (agent.Result, error) { runtime.Goexit(); return agent.Result{}, nil })
+	gone.Parallel = true
+	many := calls()
+	for i := range 100 {
+		many.ToolCalls = append(many.ToolCalls, llm.ToolCall{ID: fmt.Sprint(i), Name: "busy", Input: json.RawMessage(`{"text":"x"}`)})
+	}
+	talk := func(m llm.Model) stone.Ashlar {
+		return agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(busy), agent.Use(gone)}})
+	}
+	res, err := run(t, talk(model(many, says("done"))), stone.Config{})
+	if err != nil || len(conversation(t, res)) != 103 || most.Load() > 16 {
+		t.Errorf("%v, %d at the same time, want at most 16", err, most.Load())
+	}
+	res, err = run(t, talk(model(calls("busy", `{"text":"x"}`, "gone", `{"text":"x"}`))), stone.Config{})
+	if got := outcome(t, res, err); got != kind.Panic {
+		t.Errorf("got %s (%v), want %s", got, err, kind.Panic)
 	}
 }
 

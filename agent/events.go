@@ -35,13 +35,13 @@ func WithObserver(ctx context.Context, observe func(Delta)) context.Context {
 type events struct {
 	info, debug bool
 	observe     func(Delta)
-	path        string // for observe
+	path        string // of the agent
 }
 
 func eventsOf(ctx context.Context) events {
 	e := events{info: stone.Enabled(ctx, slog.LevelInfo), debug: stone.Enabled(ctx, slog.LevelDebug)}
 	e.observe, _ = ctx.Value(observerKey{}).(func(Delta))
-	if e.observe != nil {
+	if e.observe != nil || e.info {
 		e.path = stone.Path(ctx)
 	}
 	return e
@@ -146,7 +146,7 @@ func (r *run) dispatched(ctx context.Context, j *job, o outcome) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("ashlar-name", r.name), slog.Int("turn-number", j.turn), slog.Int("position", j.position),
+		slog.String("ashlar-name", r.name), slog.String("path", r.path), slog.Int("turn-number", j.turn), slog.Int("position", j.position),
 		slog.String("tool-name", j.call.Name), slog.Bool("ok", !o.Failed), since(j.begun),
 	}
 	stone.Event(ctx, slog.LevelInfo, "tool-dispatch", attrs...)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
@@ -121,6 +122,24 @@ func TestObserver(t *testing.T) {
 		"first both/first 2 hi", "first both/first 2 done: hi", "second both/second 1 yo", "second both/second 1 done: yo"}
 	if !slices.Equal(seen, want) {
 		t.Errorf("seen\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestProgress holds that a slow or broken stream shows in the events.
+func TestProgress(t *testing.T) {
+	var b bytes.Buffer
+	m := model([]llm.Delta{
+		{Kind: llm.Text, Text: "ha"}, {Kind: llm.Progress, Elapsed: 5 * time.Second},
+		{Kind: llm.Restart, Err: &llm.TruncatedError{}, Wait: time.Second}, {Kind: llm.Done, Reply: says("whole")},
+	})
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go")}), stone.Config{Log: slog.NewTextHandler(&b, nil)})
+	if got := outcome(t, res, err); got != `{"text":"whole"}` {
+		t.Error(got)
+	}
+	for _, want := range []string{"msg=streaming-progress", "elapsed=5s", "level=WARN msg=api-restart", "wait=1s", "cut short"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is not in\n%s", want, b.String())
+		}
 	}
 }
 
