@@ -221,7 +221,11 @@ func testContext(t *testing.T, r recorder) {
 			t.Error("the context of work lacks a value of the context of Do")
 		}
 		cancel(cause)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Error("the context of work does not end with the context of Do")
+		}
 		return stone.Record{}, context.Cause(ctx)
 	})
 	if !errors.Is(err, cause) {
