@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,13 +39,12 @@ func methods(t *testing.T, test func(*testing.T, confine.Method), ms ...confine.
 type world struct{ work, outside string }
 
 func newWorld(t *testing.T) world {
-	t.Helper()
 	top := t.TempDir()
 	w := world{filepath.Join(top, "work"), filepath.Join(top, "outside")}
 	err := errors.Join(os.Mkdir(w.work, 0o777), os.Mkdir(w.outside, 0o777),
 		os.WriteFile(filepath.Join(w.outside, "secret"), []byte("secret"), 0o666))
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	return w
 }
@@ -154,19 +154,19 @@ func TestNetwork(t *testing.T) {
 }
 
 // still fails if the file beats, which a script in the background writes.
-func still(t *testing.T, path string) {
+func still(t *testing.T, name, path string) {
 	t.Helper()
 	read := func() string {
 		data, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		return string(data)
 	}
 	before := read()
 	time.Sleep(300 * time.Millisecond)
 	if after := read(); after != before {
-		t.Errorf("something is alive: it wrote %d bytes and more", len(after))
+		t.Errorf("%s: something is alive: it wrote %d bytes and more", name, len(after))
 	}
 }
 
@@ -181,24 +181,22 @@ func TestNothingIsLeft(t *testing.T) {
 		"orphan":          `( ( ` + beating + ` ) & ) ; sleep 0.1`,
 	}
 	run := func(t *testing.T, m confine.Method, name, script string) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			start := time.Now()
-			if out, err := w.run(t.Context(), m, confine.Policy{}, script); err != nil {
-				t.Errorf("%v %s", err, out)
-			}
-			if took := time.Since(start); took > slow {
-				t.Errorf("took %v", took)
-			}
-			still(t, filepath.Join(w.work, "beat"))
-		})
+		w := newWorld(t)
+		start := time.Now()
+		if out, err := w.run(t.Context(), m, confine.Policy{}, script); err != nil {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+		if took := time.Since(start); took > slow {
+			t.Errorf("%s: took %v", name, took)
+		}
+		still(t, name, filepath.Join(w.work, "beat"))
 	}
 	methods(t, func(t *testing.T, m confine.Method) {
-		t.Parallel()
+		var all sync.WaitGroup
 		for name, script := range scripts {
-			run(t, m, name, script)
+			all.Go(func() { run(t, m, name, script) })
 		}
+		all.Wait()
 	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
 	methods(t, func(t *testing.T, m confine.Method) {
 		if _, err := exec.LookPath("setsid"); err != nil {
@@ -223,7 +221,7 @@ func TestDaemonHoldsNoOutput(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	methods(t, func(t *testing.T, m confine.Method) {
-		t.Parallel()
+		var all sync.WaitGroup
 		for _, tt := range []struct {
 			name, script, out string // of which Bubblewrap, that kills at once, leaves out the output
 		}{
@@ -234,22 +232,22 @@ func TestCancel(t *testing.T) {
 			{"stopped", `kill -STOP $$`, ""},
 			{"fork bomb", `trap "" TERM; f() { sleep 1 & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; fi; }; f 6; ` + beating, ""},
 		} {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
+			all.Go(func() {
 				w := newWorld(t)
 				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 				defer cancel()
 				start := time.Now()
 				out, err := w.run(ctx, m, confine.Policy{}, tt.script)
 				if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > confine.Grace+slow {
-					t.Errorf("error %v after %v: %s", err, took, out)
+					t.Errorf("%s: error %v after %v: %s", tt.name, err, took, out)
 				}
 				if m != confine.Bubblewrap && !strings.HasSuffix(out, tt.out) {
-					t.Errorf("got %q, want %q", out, tt.out)
+					t.Errorf("%s: got %q, want %q", tt.name, out, tt.out)
 				}
-				still(t, filepath.Join(w.work, "beat"))
+				still(t, tt.name, filepath.Join(w.work, "beat"))
 			})
 		}
+		all.Wait()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if out, err := newWorld(t).run(ctx, m, confine.Policy{}, `echo x`); !errors.Is(err, context.Canceled) || out != "" {
@@ -285,7 +283,7 @@ func TestProgramDies(t *testing.T) {
 		}
 		_ = program.Wait() // killed
 		time.Sleep(200 * time.Millisecond)
-		still(t, beat)
+		still(t, "program", beat)
 	}, confine.Bubblewrap, confine.Landlock, confine.Unconfined)
 }
 

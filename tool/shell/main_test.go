@@ -1,0 +1,12 @@
+//go:build unix
+
+package shell
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Nothing of a command is left in the program either.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
