@@ -1,0 +1,127 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/tool"
+)
+
+// A Config says where a server is and how its tools are used. Exactly one of
+// Command, URL and Transport must be set.
+type Config struct {
+	// Name stands for the server in errors; the default is the base name of the
+	// command or the host of the URL.
+	Name string
+
+	// Command is the program and its arguments. It is started in Dir, in a process
+	// group of its own. Arguments can be seen by everybody on the machine: pass
+	// secrets in Env.
+	Command []string
+	Dir     string
+	// Env holds the variables that the command gets beside the few that programs
+	// need to run.
+	Env map[string]llm.Secret
+
+	// URL is the endpoint of a server over streamable HTTP.
+	URL llm.Secret
+	// Header is sent with every request to the host of the URL, and to no other.
+	Header map[string]llm.Secret
+	// Client makes the requests; the default is a new one. Its Timeout bounds the
+	// streams that answer calls as well, so it is best zero.
+	Client *http.Client
+
+	// Transport reaches a server in another way, such as one in the same program.
+	// It is called for every start.
+	Transport func(context.Context) (sdk.Transport, error)
+
+	// Prefix is put in front of the names of tools, to keep those of two servers
+	// apart, as "github_".
+	Prefix string
+	// Effects is what the tools do to the world. The default is "process" for a
+	// command and "net" otherwise.
+	Effects []string
+	// Approve, if set, is asked before every call of a tool that may destroy
+	// something: one that does not say of itself that it is read-only or not
+	// destructive.
+	Approve tool.Approve
+
+	// StartTimeout bounds one start of the server and the reading of its tools; the
+	// default is a minute. Timeout bounds a call; the default is two minutes.
+	StartTimeout, Timeout time.Duration
+	// Idle is after how long without calls the server is let go, to be started
+	// again by the next call. Zero keeps it; in the lazy form it is a minute.
+	Idle time.Duration
+
+	// MaxText bounds what the model reads of a result, in bytes; the default is
+	// 100,000. MaxData bounds what is kept of it in Meta, in bytes; the default is
+	// 1,000,000. More is cut, and marked as cut.
+	MaxText, MaxData int
+
+	// Logger is told what the protocol library ignores, such as tools with
+	// annotations that it cannot read. The default discards it.
+	Logger *slog.Logger
+}
+
+const (
+	defaultStartTimeout = time.Minute
+	defaultTimeout      = 2 * time.Minute
+	defaultIdle         = time.Minute
+	defaultMaxText      = 100_000
+	defaultMaxData      = 1_000_000
+)
+
+// maxFrame bounds one message of the server.
+const maxFrame = 16 << 20
+
+// complete returns the configuration with its defaults, or what is wrong with it.
+func (c Config) complete() (Config, error) {
+	var ways int
+	if len(c.Command) > 0 {
+		ways++
+		c.Name = cmp.Or(c.Name, filepath.Base(c.Command[0]))
+		c.Effects = orDefault(c.Effects, "process")
+	}
+	if c.URL != "" {
+		ways++
+		u, err := url.Parse(string(c.URL))
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			// The error of url.Parse would show the URL.
+			return c, errors.New("mcp: Config.URL is not an http or https URL with a host")
+		}
+		c.Name = cmp.Or(c.Name, u.Host)
+	}
+	if c.Transport != nil {
+		ways++
+		c.Name = cmp.Or(c.Name, "server")
+	}
+	if ways != 1 {
+		return c, fmt.Errorf("mcp: the Config says %d ways to the server: set one of Command, URL and Transport", ways)
+	}
+	if c.StartTimeout < 0 || c.Timeout < 0 || c.Idle < 0 || c.MaxText < 0 || c.MaxData < 0 {
+		return c, fmt.Errorf("mcp: the Config of %q has a negative bound: want zero for the default", c.Name)
+	}
+	c.Effects = orDefault(c.Effects, "net")
+	c.StartTimeout = cmp.Or(c.StartTimeout, defaultStartTimeout)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
+	c.MaxData = cmp.Or(c.MaxData, defaultMaxData)
+	return c, nil
+}
+
+func orDefault(list []string, value string) []string {
+	if list == nil {
+		return []string{value}
+	}
+	return list
+}

@@ -1,0 +1,56 @@
+// Package mcp gives agents the tools of servers that speak the Model Context
+// Protocol, over the standard streams of a command or over streamable HTTP.
+//
+//	files, err := mcp.Connect(ctx, mcp.Config{Command: []string{"mcp-server-filesystem", root}})
+//	if err != nil { … }
+//	defer files.Close()
+//	use, err := files.Tools(ctx, "read_text_file", "list_directory")
+//
+// Every tool is a middleware that goes into the Use list of an agent. Its input
+// schema is the server's, and the agent checks calls against it before they are
+// sent. Name the tools that you want: without names an agent gets all that the
+// server offers, today and after its next release.
+//
+// # Connected or lazy
+//
+// [Connect] starts the server at once and keeps it until Close, which suits a
+// program that makes its pipeline in main. [Tools] suits a pipeline that is a
+// package-level value or comes from a function without error: it starts the
+// server, reads its tools once, lets it go when it has been idle, and starts it
+// again when a tool is called; nobody has to close it. Either way the schemas are
+// known when the pipeline is made, so it can be validated and resumed. The price
+// is that making it takes as long as a start of the server, and that tools which
+// the server adds or changes afterwards are not seen: a call of one that is gone
+// is answered by the server with an error, which the model reads.
+//
+// # What the model reads
+//
+// The text parts of a result, one below the other. Structured content is written
+// as JSON unless a text part says the same; what does not fit the output schema of
+// the tool is marked. Images, sound and other data are described in a line and
+// kept in the Meta of the result, under "content", with the structured content
+// under "structured". A result that says that it is an error is one. All of it is
+// bounded.
+//
+// # When the server goes away
+//
+// A server that died, or an HTTP session that the server no longer knows, is
+// started again by the next call, after a pause that grows while it keeps failing. A call that did
+// not reach the server is sent again. One that may have been received is not: the
+// model is told that it may or may not have been done ([ErrUncertain]), unless the
+// tool says of itself that it is read-only or idempotent, in which case it is
+// repeated once. A call that takes longer than Config.Timeout is cancelled at the
+// server and reported in the same way, and the server is asked for a sign of life
+// before the next call.
+//
+// What a tool says of itself is only as good as its server: give servers that you
+// do not trust an Approve function, and let the agent have few of their tools.
+//
+// # Secrets
+//
+// The values in Env and Header, and the URL beyond its host, appear in no error and
+// no printed Config. What a tool returns is passed on as it is, so a server that
+// prints its environment betrays what it was given. A command gets the variables
+// of Env and a few that programs need to run at all, such as PATH and HOME: the
+// keys of model providers are none of its business.
+package mcp

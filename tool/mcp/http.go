@@ -1,0 +1,96 @@
+package mcp
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// A fate is what became of the HTTP request of a call. It travels in the context
+// of the call, since the protocol library tells only the text of a status.
+type fate struct {
+	sent   atomic.Bool  // the server may have seen it
+	status atomic.Int32 // of the answer, 0 if there was none
+	forgot atomic.Bool  // the server does not know the session
+}
+
+type fateKey struct{}
+
+// A roundTripper adds the configured headers and notes the fates of calls.
+type roundTripper struct {
+	base   http.RoundTripper
+	origin *url.URL
+	header map[string]llm.Secret
+}
+
+// httpTransport returns the transport to the URL, and what ends its connections.
+func httpTransport(c Config) (sdk.Transport, func(), error) {
+	origin, err := url.Parse(string(c.URL))
+	if err != nil {
+		return nil, nil, err
+	}
+	client := &http.Client{}
+	if c.Client != nil {
+		*client = *c.Client
+	}
+	done := func() {}
+	if client.Transport == nil {
+		client.Transport = http.DefaultTransport
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			own := t.Clone()
+			client.Transport, done = own, own.CloseIdleConnections
+		}
+	}
+	client.Transport = &roundTripper{client.Transport, origin, c.Header}
+	return &sdk.StreamableClientTransport{
+		Endpoint:             string(c.URL),
+		HTTPClient:           client,
+		DisableStandaloneSSE: true, // what the server says unasked is of no use here
+		MaxEventSize:         maxFrame,
+	}, done, nil
+}
+
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	f, _ := req.Context().Value(fateKey{}).(*fate)
+	if req.Method != http.MethodPost {
+		f = nil // a stream that is taken up again, long after the call was received
+	}
+	if f != nil {
+		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+			GotConn: func(httptrace.GotConnInfo) { f.sent.Store(true) },
+		}))
+	}
+	// A redirect to somewhere else must not carry the secrets along.
+	if req.URL.Host == t.origin.Host && req.URL.Scheme == t.origin.Scheme {
+		req = req.Clone(req.Context())
+		for name, value := range t.header {
+			req.Header.Set(name, string(value))
+		}
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if f != nil {
+		f.status.Store(int32(resp.StatusCode))
+		inSession := req.Header.Get("Mcp-Session-Id") != ""
+		// The protocol wants 404; many servers that were started anew say 400.
+		f.forgot.Store(inSession && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest))
+	}
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxFrame)
+	}
+	return resp, nil
+}
+
+func withFate(ctx context.Context) (context.Context, *fate) {
+	f := &fate{}
+	return context.WithValue(ctx, fateKey{}, f), f
+}

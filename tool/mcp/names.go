@@ -1,0 +1,79 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxName is the length of a tool's name that every provider takes.
+const maxName = 64
+
+// offeredNames returns the names under which the model is offered the tools. They
+// follow from what the server lists, whichever of it is used, and stay apart: a
+// changed name that another tool has, or would have, ends in a hash of its own.
+func offeredNames(prefix string, all []*sdk.Tool) []string {
+	taken := map[string]int{}
+	out := make([]string, len(all))
+	for i, t := range all {
+		out[i] = plainName(prefix + t.Name)
+		taken[out[i]]++
+	}
+	for i, t := range all {
+		full := prefix + t.Name
+		if len(out[i]) > maxName || taken[out[i]] > 1 && out[i] != full {
+			out[i] = hashed(out[i], full)
+		}
+	}
+	return out
+}
+
+// plainName replaces what providers refuse in a name.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+func hashed(name, full string) string {
+	sum := sha256.Sum256([]byte(full))
+	end := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), maxName-len(end))] + end
+}
+
+// closest returns the candidate that was probably meant by name, or "".
+func closest(name string, candidates []string) string {
+	best, bound := "", max(1, len(name)/3)+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bound {
+			best, bound = c, d
+		}
+	}
+	return best
+}
+
+// distance is how many bytes must be put in, left out or changed to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

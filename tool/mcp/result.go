@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/schema"
+)
+
+// Keys in the Meta of a result.
+const (
+	metaContent    = "content"
+	metaStructured = "structured"
+)
+
+// A reader makes of a server's results what the model reads.
+type reader struct {
+	maxText, maxData int
+	output           *schema.Schema // nil is anything
+	redact           redactor
+}
+
+func (r reader) result(res *sdk.CallToolResult) (agent.Result, error) {
+	if res.NeedsInput() {
+		return agent.Result{}, errors.New("the tool asks a person for something before it goes on, which cannot be done here; go on without it")
+	}
+	var (
+		lines []string
+		kept  []json.RawMessage
+		left  = r.maxData
+	)
+	for _, part := range res.Content {
+		if text, ok := part.(*sdk.TextContent); ok {
+			lines = append(lines, text.Text)
+			continue
+		}
+		line := describe(part)
+		if data, err := part.MarshalJSON(); err != nil || len(data) > left {
+			line += " (not kept: too much data)"
+		} else {
+			left -= len(data)
+			kept = append(kept, data)
+		}
+		lines = append(lines, line)
+	}
+	meta := map[string]any{}
+	if len(kept) > 0 {
+		meta[metaContent] = kept
+	}
+	if res.StructuredContent != nil {
+		data, err := encode(res.StructuredContent)
+		if err != nil {
+			return agent.Result{}, fmt.Errorf("the structured content of the result: %w", err)
+		}
+		if len(data) <= left {
+			meta[metaStructured] = json.RawMessage(data)
+		}
+		lines = append(lines, r.structured(res, data)...)
+	}
+	out := agent.Result{Text: r.cut(strings.Join(lines, "\n"))}
+	if len(meta) > 0 {
+		out.Meta = meta
+	}
+	if res.IsError {
+		text := strings.TrimSpace(r.redact(out.Text))
+		if text == "" {
+			text = "the tool failed and did not say why"
+		}
+		return agent.Result{Meta: out.Meta}, errors.New(text)
+	}
+	if out.Text == "" {
+		out.Text = "(the tool returned nothing)"
+	}
+	return out, nil
+}
+
+// structured returns what the model reads of structured content beside the text.
+func (r reader) structured(res *sdk.CallToolResult, data []byte) (lines []string) {
+	if !said(res) {
+		lines = append(lines, string(data))
+		if inexact(res.StructuredContent) {
+			lines = append(lines, "[numbers of 2^53 and more are rounded in this JSON]")
+		}
+	}
+	if res.IsError {
+		return lines // the schema is that of success
+	}
+	if err := r.output.Validate(data); err != nil {
+		lines = append(lines, fmt.Sprintf("[the structured content %v]", err))
+	}
+	return lines
+}
+
+// said reports whether a text part says what the structured content says. Servers
+// are asked to write both.
+func said(res *sdk.CallToolResult) bool {
+	for _, part := range res.Content {
+		text, ok := part.(*sdk.TextContent)
+		if !ok {
+			continue
+		}
+		var v any
+		if json.Unmarshal([]byte(text.Text), &v) == nil && reflect.DeepEqual(v, res.StructuredContent) {
+			return true
+		}
+	}
+	return false
+}
+
+// inexact reports whether a number may not be the one that the server wrote: the
+// protocol library reads all of them as float64.
+func inexact(v any) bool {
+	switch v := v.(type) {
+	case float64:
+		return math.Abs(v) >= 1<<53
+	case []any:
+		for _, e := range v {
+			if inexact(e) {
+				return true
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if inexact(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// describe says in a line what a part is; what is text in it stands below.
+func describe(part sdk.Content) string {
+	switch part := part.(type) {
+	case *sdk.ImageContent:
+		return fmt.Sprintf("[image, %s, %d bytes]", part.MIMEType, len(part.Data))
+	case *sdk.AudioContent:
+		return fmt.Sprintf("[audio, %s, %d bytes]", part.MIMEType, len(part.Data))
+	case *sdk.ResourceLink:
+		line := []string{part.URI, part.Name, part.MIMEType, part.Description}
+		return "[resource " + strings.Join(nonEmpty(line), ", ") + "]"
+	case *sdk.EmbeddedResource:
+		r := part.Resource
+		if r == nil {
+			return "[empty resource]"
+		}
+		line := nonEmpty([]string{r.URI, r.MIMEType})
+		if r.Blob == nil {
+			return "[resource " + strings.Join(line, ", ") + "]\n" + r.Text
+		}
+		return fmt.Sprintf("[resource %s, %d bytes]", strings.Join(line, ", "), len(r.Blob))
+	}
+	return fmt.Sprintf("[%T]", part)
+}
+
+func nonEmpty(list []string) (out []string) {
+	for _, s := range list {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// cut bounds a text, at the end of a letter.
+func (r reader) cut(text string) string {
+	if len(text) <= r.maxText {
+		return text
+	}
+	n := r.maxText
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", text[:n], n, len(text))
+}
+
+// encode writes JSON as it came, with <, > and & as they are.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+}

@@ -1,0 +1,146 @@
+package mcp
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/schema"
+)
+
+// TestResult reads results as they come over the wire.
+func TestResult(t *testing.T) {
+	output, err := schema.Parse([]byte(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const png = `{"type":"image","mimeType":"image/png","data":"AAECAw=="}`
+	for _, tt := range []struct {
+		name, wire, text, err, meta string
+	}{
+		{"text", `{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`, "one\ntwo", "", "null"},
+		{"nothing", `{"content":[]}`, "(the tool returned nothing)", "", "null"},
+		{"error", `{"content":[{"type":"text","text":"no such\nfile for hunter22"}],"isError":true}`, "", "no such\nfile for [redacted]", "null"},
+		{"error without a word", `{"content":[],"isError":true}`, "", "the tool failed and did not say why", "null"},
+		{"error with structure", `{"content":[],"structuredContent":{"code":7},"isError":true}`, "", `{"code":7}`, `{"structured":{"code":7}}`},
+		{"image", `{"content":[{"type":"text","text":"look"},` + png + `]}`, "look\n[image, image/png, 4 bytes]", "", `{"content":[` + png + `]}`},
+		{"audio", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`, "[audio, audio/wav, 3 bytes]", "",
+			`{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`},
+		{"too much data", `{"content":[{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("AAAA", 100) + `"},` + png + `]}`,
+			"[image, image/png, 300 bytes] (not kept: too much data)\n[image, image/png, 4 bytes]", "", `{"content":[` + png + `]}`},
+		{"link", `{"content":[{"type":"resource_link","uri":"file:///a","name":"a","description":"the first","mimeType":"text/plain"}]}`,
+			"[resource file:///a, a, text/plain, the first]", "",
+			`{"content":[{"type":"resource_link","mimeType":"text/plain","uri":"file:///a","name":"a","description":"the first"}]}`},
+		{"resource with text", `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"body"}}]}`,
+			"[resource file:///a]\nbody", "", `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"body"}}]}`},
+		{"resource with data", `{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"x/y","blob":"AAEC"}}]}`,
+			"[resource file:///a, x/y, 3 bytes]", "", `{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"x/y","blob":"AAEC"}}]}`},
+		{"structure alone", `{"content":[],"structuredContent":{"n":1,"html":"<b>"}}`, `{"html":"<b>","n":1}`, "", `{"structured":{"html":"<b>","n":1}}`},
+		{"structure said twice", `{"content":[{"type":"text","text":"{ \"n\": 1 }"}],"structuredContent":{"n":1}}`, `{ "n": 1 }`, "", `{"structured":{"n":1}}`},
+		{"structure beside text", `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`, "one\n{\"n\":1}", "", `{"structured":{"n":1}}`},
+		{"exact numbers", `{"content":[{"type":"text","text":"{\"n\":12345678901234567891}"}],"structuredContent":{"n":12345678901234567891}}`,
+			`{"n":12345678901234567891}`, "", `{"structured":{"n":12345678901234567000}}`},
+		{"rounded numbers", `{"content":[],"structuredContent":{"n":12345678901234567891}}`,
+			"{\"n\":12345678901234567000}\n[numbers of 2^53 and more are rounded in this JSON]", "", `{"structured":{"n":12345678901234567000}}`},
+		{"against its schema", `{"content":[],"structuredContent":{"n":"1"}}`,
+			"{\"n\":\"1\"}\n[the structured content does not fit the schema: n: want integer, got string \"1\"]", "", `{"structured":{"n":"1"}}`},
+		{"too long", `{"content":[{"type":"text","text":"` + strings.Repeat("ü", 400) + `"}]}`,
+			strings.Repeat("ü", 249) + "\n[cut: these are the first 498 of 800 bytes]", "", "null"},
+		{"asks a person", `{"content":[],"resultType":"input_required","inputRequests":{}}`, "", "the tool asks a person for something before it goes on, which cannot be done here; go on without it", "null"},
+	} {
+		var res sdk.CallToolResult
+		if err := json.Unmarshal([]byte(tt.wire), &res); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		r := reader{maxText: 499, maxData: 300, output: output, redact: strings.NewReplacer("hunter22", "[redacted]").Replace}
+		got, err := r.result(&res)
+		message := ""
+		if err != nil {
+			message = err.Error()
+		}
+		meta, _ := encode(got.Meta)
+		if got.Text != tt.text || message != tt.err || string(meta) != tt.meta {
+			t.Errorf("%s: got %q, error %q, meta %s\nwant %q, error %q, meta %s", tt.name, got.Text, message, meta, tt.text, tt.err, tt.meta)
+		}
+	}
+}
+
+func TestOfferedNames(t *testing.T) {
+	long := strings.Repeat("x", 70)
+	for _, tt := range []struct{ prefix, listed, want string }{
+		{"", "read write", "read write"},
+		{"fs_", "read write", "fs_read fs_write"},
+		{"", "fs.read fs/write", "fs_read fs_write"},
+		{"", "a.b a_b", "a_b_2e7336dc a_b"},
+		{"", "a.b a/b", "a_b_2e7336dc a_b_c14cddc0"},
+		{"", "größe", "gr__e"},
+		{"", long + " " + long + "y", strings.Repeat("x", 55) + "_" + "c71bd109 " + strings.Repeat("x", 55) + "_" + "f560a7f0"},
+	} {
+		got := strings.Join(offeredNames(tt.prefix, listed(tt.listed)), " ")
+		if got != tt.want {
+			t.Errorf("%q with %q: got %q, want %q", tt.listed, tt.prefix, got, tt.want)
+		}
+	}
+}
+
+func listed(names string) (out []*sdk.Tool) {
+	for _, name := range strings.Fields(names) {
+		out = append(out, &sdk.Tool{Name: name})
+	}
+	return out
+}
+
+// FuzzOfferedNames holds that names are such as providers take, that they stay
+// apart, and that one which needs no change has none.
+func FuzzOfferedNames(f *testing.F) {
+	f.Add("", "a.b a_b a/b")
+	f.Add("p.", "größe x "+strings.Repeat("y", 100))
+	valid := regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	f.Fuzz(func(t *testing.T, prefix, names string) {
+		if !utf8.ValidString(prefix + names) {
+			return
+		}
+		seen, given := map[string]bool{}, map[string]bool{}
+		tools := listed(names)
+		for i, name := range offeredNames(prefix, tools) {
+			full := prefix + tools[i].Name
+			if given[full] {
+				return // the server lists it twice
+			}
+			given[full] = true
+			if !valid.MatchString(name) || seen[name] || valid.MatchString(full) && name != full {
+				t.Errorf("%q is offered as %q", full, name)
+			}
+			seen[name] = true
+		}
+	})
+}
+
+func TestClosest(t *testing.T) {
+	all := []string{"read_file", "write_file", "list"}
+	for name, want := range map[string]string{"readfile": "read_file", "Read_File": "read_file", "lst": "list", "x": "", "delete": ""} {
+		if got := closest(name, all); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+func FuzzCut(f *testing.F) {
+	f.Add("Grüezi", 3)
+	f.Fuzz(func(t *testing.T, text string, n int) {
+		n = max(1, min(n, 1000))
+		if !utf8.ValidString(text) {
+			return
+		}
+		got := reader{maxText: n}.cut(text)
+		kept, _, _ := strings.Cut(got, "\n[cut: ")
+		if !utf8.ValidString(got) || len(text) > n && !strings.HasPrefix(text, kept) || len(text) <= n && got != text {
+			t.Errorf("%q cut at %d is %q", text, n, got)
+		}
+	})
+}

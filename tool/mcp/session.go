@@ -1,0 +1,240 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// lifeSign bounds the wait for a sign of life after a call that took too long.
+const lifeSign = 5 * time.Second
+
+var (
+	errTimeout = errors.New("timeout")
+	errEnded   = errors.New("the connection was ended")
+)
+
+// A session is one connection to a server, from its start to its end.
+type session struct {
+	client *sdk.ClientSession
+	// ctx ends the calls in flight, which the protocol library would wait for.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	gone   chan struct{} // closed when the connection is down
+	doubt  atomic.Bool   // a call took too long: it may not answer any more
+	cmd    *process      // nil if there is none
+	http   bool          // fates are noted
+	done   func()        // lets go of what the transport holds
+}
+
+// opener returns what starts a session with the server of the configuration.
+// Nothing else holds its secrets.
+func opener(c Config) func(context.Context) (*session, error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
+		Logger:         c.Logger,
+		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, nobody to ask
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	})
+	redact := c.redactor()
+	return func(ctx context.Context) (*session, error) {
+		s, err := open(ctx, c, client)
+		if err == nil {
+			return s, nil
+		}
+		start := &StartError{Server: c.Name, Err: redact.err(err)}
+		if s != nil && s.cmd != nil {
+			start.Stderr = redact(s.cmd.stderr.String())
+		}
+		return nil, start
+	}
+}
+
+// open starts a session. One that comes with an error has ended.
+func open(ctx context.Context, c Config, client *sdk.Client) (*session, error) {
+	s := &session{gone: make(chan struct{}), done: func() {}}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	transport, err := s.transport(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.StartTimeout, errTimeout)
+	defer cancel()
+	if s.cmd != nil {
+		go func() { // a command that has ended will not answer
+			select {
+			case <-s.cmd.exited:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	s.client, err = client.Connect(ctx, transport, nil)
+	if err == nil {
+		go func() {
+			s.client.Wait() // why it ended is said by the calls
+			close(s.gone)
+		}()
+		return s, nil
+	}
+	switch {
+	case context.Cause(ctx) == errTimeout:
+		err = fmt.Errorf("no answer within %v: %w", c.StartTimeout, context.DeadlineExceeded)
+	case s.cmd != nil && s.cmd.ended(2*drainGrace): // its output ends a little before it does
+		err = fmt.Errorf("the command ended: %w", exit(s.cmd.err))
+	}
+	s.end()
+	return s, err
+}
+
+func exit(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+func (s *session) transport(ctx context.Context, c Config) (_ sdk.Transport, err error) {
+	switch {
+	case c.Transport != nil:
+		return c.Transport(ctx)
+	case c.URL != "":
+		var t sdk.Transport
+		t, s.done, err = httpTransport(c)
+		s.http = true
+		return t, err
+	}
+	if s.cmd, err = startProcess(c); err != nil {
+		return nil, err
+	}
+	return &sdk.IOTransport{Reader: s.cmd.stdout, Writer: &timedWriter{s.cmd.stdin, c.Timeout}, MaxLineLength: maxFrame}, nil
+}
+
+func (s *session) alive() bool {
+	select {
+	case <-s.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// within returns the context of something that is asked of the server. It ends
+// with the time, with errTimeout for a cause, and with the session, with errEnded.
+func (s *session) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	ctx, abort := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { abort(errEnded) })
+	return ctx, func() {
+		stop()
+		abort(nil)
+		cancel()
+	}
+}
+
+// answers asks a server that let a call time out for a sign of life.
+func (s *session) answers(ctx context.Context) bool {
+	if !s.doubt.Load() {
+		return true
+	}
+	ctx, cancel := s.within(ctx, lifeSign)
+	defer cancel()
+	err := s.client.Ping(ctx, nil)
+	if err != nil && !answered(err) {
+		return false
+	}
+	s.doubt.Store(false)
+	return true
+}
+
+// end ends the session, and returns when nothing of it is left.
+func (s *session) end() {
+	s.cancel(errEnded)
+	if s.cmd != nil {
+		s.cmd.stop()
+	}
+	if s.client != nil {
+		s.client.Close() // nobody could do anything about its error
+		<-s.gone
+	}
+	s.done()
+}
+
+// What is known of a call that has not simply been answered.
+type knowledge int
+
+const (
+	refused   knowledge = iota // the server answered, with an error
+	unreached                  // it was not done, and this session is of no use
+	denied                     // it was not done, and will not be
+	late                       // no answer in time
+	lost                       // no answer, and none to come
+	ended                      // by our side
+)
+
+// call does a call. With an error it says what is known of it.
+func (s *session) call(ctx context.Context, timeout time.Duration, name string, input json.RawMessage) (*sdk.CallToolResult, knowledge, error) {
+	ctx, cancel := s.within(ctx, timeout)
+	defer cancel()
+	ctx, f := withFate(ctx)
+	res, err := s.client.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: input})
+	if err == nil {
+		return res, 0, nil
+	}
+	switch cause := context.Cause(ctx); {
+	case cause == errTimeout:
+		s.doubt.Store(true)
+		return nil, late, err
+	case cause == errEnded:
+		return nil, lost, cause
+	case cause != nil:
+		return nil, ended, cause
+	}
+	return nil, s.judge(f, err), err
+}
+
+func (s *session) judge(f *fate, err error) knowledge {
+	status := f.status.Load()
+	switch {
+	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed), f.forgot.Load():
+		return unreached
+	case s.http && !f.sent.Load():
+		return unreached
+	case answered(err):
+		return refused
+	case status >= 400 && status < 500:
+		return denied
+	}
+	return lost
+}
+
+// codeRejected is the code of errors that the protocol library makes itself when a
+// transport could not send a call. They look like answers of the server.
+const codeRejected = -32005
+
+func answered(err error) bool {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && wire.Code != codeRejected
+}
+
+// permanent reports whether to start again would be in vain.
+func permanent(err error) bool {
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
+}
+
+// version is what the server is told of us.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

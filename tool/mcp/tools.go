@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/tool"
+)
+
+// maxTools bounds what a server may list.
+const maxTools = 10_000
+
+// Tools is the lazy form, for pipelines that are made without an error to return:
+// it starts the server, reads its tools, and lets it go when it has been idle. What
+// goes wrong is in the Err of the one tool that it then returns, which validation
+// reports.
+func Tools(cfg Config, names ...string) []agent.Middleware {
+	if cfg.Idle == 0 {
+		cfg.Idle = defaultIdle
+	}
+	s, err := newServer(cfg)
+	if err == nil {
+		var tools []agent.Middleware
+		if tools, err = s.Tools(context.Background(), names...); err == nil {
+			return tools
+		}
+		s.Close()
+	}
+	return []agent.Middleware{agent.Use(agent.Tool{
+		Tool: llm.Tool{Name: "mcp_server", Schema: json.RawMessage(`{"type":"object"}`)},
+		Err:  err,
+		Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, err },
+	})}
+}
+
+// Tools returns the tools of these names, which are the server's, or all of them.
+// They work until Close. A name that providers refuse is offered to the model with
+// its odd letters replaced by "_", and every name with Config.Prefix in front. A
+// tool is Parallel if it says of itself that it is read-only. A name that the
+// server does not have, and a schema that cannot be read, are errors.
+func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
+	all, err := s.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	offered := offeredNames(s.cfg.Prefix, all)
+	if len(names) == 0 {
+		for _, t := range all {
+			names = append(names, t.Name)
+		}
+	}
+	var out []agent.Middleware
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == name })
+		if at < 0 {
+			return nil, s.unknown(name, all)
+		}
+		m, err := s.middleware(all[at], offered[at])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// list reads the server's tools, a second time if the session ends meanwhile.
+func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
+	for first := true; ; first = false {
+		session, err := s.acquire(ctx, 1)
+		if err != nil {
+			return nil, err
+		}
+		all, err := session.list(ctx, s.cfg.StartTimeout)
+		s.release()
+		switch {
+		case err == nil:
+			return all, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case s.ctx.Err() != nil:
+			return nil, ErrClosed
+		case first && !answered(err) && !errors.Is(err, errTimeout):
+			s.fail(session)
+		default:
+			return nil, fmt.Errorf("mcp: the tools of the server %q: %w", s.cfg.Name, s.redact.err(err))
+		}
+	}
+}
+
+// list reads all pages of the server's tools.
+func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.Tool, err error) {
+	ctx, cancel := s.within(ctx, timeout)
+	defer cancel()
+	for t, err := range s.client.Tools(ctx, nil) {
+		if context.Cause(ctx) == errTimeout {
+			s.doubt.Store(true)
+			return nil, fmt.Errorf("no answer within %v: %w", timeout, errTimeout)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, t); len(all) > maxTools {
+			return nil, fmt.Errorf("there are more than %d", maxTools)
+		}
+	}
+	return all, nil
+}
+
+func (s *Server) unknown(name string, all []*sdk.Tool) error {
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Name
+	}
+	hint := "it has none"
+	if near := closest(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	} else if len(names) > 0 {
+		hint = "it has " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
+	return fmt.Errorf("mcp: the server %q has no tool %q: %s", s.cfg.Name, name, hint)
+}
+
+// middleware makes the tool that the model is offered under a name.
+func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, error) {
+	input := json.RawMessage(`{"type":"object"}`)
+	if t.InputSchema != nil {
+		data, err := encode(t.InputSchema)
+		if err == nil {
+			_, err = schema.Parse(data)
+		}
+		if err != nil {
+			return agent.Middleware{}, fmt.Errorf("mcp: the input schema of the tool %q of the server %q: %w; name the other tools to do without it", t.Name, s.cfg.Name, err)
+		}
+		input = data
+	}
+	hints := sdk.ToolAnnotations{}
+	if t.Annotations != nil {
+		hints = *t.Annotations
+	}
+	description := t.Description
+	if description == "" {
+		description = t.Title
+	}
+	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), redact: s.redact}
+	m := agent.Use(agent.Tool{
+		Tool:     llm.Tool{Name: offered, Description: description, Schema: input},
+		Parallel: hints.ReadOnlyHint,
+		Effects:  slices.Clone(s.cfg.Effects),
+		Run: func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
+			if len(input) == 0 {
+				input = json.RawMessage("{}")
+			}
+			res, err := s.call(ctx, t.Name, hints.ReadOnlyHint || hints.IdempotentHint, input)
+			if err != nil {
+				return agent.Result{}, err
+			}
+			return reading.result(res)
+		},
+	})
+	harmless := hints.ReadOnlyHint || hints.DestructiveHint != nil && !*hints.DestructiveHint
+	if s.cfg.Approve != nil && !harmless {
+		m = tool.Confirm(m, s.cfg.Approve)
+	}
+	return m, nil
+}
+
+// outputSchema returns the schema of the structured content, or nil, which is
+// anything: results are not worth refusing a tool for.
+func outputSchema(t *sdk.Tool) *schema.Schema {
+	if t.OutputSchema == nil {
+		return nil
+	}
+	data, err := encode(t.OutputSchema)
+	if err != nil {
+		return nil
+	}
+	parsed, err := schema.Parse(data)
+	if err != nil {
+		return nil
+	}
+	return parsed
+}
