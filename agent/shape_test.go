@@ -1,0 +1,171 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// asked runs an agent that answers with the text and returns what it asked.
+func asked[T any](t *testing.T, out dag.Type[T], text string) (llm.Request, stone.Result) {
+	t.Helper()
+	m := model(says(text))
+	res, err := run(t, agent.New("a", out, m, agent.Config{User: agent.Say("go")}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.requests[0], res
+}
+
+// TestStrict holds for which types the provider's strict mode is asked: it
+// refuses schemas that leave something open.
+func TestStrict(t *testing.T) {
+	type flat struct {
+		A string `json:"a"`
+		B *int   `json:"b,omitempty"`
+	}
+	type nested struct {
+		List []flat `json:"list"`
+	}
+	type tree struct {
+		Kids []tree `json:"kids"`
+	}
+	type open struct {
+		Names map[string]string `json:"names"`
+	}
+	type anything struct {
+		V []any `json:"v"`
+	}
+	narrow, err := schema.Parse([]byte(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(name string, req llm.Request, want bool) {
+		t.Helper()
+		if got := req.ResponseFormat.Strict; got != want {
+			t.Errorf("%s: strict is %t, want %t, for %s", name, got, want, req.ResponseFormat.Schema)
+		}
+	}
+	req, _ := asked(t, dag.NewType[flat]("flat"), `{"a":"x","b":null}`)
+	check("flat", req, true)
+	req, _ = asked(t, dag.NewType[nested]("nested"), `{"list":[{"a":"x","b":2}]}`)
+	check("nested", req, true)
+	req, _ = asked(t, dag.NewType[tree]("tree"), `{"kids":[{"kids":[]}]}`)
+	check("tree", req, true)
+	req, _ = asked(t, dag.NewType[open]("open"), `{"names":{"a":"b"}}`)
+	check("open", req, false)
+	req, _ = asked(t, dag.NewType[anything]("anything"), `{"v":[1,"a"]}`)
+	check("anything", req, false)
+	// A property that is left out stays out: the type takes no null for it.
+	req, res := asked(t, dag.NewType[json.RawMessage]("a plan/1").WithSchema(narrow), `{"a":"x"}`)
+	check("narrow", req, false)
+	if got := outcome(t, res, nil); got != `{"a":"x"}` || req.ResponseFormat.Name != "a_plan_1" {
+		t.Errorf("got %s, format %q", got, req.ResponseFormat.Name)
+	}
+}
+
+// TestLateTools holds that a middleware can offer tools during the run, replace
+// one of the list, and speak for itself.
+func TestLateTools(t *testing.T) {
+	late := agent.Middleware{Name: "late", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		other := echo()
+		other.Run = func(context.Context, json.RawMessage) (agent.Result, error) {
+			return agent.Result{Text: "replaced"}, nil
+		}
+		fresh := echo()
+		fresh.Name = "fresh"
+		c, err := next(ctx, c.Offer(fresh).Offer(other))
+		if c.Turn == 2 {
+			c = c.Recommend(agent.Recommendation{Action: agent.Halt, Source: "late", Reason: "enough"})
+		}
+		return c, err
+	}}
+	m := model(calls("echo", `{"text":"a"}`, "fresh", `{"text":"b"}`), says("x"))
+	_, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), late}, Decide: agent.ToolDirected}), stone.Config{})
+	var f *stone.Failure
+	if !errors.As(err, &f) || f.Kind != agent.KindHalted || f.Reason != "late: enough" {
+		t.Errorf("got %v, want a halt by late", err)
+	}
+	if got := transcript(m.requests[1].Messages); !strings.HasSuffix(got, "tool: replaced\ntool: echo b\n") {
+		t.Errorf("conversation\n%s", got)
+	}
+	if tools := m.requests[1].Tools; len(tools) != 2 || tools[0].Name != "fresh" || tools[1].Name != "echo" {
+		t.Errorf("tools %v", tools)
+	}
+}
+
+// TestMistakes holds that mistakes of those who write middlewares and tools end
+// the agent with a failure that says so.
+func TestMistakes(t *testing.T) {
+	wrap := func(w func(context.Context, agent.Context, agent.Handler) (agent.Context, error)) []agent.Middleware {
+		return []agent.Middleware{{Name: "ring", Wrap: w}}
+	}
+	offering := func(change func(*agent.Tool)) []agent.Middleware {
+		return wrap(func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			e := echo()
+			change(&e)
+			return next(ctx, c.Offer(e))
+		})
+	}
+	for _, test := range []struct {
+		name string
+		use  []agent.Middleware
+		kind string
+		say  string
+	}{
+		{"no reply", wrap(func(_ context.Context, c agent.Context, _ agent.Handler) (agent.Context, error) { return c, nil }), kind.Error, "turn 1 has no reply"},
+		{"an error", wrap(func(_ context.Context, c agent.Context, _ agent.Handler) (agent.Context, error) {
+			return c, stone.Fail("tired", "no more")
+		}), "tired", "no more"},
+		{"a panic", wrap(func(context.Context, agent.Context, agent.Handler) (agent.Context, error) { panic("oops") }), kind.Panic, "oops"},
+		{"a tool without a function", offering(func(t *agent.Tool) { t.Run = nil }), kind.Error, "has no Run"},
+		{"a tool with a broken schema", offering(func(t *agent.Tool) { t.Schema = []byte(`{"type":7}`) }), kind.Error, "the schema of the tool"},
+		{"a meta that JSON cannot hold", offering(func(t *agent.Tool) {
+			t.Run = func(context.Context, json.RawMessage) (agent.Result, error) {
+				return agent.Result{Meta: map[string]any{"n": math.NaN()}}, nil
+			}
+		}), kind.BadContent, "Meta"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := run(t, agent.New("talk", note, model(calls("echo", `{"text":"a"}`)), agent.Config{User: agent.Say("go"), Use: test.use}), stone.Config{})
+			var f *stone.Failure
+			if !errors.As(err, &f) || f.Kind != test.kind || !strings.Contains(f.Reason, test.say) {
+				t.Errorf("got %v, want %s: … %s …", err, test.kind, test.say)
+			}
+		})
+	}
+}
+
+// TestBinaryText holds that what is no text does not break the record.
+func TestBinaryText(t *testing.T) {
+	bad := tool("bad", func(string) (agent.Result, error) { return agent.Result{Text: "a\xffb"}, errors.New("c\xfed") })
+	m := model(calls("bad", `{"text":""}`), says("done"))
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("x\xff"), Use: []agent.Middleware{agent.Use(bad)}}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: x\uFFFD\ncall: bad {\"text\":\"\"}\ntool error: c\uFFFDd\nassistant: done\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestPromptFails holds that an error of a prompt costs nothing.
+func TestPromptFails(t *testing.T) {
+	m := model(says("x"))
+	_, err := run(t, agent.New("talk", note, m, agent.Config{System: func(dag.DAG) (string, error) { return "", stone.Fail("no-template", "gone") }}), stone.Config{})
+	var f *stone.Failure
+	if !errors.As(err, &f) || f.Kind != "no-template" || m.calls() != 0 {
+		t.Errorf("got %v after %d turns", err, m.calls())
+	}
+}
