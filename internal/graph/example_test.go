@@ -26,6 +26,6 @@ func ExampleOf() {
 	//   subgraph f2["until-good"]
 	//     n3["improve"]
 	//   end
-	//   n3 -.->|"again"| n3
+	//   n3 -.->|"again, 3 at most"| n3
 	//   n1 --> n3
 }

@@ -146,8 +146,9 @@ func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) part {
 
 func (g *Graph) loop(in *frame, a stone.Ashlar) part {
 	p := g.draw(g.frame(in, a.Name()), a.Children()[0], box)
+	again := fmt.Sprintf("again, %d at most", a.Rounds())
 	for _, x := range p.exits {
-		g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: "again", kind: back})
+		g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: again, kind: back})
 	}
 	return p
 }

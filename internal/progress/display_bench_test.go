@@ -17,7 +17,7 @@ var (
 )
 
 // lanes fans out over n items; every one that fails divides by loses its lane.
-func lanes(n, fails int) stone.Ashlar {
+func lanes(n, fails int, opts ...stone.Option) stone.Ashlar {
 	items := make([]int, n)
 	for i := range items {
 		items[i] = i
@@ -28,7 +28,7 @@ func lanes(n, fails int) stone.Ashlar {
 				return 0, fmt.Errorf("item %d is bad", i)
 			}
 			return i / 2, nil
-		})))
+		}), opts...))
 }
 
 type everything struct{ slog.Handler }

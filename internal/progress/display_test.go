@@ -75,14 +75,14 @@ done    loop/one  ×2; T
 start   loop/one
 done    loop/one  ×3; T
 done    loop  round 3; T`},
-		{"lanes", stone.Seq("all", lanes(25, 10), count("count")), `
+		{"lanes", stone.Seq("all", lanes(25, 10, stone.Lanes(1)), count("count")), `
 start   all
 start   all/work
 start   all/work/each
 failure all/work/each[0]/halve  error: item 0 is bad
 failure all/work/each[10]/halve  error: item 10 is bad
 failure all/work/each[20]/halve  error: item 20 is bad
-done    all/work/each  25 lanes ended, 3 lost; T
+done    all/work/each  25/25, 3 lost; T
 done    all/work  T
 start   all/count
 done    all/count  T
@@ -121,7 +121,7 @@ func TestPlainLinesAreBounded(t *testing.T) {
 	if lines := strings.Count(got, "\n"); lines > 60 {
 		t.Errorf("%d lines:\n%s", lines, got)
 	}
-	for _, want := range []string{"further visits are not listed\n", "further failures here are only counted\n", "1000 lanes ended, 500 lost"} {
+	for _, want := range []string{"further visits are not listed\n", "further failures here are only counted\n", "1000/1000, 500 lost"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -174,14 +174,14 @@ func TestPicture(t *testing.T) {
 			{3500 * time.Millisecond, `
 * fix  1/4  3.5s
   ✓ read  2.0s
-  * lint  2 lanes ended, 1 lost  1.5s
+  * lint  2/4, 1 lost  1.5s
     * check  1 done, 2 running, 1 failed
   · count
   · pick`},
 			{6 * time.Second, `
 ✓ fix  5.0s
   ✓ read  2.0s
-  ✓ lint  4 lanes ended, 1 lost  3.0s
+  ✓ lint  4/4, 1 lost  3.0s
     ✓ check  3 done, 1 failed
   ✓ count  <1ms
   ✓ pick  <1ms
