@@ -1,0 +1,134 @@
+package config_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/internal/config"
+)
+
+// project makes a directory with .stone in it and returns the path of that.
+func project(t *testing.T, settings string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), config.Name)
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if settings != "" {
+		if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(settings), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestRead(t *testing.T) {
+	for _, c := range []struct{ name, settings, want string }{
+		{"none", "", "DIR/.stone|||"},
+		{"empty", "{}", "DIR/.stone|||"},
+		{"all", `{"pipeline":"./a/b","provider":"anthropic","model":"m","url":"http://localhost:8000"}`, "DIR/a/b|anthropic|m|http://localhost:8000"},
+		{"outside", `{"pipeline":"../x"}`, "UP/x|||"},
+		{"absolute", `{"pipeline":"/x/y"}`, "/x/y|||"},
+		{"typo", "{\n  \"modle\": \"m\"\n}", `FILE:2:3: unknown key "modle": did you mean "model"?`},
+		{"case", `{"Model":"m"}`, `FILE:1:2: unknown key "Model": did you mean "model"?`},
+		{"stranger", `{"frobnicate":1}`, `FILE:1:2: unknown key "frobnicate": want model, pipeline, provider, url`},
+		{"secret", "{\"model\":\"m\",\n\"api_key\":\"sk-1\"}", `FILE:2:1: "api_key" is not for settings: a secret belongs into the environment, as OPENAI_API_KEY or ANTHROPIC_API_KEY`},
+		{"secret in url", `{"url":"https://me:sk-1@h/"}`, `FILE:1:8: url: want an address without user and query: a secret belongs into the environment, as OPENAI_API_KEY or ANTHROPIC_API_KEY`},
+		{"type", `{"model":1}`, `FILE:1:10: model: want a string that is not empty`},
+		{"null", `{"model":null}`, `FILE:1:10: model: want a string that is not empty`},
+		{"nothing", `{"model":""}`, `FILE:1:10: model: want a string that is not empty`},
+		{"object", `{"model":{}}`, `FILE:1:10: model: want a string that is not empty`},
+		{"provider", `{"provider":"gemini"}`, `FILE:1:13: provider: "gemini" is none: want anthropic or openai`},
+		{"url", `{"url":"localhost:8000"}`, `FILE:1:8: url: want an address, as http://localhost:8000`},
+		{"list", `[]`, `FILE:1:1: want an object, as {"model": "gpt-5-mini"}`},
+		{"twice", `{"model":"m","model":"n"}`, `FILE:1:14: this is no JSON: duplicate object member name`},
+		{"comma", "{\"model\":\"m\",\n}", `FILE:1:13: this is no JSON: `},
+		{"cut off", `{"model":`, `FILE:1:10: this is no JSON: `},
+		{"no bytes", ` `, `FILE:1:1: this is no JSON: it ends too early`},
+		{"behind", `{} {}`, `FILE:1:4: want nothing behind the object`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := project(t, c.settings)
+			s, err := config.Read(dir)
+			got := strings.Join([]string{s.Pipeline, s.Provider, s.Model, s.URL}, "|")
+			if err != nil {
+				if got != "|||" {
+					t.Errorf("settings %q beside an error", got)
+				}
+				got = err.Error()
+			}
+			up := filepath.Dir(dir)
+			want := strings.NewReplacer("DIR", up, "UP", filepath.Dir(up), "FILE", filepath.Join(dir, "settings.json")).Replace(c.want)
+			if got != want && (err == nil || !strings.HasSuffix(want, ": ") || !strings.HasPrefix(got, want)) {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if strings.Contains(got, "sk-1") {
+				t.Error("the secret is shown")
+			}
+		})
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		s  config.Settings
+		ok bool
+	}{
+		{config.Settings{}, true},
+		{config.Settings{Provider: "openai", Model: "m", URL: "https://h/v1"}, true},
+		{config.Settings{Provider: "opnai"}, false},
+		{config.Settings{URL: "h"}, false},
+	} {
+		if err := c.s.Check(); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.s, err)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	stone := project(t, "")
+	root := filepath.Dir(stone)
+	deep := filepath.Join(root, "a", "b")
+	if err := os.MkdirAll(deep, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", filepath.Dir(root))
+	find := func(dir, want string) {
+		t.Helper()
+		if got, err := config.Find(dir); err != nil || got != want {
+			t.Errorf("from %s: %q, %v, want %q", dir, got, err, want)
+		}
+	}
+	find(root, stone)
+	find(deep, stone)
+	find(filepath.Dir(root), "")
+	t.Chdir(deep)
+	find(".", stone)
+
+	// The home directory ends the search, and counts itself.
+	t.Setenv("HOME", filepath.Join(root, "a"))
+	find(deep, "")
+	t.Setenv("HOME", root)
+	find(deep, stone)
+
+	t.Run("file", func(t *testing.T) {
+		if err := os.WriteFile(filepath.Join(deep, config.Name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.Find(deep); err == nil || !strings.Contains(err.Error(), "is a file") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestFindOfAnotherUser(t *testing.T) {
+	stone := project(t, "")
+	if err := os.Chown(stone, 12345, 12345); err != nil {
+		t.Skip("giving a directory to another user needs root")
+	}
+	if got, err := config.Find(filepath.Dir(stone)); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("found %q, %v", got, err)
+	}
+}
