@@ -33,7 +33,7 @@ type CompactConfig struct {
 const (
 	defaultCompactTokens = 100_000
 	defaultCompactKeep   = 4
-	summaryTokens        = 2048
+	summaryTokens        = 2048 // about as long as one is
 	bytesPerToken        = 4
 	compactInstruction   = "You are given the middle of a conversation between a user, an assistant and its tools. " +
 		"Summarise it for the assistant, who will go on with it and sees nothing else of this part: what was found out, what was done, " +
@@ -148,7 +148,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.M
 		reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
 			System:    cfg.Instruction,
 			Messages:  []llm.Message{llm.User(transcript(middle))},
-			MaxTokens: summaryTokens,
+			MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
 		})
 		if err == nil && strings.TrimSpace(reply.Text) == "" {
 			err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}

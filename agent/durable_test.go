@@ -149,6 +149,27 @@ func TestOtherPrompt(t *testing.T) {
 	}
 }
 
+// TestRetry holds that the options of the leaf are the agent's: an attempt has
+// turns, and addresses, of its own.
+func TestRetry(t *testing.T) {
+	mem := &memory{left: -1}
+	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
+	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
+		Options: []stone.Option{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{agent.KindModel}})}})
+	res, err := run(t, a, stone.Config{Recorder: mem, RunID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "user: go\ncall: echo {\"text\":\"b\"}\ntool: echo b\nassistant: done\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+	addresses := "[step talk/turn-1 step talk/tool-1-1 step talk/turn-2 step talk~2/turn-1 step talk~2/tool-1-1 step talk~2/turn-2 leaf talk]"
+	if got := fmt.Sprint(mem.log); got != addresses {
+		t.Errorf("records %s, want %s", got, addresses)
+	}
+}
+
 // TestParallel holds that calls run side by side where their tools allow it, and
 // only there.
 func TestParallel(t *testing.T) {
