@@ -50,6 +50,7 @@ type facts struct {
 	frame   int32  // the one at hand
 	frames  int32  // so far
 	touched []int  // scratch of add
+	recent  int    // the id that was asked for last
 }
 
 type gain struct {
@@ -59,12 +60,16 @@ type gain struct {
 
 // id returns the index of the entry for the name.
 func (f *facts) id(name string) int {
+	if f.recent < len(f.entries) && f.entries[f.recent].name == name {
+		return f.recent // a step reads most often what the step before it wrote
+	}
 	id, ok := f.ids[name]
 	if !ok {
 		id = len(f.entries)
 		f.ids[name] = id
 		f.entries = append(f.entries, entry{name: name})
 	}
+	f.recent = id
 	return id
 }
 

@@ -16,15 +16,30 @@ import (
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
-func Validate(p Ashlar, cfg Config) Findings {
-	v := &validator{facts: facts{ids: map[string]int{}}, asked: map[string]*spec{}, grant: cfg.Grant}
+func Validate(p Ashlar, cfg Config) Findings { return check(p, cfg).sorted() }
+
+func check(p Ashlar, cfg Config) *validator {
+	n := p.changes()
+	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: cfg.Grant}
 	v.reserve()
 	v.input(cfg.Input)
 	v.visit(p, 0)
 	v.unreduced("the result of the pipeline")
 	v.late()
 	v.unused()
-	return v.sorted()
+	return v
+}
+
+// changes is about how many types p has to do with: how often a step writes
+// something else than the one before it, and a few.
+func (p Ashlar) changes() int {
+	n, last := 8, dag.AnyType(nil)
+	p.each(func(s *spec) {
+		if s.out != nil && s.out != last {
+			n, last = n+1, s.out
+		}
+	})
+	return n
 }
 
 // validator walks the tree as the machine would, over types in place of nodes.
@@ -115,7 +130,6 @@ var laneType = dag.NewType[struct {
 
 // reserve notes the types that the run itself writes.
 func (v *validator) reserve() {
-	v.entries = make([]entry, 0, 16)
 	for _, t := range []dag.AnyType{dag.Failure, laneType} {
 		v.entries[v.id(t.Name())].written = t
 	}

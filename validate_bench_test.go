@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -40,7 +42,7 @@ var shapes = []struct {
 		for i := range lanes {
 			lanes[i] = Func0(names[i], types[i], func(context.Context) (benchDoc, error) { return benchDoc{}, nil })
 		}
-		return Seq("p", Parallel("fan", lanes, AllLanes()), Reduce(FuncAll("reduce", types[0], benchType, func(context.Context, []benchDoc) (benchDoc, error) { return benchDoc{}, nil })))
+		return Seq("p", Parallel("fan", lanes, AllLanes()), Reduce(New("reduce", benchType, func(context.Context, dag.DAG) (benchDoc, error) { return benchDoc{}, nil }, Queries(dag.Everything))))
 	}},
 	{"match, n branches", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		branches := make([]Branch, len(names))
@@ -142,4 +144,17 @@ func TestShapesAreValid(t *testing.T) {
 			t.Errorf("%s: %v", shape.name, errs)
 		}
 	}
+}
+
+// TestEveryPlaceOnce is why the validator is linear: it comes by every place of a
+// tree once, however deeply loops and rescues stand in each other.
+func TestEveryPlaceOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := (&grower{T: t, witness: &witness{}}).tree()
+		places := 0
+		p.each(func(*spec) { places++ })
+		if visits := check(p, Config{}).order; visits != places {
+			t.Fatalf("%d visits of %d places\n%s", visits, places, sketch(p))
+		}
+	})
 }

@@ -1,0 +1,420 @@
+package stone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// grower draws trees. It keeps in mind what is probably there, so that enough of
+// the trees are valid, and now and then forgets about it, so that enough are not.
+type grower struct {
+	*rapid.T
+	*witness
+	names     int
+	line, all []dag.AnyType // what is probably on the line, and what there is at all
+	joined    bool          // the latest node is that of some lane
+	grown     []Ashlar      // leaves, for being used again
+}
+
+func (g *grower) name(form string) string {
+	g.names++
+	return fmt.Sprint(form, g.names)
+}
+
+// upTo draws from 0 to n, all alike: rapid's own ranges prefer small numbers, and
+// with them every exception would be the rule.
+func (g *grower) upTo(n int) int {
+	drawn := 0
+	for range bits.Len(uint(n)) + 3 {
+		drawn *= 2
+		if rapid.Bool().Draw(g.T, "bit") {
+			drawn++
+		}
+	}
+	return drawn % (n + 1)
+}
+
+func (g *grower) oneIn(n int) bool { return g.upTo(n-1) == n-1 }
+
+func pick[E any](g *grower, list []E) E { return list[g.upTo(len(list)-1)] }
+
+func (g *grower) cells() dag.Type[cell] { return pick(g, cellTypes) }
+
+// known is a type that is probably there, or any.
+func (g *grower) known(list []dag.AnyType) dag.AnyType {
+	if len(list) == 0 || g.oneIn(40) {
+		return g.cells()
+	}
+	return pick(g, list)
+}
+
+func (g *grower) query() dag.Query {
+	var q dag.Query
+	switch g.upTo(11) {
+	default:
+		q = g.known(g.line).Query()
+	case 5, 6, 7:
+		q = dag.Every(g.known(g.all))
+	case 8:
+		q = dag.Since(g.known(g.line), g.known(g.line))
+	case 9:
+		if q = dag.Latest; g.joined {
+			q = dag.Everything
+		}
+	case 10:
+		q = dag.Every(dag.Failure)
+	case 11:
+		q = dag.Everything
+	}
+	if g.oneIn(8) {
+		q = dag.Optional(q)
+	}
+	return q
+}
+
+func (g *grower) queries(most int) []dag.Query {
+	var out []dag.Query
+	if len(g.all) > 0 || g.oneIn(10) {
+		for range g.upTo(most) {
+			out = append(out, g.query())
+		}
+	}
+	return out
+}
+
+// suits reports whether what a reads is probably there.
+func (g *grower) suits(a Ashlar) bool {
+	for _, q := range a.Queries() {
+		there := g.line
+		if !q.IsNearest() && q.After() == nil {
+			there = g.all
+		}
+		if t := q.Type(); t != nil && !slices.Contains(there, t) || t == nil && g.joined {
+			return false
+		}
+	}
+	return true
+}
+
+func declared(qs []dag.Query) Option {
+	var all []dag.Querier
+	for _, q := range qs {
+		all = append(all, q)
+	}
+	return Queries(all...)
+}
+
+func (g *grower) made(t dag.AnyType) {
+	g.line, g.all, g.joined = append(slices.Clip(g.line), t), append(slices.Clip(g.all), t), false
+}
+
+// aside draws something whose types do not stay for certain.
+func (g *grower) aside(draw func()) {
+	line, all := g.line, g.all
+	draw()
+	g.line, g.all = line, all
+}
+
+func (g *grower) leaf() Ashlar {
+	if len(g.grown) > 0 && g.oneIn(12) {
+		if again := pick(g, g.grown); g.suits(again) || g.oneIn(10) {
+			g.made(again.Produces())
+			return again
+		}
+	}
+	name, out, queries := g.name("leaf"), g.cells(), g.queries(3)
+	opts := []Option{declared(queries)}
+	var judges []Ashlar
+	if g.oneIn(15) {
+		g.aside(func() { g.made(out); judges = []Ashlar{g.ashlar(2)} })
+		opts = append(opts, Children(WalkInOrder, judges...))
+	}
+	a := New(name, out, func(ctx context.Context, d dag.DAG) (cell, error) {
+		n, err := g.readAll(ctx, d, queries)
+		for _, judge := range judges {
+			draft, _ := out.Append(d, newCell(n))
+			var failed *Failure
+			if errors.As(RunChild(ctx, judge, draft).Cause(), &failed) && guilty(failed.Kind) {
+				return cell{}, failed
+			}
+		}
+		return newCell(n), err
+	}, opts...)
+	g.made(out)
+	g.grown = append(g.grown, a)
+	return a
+}
+
+func (g *grower) tree() Ashlar {
+	return Seq("root", append([]Ashlar{g.leaf()}, g.some(5, 4)...)...)
+}
+
+func (g *grower) ashlar(depth int) Ashlar {
+	if depth == 0 || g.oneIn(4) {
+		return g.leaf()
+	}
+	switch g.upTo(8) {
+	default:
+		return Seq(g.name("seq"), g.some(depth, 3)...)
+	case 2:
+		return g.loop(depth)
+	case 3:
+		return g.match(depth)
+	case 4, 5:
+		return g.fanOut(depth)
+	case 6:
+		return g.rescue(depth)
+	case 7:
+		return g.scoped(depth)
+	}
+}
+
+func (g *grower) some(depth, most int) []Ashlar {
+	out := make([]Ashlar, 1+g.upTo(most-1))
+	for i := range out {
+		out[i] = g.ashlar(depth - 1)
+	}
+	return out
+}
+
+func (g *grower) loop(depth int) Ashlar {
+	name, body := g.name("loop"), g.ashlar(depth-1)
+	queries := g.queries(2)
+	until := UntilDAG(func(d dag.DAG) (bool, error) {
+		n, err := g.readAll(nil, d, queries)
+		return (n+uint32(d.Len()))%3 == 0, err
+	}, queriers(queries)...)
+	return Loop(name, body, until, Max(1+g.upTo(3)))
+}
+
+func queriers(qs []dag.Query) (out []dag.Querier) {
+	for _, q := range qs {
+		out = append(out, q)
+	}
+	return out
+}
+
+// brittle fails now and then, though no leaf does.
+func (g *grower) brittle(a Ashlar) Ashlar {
+	return Match(g.name("match"), By(func(d dag.DAG) (any, error) { return newCell(uint32(d.Len())).K, nil }), Case("k0", a), Case("k1", a))
+}
+
+func (g *grower) match(depth int) Ashlar {
+	name := g.name("match")
+	var on Extractor
+	switch queries := g.queries(2); g.upTo(2) {
+	case 0:
+		on = Lens("K")
+	case 1:
+		on = By(func(d dag.DAG) (any, error) { n, err := g.readAll(nil, d, queries); return newCell(n).K, err }, queriers(queries)...)
+	default:
+		t, ok := g.known(g.line).(dag.Type[cell])
+		if !ok {
+			t = g.cells()
+		}
+		on = On(t, func(c cell) string { return c.K })
+	}
+	branches := make([]Branch, 1+g.upTo(2))
+	line, all := g.line, g.all
+	for i := range branches {
+		g.line, g.all = line, all
+		branches[i] = Case(fmt.Sprint("k", i), g.ashlar(depth-1))
+	}
+	if len(branches) > 1 && !g.oneIn(20) {
+		g.line, g.all = line, all
+	}
+	return Match(name, on, branches...)
+}
+
+// fanOut is a map or a parallel, mostly with its reducer.
+func (g *grower) fanOut(depth int) Ashlar {
+	name := g.name("fan")
+	line, all := g.line, g.all
+	var opts []Option
+	if g.oneIn(3) {
+		opts = append(opts, Lanes(1+g.upTo(3)))
+	}
+	whole := g.oneIn(4)
+	if whole {
+		opts = append(opts, AllLanes())
+	}
+	var fan Ashlar
+	if item, queries := g.cells(), g.queries(2); g.oneIn(2) {
+		g.made(item)
+		items := EachDAG(item, func(d dag.DAG) ([]cell, error) {
+			n, err := g.readAll(nil, d, queries)
+			return []cell{newCell(n), newCell(n / 2), newCell(n)}[:n%4%3+min(1, n%9)], err
+		}, queriers(queries)...)
+		fan = Map(name, items, g.ashlar(depth-1), opts...)
+	} else {
+		lanes := make([]Ashlar, 1+g.upTo(2))
+		kept := g.all
+		for i := range lanes {
+			g.line, g.all = line, all
+			if lanes[i] = g.ashlar(depth - 1); g.oneIn(3) {
+				lanes[i] = g.brittle(lanes[i])
+			}
+			if len(lanes) == 1 || whole || g.oneIn(6) {
+				kept = append(slices.Clip(kept), g.all...)
+			}
+		}
+		g.all = kept
+		if g.oneIn(4) {
+			opts = append(opts, Quorum(1+g.upTo(len(lanes)-1)))
+		}
+		fan = Parallel(name, lanes, opts...)
+	}
+	g.line, g.joined = line, true
+	if g.oneIn(20) {
+		return fan
+	}
+	reducer := Reduce(g.ashlar(min(1, depth-1)))
+	return Seq(g.name("seq"), fan, reducer)
+}
+
+func (g *grower) rescue(depth int) Ashlar {
+	name := g.name("rescue")
+	var body, heal Ashlar
+	g.aside(func() {
+		line, all := g.line, g.all
+		if body = Seq(g.name("seq"), g.some(depth, 3)...); !g.oneIn(4) { // else heal trusts in what body does
+			g.line, g.all = line, all
+		}
+		g.made(dag.Failure)
+		heal = g.ashlar(depth - 1)
+	})
+	return Rescue(name, body, heal)
+}
+
+// scoped draws a walk rule, and a body that keeps to it.
+func (g *grower) scoped(depth int) Ashlar {
+	name := g.name("scoped")
+	var children []Ashlar
+	var blocks []block
+	var queries []dag.Query
+	for range 1 + g.upTo(2) {
+		b := block{how: how(g.upTo(int(apart)))}
+		draw := func() {
+			for _, c := range g.some(depth, 2) { // one that is used twice would have one path twice
+				b.children = append(b.children, Seq(g.name("seq"), c))
+			}
+		}
+		if b.how == inOrder || b.how == again {
+			draw()
+		} else {
+			g.aside(draw)
+		}
+		children, blocks = append(children, b.children...), append(blocks, b)
+		if b.how == apart && !g.oneIn(20) {
+			g.joined = true
+			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
+			children, blocks = append(children, reducer), append(blocks, block{inOrder, []Ashlar{reducer}})
+		}
+	}
+	if g.oneIn(2) {
+		queries = g.queries(2)
+		blocks = append(blocks, block{how: reading})
+	}
+	walk := func(w *Walker) {
+		for _, b := range blocks {
+			switch b.how {
+			case inOrder:
+				w.InOrder(b.children...)
+			case exactlyOne:
+				w.OneOf(b.children...)
+			case inOrderOrNot:
+				w.Perhaps(b.children...)
+			case again:
+				w.Repeat(b.children...)
+			case apart:
+				w.Lanes(b.children...)
+			case reading:
+				w.Reads()
+			}
+		}
+	}
+	body := func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		for _, b := range blocks {
+			var err error
+			if b.how == reading {
+				_, err = g.readAll(ctx, d, queries)
+			} else {
+				d, err = runBlock(ctx, b, d)
+			}
+			if err != nil || d.Failed() {
+				return d, err
+			}
+		}
+		return d, nil
+	}
+	return Scoped(name, children, walk, body, declared(queries))
+}
+
+func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {
+	chance := d.Len()
+	switch {
+	case b.how == exactlyOne:
+		return RunChild(ctx, b.children[chance%len(b.children)], d), nil
+	case b.how == inOrderOrNot && chance%2 == 0:
+		return d, nil
+	case b.how == apart:
+		return runLanes(ctx, b.children, d)
+	}
+	times := 1
+	if b.how == again {
+		times += chance % 3
+	}
+	for range times {
+		for _, c := range b.children {
+			if d = RunChild(ctx, c, d); d.Failed() {
+				return d, nil
+			}
+		}
+	}
+	return d, nil
+}
+
+func runLanes(ctx context.Context, children []Ashlar, d dag.DAG) (dag.DAG, error) {
+	base, err := dag.Origin(d)
+	if err != nil {
+		return d, err
+	}
+	lanes := make([]dag.DAG, len(children))
+	for i, c := range children {
+		lane, err := dag.Lane(base, i)
+		if err != nil {
+			return d, err
+		}
+		if lanes[i] = RunChild(ctx, c, lane); lanes[i].Failed() {
+			return lanes[i], nil
+		}
+	}
+	return dag.Join(base, lanes)
+}
+
+// sketch draws a tree for a message.
+func sketch(p Ashlar) string {
+	var b strings.Builder
+	var draw func(a Ashlar, indent string)
+	draw = func(a Ashlar, indent string) {
+		s := a.spec()
+		fmt.Fprintf(&b, "%s%s %s", indent, formNames[s.form], s.name)
+		if s.out != nil {
+			fmt.Fprintf(&b, " → %s", s.out.Name())
+		}
+		fmt.Fprintf(&b, " reads %v, max %d, lanes %t %d %v\n", s.queries, s.max, s.allLanes, s.quorum, s.keys)
+		for _, c := range s.children {
+			draw(c, indent+"  ")
+		}
+	}
+	draw(p, "")
+	return b.String()
+}
