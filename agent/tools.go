@@ -37,10 +37,16 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	outcomes := make([]outcome, len(calls))
 	for from := 0; from < len(calls); {
 		to := from + 1
-		for c.parallel(calls[from]) && to < len(calls) && c.parallel(calls[to]) {
+		for parallel(c.Tools, calls[from]) && to < len(calls) && parallel(c.Tools, calls[to]) {
 			to++
 		}
-		if err := r.together(ctx, c, outcomes, from, to); err != nil {
+		var err error
+		if to == from+1 {
+			outcomes[from], err = r.call(ctx, c, from)
+		} else {
+			err = r.together(ctx, c, outcomes, from, to)
+		}
+		if err != nil {
 			return c, err
 		}
 		from = to
@@ -73,27 +79,23 @@ func (o *outcome) advice(tool string) Recommendation {
 	return advice
 }
 
-// tool returns the tool of the name that is offered in this turn, or nil.
-func (c Context) tool(name string) *Tool {
-	for i := range c.Tools {
-		if c.Tools[i].Name == name {
-			return &c.Tools[i]
+// find returns the tool of the name, or nil.
+func find(tools []Tool, name string) *Tool {
+	for i := range tools {
+		if tools[i].Name == name {
+			return &tools[i]
 		}
 	}
 	return nil
 }
 
-func (c Context) parallel(call llm.ToolCall) bool {
-	t := c.tool(call.Name)
+func parallel(tools []Tool, call llm.ToolCall) bool {
+	t := find(tools, call.Name)
 	return t != nil && t.Parallel
 }
 
 // together runs the calls from up to to at the same time.
-func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from, to int) (err error) {
-	if to == from+1 {
-		outcomes[from], err = r.call(ctx, c, from)
-		return err
-	}
+func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from, to int) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
 	slots := make(chan struct{}, maxParallel)
@@ -113,11 +115,11 @@ func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from,
 // since what providers call a call is not unique.
 func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
-	j.tool = c.tool(j.call.Name)
+	j.tool = find(c.Tools, j.call.Name)
 	if r.info {
 		j.begun = time.Now()
 	}
-	refusal, err := r.refuse(c, j.tool, j.call)
+	refusal, err := r.refuse(c.Tools, j.tool, j.call)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -139,10 +141,10 @@ type job struct {
 }
 
 // refuse says to the model why a call is not run, or nothing if it can be run.
-func (r *run) refuse(c Context, tool *Tool, call llm.ToolCall) (string, error) {
+func (r *run) refuse(tools []Tool, tool *Tool, call llm.ToolCall) (string, error) {
 	switch {
 	case tool == nil:
-		return unknown(call.Name, c.Tools), nil
+		return unknown(call.Name, tools), nil
 	case call.Input == nil:
 		return "The arguments of this call were cut off, so it was not run. Call the tool again, with shorter arguments.", nil
 	case tool.Run == nil:
