@@ -1,0 +1,53 @@
+package stonetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/llm/script"
+)
+
+// Text answers with text.
+func Text(text string) script.Answer { return script.Text(text) }
+
+// JSON answers with a value as JSON, for agents whose result has a schema.
+func JSON(v any) script.Answer { return script.JSON(v) }
+
+// Call answers with a call of a tool. Input is JSON.
+func Call(tool, input string) script.Answer { return script.Call(tool, input) }
+
+// Multi makes one answer of several: their texts and their calls, each in order.
+//
+//	Multi(Text("Let me look."), Call("read_file", `{"path":"go.mod"}`), Call("list", `{}`))
+func Multi(parts ...script.Answer) script.Answer {
+	var all script.Answer
+	var errs []error
+	for _, p := range parts {
+		all.Reply.Text += p.Reply.Text
+		all.Reply.Reasoning += p.Reply.Reasoning
+		all.Reply.Refusal += p.Reply.Refusal
+		all.Reply.ToolCalls = append(all.Reply.ToolCalls, p.Reply.ToolCalls...)
+		all.Reply.Usage = all.Reply.Usage.Add(p.Reply.Usage)
+		if p.Reply.StopReason != "" {
+			all.Reply.StopReason = p.Reply.StopReason
+		}
+		all.Wait += p.Wait
+		errs = append(errs, p.Err)
+	}
+	all.Err = errors.Join(errs...)
+	return all
+}
+
+// checkAnswer says what no model could have answered.
+func checkAnswer(a script.Answer) error {
+	for _, c := range a.Reply.ToolCalls {
+		if c.Name == "" {
+			return errors.New("a call without the name of a tool")
+		}
+		if c.Input != nil && !json.Valid(c.Input) {
+			return fmt.Errorf("the input of %s is not JSON: %s", c.Name, c.Input)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package stonetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A ToolCall is a call of a tool that a model made, and what became of it.
+type ToolCall struct {
+	Name string
+	// Input is what the model gave; what came of arguments that were cut off is
+	// a JSON string.
+	Input json.RawMessage
+	// Text is what the model read of the result.
+	Text string
+	// Meta is what was kept beside it, a JSON object.
+	Meta json.RawMessage
+	// Failed says that the tool returned an error, or that the call was not run:
+	// there is no such tool, or the input does not fit its schema.
+	Failed bool
+
+	Agent    string // the name of the ashlar that made the call
+	Path     string // and its address in the run
+	Turn     int    // of the agent, from 1
+	Position int    // in the turn, from 1
+}
+
+// String returns the call on one line.
+func (c ToolCall) String() string {
+	arrow := "→"
+	if c.Failed {
+		arrow = "✗"
+	}
+	return fmt.Sprintf("%s/%s %s %s %s", c.Agent, c.Name, clip(string(c.Input)), arrow, clip(c.Text))
+}
+
+// clip fits a text on a line.
+func clip(s string) string {
+	const limit = 200
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	}
+	return s
+}
+
+// is reports whether name is that of the call's tool, or of agent and tool.
+func (c ToolCall) is(name string) bool {
+	return name == c.Name || name == c.Agent+"/"+c.Name
+}
+
+// Calls returns the calls of all runs of the harness, or those of the tools that
+// are named, in the order of the pipeline. A name is that of a tool, or of an
+// agent and its tool: "ask_user", "discover/ask_user".
+func (h *Harness) Calls(names ...string) []ToolCall {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(names) == 0 {
+		return slices.Clone(h.calls)
+	}
+	var out []ToolCall
+	for _, c := range h.calls {
+		if slices.ContainsFunc(names, c.is) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Called fails the test if the tool was not called. Why is added to the message.
+func (h *Harness) Called(name string, why ...string) {
+	h.t.Helper()
+	if len(h.Calls(name)) == 0 {
+		h.t.Errorf("%s was not called%s%s", name, because(why), h.trail())
+	}
+}
+
+// NotCalled fails the test if the tool was called. Why is added to the message.
+func (h *Harness) NotCalled(name string, why ...string) {
+	h.t.Helper()
+	if n := len(h.Calls(name)); n > 0 {
+		h.t.Errorf("%s was called %s, want no call%s%s", name, times(n), because(why), h.trail())
+	}
+}
+
+// CallCount fails the test if the tool was not called want times. Why is added to
+// the message.
+func (h *Harness) CallCount(name string, want int, why ...string) {
+	h.t.Helper()
+	if n := len(h.Calls(name)); n != want {
+		h.t.Errorf("%s was called %s, want %s%s%s", name, times(n), times(want), because(why), h.trail())
+	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func because(why []string) string {
+	if len(why) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(why, " ")
+}
+
+// trail lists the calls, for messages.
+func (h *Harness) trail() string {
+	calls := h.Calls()
+	if len(calls) == 0 {
+		return "\n\tno tool was called"
+	}
+	var b strings.Builder
+	b.WriteString("\n\tthe tools were called with")
+	for _, c := range calls {
+		b.WriteString("\n\t" + c.String())
+	}
+	return b.String()
+}
+
+// recorder makes calls of the events of a run.
+type recorder struct{ h *Harness }
+
+func (recorder) Enabled(context.Context, slog.Level) bool { return true } // input and result come at level debug
+func (r recorder) WithAttrs([]slog.Attr) slog.Handler     { return r }
+func (r recorder) WithGroup(string) slog.Handler          { return r }
+
+func (r recorder) Handle(_ context.Context, record slog.Record) error {
+	if record.Message != "tool-dispatch-payload" {
+		return nil
+	}
+	var c ToolCall
+	record.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "tool-name":
+			c.Name = a.Value.String()
+		case "ashlar-name":
+			c.Agent = a.Value.String()
+		case "path":
+			c.Path = a.Value.String()
+		case "turn-number":
+			c.Turn = int(a.Value.Int64())
+		case "position":
+			c.Position = int(a.Value.Int64())
+		case "ok":
+			c.Failed = !a.Value.Bool()
+		case "input":
+			c.Input, _ = a.Value.Any().(json.RawMessage)
+		case "result-text":
+			c.Text = a.Value.String()
+		case "result-meta":
+			c.Meta, _ = a.Value.Any().(json.RawMessage)
+		}
+		return true
+	})
+	r.h.record(c)
+	return nil
+}
+
+// record puts a call in its place: lanes and the calls of a turn come in any
+// order, everything else in its own.
+func (h *Harness) record(c ToolCall) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := len(h.calls)
+	for at > h.begun && c.before(h.calls[at-1]) {
+		at--
+	}
+	h.calls = slices.Insert(h.calls, at, c)
+}
+
+// before reports whether c has its place before other, which came before it.
+func (c ToolCall) before(other ToolCall) bool {
+	if c.Path == other.Path {
+		return c.Turn == other.Turn && c.Position < other.Position
+	}
+	return beforeIndex(c.Path, other.Path)
+}
+
+// beforeIndex reports whether two addresses first differ in the index of a lane or
+// a round, and a's is the smaller one.
+func beforeIndex(a, b string) bool {
+	same := 0
+	for same < len(a) && same < len(b) && a[same] == b[same] {
+		same++
+	}
+	start := strings.LastIndexByte(a[:same], '[') + 1
+	i, okA := index(a[start:])
+	j, okB := index(b[start:])
+	return start > 0 && okA && okB && i < j
+}
+
+// index reads the number before the next closing bracket.
+func index(s string) (int, bool) {
+	digits, _, closed := strings.Cut(s, "]")
+	n, err := strconv.Atoi(digits)
+	return n, closed && err == nil
+}

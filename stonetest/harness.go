@@ -1,0 +1,245 @@
+package stonetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+)
+
+// LiveTimeout is the Timeout of a harness that Live made.
+const LiveTimeout = time.Minute
+
+// grace is how long a run may take to end after its Timeout.
+const grace = time.Second
+
+// A Harness runs pipelines in one test and keeps what their tools were called
+// with. Set its fields before the first run. Run and Fails are called from the
+// goroutine of the test, the other methods from any.
+type Harness struct {
+	// Strict lets no tool run that is not stubbed, and fails the test when the
+	// model calls one. Agents below a scoped step of one's own are watched
+	// only: their tools do run, as Stub does not reach them either.
+	Strict bool
+	// Timeout bounds each run; 0 is no bound.
+	Timeout time.Duration
+	// AllowUnused says that a Mock may have answers left when the test ends.
+	AllowUnused bool
+	// Config is passed on to stone.Run, but for its Input. Frontend answers
+	// what the pipeline asks a person.
+	Config stone.Config
+
+	t     testing.TB
+	model llm.Model
+
+	mu       sync.Mutex
+	requests []*llm.Request
+	calls    []ToolCall
+	begun    int // where the calls of the last run begin
+	stubbed  map[stubKey]bool
+}
+
+func newHarness(t testing.TB) *Harness {
+	return &Harness{t: t, stubbed: map[stubKey]bool{}}
+}
+
+// Mock makes a harness whose model gives these answers, one after the other. The
+// test fails when the model is asked once more, and when answers are left over at
+// its end. A pipeline that asks from several lanes at once gets them in any
+// order: use MockFunc there.
+func Mock(t testing.TB, answers ...script.Answer) *Harness {
+	t.Helper()
+	for i, a := range answers {
+		if err := checkAnswer(a); err != nil {
+			t.Fatalf("stonetest.Mock: answer %d: %v", i+1, err)
+		}
+	}
+	h := MockFunc(t, func(n int, _ *llm.Request) script.Answer {
+		if n < len(answers) {
+			return answers[n]
+		}
+		return script.Fail(fmt.Errorf("the mock ran out: answer %d is asked for, it has %d", n+1, len(answers)))
+	})
+	t.Cleanup(func() {
+		t.Helper()
+		asked := len(h.Requests())
+		switch {
+		case asked > len(answers):
+			t.Errorf("the mock ran out: answer %d was asked for, it has %d", asked, len(answers))
+		case asked < len(answers) && !h.AllowUnused && !t.Failed():
+			t.Errorf("%d of the %d answers of the mock were not asked for: remove them, or set AllowUnused", len(answers)-asked, len(answers))
+		}
+	})
+	return h
+}
+
+// MockFunc makes a harness whose model asks answer for its answers. N counts the
+// requests from 0. It is not called by two goroutines at once.
+func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) *Harness {
+	h := newHarness(t)
+	h.model = &observed{script.Func(answer), h}
+	return h
+}
+
+// Live makes a harness around a model, mostly a real one; see FromEnv. Its Timeout
+// is LiveTimeout, which models that think at length outrun.
+func Live(t testing.TB, model llm.Model) *Harness {
+	t.Helper()
+	if model == nil {
+		t.Fatal("stonetest.Live: the model is nil: give it one, as from FromEnv")
+	}
+	h := newHarness(t)
+	h.model, h.Timeout = &observed{model, h}, LiveTimeout
+	return h
+}
+
+// Model returns the model of the harness, for the agents that are tested.
+func (h *Harness) Model() llm.Model { return h.model }
+
+// Requests returns what the model was asked so far, in order. The requests must
+// not be modified.
+func (h *Harness) Requests() []*llm.Request {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.requests)
+}
+
+// observed is a model whose requests are kept.
+type observed struct {
+	llm.Model
+	h *Harness
+}
+
+// Stream implements llm.Model.
+func (m *observed) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		kept := *req
+		kept.Messages, kept.Tools = slices.Clone(req.Messages), slices.Clone(req.Tools)
+		m.h.mu.Lock()
+		m.h.requests = append(m.h.requests, &kept)
+		m.h.mu.Unlock()
+		m.Model.Stream(ctx, req)(yield)
+	}
+}
+
+// Check implements llm.Checker.
+func (m *observed) Check() error {
+	if c, ok := m.Model.(llm.Checker); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Info implements llm.Informer.
+func (m *observed) Info() llm.Info {
+	if i, ok := m.Model.(llm.Informer); ok {
+		return i.Info()
+	}
+	return llm.Info{}
+}
+
+// Run runs p on a DAG and returns what came of it. If the run fails, so does the
+// test, at once.
+func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
+	h.t.Helper()
+	res, err := h.run(p, in)
+	if err != nil {
+		h.t.Fatalf("%s", h.explain(err))
+	}
+	return res
+}
+
+// Fails runs p on a DAG. If the run does not end with a failure of that kind,
+// the test fails, at once.
+func (h *Harness) Fails(p stone.Ashlar, in dag.DAG, kind string) *stone.Failure {
+	h.t.Helper()
+	_, err := h.run(p, in)
+	failure, failed := errors.AsType[*stone.Failure](err)
+	switch {
+	case err == nil:
+		h.t.Fatalf("the run did not fail, want a failure of kind %q%s", kind, h.trail())
+	case !failed || failure.Kind != kind:
+		h.t.Fatalf("want a failure of kind %q: %s", kind, h.explain(err))
+	}
+	return failure
+}
+
+func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
+	h.t.Helper()
+	if h.Strict {
+		p = rebuild(p, guarded)
+	}
+	h.mu.Lock()
+	h.begun = len(h.calls)
+	h.mu.Unlock()
+	cfg := h.Config
+	cfg.Input = in
+	if cfg.Log == nil {
+		cfg.Log = recorder{h}
+	} else {
+		cfg.Log = slog.NewMultiHandler(recorder{h}, cfg.Log)
+	}
+	res, err := h.bounded(context.WithValue(h.t.Context(), harnessKey{}, h), p, cfg)
+	if h.Strict {
+		h.checkStrict()
+	}
+	return res, err
+}
+
+// bounded runs p in this goroutine, or in another one if time is bounded: then
+// not even a step that does not listen to its context can hold up the test.
+func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+	if h.Timeout <= 0 {
+		return stone.Run(ctx, p, cfg)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, h.Timeout, stone.Fail(kind.Timeout, "the run took longer than the %v of the harness", h.Timeout))
+	defer cancel()
+	type result struct {
+		stone.Result
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		// What a stub that calls t.FailNow leaves behind.
+		r := result{err: errors.New("a step ended its goroutine: use t.Error in stubs, not t.Fatal")}
+		defer func() { done <- r }()
+		r.Result, r.err = stone.Run(ctx, p, cfg)
+	}()
+	var r result
+	select {
+	case r = <-done:
+	case <-ctx.Done():
+		select {
+		case r = <-done:
+		case <-time.After(grace):
+			r.err = stone.Fail(kind.Timeout, "the run took longer than the %v of the harness and goes on: a step does not listen to its context", h.Timeout)
+		}
+	}
+	return r.Result, r.err
+}
+
+// explain says why a run failed, and what its tools were called with before.
+func (h *Harness) explain(err error) string {
+	text := "the run failed: " + err.Error()
+	if refused, ok := errors.AsType[*stone.Invalid](err); ok {
+		var b strings.Builder
+		b.WriteString("the pipeline is invalid:")
+		for _, f := range refused.Findings.Errors() {
+			b.WriteString("\n\t" + f.String())
+		}
+		text = b.String()
+	}
+	return text + h.trail()
+}

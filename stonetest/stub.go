@@ -1,0 +1,249 @@
+package stonetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+)
+
+// A Handler is what a tool does when it is called.
+type Handler = func(ctx context.Context, input json.RawMessage) (agent.Result, error)
+
+// Answer makes a handler that always gives the same text, with "stub": true in
+// the meta.
+func Answer(text string) Handler {
+	return func(context.Context, json.RawMessage) (agent.Result, error) {
+		return agent.Result{Text: text, Meta: map[string]any{"stub": true}}, nil
+	}
+}
+
+// Func makes a handler of a function that takes the input of the tool, read from
+// its JSON. An error is what the model reads in place of the text.
+func Func[In any](fn func(In) (string, error)) Handler {
+	return func(_ context.Context, input json.RawMessage) (agent.Result, error) {
+		var in In
+		if err := json.Unmarshal(input, &in); err != nil {
+			return agent.Result{}, err
+		}
+		text, err := fn(in)
+		return agent.Result{Text: text}, err
+	}
+}
+
+// Stub returns p with another handler behind a tool. The pipeline is made anew, p
+// is not changed; what the model is offered stays the same. A tool that is
+// stubbed already gets the new handler.
+//
+// Name is that of the tool, with as many of the ashlars above it in front as tell
+// it from others: "read_file", "fix/read_file", "repair/fix/read_file". A tool
+// that is used in several places is one tool, and stubbed in all of them. The
+// test fails at once if there is no such tool, if there are several, and if the
+// tool stands below a step that holds its agents in its own body: a scoped one,
+// or a leaf with stone.Children.
+func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
+	t.Helper()
+	out, err := stub(p, name, handler)
+	if err != nil {
+		t.Fatalf("stonetest.Stub: %v", err)
+	}
+	return out
+}
+
+func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
+	if handler == nil {
+		return p, fmt.Errorf("the handler of %q is nil: give it one, as Answer", name)
+	}
+	target, err := find(p, name)
+	if err != nil {
+		return p, err
+	}
+	ring := stubRing(target.Name, handler)
+	return rebuild(p, func(use []agent.Middleware) []agent.Middleware {
+		if !slices.ContainsFunc(use, func(m agent.Middleware) bool { return m.Tool == target }) {
+			return use
+		}
+		use = slices.DeleteFunc(use, func(m agent.Middleware) bool { return m.Name == ring.Name })
+		return append(use, ring)
+	}), nil
+}
+
+// A place is where a tool stands in a pipeline.
+type place struct {
+	path string // with the name of the tool
+	tool *agent.Tool
+	held string // the name of the step above that cannot be made anew
+}
+
+// find returns the one tool that is meant by name.
+func find(p stone.Ashlar, name string) (*agent.Tool, error) {
+	all := places(p, "", "")
+	var tool *agent.Tool
+	var paths, known []string
+	ambiguous, held := false, ""
+	for _, at := range all {
+		known = append(known, at.path)
+		if !strings.HasSuffix("/"+at.path, "/"+name) {
+			continue
+		}
+		paths = append(paths, at.path)
+		ambiguous = ambiguous || tool != nil && tool != at.tool
+		tool = at.tool
+		if at.held != "" {
+			held = at.held
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("there is no tool %q: no agent in %q has any", name, p.Name())
+	case tool == nil:
+		return nil, fmt.Errorf("there is no tool %q in %q; there are %s", name, p.Name(), list(known))
+	case ambiguous:
+		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as tells them apart", name, list(paths))
+	case held != "":
+		return nil, fmt.Errorf("the tool %q stands below %q, which cannot be made anew: a body in it holds its agents itself; stub the tool before that is composed", name, held)
+	}
+	return tool, nil
+}
+
+func list(names []string) string {
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ", ")
+}
+
+// places returns where the tools of a pipeline stand, as far as they are known
+// before a run.
+func places(a stone.Ashlar, above, held string) []place {
+	if held == "" && rigid(a) {
+		held = a.Name()
+	}
+	path := above + a.Name() + "/"
+	var out []place
+	use, _ := middlewares(a)
+	for _, m := range use {
+		if m.Tool != nil {
+			out = append(out, place{path + m.Tool.Name, m.Tool, held})
+		}
+	}
+	for _, c := range a.Children() {
+		out = append(out, places(c, path, held)...)
+	}
+	return out
+}
+
+// rebuild returns p with other middlewares in all agents that can be exchanged.
+func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) stone.Ashlar {
+	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) {
+		if rigid(a) {
+			return a, true
+		}
+		return agent.Rebuild(a, edit)
+	})
+}
+
+// rigid reports whether nothing in a can be exchanged: its body names its children
+// itself and would not know others. For an agent it is enough that there is such
+// a body below it, since agents are rebuilt together with their judges.
+func rigid(a stone.Ashlar) bool {
+	below := func(is func(stone.Ashlar) bool) bool {
+		return slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return within(c, is) })
+	}
+	switch {
+	case isAgent(a):
+		return below(rigid)
+	case a.Form() == "scoped" || a.Form() == "leaf":
+		return below(isAgent)
+	}
+	return false
+}
+
+// within reports whether a or anything below it is what is asked for.
+func within(a stone.Ashlar, is func(stone.Ashlar) bool) bool {
+	return is(a) || slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return within(c, is) })
+}
+
+func isAgent(a stone.Ashlar) bool {
+	_, ok := middlewares(a)
+	return ok
+}
+
+// middlewares returns those of an agent, without those of its judges, and reports
+// false if a is no agent.
+func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
+	asked := false
+	_, ok = agent.Rebuild(a, func(list []agent.Middleware) []agent.Middleware {
+		if !asked { // Rebuild begins with the agent itself
+			use, asked = list, true
+		}
+		return list
+	})
+	return use, ok
+}
+
+// ringName begins the names of the middlewares that stubs are.
+const ringName = "stonetest.Stub/"
+
+type harnessKey struct{}
+
+// stubRing makes the innermost middleware that exchanges what a tool does. Being
+// there it has the last word over whatever wraps the tool, as a request for
+// approval, and the tool is offered when it would have been.
+func stubRing(tool string, handler Handler) agent.Middleware {
+	return agent.Middleware{Name: ringName + tool, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		if h, ok := ctx.Value(harnessKey{}).(*Harness); ok {
+			h.knowStub(stone.Path(ctx), tool)
+		}
+		c.Tools = slices.Clone(c.Tools)
+		for i := range c.Tools {
+			if c.Tools[i].Name == tool {
+				c.Tools[i].Run = handler
+			}
+		}
+		return next(ctx, c)
+	}}
+}
+
+var errNotStubbed = errors.New("this tool is out of order: go on without it")
+
+// guarded puts a ring around the stubs of an agent that takes all tools out of
+// order; the stubs put theirs back.
+func guarded(use []agent.Middleware) []agent.Middleware {
+	at := slices.IndexFunc(use, func(m agent.Middleware) bool { return strings.HasPrefix(m.Name, ringName) })
+	if at < 0 {
+		at = len(use)
+	}
+	return slices.Insert(use, at, agent.Middleware{Name: "stonetest.Strict", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		c.Tools = slices.Clone(c.Tools)
+		for i := range c.Tools {
+			c.Tools[i].Run = func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, errNotStubbed }
+		}
+		return next(ctx, c)
+	}})
+}
+
+// stubKey is a stub in one visit of an agent.
+type stubKey struct{ path, tool string }
+
+func (h *Harness) knowStub(path, tool string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stubbed[stubKey{path, tool}] = true
+}
+
+// checkStrict fails the test for every call of the last run that had no stub.
+func (h *Harness) checkStrict() {
+	h.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.calls[h.begun:] {
+		if !h.stubbed[stubKey{c.Path, c.Name}] {
+			h.t.Errorf("%s was called, which is not stubbed: Stub it, or leave Strict off\n\t%s", c.Name, c)
+		}
+	}
+}
