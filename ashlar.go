@@ -40,7 +40,7 @@ type parts struct {
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	decision *decision                                                    // of a loop, a match, a map
 	enter    func(dag.DAG, any) ([]dag.DAG, error)                        // of a map: the DAGs with which its lanes start
-	scope    ScopeBody
+	scope    func(context.Context, dag.DAG) (dag.DAG, error)
 	walk     Walk
 	question *Question // of an ask, as far as it is known before a run
 }
@@ -65,7 +65,7 @@ var formNames = [...]string{"leaf", "seq", "loop", "match", "map", "parallel", "
 // decision is a choice that the machine asks for and records: whether to go on,
 // which branch, which items.
 type decision struct {
-	take    func(context.Context, dag.DAG) (any, error)
+	take    func(dag.DAG) (any, error)
 	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
 }
 

@@ -2,15 +2,11 @@ package stone_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -116,61 +112,6 @@ func TestQuestionContents(t *testing.T) {
 	}
 }
 
-// several makes a pipeline in which n lanes ask at the same time.
-func several(n int) stone.Ashlar {
-	return stone.Seq("s", numbers(n), stone.Map("m", each(),
-		stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
-			i, err := number.Nearest(d)
-			return fmt.Sprint(i), err
-		}, stone.Queries(number))),
-		stone.Reduce(stone.FuncAll("join", reply, word, func(_ context.Context, all []stone.Answer) (string, error) {
-			var parts []string
-			for _, a := range all {
-				parts = append(parts, a.Response)
-			}
-			return strings.Join(parts, ","), nil
-		})))
-}
-
-func TestChannel(t *testing.T) {
-	t.Run("several questions at once, answered backwards", func(t *testing.T) {
-		questions := stone.NewChannel(0)
-		go func() {
-			var open []stone.Asked
-			for range 5 {
-				open = append(open, <-questions)
-			}
-			for i := range open {
-				q := open[len(open)-1-i]
-				if q.Text == "3" {
-					q.Cancel()
-				}
-				q.Answer("to " + q.Text)
-				q.Answer("too late")
-			}
-		}()
-		result, err := stone.Run(t.Context(), several(5), stone.Config{Frontend: questions})
-		if err != nil || result.Node.Text() != "to 0,to 1,to 2,,to 4" {
-			t.Errorf("%q, %v", result.Node.Text(), err)
-		}
-	})
-	t.Run("cancelled while questions wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			questions := stone.NewChannel(1)
-			go func() {
-				synctest.Wait()
-				cancel()
-			}()
-			_, err := stone.Run(ctx, several(3), stone.Config{Frontend: questions})
-			wantKind(t, err, kind.Canceled)
-			asked := <-questions
-			<-asked.Done()
-			asked.Answer("to nobody")
-		})
-	})
-}
-
 // A frontend that passes questions on and lets the process end: what can go on
 // goes on, then the run fails, and goes on when it is run again.
 func TestWaiting(t *testing.T) {
@@ -209,90 +150,5 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("run %d: asked %v, %v; want %d and %d times", i, asked, err, tt.first, tt.second)
 		}
 		clear(known) // what was answered is recorded
-	}
-}
-
-// hub is a Frontend over HTTP: questions are listed, answers come as callbacks.
-type hub struct {
-	stone.Channel
-	mu   sync.Mutex
-	open map[string]stone.Asked // by run and path
-}
-
-func (h *hub) collect(ctx context.Context) {
-	for {
-		select {
-		case q := <-h.Channel:
-			h.mu.Lock()
-			h.open[q.Run+"/"+q.Path] = q
-			h.mu.Unlock()
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	id := strings.TrimPrefix(r.URL.Path, "/")
-	if r.Method == http.MethodGet {
-		texts := map[string]string{}
-		for id, q := range h.open {
-			texts[id] = q.Text
-		}
-		_ = json.NewEncoder(w).Encode(texts)
-		return
-	}
-	if q, ok := h.open[id]; ok {
-		delete(h.open, id)
-		q.Answer(r.FormValue("answer"))
-	}
-}
-
-func TestHTTPCallback(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	h := &hub{Channel: stone.NewChannel(0), open: map[string]stone.Asked{}}
-	server := httptest.NewServer(h)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer server.Close()
-	defer cancel()
-	group.Go(func() { h.collect(ctx) })
-	group.Go(func() {
-		for ctx.Err() == nil {
-			response, err := server.Client().Get(server.URL)
-			if err != nil {
-				return
-			}
-			var open map[string]string
-			err = json.NewDecoder(response.Body).Decode(&open)
-			response.Body.Close()
-			for id, text := range open {
-				callback, err := server.Client().Post(server.URL+"/"+strings.ReplaceAll(id, "%", "%25")+"?answer=to+"+text, "", nil)
-				if err == nil {
-					callback.Body.Close()
-				}
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	results := make([]string, 2)
-	var runs sync.WaitGroup
-	for i := range results {
-		runs.Go(func() {
-			result, err := stone.Run(t.Context(), several(3), stone.Config{RunID: fmt.Sprint("run", i), Frontend: h})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			results[i] = result.Node.Text()
-		})
-	}
-	runs.Wait()
-	if results[0] != "to 0,to 1,to 2" || results[1] != results[0] {
-		t.Errorf("two runs got %q", results)
 	}
 }

@@ -53,7 +53,7 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	if on.key == nil {
 		s.fault("nil-body", "the extractor is empty: use Lens, On or By with a function")
 	} else {
-		s.decision = &decision{take: decideOnDAG(func(d dag.DAG) (any, error) { return matchKey(on, d) }), restore: restoreAs[string]}
+		s.decision = &decision{take: func(d dag.DAG) (any, error) { return matchKey(on, d) }, restore: restoreAs[string]}
 	}
 	if len(branches) == 0 {
 		s.fault("empty-composite", "a match needs at least one Case")
@@ -118,11 +118,6 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}}}}
 }
 
-// A ScopeBody is what a composite of your own does: it runs its children with
-// RunChild, as often as it likes, and returns a DAG that extends the one it was
-// given. What it does must follow from what it reads.
-type ScopeBody func(ctx context.Context, d dag.DAG) (dag.DAG, error)
-
 // RunChild runs a child of the ashlar whose body was given ctx: of a Scoped one,
 // or of a leaf with Children. It returns d extended by what the child did, with
 // a failure in flight if it failed. One child is run one at a time.
@@ -136,19 +131,16 @@ func RunChild(ctx context.Context, child Ashlar, d dag.DAG) dag.DAG {
 
 var errNoRun = Fail(kind.Error, "RunChild outside of a run: give it the context that the body was given")
 
-// Scoped makes a composite that is no combination of the others. The walk rule
+// Scoped makes a composite that is no combination of the others. Body runs its
+// children with RunChild, as often as it likes, and returns a DAG that extends the
+// one it was given; what it does must follow from what it reads. The walk rule
 // tells the validator in which way body runs the children.
-func Scoped(name string, children []Ashlar, walk Walk, body ScopeBody, opts ...Option) Ashlar {
+func Scoped(name string, children []Ashlar, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), opts ...Option) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), scope: body, walk: walk}}
 	if body == nil {
 		s.fault("nil-body", "the body is nil: give it a function")
 	}
 	return Ashlar{s.apply(opts)}
-}
-
-// decideOnDAG leaves out the context, of which no decision has a use.
-func decideOnDAG(fn func(dag.DAG) (any, error)) func(context.Context, dag.DAG) (any, error) {
-	return func(_ context.Context, d dag.DAG) (any, error) { return fn(d) }
 }
 
 // An Extractor finds the value on which a Match branches.
@@ -227,13 +219,13 @@ func EachDAG[I any](item dag.Type[I], items func(dag.DAG) ([]I, error), queries 
 		item:    item,
 		queries: dag.Types(queries...),
 		decision: &decision{
-			take: decideOnDAG(func(d dag.DAG) (any, error) {
+			take: func(d dag.DAG) (any, error) {
 				list, err := items(d)
 				if list == nil {
 					list = []I{}
 				}
 				return list, err
-			}),
+			},
 			restore: func(raw json.RawMessage) (any, error) {
 				var list []I
 				err := json.Unmarshal(raw, &list)

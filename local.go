@@ -191,7 +191,7 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 		return nil, err
 	}
 	defer f.caught(&err)
-	return f.spec.decision.take(f, d.Within(f))
+	return f.spec.decision.take(d.Within(f))
 }
 
 // local runs everything in this process, lanes on goroutines. It hires a worker

@@ -149,7 +149,7 @@ func until(pred func(dag.DAG) (bool, error), queries ...dag.Querier) Option {
 			return
 		}
 		s.queries = append(s.queries, dag.Types(queries...)...)
-		s.decision = &decision{take: decideOnDAG(func(d dag.DAG) (any, error) { return pred(d) }), restore: restoreAs[bool]}
+		s.decision = &decision{take: func(d dag.DAG) (any, error) { return pred(d) }, restore: restoreAs[bool]}
 	}}
 }
 

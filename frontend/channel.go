@@ -1,0 +1,51 @@
+package frontend
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone"
+)
+
+// A Channel is a frontend over Go channels: receive questions from it, in any
+// goroutine, and answer each when and in which order you like.
+type Channel chan Asked
+
+// Asked is a question that waits for its answer.
+type Asked struct {
+	stone.Question
+	answer chan<- string
+	done   <-chan struct{}
+}
+
+// NewChannel makes a Channel that holds up to n questions nobody received yet.
+func NewChannel(n int) Channel { return make(Channel, n) }
+
+// Answer gives the answer; only the first call counts.
+func (a Asked) Answer(response string) {
+	select {
+	case a.answer <- response:
+	default:
+	}
+}
+
+// Cancel answers that there will be no answer.
+func (a Asked) Cancel() { a.Answer("") }
+
+// Done returns a channel that is closed when nobody waits for the answer any more.
+func (a Asked) Done() <-chan struct{} { return a.done }
+
+// Ask implements stone.Frontend.
+func (c Channel) Ask(ctx context.Context, q stone.Question) (string, error) {
+	answer := make(chan string, 1)
+	select {
+	case c <- Asked{q, answer, ctx.Done()}:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	select {
+	case response := <-answer:
+		return response, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}

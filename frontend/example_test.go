@@ -1,0 +1,28 @@
+package frontend_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/frontend"
+)
+
+func ExampleChannel() {
+	approval := dag.NewType[stone.Answer]("approval")
+	p := stone.Ask("approve", approval, func(dag.DAG) (string, error) { return "Deploy to production?", nil },
+		stone.Choices("yes", "no"))
+
+	questions := frontend.NewChannel(0)
+	go func() {
+		q := <-questions
+		fmt.Println(q.Text, q.Choices)
+		q.Answer("yes")
+	}()
+	res, err := stone.Run(context.Background(), p, stone.Config{Frontend: questions})
+	fmt.Println(res.Node.JSON(), err)
+	// Output:
+	// Deploy to production? [yes no]
+	// {"response":"yes"} <nil>
+}

@@ -1,0 +1,242 @@
+package frontend_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/frontend"
+	"github.com/stonelayer/stone/kind"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	number = dag.NewType[int]("number")
+	reply  = dag.NewType[stone.Answer]("reply")
+	whole  = dag.NewType[string]("whole")
+)
+
+// several asks n questions at once, "0" to "n-1", and joins the answers.
+func several(n int, opts ...stone.Option) stone.Ashlar {
+	opts = append(opts, stone.Queries(number))
+	return stone.Seq("s",
+		stone.Map("each", stone.EachDAG(number, func(dag.DAG) ([]int, error) {
+			var all []int
+			for i := range n {
+				all = append(all, i)
+			}
+			return all, nil
+		}), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
+			n, err := number.Nearest(d)
+			return fmt.Sprint(n), err
+		}, opts...)),
+		stone.Reduce(stone.FuncAll("join", reply, whole, func(_ context.Context, all []stone.Answer) (string, error) {
+			var parts []string
+			for _, a := range all {
+				parts = append(parts, a.Response)
+			}
+			return strings.Join(parts, ","), nil
+		})))
+}
+
+func TestChannel(t *testing.T) {
+	questions := frontend.NewChannel(0)
+	go func() {
+		var open []frontend.Asked
+		for range 5 {
+			open = append(open, <-questions)
+		}
+		for i := range open { // backwards
+			q := open[len(open)-1-i]
+			if q.Text == "3" {
+				q.Cancel()
+			}
+			q.Answer("to " + q.Text)
+			q.Answer("too late")
+		}
+	}()
+	res, err := stone.Run(t.Context(), several(5), stone.Config{Frontend: questions})
+	if err != nil || res.Node.Text() != "to 0,to 1,to 2,,to 4" {
+		t.Errorf("%q, %v", res.Node.Text(), err)
+	}
+}
+
+func TestChannelIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		questions := frontend.NewChannel(1)
+		go func() {
+			synctest.Wait()
+			cancel()
+		}()
+		_, err := stone.Run(ctx, several(3), stone.Config{Frontend: questions})
+		var failure *stone.Failure
+		if !errors.As(err, &failure) || failure.Kind != kind.Canceled {
+			t.Errorf("error %v, want kind canceled", err)
+		}
+		asked := <-questions
+		<-asked.Done()
+		asked.Answer("to nobody")
+	})
+}
+
+// people is the other side: it gets questions and answers them.
+type people struct {
+	t      *testing.T
+	client *http.Client
+	answer func(q frontend.Posted) (now string, later string)
+	group  sync.WaitGroup
+	got    atomic.Int64
+}
+
+func (p *people) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.got.Add(1)
+	var q frontend.Posted
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		p.t.Error(err)
+	}
+	now, later := p.answer(q)
+	if later != "" {
+		p.group.Go(func() {
+			res, err := p.client.Post(q.Answer, "application/json", strings.NewReader(fmt.Sprintf(`{"response":%q}`, later)))
+			if err != nil {
+				p.t.Error(err)
+				return
+			}
+			res.Body.Close()
+		})
+	}
+	fmt.Fprint(w, now)
+}
+
+// serve starts both servers.
+func serve(t *testing.T, answer func(frontend.Posted) (string, string)) (*frontend.HTTP, *people) {
+	h := &frontend.HTTP{}
+	back := httptest.NewServer(h)
+	p := &people{t: t, client: back.Client(), answer: answer}
+	front := httptest.NewServer(p)
+	h.URL, h.Base, h.Client = front.URL, back.URL, front.Client()
+	t.Cleanup(func() {
+		p.group.Wait()
+		front.Close()
+		back.Close()
+	})
+	return h, p
+}
+
+func TestHTTP(t *testing.T) {
+	h, _ := serve(t, func(q frontend.Posted) (string, string) {
+		if q.Text == "1" {
+			return `{"response":"now"}`, ""
+		}
+		return "thank you", "later " + q.Text
+	})
+	var runs sync.WaitGroup
+	for i := range 2 {
+		runs.Go(func() {
+			res, err := stone.Run(t.Context(), several(3), stone.Config{RunID: fmt.Sprint(i), Frontend: h})
+			if err != nil || res.Node.Text() != "later 0,now,later 2" {
+				t.Errorf("run %d: %q, %v", i, res.Node.Text(), err)
+			}
+		})
+	}
+	runs.Wait()
+	if open := h.Open(); len(open) != 0 {
+		t.Errorf("still open: %v", open)
+	}
+}
+
+func TestHTTPRefusedAnswerIsAskedAgain(t *testing.T) {
+	h, p := serve(t, func(q frontend.Posted) (string, string) {
+		if q.Problem == "" {
+			return "", "maybe"
+		}
+		return "", q.Choices[0]
+	})
+	res, err := stone.Run(t.Context(), several(1, stone.Choices("yes", "no")), stone.Config{Frontend: h})
+	if err != nil || res.Node.Text() != "yes" || p.got.Load() != 2 {
+		t.Errorf("%q after %d questions, %v", res.Node.Text(), p.got.Load(), err)
+	}
+}
+
+func TestHTTPErrors(t *testing.T) {
+	tests := []struct {
+		status int
+		tries  int64 // how often it is posted
+		want   string
+	}{
+		{http.StatusForbidden, 1, "status 403"},
+		{http.StatusBadGateway, 2, "tried 2 times: status 502"},
+	}
+	for _, tt := range tests {
+		var got atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			got.Add(1)
+			w.WriteHeader(tt.status)
+		}))
+		h := &frontend.HTTP{URL: server.URL + "/?key=s3cret", Header: map[string]string{"Authorization": "s3cret"}, Client: server.Client(), Tries: 2}
+		_, err := stone.Run(t.Context(), several(1), stone.Config{Frontend: h})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "s3cret") || got.Load() != tt.tries {
+			t.Errorf("status %d: posted %d times, error %v", tt.status, got.Load(), err)
+		}
+		server.Close()
+		if _, err := h.Ask(t.Context(), stone.Question{Name: "q"}); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("a server that is gone: %v", err)
+		}
+	}
+}
+
+func TestHTTPHandler(t *testing.T) {
+	h := &frontend.HTTP{Base: "/answers/"}
+	ctx, cancel := context.WithCancel(t.Context())
+	answers := make(chan string)
+	go func() {
+		response, err := h.Ask(ctx, stone.Question{Name: "q", Text: "Well?"})
+		answers <- fmt.Sprint(response, " ", err)
+	}()
+	for len(h.Open()) == 0 {
+	}
+	key := strings.TrimPrefix(h.Open()[0].Answer, "/answers")
+	tests := []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/", "", 200, `"text":"Well?"`},
+		{"PUT", "/", "", 405, "POST an answer"},
+		{"POST", "/guess", `{"response":"x"}`, 410, "no such question"},
+		{"POST", key, `yes`, 400, `{"response":"yes"}`},
+		{"POST", key, `{}`, 400, `{"response":"yes"}`},
+		{"POST", key, `{"response":"yes"}`, 204, ""},
+		{"POST", key, `{"response":"no"}`, 410, "has its answer"},
+	}
+	for _, tt := range tests {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, strings.NewReader(tt.body)))
+		body, err := io.ReadAll(w.Body)
+		if err != nil || w.Code != tt.status || !strings.Contains(string(body), tt.want) || strings.Contains(string(body), strings.Trim(key, "/")) {
+			t.Errorf("%s %s: status %d, %s", tt.method, tt.body, w.Code, body)
+		}
+	}
+	if got := <-answers; got != "yes <nil>" {
+		t.Errorf("answer %q", got)
+	}
+	cancel()
+	if _, err := h.Ask(ctx, stone.Question{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled question: %v", err)
+	}
+}

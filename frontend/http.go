@@ -1,0 +1,233 @@
+package frontend
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+)
+
+// HTTP is a frontend over HTTP. Every question is posted to a URL as the JSON of
+// [Posted]. Whoever knows the answer at once returns it in the response, as
+// {"response":"yes"}; otherwise it comes later, by a POST of the same JSON to the
+// question's Answer address, which HTTP serves as an http.Handler:
+//
+//	people := &frontend.HTTP{URL: "https://example.org/questions", Base: "https://runs.example.org/answers"}
+//	http.Handle("/answers/", http.StripPrefix("/answers", people))
+//
+// The last element of an Answer address is a secret of 128 random bits: who has
+// it may answer. A GET of the handler's root lists the open questions without it.
+// An HTTP may serve any number of runs; its fields must not change once it is used.
+type HTTP struct {
+	// URL is where questions are posted. If it is empty nothing is posted, and
+	// whoever asks for them finds them: by Open, in the same process.
+	URL string
+	// Base is the address under which the handler is reached from outside.
+	Base string
+	// Header is sent with every question, as {"Authorization": "…"}. Its
+	// values appear in no error.
+	Header map[string]string
+	// Client posts; nil is one with a timeout of 30 seconds.
+	Client *http.Client
+	// Tries is how often a question is posted before that counts as failed; 0
+	// is 4. The pause between two tries begins with a second and doubles.
+	Tries int
+
+	mu   sync.Mutex
+	open map[string]waiting
+}
+
+type waiting struct {
+	posted Posted
+	answer chan<- string
+}
+
+// Posted is a question as it is sent.
+type Posted struct {
+	Run     string          `json:"run"`
+	Path    string          `json:"path"`
+	Name    string          `json:"name"`
+	Text    string          `json:"text"`
+	Choices []string        `json:"choices,omitempty"`
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Problem string          `json:"problem,omitempty"`
+	Answer  string          `json:"answer,omitempty"` // the address to which the answer is posted
+}
+
+// answered is an answer on the wire. An empty response cancels the question.
+type answered struct {
+	Response *string `json:"response"`
+}
+
+const (
+	defaultTries = 4
+	firstPause   = time.Second
+	maxAnswer    = 1 << 20 // bytes of an answer
+)
+
+var defaultClient = &http.Client{Timeout: 30 * time.Second}
+
+// Ask implements stone.Frontend.
+func (h *HTTP) Ask(ctx context.Context, q stone.Question) (string, error) {
+	key, answer := rand.Text(), make(chan string, 1)
+	posted := Posted{Run: q.Run, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
+	if q.Schema != nil {
+		posted.Schema = q.Schema.JSON()
+	}
+	posted.Answer = strings.TrimSuffix(h.Base, "/") + "/" + key
+	h.mu.Lock()
+	if h.open == nil {
+		h.open = map[string]waiting{}
+	}
+	h.open[key] = waiting{posted, answer}
+	h.mu.Unlock()
+	defer h.close(key)
+
+	if h.URL != "" {
+		if response, err := h.post(ctx, posted); err != nil {
+			return "", err
+		} else if response != nil {
+			return *response, nil
+		}
+	}
+	select {
+	case response := <-answer:
+		return response, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// close takes the question back and returns whether it was open.
+func (h *HTTP) close(key string) (waiting, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w, ok := h.open[key]
+	delete(h.open, key)
+	return w, ok
+}
+
+// Open lists the questions that wait for an answer, by run and path.
+func (h *HTTP) Open() []Posted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []Posted
+	for _, w := range h.open {
+		all = append(all, w.posted)
+	}
+	slices.SortFunc(all, func(a, b Posted) int {
+		return cmp.Or(strings.Compare(a.Run, b.Run), strings.Compare(a.Path, b.Path))
+	})
+	return all
+}
+
+// post sends the question, several times if need be, and returns the answer if
+// there is one at once.
+func (h *HTTP) post(ctx context.Context, q Posted) (*string, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, fmt.Errorf("question %q: %w", q.Name, err)
+	}
+	pause := firstPause
+	for try := 1; ; try++ {
+		response, again, err := h.send(ctx, body)
+		if err == nil || !again || try >= cmp.Or(h.Tries, defaultTries) {
+			if err != nil {
+				err = fmt.Errorf("question %q could not be posted, tried %d times: %w", q.Name, try, err)
+			}
+			return response, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		}
+		pause *= 2
+	}
+}
+
+// send posts once and says whether it makes sense to try again.
+func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for name, value := range h.Header {
+		req.Header.Set(name, value)
+	}
+	client := h.Client
+	if client == nil {
+		client = defaultClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		var where *url.Error // its text holds the address, which may hold a secret
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return nil, ctx.Err() == nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 != 2 {
+		return nil, res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500, fmt.Errorf("status %s", res.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, true, err
+	}
+	var a answered
+	if json.Unmarshal(text, &a) != nil {
+		return nil, false, nil // some other acknowledgement
+	}
+	return a.Response, false, nil
+}
+
+// ServeHTTP lists the open questions on GET of the root, and takes answers on
+// POST of a question's address.
+func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := strings.Trim(r.URL.Path, "/")
+	switch {
+	case key == "" && r.Method == http.MethodGet:
+		all := h.Open()
+		for i := range all {
+			all[i].Answer = ""
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(all)
+	case key != "" && r.Method == http.MethodPost:
+		h.take(w, r, key)
+	default:
+		http.Error(w, "GET the list of questions, or POST an answer to a question's address", http.StatusMethodNotAllowed)
+	}
+}
+
+func (h *HTTP) take(w http.ResponseWriter, r *http.Request, key string) {
+	var a answered
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAnswer)).Decode(&a)
+	if err != nil || a.Response == nil {
+		http.Error(w, `want JSON like {"response":"yes"}; an empty response cancels the question`, http.StatusBadRequest)
+		return
+	}
+	asked, ok := h.close(key)
+	if !ok {
+		http.Error(w, "no such question, or it has its answer", http.StatusGone)
+		return
+	}
+	asked.answer <- *a.Response
+	w.WriteHeader(http.StatusNoContent)
+}
