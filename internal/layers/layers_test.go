@@ -44,8 +44,10 @@ var table = []struct{ pkg, imports string }{
 	{"agent", ". llm"},
 	{"tool", "agent"},
 	{"tool/...", "tool internal/confine"},
-	{"stonetest", "agent llm/script"},
+	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
 
+	{"internal/edn", ""},
+	{"internal/tui", "agent internal/progress"},
 	{"internal/...", ". internal/text trace"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
