@@ -23,11 +23,11 @@ type NGram struct {
 	// did, it is a match and is followed byte by byte. Boilerplate makes many
 	// pending places but no matches.
 	block   int
-	outMul  uint64   // hashMul^block: takes the oldest byte out of the hash
-	hash    uint64   // of the last block bytes
-	text    []byte   // all bytes so far
-	heads   []uint32 // by the top bits of a tag: 1 + number of the newest block, or 0
-	shift   uint     // 32 - log2(len(heads))
+	outMul  uint64 // hashMul^block: takes the oldest byte out of the hash
+	hash    uint64 // of the last block bytes
+	text    []byte // all bytes so far
+	heads   []head // by the top bits of a tag
+	shift   uint   // 32 - log2(len(heads))
 	blocks  []indexed
 	matches []int // distances to the earlier windows that equal this one
 	pending []place
@@ -36,6 +36,13 @@ type NGram struct {
 	waiting int      // places in use
 	hit     *Hit
 }
+
+// head is where the search for a block begins: 1 + the number of the newest block, or 0,
+// and a bit for each block by the low bits of its tag. Nearly all text is new, and the
+// bits alone say so.
+type head struct{ newest, bits uint32 }
+
+func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }
 
 // indexed is a block that can be found: the tag of its hash, and 1 + the number of the block
 // before it under the same head, or 0.
@@ -60,7 +67,7 @@ func (c *NGram) init() {
 		c.outMul *= hashMul
 	}
 	c.shift = 32 - 6
-	c.heads = make([]uint32, 1<<6)
+	c.heads = make([]head, 1<<6)
 }
 
 // Add feeds one byte. After a trip it does nothing.
@@ -81,12 +88,13 @@ func (c *NGram) Write(p []byte) (int, error) {
 	hash, busy := c.hash, c.busy()
 	nextBlock := pos + block - 1 - pos%block // where the next block ends
 	for ; pos < len(text); pos++ {
-		hash = hash*hashMul + uint64(text[pos])
+		in := uint64(text[pos])
 		if pos >= block {
-			hash -= outMul * uint64(text[pos-block])
+			in -= outMul * uint64(text[pos-block])
 		}
+		hash = hash*hashMul + in
 		tag := tagOf(hash)
-		if heads[tag>>shift] != 0 || busy {
+		if busy || heads[tag>>shift].mayHold(tag) {
 			if c.look(pos, tag) {
 				return len(p), nil
 			}
@@ -120,7 +128,7 @@ func (c *NGram) look(pos int, tag uint32) bool {
 	text := c.text
 	c.matches = slices.DeleteFunc(c.matches, func(back int) bool { return text[pos] != text[pos-back] })
 	c.settle(pos)
-	for k := c.heads[tag>>c.shift]; k != 0; k = c.blocks[k-1].prev {
+	for k := c.heads[tag>>c.shift].newest; k != 0; k = c.blocks[k-1].prev {
 		if c.blocks[k-1].tag == tag {
 			c.note(pos, int(k)*c.block-1)
 		}
@@ -188,9 +196,9 @@ func (c *NGram) note(pos, end int) {
 // index adds the block that the last byte ended.
 func (c *NGram) index(tag uint32) {
 	c.blocks = append(c.blocks, indexed{tag, 0})
-	if 4*len(c.blocks) > len(c.heads) {
+	if 2*len(c.blocks) > len(c.heads) {
 		c.shift--
-		c.heads = make([]uint32, 2*len(c.heads))
+		c.heads = make([]head, 2*len(c.heads))
 		for k := range c.blocks {
 			c.link(k)
 		}
@@ -200,9 +208,10 @@ func (c *NGram) index(tag uint32) {
 }
 
 func (c *NGram) link(k int) {
-	head := &c.heads[c.blocks[k].tag>>c.shift]
-	c.blocks[k].prev = *head
-	*head = uint32(k + 1)
+	b := &c.blocks[k]
+	h := &c.heads[b.tag>>c.shift]
+	b.prev, h.newest = h.newest, uint32(k+1)
+	h.bits |= 1 << (b.tag & 31)
 }
 
 // tagOf mixes a hash, whose low bits know only the low bits of the text.
