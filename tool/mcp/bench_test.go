@@ -1,12 +1,11 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"context"
 )
 
 // BenchmarkCall compares a call of a tool with the same in the protocol library.

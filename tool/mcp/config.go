@@ -48,8 +48,8 @@ type Config struct {
 	// Prefix is put in front of the names of tools, to keep those of two servers
 	// apart, as "github_".
 	Prefix string
-	// Effects is what the tools do to the world. The default is "process" for a
-	// command and "net" otherwise.
+	// Effects is what the tools do to the world. Nil is "process" for a command and
+	// "net" otherwise.
 	Effects []string
 	// Approve, if set, is asked before every call of a tool that may destroy
 	// something: one that does not say of itself that it is read-only or not

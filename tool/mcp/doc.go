@@ -35,13 +35,13 @@
 // # When the server goes away
 //
 // A server that died, or an HTTP session that the server no longer knows, is
-// started again by the next call, after a pause that grows while it keeps failing. A call that did
-// not reach the server is sent again. One that may have been received is not: the
-// model is told that it may or may not have been done ([ErrUncertain]), unless the
-// tool says of itself that it is read-only or idempotent, in which case it is
-// repeated once. A call that takes longer than Config.Timeout is cancelled at the
-// server and reported in the same way, and the server is asked for a sign of life
-// before the next call.
+// started again by the next call, after a pause that grows while it keeps failing.
+// A call that did not reach the server is sent again. One that may have been
+// received is not: the model is told that it may or may not have been done
+// ([ErrUncertain]). Only a tool that says of itself that it is read-only or
+// idempotent is called once more. A call that takes longer than Config.Timeout is
+// cancelled at the server and reported in the same way, and the server is asked for
+// a sign of life before the next call.
 //
 // What a tool says of itself is only as good as its server: give servers that you
 // do not trust an Approve function, and let the agent have few of their tools.

@@ -67,8 +67,8 @@ func Example() {
 	fmt.Println(out.Text, err)
 	// Output:
 	// The arguments do not fit the schema of the tool, so it was not run:
-	// property "city" is required, but missing
-	// property "town" is not allowed; allowed: city
+	// (root): property "city" is required, but missing
+	// (root): property "town" is not allowed; allowed: city
 	// Sun in Bern.
 	// Take a hat. <nil>
 }

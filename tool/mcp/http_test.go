@@ -210,7 +210,7 @@ func TestSecrets(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no access for [redacted]") {
 		t.Fatalf("got %v", err)
 	}
-	s, _ := newServer(cfg)
+	s := newServer(cfg)
 	defer s.Close()
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("all", "cfg", cfg, "server", s, "err", err)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp
 
 import (
@@ -98,8 +100,8 @@ func startHTTP(t *testing.T) (port string, cmd *exec.Cmd) {
 	return port, serveHTTP(t, port)
 }
 
-// serveHTTP starts the server in a network of its own address: it has no option to
-// bind less than every interface, so that a patch of what Node calls does it.
+// serveHTTP starts the server. It binds every interface and has no option to bind
+// fewer, which a patch of Node's listen does instead.
 func serveHTTP(t *testing.T, port string) *exec.Cmd {
 	t.Helper()
 	bind := filepath.Join(t.TempDir(), "bind.cjs")

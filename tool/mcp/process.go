@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -106,9 +107,10 @@ func (p *process) watch(stderr *os.File) {
 	p.err = p.cmd.Wait()
 	killGroup(p.cmd)
 	limit := time.Now().Add(drainGrace)
-	if errors.Join(p.stdout.SetReadDeadline(limit), stderr.SetReadDeadline(limit)) != nil {
-		p.stdout.Close() // no deadlines on this system
-		stderr.Close()
+	for _, f := range []*os.File{p.stdout, stderr} {
+		if errors.Is(f.SetReadDeadline(limit), os.ErrNoDeadline) {
+			f.Close()
+		}
 	}
 	<-drained
 }
@@ -138,6 +140,9 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
+// errUnsent is in the error of a message that did not get through as a whole.
+var errUnsent = errors.New("not sent")
+
 // A timedWriter gives up on a reader that does not read: the protocol library
 // writes without regard to the context of a call.
 type timedWriter struct {
@@ -146,10 +151,15 @@ type timedWriter struct {
 }
 
 func (w *timedWriter) Write(b []byte) (int, error) {
-	if err := w.SetWriteDeadline(time.Now().Add(w.limit)); err != nil && !errors.Is(err, os.ErrNoDeadline) {
-		return 0, err
+	err := w.SetWriteDeadline(time.Now().Add(w.limit))
+	if err != nil && !errors.Is(err, os.ErrNoDeadline) {
+		return 0, fmt.Errorf("%w: %w", errUnsent, err)
 	}
-	return w.File.Write(b)
+	n, err := w.File.Write(b)
+	if err != nil && n < len(b)-1 { // without the end of the line it may be understood
+		err = fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	return n, err
 }
 
 // A tail keeps the end of what is written to it.

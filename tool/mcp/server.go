@@ -40,27 +40,25 @@ type Server struct {
 	ending   sync.WaitGroup
 }
 
-func newServer(cfg Config) (*Server, error) {
-	cfg, err := cfg.complete()
-	if err != nil {
-		return nil, err
-	}
+// newServer takes a complete configuration.
+func newServer(cfg Config) *Server {
 	s := &Server{open: opener(cfg), redact: cfg.redactor(), turn: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	// A Server must not show secrets when it is printed: fmt cannot redact what it
 	// finds in unexported fields.
 	cfg.URL, cfg.Header, cfg.Env, cfg.Command = "", nil, nil, nil
 	s.cfg = cfg
-	return s, nil
+	return s
 }
 
 // Connect starts or reaches a server, and keeps it until Close. It returns a
 // *StartError if it cannot.
 func Connect(ctx context.Context, cfg Config) (*Server, error) {
-	s, err := newServer(cfg)
+	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
+	s := newServer(cfg)
 	if _, err := s.acquire(ctx, 1); err != nil {
 		s.cancel()
 		return nil, err
@@ -74,10 +72,10 @@ func Connect(ctx context.Context, cfg Config) (*Server, error) {
 // the error is always nil.
 func (s *Server) Close() error {
 	s.cancel()
-	s.turn <- struct{}{} // a start that goes on ends soon
 	s.mu.Lock()
 	s.drop(s.current)
 	s.mu.Unlock()
+	s.turn <- struct{}{} // a start that goes on ends soon, and leaves no session
 	<-s.turn
 	s.ending.Wait()
 	return nil
@@ -237,9 +235,13 @@ func (s *Server) interrupted(ctx context.Context) error {
 // call has the server do something, once: again only if it was not done the first
 // time or if that does no harm.
 func (s *Server) call(ctx context.Context, name string, repeatable bool, input json.RawMessage) (*sdk.CallToolResult, error) {
+	var before error // why an earlier attempt was lost
 	for sent := 1; ; sent++ {
 		session, err := s.acquire(ctx, starts)
 		if err != nil {
+			if before != nil {
+				err = s.explain(lost, before)
+			}
 			return nil, err
 		}
 		res, known, err := session.call(ctx, s.cfg.Timeout, name, input)
@@ -258,7 +260,7 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 			s.fail(session)
 			continue
 		case known == lost && repeatable && s.ctx.Err() == nil:
-			repeatable = false
+			repeatable, before = false, err
 			continue
 		}
 		return nil, s.explain(known, err)

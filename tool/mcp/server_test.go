@@ -1,3 +1,5 @@
+//go:build unix
+
 package mcp
 
 import (
@@ -15,10 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/tool"
 )
 
 // TestTransports does the same over every way to a server.
@@ -47,8 +49,10 @@ func TestTransports(t *testing.T) {
 				t.Errorf("fail: got %v", err)
 			}
 			echo := toolOf(t, s, "echo")
-			if _, err := echo.Run(t.Context(), json.RawMessage(`{"text":7}`)); err == nil || !strings.Contains(err.Error(), "text") {
-				t.Errorf("wrong arguments: got %v", err)
+			for input, want := range map[string]string{`{"text":7}`: "text", `{"text"`: "the arguments of echo are no JSON"} {
+				if _, err := echo.Run(t.Context(), json.RawMessage(input)); err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrUncertain) {
+					t.Errorf("%s: got %v", input, err)
+				}
 			}
 			if !echo.Parallel || toolOf(t, s, "fail").Parallel {
 				t.Error("want echo to be parallel, and fail not")
@@ -118,7 +122,6 @@ func TestApprove(t *testing.T) {
 	if !slices.Equal(asked, []string{"die", "fail"}) {
 		t.Errorf("asked about %q", asked)
 	}
-	var _ tool.Approve = cfg.Approve
 }
 
 // TestDeathBetweenCalls kills the server while nobody calls it.
@@ -166,8 +169,34 @@ func TestDeathDuringCall(t *testing.T) {
 	}
 }
 
+// TestFreeCodes has the server answer with codes that the protocol library gives a
+// meaning of its own: such a call was answered, and must not be sent again.
+func TestFreeCodes(t *testing.T) {
+	for _, code := range []int64{-32001, -32003, -32004, -32005} {
+		var calls int
+		cfg := Config{Name: "peer", Transport: func(context.Context) (sdk.Transport, error) {
+			server := newPeer(t.TempDir())
+			server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+				return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+					if method != "tools/call" {
+						return next(ctx, method, req)
+					}
+					calls++
+					return nil, &jsonrpc.Error{Code: code, Message: "quota used up"}
+				}
+			})
+			theirs, ours := sdk.NewInMemoryTransports()
+			_, err := server.Connect(context.Background(), theirs, nil)
+			return ours, err
+		}}
+		if _, err := call(t, connect(t, cfg), "fail", ""); calls != 1 || err == nil || !strings.Contains(err.Error(), "quota used up") {
+			t.Errorf("%d: got %v after %d calls", code, err, calls)
+		}
+	}
+}
+
 // TestDeathsAtRandom kills the server under many callers. Every call is answered
-// rightly or says that it is uncertain; a reading one is nearly always answered.
+// rightly or says that it is uncertain, and in the end the server is there.
 func TestDeathsAtRandom(t *testing.T) {
 	noLeak(t)
 	s := connect(t, overStdio(t, "serve"))
@@ -319,10 +348,11 @@ func TestCloseDuringCall(t *testing.T) {
 func TestCloseDuringStart(t *testing.T) {
 	noLeak(t)
 	cfg := overStdio(t, "stubborn")
-	s, err := newServer(cfg)
+	cfg, err := cfg.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newServer(cfg)
 	errs := make(chan error)
 	go func() {
 		_, err := s.Tools(context.Background())

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,6 +17,9 @@ import (
 
 // lifeSign bounds the wait for a sign of life after a call that took too long.
 const lifeSign = 5 * time.Second
+
+// closing bounds how long a connection that is down takes to be seen as such.
+const closing = time.Second
 
 var (
 	errTimeout = errors.New("timeout")
@@ -128,6 +130,18 @@ func (s *session) alive() bool {
 	}
 }
 
+// goesDown reports whether the connection is down within the time.
+func (s *session) goesDown(within time.Duration) bool {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-s.gone:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 // within returns the context of something that is asked of the server. It ends
 // with the time, with errTimeout for a cause, and with the session, with errEnded.
 func (s *session) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
@@ -205,10 +219,15 @@ func (s *session) call(ctx context.Context, timeout time.Duration, name string, 
 func (s *session) judge(f *fate, err error) knowledge {
 	status := f.status.Load()
 	switch {
-	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, syscall.EPIPE), errors.Is(err, os.ErrClosed), f.forgot.Load():
+	case errors.Is(err, errUnsent), f.forgot.Load(), s.http && !f.sent.Load():
 		return unreached
-	case s.http && !f.sent.Load():
-		return unreached
+	case errors.Is(err, sdk.ErrConnectionClosed):
+		// The library says so before it sends on a connection that is down, and also
+		// when the server answers with one of two codes that servers may use freely.
+		if s.goesDown(closing) {
+			return unreached
+		}
+		return refused
 	case answered(err):
 		return refused
 	case status >= 400 && status < 500:
@@ -233,8 +252,12 @@ func permanent(err error) bool {
 
 // version is what the server is told of us.
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/stonelayer/stone" {
+				return m.Version
+			}
+		}
 	}
 	return "(devel)"
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,19 +26,18 @@ const maxTools = 10_000
 // goes wrong is in the Err of the one tool that it then returns, which validation
 // reports.
 func Tools(cfg Config, names ...string) []agent.Middleware {
-	if cfg.Idle == 0 {
-		cfg.Idle = defaultIdle
-	}
-	s, err := newServer(cfg)
+	cfg, err := cfg.complete()
+	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	if err == nil {
 		var tools []agent.Middleware
+		s := newServer(cfg)
 		if tools, err = s.Tools(context.Background(), names...); err == nil {
 			return tools
 		}
 		s.Close()
 	}
 	return []agent.Middleware{agent.Use(agent.Tool{
-		Tool: llm.Tool{Name: "mcp_server", Schema: json.RawMessage(`{"type":"object"}`)},
+		Tool: llm.Tool{Name: plainName("mcp_" + cfg.Name), Schema: json.RawMessage(`{"type":"object"}`)},
 		Err:  err,
 		Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, err },
 	})}
@@ -160,6 +160,9 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 		Run: func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 			if len(input) == 0 {
 				input = json.RawMessage("{}")
+			}
+			if !json.Valid(input) {
+				return agent.Result{}, fmt.Errorf("the arguments of %s are no JSON; call it again with an object that fits its schema", offered)
 			}
 			res, err := s.call(ctx, t.Name, hints.ReadOnlyHint || hints.IdempotentHint, input)
 			if err != nil {
