@@ -29,6 +29,7 @@ type parts struct {
 	form     form
 	name     string
 	children []Ashlar
+	replaced map[*spec]Ashlar     // the children by those for which they stand since Replace
 	out      dag.AnyType          // what a leaf produces; the item of a map
 	queries  []dag.Query          // what its own body or decision reads
 	keys     []string             // of a match: canonical JSON, one for each child
@@ -146,8 +147,28 @@ func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 		return a
 	}
 	s := old.clone()
-	s.children = children
+	s.children, s.replaced = children, map[*spec]Ashlar{}
+	for i, c := range old.children {
+		s.replaced[c.s] = children[i]
+		for first, now := range old.replaced {
+			if now.s == c.s {
+				s.replaced[first] = children[i]
+			}
+		}
+	}
 	return Ashlar{s}
+}
+
+// child returns the child that a is, or that stands for it since Replace: bodies
+// and walk rules name the children with which they were written.
+func (s *spec) child(a Ashlar) (Ashlar, bool) {
+	for _, c := range s.children {
+		if c.s == a.s {
+			return c, true
+		}
+	}
+	c, ok := s.replaced[a.s]
+	return c, ok
 }
 
 // Schema returns the schema of what a produces, through sequences, loops and

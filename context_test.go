@@ -40,7 +40,7 @@ func TestContextOfBody(t *testing.T) {
 			if ctx.Value(contextKey{}) != "v" || ctx.Value("other") != nil {
 				t.Error("the values of the context of the run are not there")
 			}
-			if ctx.Done() != ctx.Done() {
+			if first := ctx.Done(); ctx.Done() != first {
 				t.Error("Done returns another channel each time")
 			}
 		}

@@ -94,17 +94,20 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 
 // Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for
 // steps whose content is known as JSON only. The parents must be those that
-// d.Next returns.
+// d.Next returns; a node without a time gets that of the run.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...Option) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)
 	}
-	return leaf(name, out, func(ctx context.Context, d dag.DAG, _ time.Time) (*dag.Node, error) {
+	return leaf(name, out, func(ctx context.Context, d dag.DAG, at time.Time) (*dag.Node, error) {
 		n, err := body(ctx, d)
-		if err == nil && n != nil && n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
+		if err != nil || n == nil {
+			return nil, err
+		}
+		if n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
 			return nil, Fail(kind.BadContent, "the body returned a node with other parents than d.Next()")
 		}
-		return n, err
+		return n.Stamped(at), nil
 	}, nil, opts)
 }
 

@@ -243,15 +243,16 @@ func (f *frame) lost(start, out dag.DAG, lane int) dag.DAG {
 
 // inner runs a child on behalf of the body of f.
 func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
-	if err := f.owns(a); err != nil {
-		return f.fail(d, err)
+	child, ok := f.spec.child(a)
+	if !ok {
+		return f.fail(d, Fail(kind.Error, "%q is no child of this ashlar: name it in Scoped or Children", a.Name()))
 	}
-	visit, alone := f.names().enter(a.Name())
+	visit, alone := f.names().enter(child.Name())
 	if !alone {
-		return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of an ashlar one at a time", a.Name()))
+		return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of an ashlar one at a time", child.Name()))
 	}
-	defer f.names().leave(a.Name())
-	next := f.below(a.spec(), visitSegment, visit)
+	defer f.names().leave(child.Name())
+	next := f.below(child.spec(), visitSegment, visit)
 	next.Context = ctx
 	out := f.run.visit(next, d.Within(nil))
 	f.more().reached.Store(&out)
@@ -288,16 +289,6 @@ func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {
 func (f *frame) scope(d dag.DAG) (out dag.DAG, err error) {
 	defer f.caught(&err)
 	return f.spec.scope(f, d)
-}
-
-// owns reports an error unless a is one of the children of f.
-func (f *frame) owns(a Ashlar) error {
-	for _, c := range f.spec.children {
-		if c.s == a.s && a.s != nil {
-			return nil
-		}
-	}
-	return Fail(kind.Error, "%q is no child of this ashlar: name it in Scoped or Children", a.Name())
 }
 
 // fail puts a failure in flight.

@@ -189,7 +189,7 @@ func (g *grower) loop(depth int) Ashlar {
 	name, body := g.name("loop"), g.ashlar(depth-1)
 	queries := g.queries(2)
 	until := UntilDAG(func(d dag.DAG) (bool, error) {
-		n, err := g.readAll(nil, d, queries)
+		n, err := g.readAll(context.Background(), d, queries)
 		return (n+uint32(d.Len()))%3 == 0, err
 	}, queriers(queries)...)
 	return Loop(name, body, until, Max(1+g.upTo(3)))
@@ -214,7 +214,7 @@ func (g *grower) match(depth int) Ashlar {
 	case 0:
 		on = Lens("K")
 	case 1:
-		on = By(func(d dag.DAG) (any, error) { n, err := g.readAll(nil, d, queries); return newCell(n).K, err }, queriers(queries)...)
+		on = By(func(d dag.DAG) (any, error) { n, err := g.readAll(context.Background(), d, queries); return newCell(n).K, err }, queriers(queries)...)
 	default:
 		t, ok := g.known(g.line).(dag.Type[cell])
 		if !ok {
@@ -250,7 +250,7 @@ func (g *grower) fanOut(depth int) Ashlar {
 	if item, queries := g.cells(), g.queries(2); g.oneIn(2) {
 		g.made(item)
 		items := EachDAG(item, func(d dag.DAG) ([]cell, error) {
-			n, err := g.readAll(nil, d, queries)
+			n, err := g.readAll(context.Background(), d, queries)
 			return []cell{newCell(n), newCell(n / 2), newCell(n)}[:n%4%3+min(1, n%9)], err
 		}, queriers(queries)...)
 		fan = Map(name, items, g.ashlar(depth-1), opts...)

@@ -65,7 +65,6 @@ func textOf(n noteDoc) string   { return n.Text }
 func done(noteDoc) bool         { return true }
 
 func nothingOf(context.Context, []noteDoc) (v noteDoc, err error) { return }
-func always(dag.DAG) (bool, error)                                { return true, nil }
 func keyOf(dag.DAG) (any, error)                                  { return "x", nil }
 func noScope(_ context.Context, d dag.DAG) (dag.DAG, error)       { return d, nil }
 

@@ -68,12 +68,14 @@ func (w *Walker) Lanes(children ...Ashlar) { w.add(apart, children) }
 func (w *Walker) Reads() { w.blocks = append(w.blocks, block{how: reading}) }
 
 func (w *Walker) add(how how, children []Ashlar) {
-	for _, c := range children {
-		if _, own := w.named[c.s]; !own {
+	children = slices.Clone(children)
+	for i, c := range children {
+		own, ok := w.spec.child(c)
+		if !ok {
 			w.problems = append(w.problems, fmt.Sprintf("its walk rule names %q, which is none of its children: list it among them", c.Name()))
 			return
 		}
-		w.named[c.s] = true
+		children[i], w.named[own.s] = own, true
 	}
 	if len(children) > 0 {
 		w.blocks = append(w.blocks, block{how, children})

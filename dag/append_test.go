@@ -101,9 +101,7 @@ func TestAppendComparesByID(t *testing.T) {
 
 	fanned := join(t, one, build(t, one, "x:lane"), build(t, one, "y:lane"))
 	parents := []*dag.Node{other.Latest()}
-	for _, n := range fanned.Heads() {
-		parents = append(parents, n)
-	}
+	parents = append(parents, fanned.Heads()...)
 	d, err = fanned.Append(newNode(t, dag.Spec{Type: "t", Content: "b", Parents: parents}))
 	if err != nil {
 		t.Fatal(err)

@@ -145,6 +145,19 @@ func (n *Node) Time() time.Time {
 	return time.Unix(0, n.at).UTC()
 }
 
+// Stamped returns the node with a time beside its id, if it has none yet. It is
+// another value of the same node.
+func (n *Node) Stamped(at time.Time) *Node {
+	if n == nil || n.at != noTime || nanos(at) == noTime {
+		return n
+	}
+	stamped, _ := newNode(struct{}{}, false)
+	stamped.id, stamped.typ, stamped.content = n.id, n.typ, n.content
+	stamped.parents, stamped.value, stamped.meta = n.parents, n.value, n.meta
+	stamped.at = nanos(at)
+	return stamped
+}
+
 // Meta returns a copy of what is noted beside the node.
 func (n *Node) Meta() map[string]string {
 	if n == nil {

@@ -126,7 +126,7 @@ func TestStrict(t *testing.T) {
 	if got := s.Strict().String(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if s.Strict() != s.Strict() {
+	if first := s.Strict(); s.Strict() != first {
 		t.Error("two strict schemas for one")
 	}
 	for _, test := range []struct{ schema, want string }{

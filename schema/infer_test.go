@@ -1,3 +1,5 @@
+//lint:file-ignore SA5008 these tags are wrong on purpose
+
 package schema_test
 
 import (

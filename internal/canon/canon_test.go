@@ -1,3 +1,6 @@
+//lint:file-ignore SA5008 these tags are wrong on purpose
+//lint:file-ignore U1000 fields that nobody reads are what is tested
+
 package canon
 
 import (

@@ -1,0 +1,55 @@
+package stone_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// A body names the children with which it was written; what stands in their
+// place since is run and walked all the same, also after a second replacement.
+func TestReplaceBelowBodies(t *testing.T) {
+	text := func(name, content string) stone.Ashlar {
+		return stone.Func0(name, word, func(context.Context) (string, error) { return content, nil })
+	}
+	inner := text("inner", "first")
+	walk := func(w *stone.Walker) { w.InOrder(inner) }
+	run := func(ctx context.Context, d dag.DAG) (string, error) {
+		return stone.RunChild(ctx, inner, d).Latest().Text(), nil
+	}
+	p := stone.Seq("p",
+		stone.Scoped("scoped", []stone.Ashlar{inner}, walk, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			return stone.RunChild(ctx, inner, d), nil
+		}),
+		stone.New("leaf", word, run, stone.Children(walk, inner), stone.Queries(dag.Latest)),
+	)
+	for _, want := range []string{"first", "second", "third"} {
+		if want != "first" {
+			p = p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return text("inner", want), a.Name() == "inner" })
+		}
+		if findings := stone.Validate(p, stone.Config{}); len(findings.Errors()) > 0 {
+			t.Fatalf("%s: %v", want, findings)
+		}
+		res, err := stone.Run(t.Context(), p, stone.Config{})
+		if err != nil {
+			t.Fatalf("%s: %v", want, err)
+		}
+		all, err := dag.NewType[string]("word").All(res.DAG)
+		if err != nil || len(all) != 2 || all[0] != want || all[1] != want {
+			t.Errorf("got %q, %v; want %s twice", all, err, want)
+		}
+	}
+}
+
+// A node that a body built itself gets the time of the run.
+func TestLeafIsStamped(t *testing.T) {
+	leaf := stone.Leaf("leaf", word, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+		return dag.NewNode(dag.Spec{Type: "word", Content: "x", Parents: d.Next()})
+	})
+	res, err := stone.Run(t.Context(), leaf, stone.Config{})
+	if err != nil || res.Node.Time().IsZero() {
+		t.Errorf("time %v, error %v", res.Node.Time(), err)
+	}
+}
