@@ -5,11 +5,16 @@ import (
 	"fmt"
 
 	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/agent/workflowagent"
+	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/functiontool"
 	"google.golang.org/adk/v2/workflow"
 	"google.golang.org/genai"
+	"iter"
 )
 
 // adkLine is a chain of function nodes. The first one gets the text of the
@@ -93,4 +98,56 @@ func adkFanOut(lanes int) (func() (int, error), error) {
 		out, _ := last.([]any)
 		return len(out), err
 	}, err
+}
+
+type adkModel struct {
+	*script
+	call, final *genai.Content
+}
+
+func (m *adkModel) Name() string { return "canned" }
+
+func (m *adkModel) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
+	content := m.call
+	if m.over() {
+		content = m.final
+	}
+	return func(yield func(*model.LLMResponse, error) bool) {
+		yield(&model.LLMResponse{Content: content, TurnComplete: true}, nil)
+	}
+}
+
+// adkTurns runs every time in a session of its own, as adkRun does.
+func adkTurns(s *script) (func() (string, error), error) {
+	type found struct {
+		Text string `json:"text"`
+	}
+	look, err := functiontool.New(functiontool.Config{Name: toolName, Description: toolText},
+		func(agent.Context, lookIn) (found, error) { return found{s.look()}, nil })
+	if err != nil {
+		return nil, err
+	}
+	call := &genai.Part{FunctionCall: &genai.FunctionCall{ID: "call_0", Name: toolName, Args: map[string]any{"path": "go.mod"}}}
+	a, err := llmagent.New(llmagent.Config{
+		Name: "look", Instruction: systemText, Tools: []tool.Tool{look},
+		Model: &adkModel{s, genai.NewContentFromParts([]*genai.Part{call}, genai.RoleModel), genai.NewContentFromText(finalText, genai.RoleModel)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() (text string, err error) {
+		r, err := runner.New(runner.Config{AppName: "bench", Agent: a, SessionService: session.InMemoryService(), AutoCreateSession: true})
+		if err != nil {
+			return "", err
+		}
+		for event, err := range r.Run(context.Background(), "user", "session", genai.NewContentFromText(userText, genai.RoleUser), agent.RunConfig{}) {
+			if err != nil {
+				return "", err
+			}
+			if event.Content != nil {
+				text = event.Content.Parts[0].Text
+			}
+		}
+		return text, nil
+	}, nil
 }

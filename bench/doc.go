@@ -16,6 +16,10 @@
 //	BenchmarkSequence/small/100/floor
 //	BenchmarkSequence/small/100/langchaingo
 //
+// A turn of an agent, an event stream and the counter of windows are measured on
+// one processor, since they are held to a time and not to a multiple of the floor:
+// idle processors help the garbage collector beyond what the work asks of it.
+//
 // # The floor
 //
 // The floor is what a record of the same run costs in bare Go, on one
@@ -29,7 +33,8 @@
 //
 // Every peer does the work in the way that its own documentation shows, with
 // the cheapest state that it takes (mostly a pointer that it hands on unread),
-// without tracing, callbacks and checkpoints. None of them keeps a record that
+// without tracing, callbacks and checkpoints. Models and tools of agents answer
+// with what was made before the run. None of them keeps a record that
 // could be checked afterwards; adk keeps the events of a session, genkit the
 // attributes of a span, the others nothing. genkit has no row for building,
 // since its flows are plain functions, and none for a fan-out, which it leaves

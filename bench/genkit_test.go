@@ -4,7 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/firebase/genkit/go/ai"
 	"github.com/firebase/genkit/go/core"
+	"github.com/firebase/genkit/go/genkit"
 	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -41,5 +43,25 @@ func genkitSequence[T content[T]](steps int, first T) (func() (T, error), error)
 			return v, err
 		}
 		return *last, nil
+	}, nil
+}
+
+func genkitTurns(s *script) (func() (string, error), error) {
+	untraced()
+	g := genkit.Init(context.Background())
+	call := ai.NewToolRequestPart(&ai.ToolRequest{Name: toolName, Ref: "call_0", Input: map[string]any{"path": "go.mod"}})
+	calls, final := ai.NewModelMessage(call), ai.NewModelTextMessage(finalText)
+	m := genkit.DefineModel(g, "bench/model", &ai.ModelOptions{Supports: &ai.ModelSupports{Multiturn: true, Tools: true, SystemRole: true}},
+		func(_ context.Context, req *ai.ModelRequest, _ ai.ModelStreamCallback) (*ai.ModelResponse, error) {
+			message := calls
+			if s.over() {
+				message = final
+			}
+			return &ai.ModelResponse{Request: req, Message: message, FinishReason: ai.FinishReasonStop}, nil
+		})
+	look := genkit.DefineTool(g, toolName, toolText, func(*ai.ToolContext, lookIn) (string, error) { return s.look(), nil })
+	return func() (string, error) {
+		return genkit.GenerateText(context.Background(), g, ai.WithModel(m), ai.WithSystem(systemText), ai.WithPrompt(userText),
+			ai.WithTools(look), ai.WithMaxTurns(s.calls+1))
 	}, nil
 }

@@ -3,7 +3,11 @@ package bench
 import (
 	"context"
 
+	"errors"
+	"github.com/tmc/langchaingo/agents"
 	"github.com/tmc/langchaingo/chains"
+	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/tools"
 )
 
 // langchainChain is a chain of transforms that hands a pointer from one key to
@@ -52,4 +56,51 @@ func langchainFanOut(lanes int) (func() (int, error), error) {
 		out, err := chains.Apply(context.Background(), lane, inputs, 0)
 		return len(out), err
 	}, nil
+}
+
+// langchainModel is the model of langgraphgo too.
+type langchainModel struct {
+	*script
+	call, final *llms.ContentResponse
+}
+
+func newLangchainModel(s *script) *langchainModel {
+	call := llms.ToolCall{ID: "call_0", Type: "function", FunctionCall: &llms.FunctionCall{Name: toolName, Arguments: callInput}}
+	return &langchainModel{s,
+		&llms.ContentResponse{Choices: []*llms.ContentChoice{{ToolCalls: []llms.ToolCall{call}}}},
+		&llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: finalText}}},
+	}
+}
+
+func (m *langchainModel) GenerateContent(context.Context, []llms.MessageContent, ...llms.CallOption) (*llms.ContentResponse, error) {
+	if m.over() {
+		return m.final, nil
+	}
+	return m.call, nil
+}
+
+func (m *langchainModel) Call(context.Context, string, ...llms.CallOption) (string, error) {
+	return "", errors.New("only GenerateContent is answered")
+}
+
+// langchainTool is the tool of langgraphgo too, which wants its Schema.
+type langchainTool struct{ *script }
+
+func (langchainTool) Name() string        { return toolName }
+func (langchainTool) Description() string { return toolText }
+func (langchainTool) Schema() map[string]any {
+	return lookSchema
+}
+func (t langchainTool) Call(context.Context, string) (string, error) { return t.look(), nil }
+
+var lookSchema = map[string]any{
+	"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []string{"path"},
+}
+
+// langchainTurns is the one of its agents that uses the tool calls of a model.
+func langchainTurns(s *script) (func() (string, error), error) {
+	opts := []agents.Option{agents.NewOpenAIOption().WithSystemMessage(systemText), agents.WithMaxIterations(s.calls + 1)}
+	a := agents.NewOpenAIFunctionsAgent(newLangchainModel(s), []tools.Tool{langchainTool{s}}, opts...)
+	e := agents.NewExecutor(a, opts...)
+	return func() (string, error) { return chains.Run(context.Background(), e, userText) }, nil
 }

@@ -5,6 +5,9 @@ import (
 	"strconv"
 
 	"github.com/smallnest/langgraphgo/graph"
+	"github.com/smallnest/langgraphgo/prebuilt"
+	"github.com/tmc/langchaingo/llms"
+	"github.com/tmc/langchaingo/tools"
 )
 
 // langgraphLine is a line of nodes. Its edges are conditional ones that know
@@ -77,5 +80,30 @@ func langgraphFanOut(lanes int) (func() (int, error), error) {
 	return func() (int, error) {
 		all, err := run.Invoke(context.Background(), nil)
 		return len(all), err
+	}, err
+}
+
+// langgraphTurns has a state of its own type, which is cheaper than a map.
+func langgraphTurns(s *script) (func() (string, error), error) {
+	type state struct {
+		messages []llms.MessageContent
+		turns    int
+	}
+	a, err := prebuilt.CreateReactAgent(newLangchainModel(s), []tools.Tool{langchainTool{s}},
+		func(st *state) []llms.MessageContent { return st.messages },
+		func(st *state, m []llms.MessageContent) *state { st.messages = m; return st },
+		func(st *state) int { return st.turns },
+		func(st *state, n int) *state { st.turns = n; return st },
+		s.calls+1)
+	return func() (string, error) {
+		out, err := a.Invoke(context.Background(), &state{messages: []llms.MessageContent{
+			llms.TextParts(llms.ChatMessageTypeSystem, systemText), llms.TextParts(llms.ChatMessageTypeHuman, userText),
+		}})
+		if err != nil {
+			return "", err
+		}
+		last := out.messages[len(out.messages)-1]
+		text, _ := last.Parts[0].(llms.TextContent)
+		return text.Text, nil
 	}, err
 }

@@ -3,8 +3,12 @@ package bench
 import (
 	"context"
 
+	"encoding/json"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"iter"
 )
 
 // alike has the schema of small and is another Go type, so that a validator has
@@ -18,6 +22,7 @@ var (
 	anItem   = dag.NewType[item]("item")
 	aResult  = dag.NewType[result]("result")
 	aTotal   = dag.NewType[total]("total")
+	anAnswer = dag.NewType[agent.Text]("answer")
 )
 
 // stoneLine is a sequence of steps that read one type and write another, mostly
@@ -72,5 +77,43 @@ func stoneFanOut(lanes int) (func() (int, error), error) {
 		}
 		sum, err := aTotal.Of(res.Node)
 		return sum.Lanes, err
+	}, nil
+}
+
+// stoneModel answers whole, as a model that does not stream.
+type stoneModel struct {
+	*script
+	call, final *llm.Reply
+}
+
+func (m *stoneModel) Stream(context.Context, *llm.Request) iter.Seq2[llm.Delta, error] {
+	reply := m.call
+	if m.over() {
+		reply = m.final
+	}
+	return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil) }
+}
+
+// stoneTurns checks the input of the tool against its schema, and records
+// conversation and answer in a node.
+func stoneTurns(s *script) (func() (string, error), error) {
+	m := &stoneModel{s,
+		&llm.Reply{ToolCalls: []llm.ToolCall{{ID: "call_0", Name: toolName, Input: json.RawMessage(callInput)}}},
+		&llm.Reply{Text: finalText, StopReason: "stop"},
+	}
+	look := agent.Tool{
+		Tool: llm.Tool{Name: toolName, Description: toolText, Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)},
+		Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{Text: s.look()}, nil },
+	}
+	a := agent.New("look", anAnswer, m, agent.Config{
+		System: agent.Say(systemText), User: agent.Say(userText), Use: []agent.Middleware{agent.Use(look)}, MaxTurns: s.calls + 1,
+	})
+	return func() (string, error) {
+		res, err := stone.Run(context.Background(), a, stone.Config{})
+		if err != nil {
+			return "", err
+		}
+		answer, err := anAnswer.Of(res.Node)
+		return answer.Text, err
 	}, nil
 }

@@ -6,7 +6,13 @@ import (
 	"reflect"
 
 	"trpc.group/trpc-go/trpc-agent-go/agent"
+	"trpc.group/trpc-go/trpc-agent-go/agent/llmagent"
 	"trpc.group/trpc-go/trpc-agent-go/graph"
+	"trpc.group/trpc-go/trpc-agent-go/model"
+	"trpc.group/trpc-go/trpc-agent-go/runner"
+	"trpc.group/trpc-go/trpc-agent-go/session"
+	"trpc.group/trpc-go/trpc-agent-go/session/inmemory"
+	"trpc.group/trpc-go/trpc-agent-go/tool"
 )
 
 // trpcField is a field of the state that is handed on by reference: without
@@ -111,4 +117,69 @@ func trpcFanOut(lanes int) (func() (int, error), error) {
 		err := trpcRun(e, graph.State{})
 		return done, err
 	}, err
+}
+
+// trpcModel has GenerateContentIter, which spares a goroutine and a channel.
+type trpcModel struct {
+	*script
+	call, final *model.Response
+}
+
+func (*trpcModel) Info() model.Info { return model.Info{Name: "canned"} }
+
+func (m *trpcModel) GenerateContentIter(context.Context, *model.Request) (model.Seq[*model.Response], error) {
+	response := m.call
+	if m.over() {
+		response = m.final
+	}
+	return func(yield func(*model.Response) bool) { yield(response) }, nil
+}
+
+func (*trpcModel) GenerateContent(context.Context, *model.Request) (<-chan *model.Response, error) {
+	return nil, errors.New("only GenerateContentIter is answered")
+}
+
+// trpcTool takes its input as it comes, which is cheaper than a function tool.
+type trpcTool struct {
+	*script
+	declaration *tool.Declaration
+}
+
+func (t trpcTool) Declaration() *tool.Declaration            { return t.declaration }
+func (t trpcTool) Call(context.Context, []byte) (any, error) { return t.look(), nil }
+
+// trpcTurns runs every time in a session of its own: what is said in a session
+// is a part of all runs in it.
+func trpcTurns(s *script) (func() (string, error), error) {
+	call := model.ToolCall{ID: "call_0", Type: "function", Function: model.FunctionDefinitionParam{Name: toolName, Arguments: []byte(callInput)}}
+	m := &trpcModel{s,
+		&model.Response{ID: "1", Done: true, Choices: []model.Choice{{Message: model.Message{Role: model.RoleAssistant, ToolCalls: []model.ToolCall{call}}}}},
+		&model.Response{ID: "2", Done: true, Choices: []model.Choice{{Message: model.NewAssistantMessage(finalText)}}},
+	}
+	look := trpcTool{s, &tool.Declaration{Name: toolName, Description: toolText, InputSchema: &tool.Schema{
+		Type: "object", Properties: map[string]*tool.Schema{"path": {Type: "string"}}, Required: []string{"path"},
+	}}}
+	a := llmagent.New("look", llmagent.WithModel(m), llmagent.WithInstruction(systemText), llmagent.WithTools([]tool.Tool{look}))
+	sessions := inmemory.NewSessionService()
+	r := runner.NewRunner("bench", a, runner.WithSessionService(sessions))
+	return func() (text string, err error) {
+		ctx := context.Background()
+		events, err := r.Run(ctx, "user", "session", model.NewUserMessage(userText),
+			agent.WithDisableTracing(true), agent.WithDisableResponseUsageTracking(true), agent.WithDisableModelExecutionEvents(true))
+		if err != nil {
+			return "", err
+		}
+		for event := range events {
+			if event.Error != nil {
+				err = errors.New(event.Error.Message)
+			}
+			if len(event.Choices) > 0 {
+				text = event.Choices[0].Message.Content
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		return text, sessions.DeleteSession(ctx, session.Key{AppName: "bench", UserID: "user", SessionID: "session"})
+	}, nil
 }

@@ -21,7 +21,9 @@ type hold struct {
 const (
 	step   = "cpu-ns/step"
 	lane   = "cpu-ns/lane"
+	turn   = "cpu-ns/turn"
 	ashlar = "cpu-ns/ashlar"
+	octet  = "cpu-ns/byte"
 
 	floor = "floor" // who does the work in bare Go
 )
@@ -44,6 +46,9 @@ var rows = []row{
 	{2, "… is flat: 1,000,000 against 10,000", "FanOut/1000000", lane, "", timesRow(1.5, "FanOut/10000", "that of 10,000")},
 	{2, "… peak memory of 1,000,000", "FanOut/1000000", "peak-MB", "", units(1300, "1.3 GB")},
 
+	{3, "agent turn with one tool call, ten in a run", "Turn/10", turn, "", units(6000, "6 µs")},
+	{3, "… one in a run, with its last turn", "Turn/1", turn, "", units(12000, "12 µs, 6 for a turn")},
+
 	{4, "build and validate, 1,000 ashlars", "Build/same/1000", ashlar, "", units(600, "0.6 µs")},
 	{4, "build and validate, 100,000 ashlars", "Build/same/100000", ashlar, "", units(600, "0.6 µs")},
 	{4, "… is flat: 100,000 against 1,000", "Build/same/100000", ashlar, "", timesRow(1.5, "Build/same/1000", "that of 1,000")},
@@ -52,6 +57,11 @@ var rows = []row{
 	{4, "… is flat: 100,000 against 1,000", "Build/schemas/100000", ashlar, "Build/same/100000", timesRow(1.5, "Build/schemas/1000", "that of 1,000")},
 
 	{7, "nearest ancestor at depth 1,000,000", "Nearest/1000000", "cpu-ns/read", "", units(50, "50 ns")},
+
+	{9, "stream parse with both detectors, openai", "Stream/openai", octet, "", units(10, "10 ns, 100 MB/s")},
+	{9, "… anthropic", "Stream/anthropic", octet, "", units(10, "10 ns, 100 MB/s")},
+	{9, "counter of windows, an answer at once", "NGram/whole", octet, "", units(8, "8 ns")},
+	{9, "… word by word", "NGram/words", octet, "", units(8, "8 ns")},
 
 	{11, "allocations a step: handler that wants nothing", "Observability/handler", "allocs/step", "", units(0, "0")},
 	{11, "… event that nobody wants", "Observability/event", "allocs/step", "", units(0, "0")},
