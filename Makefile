@@ -15,7 +15,7 @@ test: peers lint
 # registry the tests that need them skip with a line.
 peers:
 	@if command -v npm >/dev/null; then \
-		cd testdata/peers && npm install --no-audit --no-fund --loglevel=error || echo "peers: npm install failed; tests against npm peers skip"; \
+		cd testdata/peers && npm ci --no-audit --no-fund --loglevel=error || echo "peers: npm ci failed; tests against npm peers skip"; \
 	else echo "peers: no npm; tests against npm peers skip"; fi
 
 lint:

@@ -214,7 +214,10 @@ func (g *grower) match(depth int) Ashlar {
 	case 0:
 		on = Lens("K")
 	case 1:
-		on = By(func(d dag.DAG) (any, error) { n, err := g.readAll(context.Background(), d, queries); return newCell(n).K, err }, queriers(queries)...)
+		on = By(func(d dag.DAG) (any, error) {
+			n, err := g.readAll(context.Background(), d, queries)
+			return newCell(n).K, err
+		}, queriers(queries)...)
 	default:
 		t, ok := g.known(g.line).(dag.Type[cell])
 		if !ok {
