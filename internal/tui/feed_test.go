@@ -1,0 +1,163 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/llm"
+)
+
+func token(path string, n int) agent.Delta {
+	return agent.Delta{Path: path, Turn: 1, Delta: llm.Delta{Kind: llm.Text, Text: fmt.Sprintf("w%d ", n)}}
+}
+
+// TestFewFrames holds that a thousand tokens a second are drawn thirty times at
+// most, that a run without any is drawn for its clock, and that nothing is drawn
+// without a run.
+func TestFewFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &feed{}
+		var mu sync.Mutex
+		drawn, tokens := 0, 0
+		stop := f.pump(t.Context(), func(tea.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
+			drawn++
+			for _, item := range f.take() {
+				tokens += strings.Count(string(item.(*piece).text), " ")
+			}
+		})
+		defer stop()
+		second := func() int {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			n := drawn
+			drawn = 0
+			return n
+		}
+		if n := second(); n != 0 {
+			t.Errorf("%d frames without a run", n)
+		}
+		f.running.Store(true)
+		if n := second(); n < 9 || n > 11 {
+			t.Errorf("%d frames for the clock, want 10", n)
+		}
+		go func() {
+			for i := range 1000 {
+				time.Sleep(time.Millisecond)
+				f.observe(token("a", i))
+			}
+		}()
+		if n := second(); n < 25 || n > 31 {
+			t.Errorf("%d frames for a thousand tokens", n)
+		}
+		second()
+		if tokens != 1000 {
+			t.Errorf("%d tokens arrived", tokens)
+		}
+	})
+}
+
+// TestFeedIsBounded holds that a display that stands still costs no more than a
+// megabyte, that it says what is missing, and that questions are never dropped.
+func TestFeedIsBounded(t *testing.T) {
+	f := &feed{}
+	long := strings.Repeat("x", 1000)
+	for i := range 5000 {
+		d := token(fmt.Sprint(i%2), i)
+		d.Text = long
+		f.observe(d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Ask(ctx, stone.Question{Name: "q"}); err != ctx.Err() {
+		t.Errorf("got %v", err)
+	}
+	size, questions, lost := 0, 0, 0
+	for _, item := range f.take() {
+		switch item := item.(type) {
+		case *piece:
+			size += len(item.text)
+		case *question, withdrawn:
+			questions++
+		case missed:
+			lost = item.items
+		}
+	}
+	if size > maxWaiting || size < maxWaiting/2 || questions != 2 || lost != 5000-size/1000 {
+		t.Errorf("%d bytes, %d questions, %d events lost", size, questions, lost)
+	}
+	if !f.empty() {
+		t.Error("it is not empty")
+	}
+}
+
+func TestFeedJoins(t *testing.T) {
+	f := &feed{}
+	for i := range 10000 {
+		f.observe(token("a", i))
+	}
+	d := token("a", 1)
+	d.Kind = llm.Reasoning
+	f.observe(d)
+	if n := len(f.take()); n != 2 {
+		t.Errorf("%d items, want one of each kind", n)
+	}
+}
+
+// TestManyTokens weighs a long run: what is kept is bounded.
+func TestManyTokens(t *testing.T) {
+	m := display(t, 100, 30)
+	for i := range 40 {
+		for j := range 5000 {
+			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))
+		}
+		m.Update(frame{})
+	}
+	for i := range 10000 {
+		m.take(failed{"k", "p", fmt.Sprint(i), 0})
+	}
+	tr := &m.transcript
+	size := 0
+	for _, b := range tr.blocks {
+		size += len(b.text)
+	}
+	if size != tr.size || size > maxText || len(tr.blocks) > maxBlocks {
+		t.Errorf("%d bytes (counted as %d) in %d blocks", size, tr.size, len(tr.blocks))
+	}
+	press(m, "home")
+	if s := m.shown(); !strings.Contains(s, "oldest lines are no longer kept") {
+		t.Errorf("nothing says that lines are gone:\n%s", s)
+	}
+	runtime.KeepAlive(m)
+}
+
+func BenchmarkFrame(b *testing.B) {
+	m := display(b, 120, 40)
+	for i := range 30 {
+		for j := range 5000 {
+			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))
+		}
+		m.Update(frame{})
+	}
+	n := 0
+	for b.Loop() {
+		for range 33 {
+			m.feed.observe(token("p/lane[30]/a", n))
+			n++
+		}
+		m.Update(frame{})
+		_ = m.View()
+	}
+}

@@ -1,0 +1,95 @@
+package tui
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// style is the control sequence before a line. The display does without colors
+// where the terminal or the user does.
+type style string
+
+const (
+	plain  style = ""
+	bold   style = "\x1b[1m"
+	dim    style = "\x1b[2m"
+	red    style = "\x1b[31m"
+	green  style = "\x1b[32m"
+	yellow style = "\x1b[33m"
+	cyan   style = "\x1b[36m"
+
+	reset = "\x1b[0m"
+)
+
+// A line is one of the screen. Its text is printable.
+type line struct {
+	text string
+	style
+}
+
+// draw returns the line at the width, with spaces behind it if it is to be filled.
+func (l line) draw(width int, fill bool) string {
+	cut := text.Cut(l.text, width)
+	pad := ""
+	if fill {
+		pad = strings.Repeat(" ", max(0, width-text.Width(cut)))
+	}
+	if l.style == plain || cut == "" {
+		return cut + pad
+	}
+	return string(l.style) + cut + reset + pad
+}
+
+// invisible are characters that join others or change how they look. Terminals
+// disagree about the width of what comes of it.
+var invisible = strings.NewReplacer("\u200d", "", "\ufe0e", "", "\ufe0f", "")
+
+// printable returns the lines of a text with nothing in them that steers a
+// terminal.
+func printable(s string) []string {
+	lines := strings.Split(invisible.Replace(s), "\n")
+	for i, l := range lines {
+		lines[i] = text.Lines(l)[0]
+	}
+	return lines
+}
+
+// oneLine is printable on a single line.
+func oneLine(s string) string { return text.Line(invisible.Replace(s)) }
+
+// wrap breaks each line of a text at the width: between words, and within one
+// that is longer.
+func wrap(s string, width int) []string {
+	var out []string
+	for _, l := range printable(s) {
+		out = fold(out, l, max(1, width))
+	}
+	return out
+}
+
+// fold appends the pieces of one line.
+func fold(out []string, s string, width int) []string {
+	column, begin, space := 0, 0, 0 // space is the offset behind the last one
+	for i, r := range s {
+		w := text.Width(s[i : i+utf8.RuneLen(r)])
+		for column+w > width && i > begin {
+			at := i
+			if r != ' ' && space > begin && strings.TrimSpace(s[begin:space]) != "" {
+				at = space
+			}
+			out = append(out, strings.TrimRight(s[begin:at], " "))
+			begin, column = at, text.Width(s[at:i])
+		}
+		if r == ' ' {
+			space = i + 1
+			if i == begin && begin > 0 { // the space at which the line was broken
+				begin = space
+				continue
+			}
+		}
+		column += w
+	}
+	return append(out, s[begin:])
+}

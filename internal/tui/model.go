@@ -1,0 +1,233 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Messages of the display.
+type (
+	frame struct{} // the feed has something, or the clock goes on
+	leave struct{} // the process is to end
+	ended struct { // the run is over
+		result stone.Result
+		err    error
+	}
+)
+
+// state is how the run stands.
+type state uint8
+
+const (
+	refused   state = iota // it never began: the pipeline is invalid
+	running                // it has begun
+	canceling              // it was told to end
+	done                   // it ended with a result
+	broke                  // it ended with a failure
+)
+
+// model is the display. Only the goroutine of its program touches it.
+type model struct {
+	cfg  Config
+	ctx  context.Context
+	feed *feed
+
+	width, height int
+	transcript    transcript
+	questions     []*question // that are open; the first is shown
+	input         textinput.Model
+	choice        int    // in the list of the first question
+	refusedAnswer string // what was answered in vain, for another try
+
+	state         state
+	tree          *progress.Tree
+	cancel        context.CancelCauseFunc
+	began         time.Time
+	spent         time.Duration
+	tokens        used
+	failure       string // the last that was shown
+	leaving, quit bool   // when the run has ended; at once
+	result        stone.Result
+	err           error
+}
+
+func newModel(ctx context.Context, cfg Config, f *feed) *model {
+	m := &model{cfg: cfg, ctx: ctx, feed: f, input: textinput.New(), width: 80, height: 24}
+	m.input.Prompt = "> "
+	m.input.SetVirtualCursor(false)
+	m.input.SetStyles(textinput.Styles{})
+	m.input.Focus()
+	m.transcript.width = 80
+	return m
+}
+
+// Init starts the first run.
+func (m *model) Init() tea.Cmd { return m.start() }
+
+// start begins a run of the pipeline.
+func (m *model) start() tea.Cmd {
+	m.tree = progress.NewTree(m.cfg.Pipeline)
+	m.transcript.begin()
+	m.began, m.spent, m.tokens, m.failure = m.cfg.Now(), 0, used{}, ""
+	m.result, m.err = stone.Result{}, nil
+	cfg := stone.Config{Log: handler{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now}
+	findings := stone.Validate(m.cfg.Pipeline, cfg)
+	for _, f := range findings.Warnings() {
+		m.transcript.note(yellow, "", f.String())
+	}
+	if m.err = findings.Err(); m.err != nil {
+		m.state = refused
+		for _, f := range findings.Errors() {
+			m.transcript.note(red, "", f.String())
+		}
+		return nil
+	}
+	m.state = running
+	m.feed.running.Store(true)
+	ctx, cancel := context.WithCancelCause(agent.WithObserver(m.ctx, m.feed.observe))
+	m.cancel = cancel
+	return func() tea.Msg {
+		result, err := stone.Run(ctx, m.cfg.Pipeline, cfg)
+		return ended{result, err}
+	}
+}
+
+func (m *model) busy() bool { return m.state == running || m.state == canceling }
+
+// Update takes a message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		m.input.SetWidth(max(1, m.width-len(m.input.Prompt)-1))
+		m.transcript.resize(m.layout().transcriptWidth)
+	case frame:
+		m.fetch()
+	case ended:
+		m.fetch()
+		cmd = m.end(msg)
+	case leave:
+		m.leaving = true
+		if m.state == running {
+			m.interrupt("a signal")
+		} else if !m.busy() {
+			cmd = tea.Quit
+		}
+	case tea.MouseWheelMsg:
+		if msg.Button == tea.MouseWheelUp {
+			m.scroll(-3)
+		} else if msg.Button == tea.MouseWheelDown {
+			m.scroll(3)
+		}
+	case tea.KeyPressMsg:
+		cmd = m.key(msg)
+	case tea.PasteMsg:
+		cmd = m.typed(msg)
+	}
+	return m, cmd
+}
+
+// fetch takes what the feed holds.
+func (m *model) fetch() {
+	for _, item := range m.feed.take() {
+		m.take(item)
+	}
+}
+
+func (m *model) take(item any) {
+	t := &m.transcript
+	switch item := item.(type) {
+	case started:
+		m.result.RunID = item.id
+	case entered:
+		t.at(item.path, 0)
+	case left:
+		if path, s := t.speaker(item.path); s != nil {
+			delete(t.speakers, path)
+		}
+	case asked:
+		if path, s := t.speaker(item.path); s != nil {
+			t.at(path, item.turn).model = item.model
+		}
+	case used:
+		m.tokens.input += item.input
+		m.tokens.output += item.output
+	case *piece:
+		t.take(item)
+	case called:
+		t.result(item)
+	case failed:
+		if item.attempt > 0 {
+			t.note(yellow, "", fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
+		} else {
+			m.failure = (&stone.Failure{Kind: item.kind, Path: item.path, Reason: item.reason}).Error()
+			t.note(red, "", "✗ "+m.failure)
+		}
+	case *question:
+		m.open(item)
+	case withdrawn:
+		m.close(item.question)
+	case answered:
+		if item.response == "" {
+			item.response = "(no answer)"
+		}
+		t.add(&block{text: []byte("> " + item.name + ": " + item.response), style: plain})
+	case missed:
+		t.note(yellow, "", fmt.Sprintf("… %d events came faster than they could be shown", item.items))
+	}
+}
+
+// end notes how the run went.
+func (m *model) end(e ended) tea.Cmd {
+	m.cancel(nil)
+	m.feed.running.Store(false)
+	m.result, m.err, m.spent, m.questions = e.result, e.err, m.cfg.Now().Sub(m.began), nil
+	if m.state = done; e.err != nil {
+		m.state = broke
+		if why := e.err.Error(); why != m.failure {
+			m.transcript.note(red, "", "✗ "+why)
+		}
+	}
+	if shown := m.cfg.Show(e.result); shown != "" {
+		m.transcript.note(plain, "result", shown[:min(len(shown), maxText/4)])
+		if len(shown) > maxText/4 {
+			m.transcript.note(dim, "", "… the result goes on")
+		}
+	}
+	if m.leaving {
+		return tea.Quit
+	}
+	return nil
+}
+
+// interrupt cancels the run the first time, and ends the display the second.
+func (m *model) interrupt(by string) tea.Cmd {
+	if m.state == running {
+		m.state = canceling
+		m.cancel(stone.Fail(kind.Canceled, "the run was ended by %s", by))
+		return nil
+	}
+	m.quit = m.busy()
+	return tea.Quit
+}
+
+// ErrLeft says that the person left while a run was under way.
+var ErrLeft = errors.New("left while the run was under way: what was under way is lost")
+
+// outcome is what Run returns.
+func (m *model) outcome() (stone.Result, error) {
+	if m.quit {
+		return m.result, ErrLeft
+	}
+	return m.result, m.err
+}

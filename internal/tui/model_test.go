@@ -1,0 +1,311 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/exp/teatest/v2"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/llm"
+	"pgregory.net/rapid"
+)
+
+var (
+	word  = dag.NewType[string]("word")
+	start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	sgr   = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+)
+
+func say(name string) stone.Ashlar {
+	return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil })
+}
+
+// display is a model whose pipeline does not run: what comes is told to it. Its
+// clock stands 12.3 s behind the beginning.
+func display(t testing.TB, width, height int) *model {
+	t.Helper()
+	now := start
+	m := newModel(t.Context(), Config{
+		Pipeline: stone.Seq("fix-package", say("read-issue"), stone.Loop("until-green", stone.Seq("try", say("fix"), say("go-test")), stone.Until(word, func(string) bool { return true }), stone.Max(3)), say("summarise")),
+		Show:     func(stone.Result) string { return "" },
+		Now:      func() time.Time { return now },
+	}, &feed{})
+	m.start()
+	if m.state != running {
+		t.Fatalf("the pipeline is refused: %v", m.err)
+	}
+	for _, path := range []string{"fix-package", "fix-package/read-issue", "-fix-package/read-issue", "fix-package/until-green",
+		"fix-package/until-green[0]/try", "fix-package/until-green[0]/try/fix"} {
+		r := slog.NewRecord(now, slog.LevelDebug, "ashlar-start", 0)
+		if path[0] == '-' {
+			r.Message = "ashlar-end"
+			r.Add("ok", true, "elapsed", 40*time.Millisecond)
+		}
+		r.Add("path", strings.TrimPrefix(path, "-"))
+		m.tree.Note(r)
+	}
+	now = start.Add(12300 * time.Millisecond)
+	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	return m
+}
+
+func (m *model) shown() string { return sgr.ReplaceAllString(m.View().Content, "") }
+
+func press(m *model, keys ...string) (cmd tea.Cmd) {
+	codes := map[string]tea.KeyPressMsg{
+		"enter": {Code: tea.KeyEnter}, "tab": {Code: tea.KeyTab}, "up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown},
+		"pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
+		"ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+	}
+	for _, k := range keys {
+		if msg, ok := codes[k]; ok {
+			_, cmd = m.Update(msg)
+			continue
+		}
+		for _, r := range k {
+			_, cmd = m.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
+		}
+	}
+	return cmd
+}
+
+const agentPath = "fix-package/until-green[0]/try/fix"
+
+// conversation is what an agent does in two turns.
+func conversation() []any {
+	piece := func(turn int, kind llm.Kind, text string) *piece {
+		return &piece{path: agentPath, turn: turn, kind: kind, text: []byte(text)}
+	}
+	begun := piece(1, llm.ToolCallStart, "")
+	begun.call = &llm.ToolCall{Name: "read_file"}
+	return []any{
+		started{"run-1"}, entered{agentPath},
+		asked{agentPath + "/turn-1", "gpt-5-mini", 1},
+		piece(1, llm.Reasoning, "The issue speaks of a nil map. I should look at the code before I say anything about it."),
+		piece(1, llm.Text, "I read the file.\n"),
+		begun, piece(1, llm.ToolInput, `{"path":`), piece(1, llm.ToolInput, `"map.go"}`),
+		used{1200, 80},
+		called{agentPath, 1, 1, "read_file", `{"path":"map.go"}`, "package m\n\nvar all map[string]int\n", true, 12 * time.Millisecond},
+		failed{"no-luck", agentPath, "a test failed", 1},
+		asked{agentPath + "/turn-2", "gpt-5-mini", 2},
+		piece(2, llm.Text, "The map is never made: 地図は作られていません。\n\nI make it in "), piece(2, llm.Text, "init."),
+		used{1500, 260},
+		left{agentPath},
+	}
+}
+
+func question1() *question {
+	return &question{stone.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, make(chan string, 1)}
+}
+
+func question2() *question {
+	return &question{stone.Question{Name: "which", Text: "Which package\nis it?"}, make(chan string, 1)}
+}
+
+func TestFrames(t *testing.T) {
+	for _, size := range []struct{ width, height int }{{100, 24}, {60, 20}, {40, 10}, {12, 4}} {
+		t.Run(fmt.Sprintf("%dx%d", size.width, size.height), func(t *testing.T) {
+			m := display(t, size.width, size.height)
+			for _, item := range conversation() {
+				m.take(item)
+			}
+			screens := m.shown()
+			shot := func(title string) { screens += "\n===== " + title + "\n" + m.shown() }
+			q := question1()
+			m.take(q)
+			press(m, "down")
+			shot("choice")
+			press(m, "enter")
+			m.take(answered{"approve", <-q.answer})
+			m.take(question2())
+			press(m, "stone/dag")
+			shot("question")
+			press(m, "ctrl+c")
+			m.take(withdrawn{m.questions[0]})
+			shot("canceling")
+			m.Update(ended{stone.Result{RunID: "run-1"}, stone.Fail("canceled", "the run was ended by Ctrl-C")})
+			shot("failed")
+			m.state = done
+			m.transcript.note(plain, "result", "{\n  \"ok\": true\n}")
+			press(m, "home")
+			shot("from the top")
+			teatest.RequireEqualOutput(t, []byte(screens))
+		})
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	m := display(t, 80, 24)
+	a, b := question1(), question2()
+	m.take(a)
+	m.take(b)
+	press(m, "down", "down", "down", "up", "tab") // b is before a now
+	press(m, "x", "tab", "tab", "enter")          // nothing typed is no answer
+	press(m, "dag q r", "enter")
+	if got := <-b.answer; got != "dag q r" {
+		t.Errorf("typed answer %q", got)
+	}
+	press(m, "j", "enter")
+	if got := <-a.answer; got != "no" {
+		t.Errorf("chosen answer %q", got)
+	}
+	if len(m.questions) > 0 {
+		t.Fatal("questions that were answered are open")
+	}
+
+	// What was refused can be mended.
+	m.take(b)
+	press(m, "12", "enter")
+	<-b.answer
+	again := question2()
+	again.Problem = "no answer: want JSON that fits the schema"
+	m.take(again)
+	if !strings.Contains(m.shown(), again.Problem) || !strings.Contains(m.shown(), "> 12") {
+		t.Errorf("neither problem nor answer:\n%s", m.shown())
+	}
+	m.Update(tea.PasteMsg{Content: "3\n"})
+	press(m, "enter")
+	if got := strings.TrimSpace(<-again.answer); got != "123" {
+		t.Errorf("mended answer %q", got)
+	}
+
+	// No answer is one, and what nobody waits for goes away.
+	m.take(b)
+	press(m, "ctrl+d")
+	if got := <-b.answer; got != "" {
+		t.Errorf("cancelled with %q", got)
+	}
+	m.take(a)
+	m.take(b)
+	m.take(withdrawn{a})
+	if len(m.questions) != 1 || m.questions[0] != b {
+		t.Error("the question that was withdrawn is open")
+	}
+}
+
+func TestCtrlC(t *testing.T) {
+	m := display(t, 80, 24)
+	var why error
+	m.cancel = func(err error) { why = err }
+	if cmd := press(m, "ctrl+c"); cmd != nil || m.state != canceling || why == nil {
+		t.Errorf("first: state %d, %v", m.state, why)
+	}
+	if cmd := press(m, "q", "r"); cmd != nil {
+		t.Error("q and r mean something while a run is under way")
+	}
+	if cmd := press(m, "ctrl+c"); cmd == nil {
+		t.Error("second: the display goes on")
+	}
+	if _, err := m.outcome(); !errors.Is(err, ErrLeft) {
+		t.Errorf("outcome %v", err)
+	}
+
+	m = display(t, 80, 24)
+	m.Update(leave{})
+	if _, cmd := m.Update(ended{err: why}); cmd == nil || m.state != broke {
+		t.Error("a signal ends the display with the run")
+	}
+	if _, cmd := m.Update(leave{}); cmd == nil {
+		t.Error("a signal ends the display behind the run")
+	}
+	if cmd := press(m, "q"); cmd == nil {
+		t.Error("q does not leave")
+	}
+}
+
+// TestHostile holds that nothing that comes from outside steers the terminal.
+func TestHostile(t *testing.T) {
+	evil := "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x00\u202eabc\u2066\x7f\x1bPq"
+	for _, size := range []struct{ width, height int }{{100, 30}, {40, 20}} {
+		m := display(t, size.width, size.height)
+		m.cfg.Pipeline = stone.Seq("name"+evil, say("step"+evil))
+		m.start()
+		m.Update(tea.WindowSizeMsg{Width: size.width, Height: size.height})
+		call := &piece{path: evil, turn: 1, kind: llm.ToolCallStart, call: &llm.ToolCall{Name: evil}}
+		m.feed.items = []any{
+			started{evil}, entered{evil}, asked{evil, evil, 1}, call,
+			&piece{path: evil, turn: 1, kind: llm.ToolInput, text: []byte(evil)},
+			&piece{path: evil, turn: 1, kind: llm.Text, text: []byte(evil + "\n" + evil)},
+			&piece{path: evil, turn: 1, kind: llm.Restart, err: errors.New(evil)},
+			called{evil, 1, 1, evil, evil, evil, false, 0},
+			failed{evil, evil, evil, 1}, failed{evil, evil, evil, 0}, answered{evil, evil},
+		}
+		m.Update(frame{})
+		q := question1()
+		q.Name, q.Text, q.Problem, q.Choices = evil, evil+"\n"+evil, evil, []string{evil, "b"}
+		m.take(q)
+		screens := m.shown()
+		q = question2()
+		q.Problem = evil
+		m.take(q)
+		m.refusedAnswer = evil
+		press(m, "tab")
+		screens += m.shown()
+		m.cfg.Show = func(stone.Result) string { return evil }
+		m.Update(ended{stone.Result{RunID: evil}, errors.New(evil)})
+		screens += m.shown()
+		for _, r := range screens {
+			if r != '\n' && unicode.IsControl(r) || r == '\u202e' || r == '\u2066' {
+				t.Fatalf("%q is on the screen:\n%q", r, screens)
+			}
+		}
+		if n := strings.Count(screens, "owned"); n < 10 {
+			t.Errorf("of the texts %d are shown", n)
+		}
+	}
+}
+
+// TestEverySize holds that the screen is never larger than the terminal, and that
+// the line of an answer is always on it.
+func TestEverySize(t *testing.T) {
+	outer := t
+	rapid.Check(t, func(t *rapid.T) {
+		m := display(outer, 80, 24)
+		for range rapid.IntRange(1, 6).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				for _, item := range conversation() {
+					m.take(item)
+				}
+			case 1:
+				q := question1()
+				q.Text = strings.Repeat("long 長い ", rapid.IntRange(0, 40).Draw(t, "question"))
+				q.Choices = q.Choices[:rapid.SampledFrom([]int{0, 3}).Draw(t, "choices")]
+				m.take(q)
+			case 2:
+				press(m, rapid.SampledFrom([]string{"pgup", "pgdown", "home", "end", "up", "tab", "漢字"}).Draw(t, "key"))
+			case 3:
+				m.take(failed{"kind", "path", strings.Repeat("reason ", 30), 0})
+			case 4:
+				if m.state == running {
+					press(m, "ctrl+c")
+				}
+			}
+			width, height := rapid.IntRange(1, 120).Draw(t, "width"), rapid.IntRange(1, 40).Draw(t, "height")
+			m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+			v := m.View()
+			lines := strings.Split(sgr.ReplaceAllString(v.Content, ""), "\n")
+			if len(lines) > height {
+				t.Fatalf("%d lines on %dx%d", len(lines), width, height)
+			}
+			for _, l := range lines {
+				if text.Width(l) > max(width, 2) {
+					t.Fatalf("%q on %dx%d", l, width, height)
+				}
+			}
+			if len(m.questions) > 0 && len(m.questions[0].Choices) == 0 && (v.Cursor == nil || v.Cursor.Y >= height) {
+				t.Fatalf("no cursor on %dx%d", width, height)
+			}
+		}
+	})
+}

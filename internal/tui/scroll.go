@@ -1,0 +1,140 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// scrolled is what of a transcript is on the screen. It is told by a block and a
+// line in it, so that what is read stays where it is while more comes.
+type scrolled struct {
+	away bool // from the end; otherwise the rest means nothing
+	top  int  // id of the block of the first line that is shown
+	row  int  // the line within the block
+}
+
+// rows returns the lines of a block.
+func (t *transcript) rows(b *block) []line {
+	if b.lines != nil {
+		return b.lines
+	}
+	if b.space {
+		b.lines = append(b.lines, line{})
+	}
+	if b.head != "" {
+		b.lines = append(b.lines, line{oneLine(b.head), bold})
+	}
+	text := strings.TrimRight(string(b.text), " \n") // more may come
+	pieces := printable(text)
+	if !b.short {
+		pieces = wrap(text, t.width)
+	}
+	for _, s := range pieces {
+		b.lines = append(b.lines, line{s, b.style})
+	}
+	return b.lines
+}
+
+// notice is the line above all blocks when some are gone.
+func (t *transcript) notice() []line {
+	if t.dropped == 0 {
+		return nil
+	}
+	return []line{{fmt.Sprintf("… the %d oldest lines are no longer kept", t.dropped), dim}}
+}
+
+func (t *transcript) height() int {
+	n := len(t.notice())
+	for _, b := range t.blocks {
+		n += len(t.rows(b))
+	}
+	return n
+}
+
+// first returns the number of the first line that a window of so many lines shows.
+func (t *transcript) first(lines int) int {
+	end := max(0, t.height()-lines)
+	if !t.away {
+		return end
+	}
+	n := len(t.notice())
+	for i, b := range t.blocks {
+		if i == 0 && b.id == t.top && t.row == 0 {
+			return 0 // with the notice
+		}
+		if b.id >= t.top {
+			if b.id == t.top {
+				n += min(t.row, len(t.rows(b))-1)
+			}
+			return min(n, end)
+		}
+		n += len(t.rows(b))
+	}
+	return end
+}
+
+// scroll moves the window by so many lines, down if n is positive. At the end it
+// follows what comes.
+func (t *transcript) scroll(n, lines int) {
+	at := max(0, t.first(lines)+n)
+	if t.away = at < t.height()-lines; !t.away {
+		return
+	}
+	at = max(0, at-len(t.notice()))
+	for _, b := range t.blocks {
+		if rows := len(t.rows(b)); at >= rows {
+			at -= rows
+			continue
+		}
+		t.top, t.row = b.id, at
+		return
+	}
+}
+
+// show returns the lines of the window, and how many there are below it.
+func (t *transcript) show(lines int) (shown []line, below int) {
+	skip := t.first(lines)
+	below = max(0, t.height()-skip-lines)
+	take := func(rows []line) {
+		n := min(skip, len(rows))
+		skip -= n
+		rows = rows[n:]
+		shown = append(shown, rows[:min(len(rows), lines-len(shown))]...)
+	}
+	take(t.notice())
+	for _, b := range t.blocks {
+		if len(shown) >= lines {
+			break
+		}
+		take(t.rows(b))
+	}
+	return shown, below
+}
+
+// resize wraps everything anew. The first line that is shown stays the first, as
+// far as that goes.
+func (t *transcript) resize(width int) {
+	if width == t.width {
+		return
+	}
+	i := slices.IndexFunc(t.blocks, func(b *block) bool { return t.away && b.id == t.top })
+	read := 0 // bytes of the block that are above the window
+	if i >= 0 {
+		rows := t.rows(t.blocks[i])
+		for _, l := range rows[:min(t.row, len(rows))] {
+			read += len(l.text)
+		}
+	}
+	t.width = width
+	for _, b := range t.blocks {
+		b.lines = nil
+	}
+	if i < 0 {
+		return
+	}
+	rows := t.rows(t.blocks[i])
+	for t.row = 0; t.row < len(rows)-1 && read >= len(rows[t.row].text) && read > 0; t.row++ {
+		read -= len(rows[t.row].text)
+	}
+}

@@ -1,0 +1,256 @@
+package tui
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Bounds of a transcript.
+const (
+	maxText   = 1 << 20 // bytes that are kept
+	maxBlocks = 4000
+
+	fullBlock  = 8 << 10  // bytes after which a block ends with its paragraph
+	burstBlock = 32 << 10 // or at once
+)
+
+// A block is a piece of the transcript in one style.
+type block struct {
+	id    int    // rises
+	head  string // the line above, "" if the block goes on with what is above
+	space bool   // there is an empty line above
+	text  []byte
+	style style
+	short bool   // each line of the text is cut, not wrapped
+	path  string // of the agent, "" if nobody speaks
+	turn  int
+	gone  bool // no longer in the transcript
+
+	lines []line // at the width of the transcript; nil if they are to be made
+}
+
+// A speaker is an agent that is at work.
+type speaker struct {
+	turn  int
+	model string
+	open  *block   // to which what it says is appended; may be nil
+	calls []*block // of this turn; some may be nil
+	spoke bool     // something of this turn has been seen
+}
+
+// A transcript is what has been said in a run, bounded.
+type transcript struct {
+	blocks   []*block
+	speakers map[string]*speaker
+	size     int
+	next     int // id
+	begun    int // the last id before this run
+	dropped  int // lines
+	width    int
+
+	scrolled
+}
+
+// begin separates a run from what was there before.
+func (t *transcript) begin() {
+	t.speakers, t.begun = map[string]*speaker{}, t.next
+}
+
+// add appends a block.
+func (t *transcript) add(b *block) *block {
+	t.next++
+	b.id = t.next
+	b.space = b.space && len(t.blocks) > 0
+	t.blocks = append(t.blocks, b)
+	t.size += len(b.text)
+	t.trim()
+	return b
+}
+
+// note appends a text that nobody of the agents says.
+func (t *transcript) note(style style, head, text string) {
+	t.add(&block{head: head, space: true, text: []byte(text), style: style})
+}
+
+// trim drops the oldest blocks when there are too many.
+func (t *transcript) trim() {
+	n := 0
+	for (t.size > maxText || len(t.blocks)-n > maxBlocks) && n < len(t.blocks)-1 {
+		b := t.blocks[n]
+		t.size -= len(b.text)
+		t.dropped += max(len(b.lines), 1+bytes.Count(b.text, []byte("\n")))
+		b.gone = true
+		n++
+	}
+	t.blocks = slices.Delete(t.blocks, 0, n)
+}
+
+// extend appends to the text of a block.
+func (t *transcript) extend(b *block, s []byte) {
+	b.text, b.lines = append(b.text, s...), nil
+	if !b.gone {
+		t.size += len(s)
+		t.trim()
+	}
+}
+
+// speaker returns the one whose path this is or begins with, nil if there is none.
+func (t *transcript) speaker(path string) (string, *speaker) {
+	for {
+		if s := t.speakers[path]; s != nil {
+			return path, s
+		}
+		i := strings.LastIndexByte(path, '/')
+		if i < 0 {
+			return "", nil
+		}
+		path = path[:i]
+	}
+}
+
+// at returns the speaker of a path in a turn.
+func (t *transcript) at(path string, turn int) *speaker {
+	s := t.speakers[path]
+	if s == nil {
+		s = &speaker{}
+		t.speakers[path] = s
+	}
+	if s.turn != turn {
+		*s = speaker{turn: turn, model: s.model}
+	}
+	return s
+}
+
+// says appends a block of a speaker, under a head if somebody else spoke before.
+func (t *transcript) says(path string, s *speaker, b *block) *block {
+	b.path, b.turn = path, s.turn
+	var last block
+	if n := len(t.blocks); n > 0 {
+		last = *t.blocks[n-1]
+	}
+	if last.path != path || last.turn != s.turn {
+		_, within, _ := strings.Cut(path, "/")
+		b.head = fmt.Sprintf("%s  turn %d", cmp.Or(within, path), s.turn)
+		if s.model != "" {
+			b.head += "  " + s.model
+		}
+		b.space = true
+	}
+	s.spoke = true
+	return t.add(b)
+}
+
+// take notes what a speaker says.
+func (t *transcript) take(p *piece) {
+	s := t.at(p.path, p.turn)
+	switch p.kind {
+	case llm.Text:
+		t.say(p.path, s, plain, p.text)
+	case llm.Reasoning:
+		t.say(p.path, s, dim, p.text)
+	case llm.Refusal:
+		t.say(p.path, s, yellow, p.text)
+	case llm.ToolCallStart:
+		if p.call != nil {
+			t.call(p.path, s, p.index, p.call.Name)
+		}
+	case llm.ToolInput:
+		if b := t.call(p.path, s, p.index, ""); len(b.text) < maxOneLine {
+			t.extend(b, p.text)
+		}
+	case llm.Restart:
+		t.void(p.path, s, p.err)
+	case llm.Done:
+		if !s.spoke && p.reply != nil { // it was recorded, and comes whole
+			for _, d := range p.reply.Deltas() {
+				t.take(&piece{path: p.path, turn: p.turn, kind: d.Kind, index: d.Index, text: []byte(d.Text), call: d.Call})
+			}
+		}
+		s.open = nil
+	}
+}
+
+// say appends to what the speaker says, or begins a block.
+func (t *transcript) say(path string, s *speaker, style style, text []byte) {
+	b := s.open
+	if b == nil || b.gone || b.style != style {
+		if text = bytes.TrimLeft(text, "\n"); len(text) == 0 {
+			return
+		}
+		s.open = t.says(path, s, &block{style: style, text: text})
+		return
+	}
+	end := len(text)
+	switch {
+	case len(b.text) > burstBlock:
+		end = 0
+	case len(b.text) > fullBlock:
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			end = i
+		}
+	}
+	if t.extend(b, text[:end]); end == len(text) {
+		return
+	}
+	rest := bytes.TrimPrefix(text[end:], []byte("\n"))
+	s.open = t.says(path, s, &block{style: style, text: rest})
+}
+
+// call returns the block of a tool call, which is made if there is none.
+func (t *transcript) call(path string, s *speaker, index int, name string) *block {
+	index = min(max(index, 0), maxCalls)
+	for len(s.calls) <= index {
+		s.calls = append(s.calls, nil)
+	}
+	if s.calls[index] == nil {
+		s.calls[index] = t.says(path, s, &block{style: cyan, short: true, text: []byte("→ " + oneLine(name) + " ")})
+		s.open = nil
+	}
+	return s.calls[index]
+}
+
+// maxCalls bounds the calls of a turn that are told apart.
+const maxCalls = 1000
+
+// result notes how a tool call went.
+func (t *transcript) result(c called) {
+	s := t.at(c.path, c.turn)
+	if i := c.position - 1; i >= len(s.calls) || i < 0 || s.calls[i] == nil {
+		t.extend(t.call(c.path, s, i, c.name), []byte(c.in))
+	}
+	b := t.call(c.path, s, c.position-1, c.name)
+	mark := progress.Done
+	if !c.ok {
+		b.style, mark = yellow, progress.Failed
+	}
+	text := fmt.Sprintf("%s\n  %c %s  %s", oneLine(string(b.text[:min(len(b.text), maxOneLine)])), mark.Mark(time.Time{}), progress.Duration(c.elapsed), oneLine(c.out))
+	t.size -= len(b.text)
+	b.text, b.lines = nil, nil
+	t.extend(b, []byte(text))
+}
+
+// void marks what was said in this turn as said in vain.
+func (t *transcript) void(path string, s *speaker, err error) {
+	for _, b := range slices.Backward(t.blocks) {
+		if b.id <= t.begun || !s.spoke {
+			break
+		}
+		if b.path == path && b.turn == s.turn {
+			b.style, b.lines = dim, nil
+		}
+	}
+	*s = speaker{turn: s.turn, model: s.model}
+	text := "↻ this was broken off; the answer begins anew"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	t.says(path, s, &block{style: yellow, text: []byte(text)})
+	s.spoke = false
+}

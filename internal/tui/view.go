@@ -1,0 +1,227 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// layout is how the screen is divided.
+type layout struct {
+	header, help     bool
+	panel            []line // the question
+	cursor           int    // line of the panel with the input, -1 if there is none
+	treeWidth        int    // 0 if the tree is above the transcript
+	treeHeight       int
+	rule             bool // between tree and transcript, one above the other
+	transcriptWidth  int
+	transcriptHeight int
+}
+
+// Sizes of the layout.
+const (
+	wide     = 84 // columns from which the tree has its place beside the transcript
+	minTree  = 26
+	maxTree  = 44
+	airy     = 16 // lines from which there is space for a rule
+	minLines = 2  // of the transcript, which a question leaves
+)
+
+func (m *model) layout() layout {
+	l := layout{header: m.height > 1, help: m.height > 3, transcriptWidth: max(1, m.width)}
+	body := m.height
+	if l.header {
+		body--
+	}
+	if l.help {
+		body--
+	}
+	l.panel, l.cursor = m.panel(max(1, min(body-minLines, m.height/2)))
+	body = max(0, body-len(l.panel))
+	if m.width >= wide {
+		l.treeWidth = min(max(m.width/3, minTree), maxTree)
+		l.treeHeight, l.transcriptHeight = body, body
+		l.transcriptWidth = m.width - l.treeWidth - 2
+		return l
+	}
+	if l.rule = body >= airy; l.rule {
+		body--
+	}
+	l.treeHeight = len(m.picture(body / 3))
+	l.transcriptHeight = body - l.treeHeight
+	return l
+}
+
+// picture is the tree on so many lines at most.
+func (m *model) picture(lines int) []line {
+	if lines < 1 || m.tree == nil {
+		return nil
+	}
+	styles := [...]style{progress.Pending: dim, progress.Running: cyan, progress.Done: green, progress.Failed: red}
+	var out []line
+	for _, l := range m.tree.Picture(m.cfg.Now(), lines) {
+		out = append(out, line{invisible.Replace(l.Text), styles[l.State]})
+	}
+	return out
+}
+
+// View draws the screen.
+func (m *model) View() tea.View {
+	l := m.layout()
+	var out []string
+	put := func(x line) { out = append(out, x.draw(m.width, false)) }
+	if l.header {
+		put(m.header())
+	}
+	shown, below := m.transcript.show(l.transcriptHeight)
+	tree := m.picture(l.treeHeight)
+	at := func(lines []line, i int) line {
+		if i < len(lines) {
+			return lines[i]
+		}
+		return line{}
+	}
+	if l.treeWidth > 0 {
+		for i := range l.transcriptHeight {
+			out = append(out, at(tree, i).draw(l.treeWidth, true)+line{"│ ", dim}.draw(2, true)+at(shown, i).draw(l.transcriptWidth, false))
+		}
+	} else {
+		for _, x := range tree {
+			put(x)
+		}
+		if l.rule {
+			put(line{strings.Repeat("─", m.width), dim})
+		}
+		for i := range l.transcriptHeight {
+			put(at(shown, i))
+		}
+	}
+	row := len(out) + l.cursor
+	for _, x := range l.panel {
+		put(x)
+	}
+	if l.help {
+		put(m.help(below))
+	}
+	v := tea.NewView(strings.Join(out[:min(len(out), m.height)], "\n"))
+	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
+	if c := m.input.Cursor(); l.cursor >= 0 && c != nil {
+		c.Y = row
+		v.Cursor = c
+	}
+	return v
+}
+
+// header tells how the run stands.
+func (m *model) header() line {
+	now := m.cfg.Now()
+	x := line{style: cyan}
+	spent, mark := progress.Duration(m.spent), progress.Running
+	var word string
+	switch m.state {
+	case refused:
+		word, spent, x.style, mark = "is invalid", "", red, progress.Failed
+	case running:
+		word, spent = "running", progress.Duration(now.Sub(m.began))
+	case canceling:
+		word, spent, x.style = "canceling", progress.Duration(now.Sub(m.began)), yellow
+	case done:
+		word, x.style, mark = "done in", green, progress.Done
+	case broke:
+		word, x.style, mark = "failed after", red, progress.Failed
+	}
+	stands := strings.TrimSpace("  " + word + " " + spent)
+	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(stands)-4))
+	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, stands)
+	parts := []string{m.result.RunID}
+	if n := m.tokens; n.input+n.output > 0 {
+		parts = []string{fmt.Sprintf("%s tokens in, %s out", count(n.input), count(n.output)), m.result.RunID}
+	}
+	for _, part := range parts {
+		if part != "" && text.Width(x.text)+2+text.Width(part) <= m.width {
+			x.text += "  " + oneLine(part)
+		}
+	}
+	return x
+}
+
+// count prints a number of tokens.
+func count(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprint(n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
+}
+
+// help says what the keys do, and how much there is below.
+func (m *model) help(below int) line {
+	var keys []string
+	switch {
+	case len(m.questions) > 0 && len(m.questions[0].Choices) > 0:
+		keys = []string{"↑↓ choose", "enter answer", "ctrl+d no answer"}
+	case len(m.questions) > 0:
+		keys = []string{"enter answer", "ctrl+d no answer"}
+	case m.busy():
+		keys = []string{"ctrl+c cancel"}
+		if m.state == canceling {
+			keys = []string{"ctrl+c leave at once"}
+		}
+	default:
+		keys = []string{"q leave", "r run again"}
+	}
+	if len(m.questions) > 1 {
+		keys = append(keys, "tab next question")
+	}
+	keys = append(keys, "pgup/pgdn scroll")
+	if below > 0 {
+		keys = slices.Insert(keys, 0, fmt.Sprintf("↓ %d more lines", below))
+	}
+	return line{strings.Join(keys, " · "), dim}
+}
+
+// panel is the question that is open, on so many lines at most, and the line on
+// which it is answered. The transcript has its whole text.
+func (m *model) panel(lines int) (out []line, cursor int) {
+	if len(m.questions) == 0 {
+		return nil, -1
+	}
+	q := m.questions[0]
+	title := "? " + q.Name
+	if n := len(m.questions); n > 1 {
+		title += fmt.Sprintf(" (1 of %d)", n)
+	}
+	out = []line{{oneLine(title + ": " + q.Text), yellow}}
+	if q.Problem != "" {
+		out = append(out, line{oneLine(q.Problem), red})
+	}
+	answer := []line{{oneLine(m.input.View()), plain}}
+	if len(q.Choices) > 0 {
+		answer = m.choices(q.Choices, max(1, lines-len(out)))
+	}
+	out = append(out[:min(len(out), max(0, lines-len(answer)))], answer...)
+	if len(q.Choices) > 0 {
+		return out, -1
+	}
+	return out, len(out) - 1
+}
+
+// choices is the part of a list around the one that is chosen.
+func (m *model) choices(all []string, lines int) []line {
+	from := min(max(0, m.choice-lines/2), max(0, len(all)-lines))
+	var out []line
+	for i := from; i < min(len(all), from+lines); i++ {
+		x := line{"  " + oneLine(all[i]), plain}
+		if i == m.choice {
+			x = line{"› " + oneLine(all[i]), bold}
+		}
+		out = append(out, x)
+	}
+	return out
+}
