@@ -16,9 +16,8 @@ func (a *app) root() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknown,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	a.terminalUI(root)
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -27,7 +26,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.run(), a.validate(), a.graph(), a.names(), a.paths(), a.trace(), &cobra.Command{
+	root.AddCommand(a.run(), a.validate(), a.graph(), a.names(), a.paths(), a.trace(), a.model(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of Stone, Go and the platform",
 		Args:  none,

@@ -1,0 +1,425 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+func (a *app) model() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "model",
+		Short: "Ask a language model",
+		Args:  unknown,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return fmt.Errorf("%s needs a command: call", c.CommandPath())
+		},
+	}
+	c.AddCommand(a.modelCall())
+	return c
+}
+
+// modelFlags is what the flags of model call say.
+type modelFlags struct {
+	provider  choice
+	url       string
+	model     string
+	system    string
+	tools     []string
+	schema    string
+	extra     string
+	maxTokens int
+	raw       bool
+}
+
+func (a *app) modelCall() *cobra.Command {
+	flags := modelFlags{provider: choice{"openai", []string{"openai", "anthropic"}}}
+	c := &cobra.Command{
+		Use:   "call [flags] PROMPT",
+		Short: "Ask a model once and print its reply as JSON",
+		Long: "Call sends one request to a server and prints what it makes of the answer, or with --raw the answer itself:\n" +
+			"to find out what a server does. Nothing is tried again. A PROMPT of - is read from standard input.\n\n" +
+			"The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY and is sent to the server whatever its URL. The exit\n" +
+			"code is 1 if the call failed; the reply then holds what had come before, and the error.",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return fmt.Errorf("PROMPT is missing: %s --model NAME PROMPT, with - to read it from standard input", c.CommandPath())
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q: want one PROMPT, in quotes if it has spaces", args[1])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
+	}
+	f := c.Flags()
+	f.Var(&flags.provider, "provider", "whose protocol the server speaks")
+	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
+	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
+	f.StringVar(&flags.system, "system", "", "`TEXT` that instructs the model")
+	f.StringArrayVar(&flags.tools, "tool", nil, "offer the tool in `FILE`, or the list of tools; JSON with name, description, schema")
+	f.StringVar(&flags.schema, "schema", "", "ask for JSON that fits the JSON Schema in `FILE`")
+	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
+	f.IntVar(&flags.maxTokens, "max-tokens", 0, "bound the answer to `N` tokens")
+	f.BoolVar(&flags.raw, "raw", false, "print the bytes of the response as they came")
+	// It fails for flags that there are not.
+	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) error {
+	prompt, err := a.prompt(prompt)
+	if err != nil {
+		return err
+	}
+	req, extra, err := flags.request(prompt)
+	if err != nil {
+		return err
+	}
+	var shown bytes.Buffer
+	var client *http.Client
+	if flags.raw {
+		client = &http.Client{Transport: newCopier(&shown)}
+	}
+	model, err := flags.connect(client, extra)
+	if err != nil {
+		return err
+	}
+	if a.screen() != nil {
+		model = &watched{model, flags.model, a.Stderr}
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	reply, failure := llm.Collect(ctx, model, req)
+	if !flags.raw {
+		enc := json.NewEncoder(&shown)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(shownReply(ctx, reply, failure)); err != nil {
+			return output(err)
+		}
+	}
+	if _, err := a.Stdout.Write(flags.withoutKey(shown.Bytes())); err != nil {
+		return output(err)
+	}
+	if failure != nil {
+		return failed("%w", failure)
+	}
+	return nil
+}
+
+// prompt returns the argument, or what stands on standard input, without the line
+// break at its end.
+func (a *app) prompt(arg string) (string, error) {
+	if arg == "-" {
+		data, err := io.ReadAll(a.Stdin)
+		if err != nil {
+			return "", fmt.Errorf("read the prompt from standard input: %w", err)
+		}
+		arg = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	}
+	if strings.TrimSpace(arg) == "" {
+		return "", errors.New("PROMPT is empty: say what the model is asked")
+	}
+	return arg, nil
+}
+
+// request makes the request, and the extra fields of its body.
+func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
+	if flags.model == "" {
+		return nil, nil, errors.New("--model is missing: name the model that is asked")
+	}
+	if flags.maxTokens < 0 {
+		return nil, nil, fmt.Errorf("--max-tokens %d: want at least 1", flags.maxTokens)
+	}
+	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
+	for _, file := range flags.tools {
+		tools, err := readTools(file)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--tool %s: %w", file, err)
+		}
+		req.Tools = append(req.Tools, tools...)
+	}
+	if flags.schema != "" {
+		data, err := os.ReadFile(flags.schema)
+		if err == nil {
+			err = checkObject(data)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("--schema %s: %w", flags.schema, err)
+		}
+		req.ResponseFormat = &llm.Format{Schema: data}
+	}
+	if flags.extra != "" {
+		if err := checkObject([]byte(flags.extra)); err != nil {
+			return nil, nil, fmt.Errorf("--extra: %w", err)
+		}
+		dec := json.NewDecoder(strings.NewReader(flags.extra))
+		dec.UseNumber() // numbers are sent as they are written
+		if err := dec.Decode(&extra); err != nil {
+			return nil, nil, fmt.Errorf("--extra: %w", err)
+		}
+	}
+	return req, extra, nil
+}
+
+// connect makes the model, which makes one request and no more.
+func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
+	once := llm.Retry{Max: -1}
+	if flags.provider.value == "anthropic" {
+		m := anthropic.New(anthropic.Config{Model: flags.model, URL: flags.url, Extra: extra, Retry: once, HTTPClient: client, MaxContinuations: -1})
+		return m, m.Check()
+	}
+	m := openai.New(openai.Config{Model: flags.model, URL: flags.url, Extra: extra, Retry: once, HTTPClient: client})
+	return m, m.Check()
+}
+
+// withoutKey takes the key out of what a server said: some say again what they
+// were sent. What is shorter than a key can be would tear words apart.
+func (flags modelFlags) withoutKey(answer []byte) []byte {
+	key := []byte(os.Getenv(strings.ToUpper(flags.provider.value) + "_API_KEY"))
+	if len(key) < 6 {
+		return answer
+	}
+	return bytes.ReplaceAll(answer, key, []byte("[redacted]"))
+}
+
+// readTools reads a file with a tool or a list of them.
+func readTools(file string) ([]llm.Tool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list := []json.RawMessage{data}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		if err := json.Unmarshal(data, &list); err != nil {
+			return nil, fmt.Errorf("not JSON: %w", err)
+		}
+	}
+	tools := make([]llm.Tool, len(list))
+	for i, raw := range list {
+		if tools[i], err = readTool(raw); err != nil {
+			return nil, fmt.Errorf("tool %d: %w", i+1, err)
+		}
+	}
+	return tools, nil
+}
+
+// readTool reads a tool as the APIs of various providers write it.
+func readTool(raw json.RawMessage) (llm.Tool, error) {
+	if err := checkObject(raw); err != nil {
+		return llm.Tool{}, err
+	}
+	var d struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Schema      json.RawMessage `json:"schema"`
+		InputSchema json.RawMessage `json:"input_schema"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields() // what is left out would never be missed
+	if err := dec.Decode(&d); err != nil {
+		return llm.Tool{}, fmt.Errorf("%w: want name, description, and schema (or input_schema, or parameters)", err)
+	}
+	if d.Name == "" {
+		return llm.Tool{}, errors.New("it has no name")
+	}
+	t := llm.Tool{Name: d.Name, Description: d.Description}
+	for _, s := range []json.RawMessage{d.Schema, d.InputSchema, d.Parameters} {
+		if s == nil {
+			continue
+		}
+		if t.Schema != nil {
+			return t, errors.New("it has two schemas: want one of schema, input_schema and parameters")
+		}
+		if err := checkObject(s); err != nil {
+			return t, fmt.Errorf("its schema: %w", err)
+		}
+		t.Schema = s
+	}
+	return t, nil
+}
+
+// checkObject refuses what is not a JSON object.
+func checkObject(data []byte) error {
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal(data, &fields)
+	if _, other := errors.AsType[*json.UnmarshalTypeError](err); other || err == nil && fields == nil {
+		return fmt.Errorf("%s is not a JSON object", text.Cut(text.Line(string(data)), 40))
+	}
+	if err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	return nil
+}
+
+// replyJSON is what model call prints.
+type replyJSON struct {
+	Text       string         `json:"text"`
+	Reasoning  string         `json:"reasoning"`
+	Refusal    string         `json:"refusal,omitempty"`
+	ToolCalls  []llm.ToolCall `json:"tool_calls"`
+	StopReason *string        `json:"stop_reason"` // null if the server gave none
+	Usage      llm.Usage      `json:"usage"`
+	Model      string         `json:"model,omitempty"`
+	ID         string         `json:"id,omitempty"`
+	RequestID  string         `json:"request_id,omitempty"`
+	Error      *errorJSON     `json:"error"`
+}
+
+// errorJSON is why a call failed.
+type errorJSON struct {
+	// Kind is "http", "provider", "protocol", "cut-short", "timeout", "connect",
+	// "canceled" or "error".
+	Kind      string `json:"kind"`
+	Message   string `json:"message"`
+	Status    int    `json:"status,omitempty"` // of http
+	Body      string `json:"body,omitempty"`   // of http
+	Type      string `json:"type,omitempty"`   // of provider
+	Code      string `json:"code,omitempty"`   // of provider
+	RequestID string `json:"request_id,omitempty"`
+}
+
+func shownReply(ctx context.Context, r *llm.Reply, err error) replyJSON {
+	out := replyJSON{
+		Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal, ToolCalls: r.ToolCalls, Usage: r.Usage,
+		Model: r.Model, ID: r.ID, RequestID: cmp.Or(r.RequestID, llm.RequestID(err)), Error: shownError(ctx, err),
+	}
+	if out.ToolCalls == nil {
+		out.ToolCalls = []llm.ToolCall{}
+	}
+	if r.StopReason != "" {
+		out.StopReason = &r.StopReason
+	}
+	return out
+}
+
+func shownError(ctx context.Context, err error) *errorJSON {
+	if err == nil {
+		return nil
+	}
+	e := &errorJSON{Kind: "error", Message: err.Error(), RequestID: llm.RequestID(err)}
+	switch {
+	case ctx.Err() != nil:
+		e.Kind = "canceled"
+	case is[*llm.ProtocolError](err):
+		e.Kind = "protocol"
+	case is[*llm.TruncatedError](err):
+		e.Kind = "cut-short"
+	case is[*llm.TimeoutError](err): // before connect, which may wrap it
+		e.Kind = "timeout"
+	case is[*llm.ConnectError](err):
+		e.Kind = "connect"
+	}
+	if h, ok := errors.AsType[*llm.HTTPError](err); ok {
+		e.Kind, e.Status, e.Body = "http", h.Status, h.Body
+	}
+	if p, ok := errors.AsType[*llm.ProviderError](err); ok {
+		e.Kind, e.Type, e.Code = "provider", p.Type, p.Code
+	}
+	return e
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// watched is a model with a line on the terminal that says how far its answer has
+// come.
+type watched struct {
+	llm.Model
+	name string
+	out  io.Writer
+}
+
+// Stream implements llm.Model.
+func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		const frame = 100 * time.Millisecond
+		begun, came := time.Now(), 0
+		var drawn time.Time
+		draw := func() {
+			drawn = time.Now()
+			line := fmt.Sprintf("%s: %d bytes in %v", w.name, came, drawn.Sub(begun).Round(frame))
+			fmt.Fprintf(w.out, "\r\x1b[K%s", text.Line(line))
+		}
+		draw()
+		defer fmt.Fprint(w.out, "\r\x1b[K")
+		for d, err := range w.Model.Stream(ctx, req) {
+			came += len(d.Text)
+			if time.Since(drawn) >= frame {
+				draw()
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// copier is a transport that copies the bodies of responses, also the part that
+// the model does not read, having all that it needs.
+type copier struct {
+	http.RoundTripper
+	out io.Writer
+}
+
+func newCopier(out io.Writer) copier {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.DisableCompression = true // what comes is what is shown
+	t.DisableKeepAlives = true  // there is no second request
+	return copier{t, out}
+}
+
+// rest is how long a body may go on when the model wants no more of it.
+const rest = time.Second
+
+// RoundTrip implements http.RoundTripper.
+func (c copier) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
+	stop := context.AfterFunc(req.Context(), func() { time.AfterFunc(rest, cancel) })
+	resp, err := c.RoundTripper.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	resp.Body = &copiedBody{resp.Body, io.TeeReader(resp.Body, c.out), cancel}
+	return resp, nil
+}
+
+type copiedBody struct {
+	io.Closer
+	io.Reader
+	cancel func()
+}
+
+// Close reads the rest of the body.
+func (b *copiedBody) Close() error {
+	_, _ = io.Copy(io.Discard, b.Reader) // an end that is none has been reported by Read
+	err := b.Closer.Close()
+	b.cancel()
+	return err
+}
