@@ -134,7 +134,8 @@ func overStdio(t *testing.T, mode string) Config {
 		Name: "peer", Command: []string{exe}, Dir: t.TempDir(),
 		Env: map[string]llm.Secret{
 			modeVariable: llm.Secret(mode), "DIR": llm.Secret(t.TempDir()),
-			"GORACE": "atexit_sleep_ms=0", // it would wait a second at the end
+			"GORACE":     "atexit_sleep_ms=0", // it would wait a second at the end
+			"GOCOVERDIR": llm.Secret(t.TempDir()),
 		},
 		StartTimeout: 30 * time.Second,
 	}
