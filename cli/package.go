@@ -47,9 +47,13 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	return nil
 }
 
-// passedOn returns the command with the flags that were set.
+// passedOn returns the command, which is none for the root, with the flags that
+// were set.
 func passedOn(c *cobra.Command) []string {
-	args := []string{c.Name()}
+	var args []string
+	if c.HasParent() {
+		args = append(args, c.Name())
+	}
 	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
 	return args
 }

@@ -199,8 +199,12 @@ func (m *model) end(e ended) tea.Cmd {
 		}
 	}
 	if shown := m.cfg.Show(e.result); shown != "" {
-		m.transcript.note(plain, "result", shown[:min(len(shown), maxText/4)])
-		if len(shown) > maxText/4 {
+		head := "result"
+		if e.result.Node == nil {
+			head = ""
+		}
+		m.transcript.note(plain, head, shown[:min(len(shown), maxResult)])
+		if len(shown) > maxResult {
 			m.transcript.note(dim, "", "… the result goes on")
 		}
 	}
@@ -220,6 +224,9 @@ func (m *model) interrupt(by string) tea.Cmd {
 	m.quit = m.busy()
 	return tea.Quit
 }
+
+// maxResult is how many bytes of a result are shown.
+const maxResult = maxText / 4
 
 // ErrLeft says that the person left while a run was under way.
 var ErrLeft = errors.New("left while the run was under way: what was under way is lost")

@@ -12,6 +12,7 @@ type scrolled struct {
 	away bool // from the end; otherwise the rest means nothing
 	top  int  // id of the block of the first line that is shown
 	row  int  // the line within the block
+	read int  // letters of the block above that line, however it is wrapped
 }
 
 // rows returns the lines of a block.
@@ -87,7 +88,10 @@ func (t *transcript) scroll(n, lines int) {
 			at -= rows
 			continue
 		}
-		t.top, t.row = b.id, at
+		t.top, t.row, t.read = b.id, at, 0
+		for _, l := range t.rows(b)[:at] {
+			t.read += letters(l)
+		}
 		return
 	}
 }
@@ -112,29 +116,24 @@ func (t *transcript) show(lines int) (shown []line, below int) {
 	return shown, below
 }
 
-// resize wraps everything anew. The first line that is shown stays the first, as
-// far as that goes.
+// resize wraps everything anew. What stands first in the window stays there.
 func (t *transcript) resize(width int) {
 	if width == t.width {
 		return
-	}
-	i := slices.IndexFunc(t.blocks, func(b *block) bool { return t.away && b.id == t.top })
-	read := 0 // bytes of the block that are above the window
-	if i >= 0 {
-		rows := t.rows(t.blocks[i])
-		for _, l := range rows[:min(t.row, len(rows))] {
-			read += len(l.text)
-		}
 	}
 	t.width = width
 	for _, b := range t.blocks {
 		b.lines = nil
 	}
+	i := slices.IndexFunc(t.blocks, func(b *block) bool { return t.away && b.id == t.top })
 	if i < 0 {
 		return
 	}
-	rows := t.rows(t.blocks[i])
-	for t.row = 0; t.row < len(rows)-1 && read >= len(rows[t.row].text) && read > 0; t.row++ {
-		read -= len(rows[t.row].text)
+	rows, above := t.rows(t.blocks[i]), 0
+	for t.row = 0; t.row < len(rows)-1 && above+letters(rows[t.row]) <= t.read; t.row++ {
+		above += letters(rows[t.row])
 	}
 }
+
+// letters counts the bytes that are in a line however it is wrapped.
+func letters(l line) int { return len(l.text) - strings.Count(l.text, " ") }

@@ -64,16 +64,16 @@ func TestScroll(t *testing.T) {
 func TestResizeKeepsThePlace(t *testing.T) {
 	m := speech(t, 60, 14)
 	var long strings.Builder
-	for i := range 400 {
+	for i := range 600 {
 		fmt.Fprintf(&long, "word%d ", i)
 	}
 	m.take(&piece{path: "p/long", turn: 1, kind: llm.Text, text: []byte(long.String())})
 	m.take(&piece{path: "p/tail", turn: 1, kind: llm.Text, text: []byte(strings.Repeat("tail\n", 100))})
-	for !strings.Contains(m.lines()[0], "word2") {
+	for !strings.Contains(m.lines()[0], "word400 ") {
 		press(m, "up")
 	}
 	word, _, _ := strings.Cut(m.lines()[0], " ")
-	for _, size := range []tea.WindowSizeMsg{{Width: 100, Height: 30}, {Width: 31, Height: 9}, {Width: 60, Height: 14}} {
+	for _, size := range []tea.WindowSizeMsg{{Width: 100, Height: 30}, {Width: 20, Height: 9}, {Width: 150, Height: 40}, {Width: 60, Height: 14}} {
 		m.Update(size)
 		if got := strings.Join(m.lines()[:2], " "); !strings.Contains(got+" ", word+" ") {
 			t.Errorf("at %v: %q does not begin with %q", size, got, word)

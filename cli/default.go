@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// DefaultModel returns the model that the user of a pipeline chooses: its
+// provider, name and URL are those of the flags --provider, --model and --url of
+// the command without a sub-command, else of the environment's STONE_PROVIDER,
+// STONE_MODEL and STONE_URL, else of settings.json in the nearest directory .stone
+// around the working directory. The provider is openai if nobody says so; keys
+// come from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+//
+// It is chosen when the model is used, so that a package can have it in a
+// variable. A choice that cannot be made is reported by stone.Validate.
+func DefaultModel() llm.Model { return &defaultModel{} }
+
+type defaultModel struct {
+	mu    sync.Mutex
+	of    config.Settings
+	model llm.Model // for these settings; nil before there are any
+}
+
+// choose returns the model of the present settings.
+func (d *defaultModel) choose() (llm.Model, error) {
+	s, err := settings()
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Model == "":
+		return nil, errors.New(`no model is chosen: set "model" in .stone/settings.json, or STONE_MODEL, or give --model`)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.model != nil && d.of == s {
+		return d.model, nil
+	}
+	if d.of = s; s.Provider == "anthropic" {
+		d.model = anthropic.New(anthropic.Config{Model: s.Model, URL: s.URL})
+	} else {
+		d.model = openai.New(openai.Config{Model: s.Model, URL: s.URL})
+	}
+	return d.model, nil
+}
+
+// Check implements llm.Checker.
+func (d *defaultModel) Check() error {
+	m, err := d.choose()
+	if err != nil {
+		return err
+	}
+	return m.(llm.Checker).Check()
+}
+
+// Info implements llm.Informer.
+func (d *defaultModel) Info() llm.Info {
+	m, err := d.choose()
+	if err != nil {
+		return llm.Info{}
+	}
+	return m.(llm.Informer).Info()
+}
+
+// Stream implements llm.Model.
+func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	m, err := d.choose()
+	if err != nil {
+		return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Reply: &llm.Reply{}}, err) }
+	}
+	return m.Stream(ctx, req)
+}

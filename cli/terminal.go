@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/tui"
+)
+
+// terminalUI makes the command without a sub-command the terminal UI: that of the
+// project around the working directory, or of the one pipeline of this program.
+// Without a terminal it remains the help.
+func (a *app) terminalUI(root *cobra.Command) {
+	provider := choice{of: config.Providers}
+	f := root.Flags()
+	f.Var(&provider, "provider", "of the default model; overrides STONE_PROVIDER and the settings")
+	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
+	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
+	// It fails for flags that there are not.
+	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
+
+	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is run and shown on the whole screen."
+	root.Args = func(c *cobra.Command, args []string) error {
+		if c.ArgsLenAtDash() == 0 {
+			return nil
+		}
+		return unknown(c, args)
+	}
+	root.RunE = func(c *cobra.Command, args []string) error {
+		if terminal(a.Stdin) == nil || terminal(a.Stdout) == nil || os.Getenv("TERM") == "dumb" {
+			if c.Flags().NFlag() > 0 || len(args) > 0 {
+				return fmt.Errorf("there is no terminal to show the pipeline on: see %s run --help", c.CommandPath())
+			}
+			return c.Help()
+		}
+		// The pipeline asks for them when it asks its model, and so may the
+		// programs that it runs.
+		for name, value := range map[string]string{"STONE_PROVIDER": provider.value, "STONE_MODEL": *model, "STONE_URL": *url} {
+			if value == "" {
+				continue
+			}
+			if err := os.Setenv(name, value); err != nil {
+				return failed("%s: %w", name, err)
+			}
+		}
+		if _, err := settings(); err != nil {
+			return err
+		}
+		if a.fromArgument() {
+			return a.showProject(c, args)
+		}
+		p, err := pipeline(a.Pipeline, args)
+		if err != nil {
+			return err
+		}
+		return a.show(c.Context(), p)
+	}
+}
+
+func (a *app) shownPipeline() string {
+	if a.fromArgument() {
+		return "the pipeline of the project, in the nearest directory " + config.Name + ","
+	}
+	return "the pipeline"
+}
+
+// showProject builds the package of the project and passes the command on to its
+// program.
+func (a *app) showProject(c *cobra.Command, args []string) error {
+	dir, err := config.Find(".")
+	if err != nil {
+		return err
+	}
+	if dir == "" {
+		_, err := fmt.Fprintf(a.Stdout, noProject, a.Name)
+		return output(err)
+	}
+	s, err := config.Read(dir)
+	if err != nil {
+		return err
+	}
+	path := s.Pipeline
+	if files, err := filepath.Glob(filepath.Join(path, "*.go")); path == dir && err == nil && len(files) == 0 {
+		return fmt.Errorf(`%s holds no Go package: put one with a Pipeline there, or name its directory in settings.json, as {"pipeline": "./review"}`, dir)
+	}
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, path); err == nil {
+			path = "." + string(filepath.Separator) + rel
+		}
+	}
+	return a.build(c, []string{path}, args)
+}
+
+// show runs the pipeline on the terminal until the person leaves it. What the last
+// run has left is printed then, since the screen is gone.
+func (a *app) show(ctx context.Context, p stone.Ashlar) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	result, err := tui.Run(ctx, tui.Config{Pipeline: p, In: a.Stdin, Out: a.Stdout, Show: shownResult})
+	if errors.Is(err, tui.ErrLeft) {
+		return failed("%w", err)
+	}
+	if err != nil {
+		a.complain("failed: %v", err)
+		if ctx.Err() != nil {
+			return &exitError{code: Failed}
+		}
+	}
+	return a.printResult(result, false)
+}
+
+// shownResult is what run prints of a result.
+func shownResult(result stone.Result) string {
+	var b bytes.Buffer
+	on := app{Config{Stdout: &b, Stderr: &b}}
+	on.printLost(result.DAG)
+	if err := on.printResult(result, false); err != nil {
+		on.complain("Error: %v", err)
+	}
+	return b.String()
+}
+
+// settings are those of the project around the working directory, overridden by
+// the environment.
+func settings() (config.Settings, error) {
+	var s config.Settings
+	dir, err := config.Find(".")
+	if err == nil && dir != "" {
+		s, err = config.Read(dir)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Provider = cmp.Or(os.Getenv("STONE_PROVIDER"), s.Provider)
+	s.Model = cmp.Or(os.Getenv("STONE_MODEL"), s.Model)
+	s.URL = cmp.Or(os.Getenv("STONE_URL"), s.URL)
+	return s, s.Check()
+}
+
+// noProject is what somebody reads who has no pipeline yet.
+var noProject = strings.ReplaceAll(`There is no .stone here or above, so there is no pipeline to show.
+
+In a Go module that requires github.com/stonelayer/stone, write .stone/pipeline.go:
+
+	package pipeline
+
+	import (
+		"github.com/stonelayer/stone"
+		"github.com/stonelayer/stone/agent"
+		"github.com/stonelayer/stone/cli"
+		"github.com/stonelayer/stone/dag"
+	)
+
+	var poem = dag.NewType[agent.Text]("poem")
+
+	func Pipeline() stone.Ashlar {
+		return agent.New("poet", poem, cli.DefaultModel(), agent.Config{
+			User: agent.Say("Write a haiku about stone."),
+		})
+	}
+
+and choose the model in .stone/settings.json. All keys are optional:
+
+	{"provider": "openai", "model": "gpt-5-mini", "url": "http://localhost:8000"}
+
+Its key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. Then run %[1]s again, or
+%[1]s --help for all commands.
+`, "\t", "    ")
