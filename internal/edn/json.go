@@ -1,0 +1,230 @@
+package edn
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// FromJSON reads a JSON text that holds one value. Objects become maps with
+// strings for keys, arrays vectors, null nil. A number is an integer when it has
+// neither point nor exponent, a float when a float64 has that value to the last
+// digit that is written, else a decimal: none is rounded. Duplicate keys are
+// refused. Errors are of type [*Error].
+func FromJSON(data []byte, limits Limits) (Value, error) {
+	s, err := newSource(data, limits)
+	if err != nil {
+		return Value{}, err
+	}
+	s.json = true
+	// Duplicate names are for unique to find, which names both places.
+	tokens := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	r := jsonReader{source: s, most: limits.depth(), tokens: tokens}
+	v, err := r.value()
+	if err != nil {
+		return Value{}, err
+	}
+	if rest := strings.TrimLeft(s.text[r.tokens.InputOffset():], " \t\r\n"); rest != "" {
+		return Value{}, r.errorf(len(s.text)-len(rest), "expected the end of the text after its one value")
+	}
+	return v, nil
+}
+
+type jsonReader struct {
+	*source
+	tokens *jsontext.Decoder
+	depth  int
+	most   int
+	stack  []Value
+}
+
+func (r *jsonReader) value() (Value, error) {
+	switch kind := r.tokens.PeekKind(); kind {
+	case '{', '[':
+		return r.items(kind)
+	}
+	raw, err := r.tokens.ReadValue()
+	if err != nil {
+		return Value{}, r.fault(err)
+	}
+	start := int(r.tokens.InputOffset()) - len(raw)
+	v, reason := r.scalar(raw, start)
+	if reason != "" {
+		return Value{}, r.errorf(start, "number %s: %s", quote(string(raw)), reason)
+	}
+	v.source, v.offset = r.source, uint32(start)
+	return v, nil
+}
+
+func (r *jsonReader) scalar(raw jsontext.Value, start int) (v Value, reason string) {
+	switch raw.Kind() {
+	case 'n':
+		return Value{}, ""
+	case 't', 'f':
+		return Bool(raw.Kind() == 't'), ""
+	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return Value{kind: KindString, text: r.text[start+1 : start+len(raw)-1]}, ""
+		}
+		// The decoder has checked it already.
+		text, _ := jsontext.AppendUnquote(nil, raw)
+		return Value{kind: KindString, text: string(text)}, ""
+	}
+	return jsonNumber(r.text[start : start+len(raw)])
+}
+
+// jsonNumber reads a number as the kind that holds it exactly.
+func jsonNumber(text string) (v Value, reason string) {
+	if !strings.ContainsAny(text, ".eE") {
+		return parseNumber(text)
+	}
+	exact, reason := parseNumber(text + "M")
+	if reason != "" {
+		return Value{}, reason
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return exact, ""
+	}
+	written, _ := parseNumber(strconv.FormatFloat(f, 'g', -1, 64) + "M")
+	if !exact.Equal(written) {
+		return exact, ""
+	}
+	return Float(f), ""
+}
+
+func (r *jsonReader) items(opening jsontext.Kind) (Value, error) {
+	if _, err := r.tokens.ReadToken(); err != nil {
+		return Value{}, r.fault(err)
+	}
+	start := int(r.tokens.InputOffset()) - 1
+	if r.depth++; r.depth > r.most {
+		return Value{}, r.errorf(start, "expected values nested at most %d deep", r.most)
+	}
+	base := len(r.stack)
+	for r.tokens.PeekKind() != ']' && r.tokens.PeekKind() != '}' {
+		v, err := r.value()
+		if err != nil {
+			return Value{}, err
+		}
+		r.stack = append(r.stack, v)
+	}
+	if _, err := r.tokens.ReadToken(); err != nil {
+		return Value{}, r.fault(err)
+	}
+	r.depth--
+	more := hold(slices.Clone(r.stack[base:]))
+	r.stack = r.stack[:base]
+	v := Value{kind: KindVector, more: more}
+	if opening == '{' {
+		v.kind = KindMap
+		if _, err := unique(v); err != nil {
+			return Value{}, err
+		}
+	}
+	v.source, v.offset = r.source, uint32(start)
+	return v, nil
+}
+
+// fault turns an error of the decoder into one of ours.
+func (r *jsonReader) fault(err error) error {
+	if syntactic := (*jsontext.SyntacticError)(nil); errors.As(err, &syntactic) {
+		offset := min(int(syntactic.ByteOffset), len(r.text))
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return r.errorf(len(r.text), "expected more JSON, found the end of the text")
+		}
+		return r.errorf(offset, "expected JSON: %v", syntactic.Err)
+	}
+	return r.errorf(len(r.text), "expected a value, found the end of the text")
+}
+
+// ToJSON returns the value as JSON, in one line and always the same for the
+// same value. Keywords, symbols and characters become strings, lists and sets
+// arrays, an inst or uuid its string. The keys of maps become names and must
+// differ as such. What JSON cannot hold is an [*Error] at its place: other keys
+// and tags, NaN and infinities.
+func ToJSON(v Value) ([]byte, error) { return appendJSON(nil, v) }
+
+func appendJSON(dst []byte, v Value) ([]byte, error) {
+	switch v.kind {
+	case KindNil:
+		return append(dst, "null"...), nil
+	case KindBool:
+		return v.appendScalar(dst), nil
+	case KindInt:
+		return appendInt(dst, v, ""), nil
+	case KindDecimal:
+		return appendDecimal(dst, v), nil
+	case KindFloat:
+		f, _ := v.Float64()
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, v.Errorf("expected a number that JSON has, found %s", v)
+		}
+		return appendFloat(dst, f), nil
+	case KindChar:
+		return appendJSONString(dst, string(rune(v.num))), nil
+	case KindString, KindSymbol, KindKeyword:
+		return appendJSONString(dst, v.text), nil
+	case KindMap:
+		return appendObject(dst, v)
+	case KindSet:
+		return appendArray(dst, v.sorted())
+	case KindTagged:
+		if v.text == "inst" || v.text == "uuid" {
+			return appendJSON(dst, v.more.items[0])
+		}
+		return nil, v.Errorf("expected a value that JSON has, found the tag #%s", clip(v.text))
+	}
+	return appendArray(dst, v.items())
+}
+
+func appendArray(dst []byte, items []Value) (_ []byte, err error) {
+	dst = append(dst, '[')
+	for i, item := range items {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = appendJSON(dst, item); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
+}
+
+func appendObject(dst []byte, v Value) (_ []byte, err error) {
+	type entry struct{ key, value Value }
+	entries := make([]entry, 0, v.Len())
+	for key, value := range v.Entries() {
+		if key.kind != KindString && key.kind != KindSymbol && key.kind != KindKeyword {
+			return nil, key.Errorf("expected a string, keyword or symbol as a key in JSON, found %s", key.brief())
+		}
+		entries = append(entries, entry{key, value})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key.text, b.key.text) })
+	dst = append(dst, '{')
+	for i, e := range entries {
+		if i > 0 {
+			if last := entries[i-1].key; last.text == e.key.text {
+				return nil, e.key.Errorf("expected keys that differ in JSON, found %s and %s", last.brief(), e.key.brief())
+			}
+			dst = append(dst, ',')
+		}
+		dst = append(appendJSONString(dst, e.key.text), ':')
+		if dst, err = appendJSON(dst, e.value); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func appendJSONString(dst []byte, s string) []byte {
+	// It fails for bytes that are not UTF-8 only, and no value has such.
+	dst, _ = jsontext.AppendQuote(dst, s)
+	return dst
+}

@@ -1,0 +1,231 @@
+package edn
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bool makes a boolean.
+func Bool(b bool) Value {
+	if b {
+		return Value{kind: KindBool, num: 1}
+	}
+	return Value{kind: KindBool}
+}
+
+// Int makes an integer.
+func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
+
+// BigInt makes an integer of any size. Nil is 0. More than 10,000 digits are
+// written but not read again.
+func BigInt(n *big.Int) Value {
+	switch {
+	case n == nil:
+		return Int(0)
+	case n.IsInt64():
+		return Int(n.Int64())
+	}
+	return Value{kind: KindInt, text: n.String()}
+}
+
+// Float makes a float. All NaNs become one.
+func Float(f float64) Value {
+	if math.IsNaN(f) {
+		f = math.NaN()
+	}
+	return Value{kind: KindFloat, num: math.Float64bits(f)}
+}
+
+// Decimal makes coefficient × 10^exponent, exactly. Nil is 0. More than 10,000
+// digits and exponents beyond ±10,000 are written but not read again.
+func Decimal(coefficient *big.Int, exponent int) Value {
+	digits := "0"
+	if coefficient != nil {
+		digits = coefficient.String()
+	}
+	return decimal(digits, exponent)
+}
+
+// Char makes a character. A number that is no character becomes U+FFFD.
+func Char(r rune) Value {
+	if !utf8.ValidRune(r) {
+		r = utf8.RuneError
+	}
+	return Value{kind: KindChar, num: uint64(r)}
+}
+
+// String makes a string. Bytes that are not UTF-8 become U+FFFD.
+func String(s string) Value {
+	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
+}
+
+// Symbol makes a symbol; the error says why the name cannot be one.
+func Symbol(name string) (Value, error) {
+	if reason := checkSymbol(name); reason != "" {
+		return Value{}, &Error{Reason: fmt.Sprintf("symbol %s: %s", quote(name), reason)}
+	}
+	if _, ok := constant(name); ok {
+		return Value{}, &Error{Reason: fmt.Sprintf("symbol %s: expected a name other than nil, true and false", quote(name))}
+	}
+	return Value{kind: KindSymbol, text: name}, nil
+}
+
+// Keyword makes a keyword of a name without colon; the error says why the name
+// cannot be one.
+func Keyword(name string) (Value, error) {
+	if reason := checkKeyword(name); reason != "" {
+		return Value{}, &Error{Reason: fmt.Sprintf("keyword %s: %s", quote(":"+name), reason)}
+	}
+	return Value{kind: KindKeyword, text: name}, nil
+}
+
+// List makes a list. It keeps the slice, which must not change any more.
+func List(items ...Value) Value { return Value{kind: KindList, more: hold(items)} }
+
+// Vector makes a vector. It keeps the slice, which must not change any more.
+func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
+
+// Map makes a map of key, value, key, value … It keeps the slice, which must
+// not change any more. A duplicate key is an [*Error] at the second.
+func Map(keysAndValues ...Value) (Value, error) {
+	if len(keysAndValues)%2 != 0 {
+		last := keysAndValues[len(keysAndValues)-1]
+		return Value{}, last.Errorf("expected a value for the key %s", last.brief())
+	}
+	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
+}
+
+// Set makes a set. It keeps the slice, which must not change any more. A
+// duplicate element is an [*Error] at the second.
+func Set(items ...Value) (Value, error) {
+	return unique(Value{kind: KindSet, more: hold(items)})
+}
+
+// Tagged puts a tag, given without #, before a value. The error says why the
+// name can be no tag, or the value of an inst or uuid is none.
+func Tagged(tag string, inner Value) (Value, error) {
+	if reason := checkTag(tag); reason != "" {
+		return Value{}, &Error{Reason: fmt.Sprintf("tag %s: %s", quote("#"+tag), reason)}
+	}
+	normal, reason := inner, ""
+	switch tag {
+	case "inst":
+		normal.text, reason = normalInst(inner)
+	case "uuid":
+		normal.text, reason = normalUUID(inner)
+	}
+	if reason != "" {
+		return Value{}, inner.Errorf("#%s: %s, found %s", tag, reason, inner.brief())
+	}
+	return Value{kind: KindTagged, text: tag, more: hold([]Value{normal})}, nil
+}
+
+// hold returns nil for nothing, so that empty collections cost nothing.
+func hold(items []Value) *collection {
+	if len(items) == 0 {
+		return nil
+	}
+	return &collection{items: items}
+}
+
+// unique builds the index of a map or set and refuses duplicates.
+func unique(v Value) (Value, error) {
+	if first, second := v.more.buildIndex(v.kind); second > 0 {
+		key, what := v.more.items[second], "element"
+		if v.kind == KindMap {
+			what = "key"
+		}
+		where := ""
+		if line, column := v.more.items[first].Position(); line > 0 {
+			where = fmt.Sprintf(", it stands at %d:%d already", line, column)
+		}
+		return Value{}, key.Errorf("duplicate %s %s in a %s%s", what, key.brief(), v.kind, where)
+	}
+	return v, nil
+}
+
+const instForm = "expected a string like \"2006-01-02T15:04:05.999Z\" (RFC 3339)"
+
+// normalInst returns an instant in UTC, so that equal instants have equal text.
+func normalInst(v Value) (normal, reason string) {
+	s := v.text
+	// time.Parse also takes a comma, one-digit hours and digits that a
+	// time.Time drops; RFC 3339 and exactness do not.
+	if v.kind != KindString || len(s) < len("2006-01-02T15:04:05Z") || s[10] != 'T' || s[13] != ':' || strings.Contains(s, ",") {
+		return s, instForm
+	}
+	zone := strings.IndexAny(s[19:], "Z+-")
+	if zone > len(".999999999") {
+		return s, "expected at most nine digits of a second"
+	}
+	at, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil || !validOffset(s[19+max(zone, 0):]) {
+		return s, instForm
+	}
+	at = at.UTC()
+	if at.Year() < 0 || at.Year() > 9999 {
+		return s, "expected a year from 0000 to 9999 in UTC"
+	}
+	return at.Format(time.RFC3339Nano), ""
+}
+
+// validOffset holds the hours and minutes of ±hh:mm to a day's.
+func validOffset(zone string) bool {
+	if zone == "Z" {
+		return true
+	}
+	return len(zone) == len("+00:00") && zone[1:3] <= "23" && zone[4:] <= "59"
+}
+
+func normalUUID(v Value) (normal, reason string) {
+	const form = "expected a string like \"f81d4fae-7dec-11d0-a765-00a0c91e6bf6\""
+	if v.kind != KindString || len(v.text) != 36 {
+		return v.text, form
+	}
+	for i := range len(v.text) {
+		hyphen := i == 8 || i == 13 || i == 18 || i == 23
+		if hyphen && v.text[i] != '-' || !hyphen && !isHex(v.text[i]) {
+			return v.text, form
+		}
+	}
+	return strings.ToLower(v.text), ""
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+// brief writes a value for a message: whole when short, else its beginning or
+// what it is.
+func (v Value) brief() string {
+	switch v.kind {
+	case KindList, KindVector, KindMap, KindSet, KindTagged:
+		if atLeast(v, 40) >= 40 {
+			return "this " + v.kind.String()
+		}
+		return v.String()
+	case KindString:
+		return quote(v.text)
+	}
+	return clip(v.String())
+}
+
+// quote quotes a piece of a text for a message, shortened.
+func quote(s string) string { return strconv.Quote(clip(s)) }
+
+func clip(s string) string {
+	const most = 40
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
+}

@@ -1,0 +1,337 @@
+package edn
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits bounds what a text may make the reader do. In memory a text takes at
+// most about a hundred times its bytes; typical plans take five times. Apart
+// from Limits, no number may have more than 10,000 digits, no decimal an
+// exponent beyond ±10,000.
+type Limits struct {
+	Bytes int // the longest text, 0 for 8 MiB; what is above 1 GiB counts as 1 GiB
+	Depth int // how deep values may be nested, 0 for 512; tags and #_ count too
+}
+
+func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
+func (l Limits) depth() int { return cmp.Or(l.Depth, 512) }
+
+// Read reads a text that holds one value, in UTF-8. Errors are of type
+// [*Error].
+func Read(data []byte, limits Limits) (Value, error) {
+	r, err := newReader(data, limits)
+	if err != nil {
+		return Value{}, err
+	}
+	v, err := r.value("a value")
+	if err != nil {
+		return Value{}, err
+	}
+	if err := r.skip(); err != nil {
+		return Value{}, err
+	}
+	if r.at < len(r.text) {
+		return Value{}, r.errorf(r.at, "expected the end of the text after its one value, found %s", r.found())
+	}
+	return v, nil
+}
+
+// ReadAll reads a text that holds any number of values, one after the other.
+// Errors are of type [*Error].
+func ReadAll(data []byte, limits Limits) ([]Value, error) {
+	r, err := newReader(data, limits)
+	if err != nil {
+		return nil, err
+	}
+	var all []Value
+	for {
+		if err := r.skip(); err != nil {
+			return nil, err
+		}
+		if r.at == len(r.text) {
+			return all, nil
+		}
+		v, err := r.value("a value")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+}
+
+// reader goes through a text once, from front to back.
+type reader struct {
+	*source
+	at    int     // offset of the next byte
+	depth int     // how deep it is
+	most  int     // how deep it may go
+	stack []Value // the elements read so far of all collections that are open
+}
+
+// newSource checks what holds for all of a text.
+func newSource(data []byte, limits Limits) (*source, error) {
+	if most := limits.bytes(); len(data) > most {
+		return nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("expected a text of at most %d bytes, found %d", most, len(data))}
+	}
+	s := &source{text: string(data)}
+	if !utf8.ValidString(s.text) {
+		offset := firstInvalid(s.text)
+		return nil, s.errorf(offset, "expected UTF-8, found the byte %#x", s.text[offset])
+	}
+	if strings.HasPrefix(s.text, "\uFEFF") {
+		return nil, s.errorf(0, "expected no byte order mark: store the text as UTF-8 without one")
+	}
+	return s, nil
+}
+
+func newReader(data []byte, limits Limits) (*reader, error) {
+	s, err := newSource(data, limits)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{source: s, most: limits.depth()}, nil
+}
+
+// firstInvalid returns the offset of the first byte that is not UTF-8.
+func firstInvalid(s string) int {
+	for i, r := range s {
+		if r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// skip moves to the next value or closing bracket, over white space, comments
+// and what #_ discards.
+func (r *reader) skip() error {
+	for r.at < len(r.text) {
+		c := r.text[r.at]
+		switch {
+		case classes[c]&blank != 0:
+			r.at++
+		case c == ';':
+			if length := strings.IndexByte(r.text[r.at:], '\n'); length >= 0 {
+				r.at += length
+			} else {
+				r.at = len(r.text)
+			}
+		case c == '#' && strings.HasPrefix(r.text[r.at:], "#_"):
+			start := r.at
+			r.at += len("#_")
+			if err := r.enter(start); err != nil {
+				return err
+			}
+			if _, err := r.value("a value to discard after #_"); err != nil {
+				return err
+			}
+			r.depth--
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *reader) enter(start int) error {
+	if r.depth++; r.depth > r.most {
+		return r.errorf(start, "expected values nested at most %d deep", r.most)
+	}
+	return nil
+}
+
+// found describes what stands at the current place.
+func (r *reader) found() string {
+	if r.at == len(r.text) {
+		return "the end of the text"
+	}
+	end := r.tokenEnd()
+	if end == r.at {
+		_, size := utf8.DecodeRuneInString(r.text[r.at:])
+		end += size
+	}
+	return clip(r.text[r.at:end])
+}
+
+// value reads the next value; what says what it is for.
+func (r *reader) value(what string) (Value, error) {
+	if err := r.skip(); err != nil {
+		return Value{}, err
+	}
+	if r.at == len(r.text) {
+		return Value{}, r.errorf(r.at, "expected %s, found the end of the text", what)
+	}
+	start := r.at
+	v, err := r.form(what)
+	v.source, v.offset = r.source, uint32(start)
+	return v, err
+}
+
+// form reads what begins at the current place, whatever it is.
+func (r *reader) form(what string) (Value, error) {
+	start := r.at
+	switch c := r.text[r.at]; c {
+	case '(':
+		items, err := r.items(")", KindList)
+		return Value{kind: KindList, more: hold(items)}, err
+	case '[':
+		items, err := r.items("]", KindVector)
+		return Value{kind: KindVector, more: hold(items)}, err
+	case '{':
+		return r.mapping("")
+	case '"':
+		text, err := r.stringText()
+		return Value{kind: KindString, text: text}, err
+	case '\\':
+		return r.char()
+	case ':':
+		return r.keyword()
+	case '#':
+		return r.dispatch()
+	case ')', ']', '}':
+		return Value{}, r.errorf(start, "expected %s, found %c", what, c)
+	case '^':
+		return Value{}, r.errorf(start, "expected %s, found ^: EDN has no metadata", what)
+	case '\'', '@', '`', '~':
+		return Value{}, r.errorf(start, "expected %s, found %c: EDN has no code, only data", what, c)
+	}
+	return r.numberOrSymbol()
+}
+
+// items reads the elements of a collection; its opening bracket is one byte at
+// the current place.
+func (r *reader) items(closing string, kind Kind) ([]Value, error) {
+	start := r.at
+	if err := r.enter(start); err != nil {
+		return nil, err
+	}
+	r.at++
+	base := len(r.stack)
+	for {
+		if err := r.skip(); err != nil {
+			return nil, err
+		}
+		if r.at == len(r.text) || strings.IndexByte(")]}", r.text[r.at]) >= 0 {
+			break
+		}
+		v, err := r.value("a value")
+		if err != nil {
+			return nil, err
+		}
+		r.stack = append(r.stack, v)
+	}
+	if r.found() != closing {
+		line, column := r.position(start)
+		return nil, r.errorf(r.at, "expected %s, for the %s that begins at %d:%d, found %s", closing, kind, line, column, r.found())
+	}
+	r.at++
+	r.depth--
+	items := slices.Clone(r.stack[base:])
+	r.stack = r.stack[:base]
+	return items, nil
+}
+
+// mapping reads a map from its bracket on. Keys without namespace get the one
+// given.
+func (r *reader) mapping(namespace string) (Value, error) {
+	items, err := r.items("}", KindMap)
+	if err != nil {
+		return Value{}, err
+	}
+	if namespace != "" {
+		for i := 0; i < len(items); i += 2 {
+			items[i].text = qualify(namespace, items[i])
+		}
+	}
+	return Map(items...)
+}
+
+// qualify returns the text of a key in a map of a namespace. The namespace _
+// says that the key has none.
+func qualify(namespace string, key Value) string {
+	if key.kind != KindKeyword && key.kind != KindSymbol {
+		return key.text
+	}
+	if rest, ok := strings.CutPrefix(key.text, "_/"); ok {
+		return rest
+	}
+	if strings.Contains(key.text, "/") {
+		return key.text
+	}
+	return namespace + "/" + key.text
+}
+
+// dispatch reads what begins with #.
+func (r *reader) dispatch() (Value, error) {
+	start := r.at
+	r.at++
+	rest := r.text[r.at:]
+	switch {
+	case strings.HasPrefix(rest, "{"):
+		items, err := r.items("}", KindSet)
+		if err != nil {
+			return Value{}, err
+		}
+		return Set(items...)
+	case strings.HasPrefix(rest, "#"):
+		return r.symbolic(start)
+	case strings.HasPrefix(rest, ":"):
+		return r.namespaced(start)
+	}
+	tag := r.token()
+	if reason := checkTag(tag); reason != "" {
+		r.at = start + 1
+		if tag == "" || !wordRune([]rune(tag)[0]) {
+			reason = "expected a tag, {, _, # or : after #"
+		}
+		return Value{}, r.errorf(start, "%s, found %s", reason, r.found())
+	}
+	if err := r.enter(start); err != nil {
+		return Value{}, err
+	}
+	inner, err := r.value("a value after #" + clip(tag))
+	if err != nil {
+		return Value{}, err
+	}
+	r.depth--
+	return Tagged(tag, inner)
+}
+
+// symbolic reads ##Inf and its like.
+func (r *reader) symbolic(start int) (Value, error) {
+	r.at = start + len("##")
+	switch token := r.token(); token {
+	case "Inf":
+		return Float(math.Inf(1)), nil
+	case "-Inf":
+		return Float(math.Inf(-1)), nil
+	case "NaN":
+		return Float(math.NaN()), nil
+	default:
+		return Value{}, r.errorf(start, "expected ##Inf, ##-Inf or ##NaN, found ##%s", clip(token))
+	}
+}
+
+// namespaced reads #:name{…}.
+func (r *reader) namespaced(start int) (Value, error) {
+	r.at = start + len("#:")
+	name := r.token()
+	if strings.HasPrefix(name, ":") {
+		return Value{}, r.errorf(start, "expected #:name{…}: EDN has no current namespace, which #:: asks for")
+	}
+	if reason := checkPart(name); reason != "" {
+		return Value{}, r.errorf(start, "namespace %s of a map: %s", quote(name), reason)
+	}
+	if err := r.skip(); err != nil {
+		return Value{}, err
+	}
+	if !strings.HasPrefix(r.text[r.at:], "{") {
+		return Value{}, r.errorf(r.at, "expected { after #:%s, found %s", clip(name), r.found())
+	}
+	return r.mapping(name)
+}

@@ -1,0 +1,314 @@
+package edn
+
+import (
+	"fmt"
+	"iter"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// Kind is what a [Value] is.
+type Kind uint8
+
+// The kinds, in the order in which the writer sorts them.
+const (
+	KindNil     Kind = iota
+	KindBool         // true
+	KindInt          // 42, 42N: an integer of any size
+	KindFloat        // 1.5, ##Inf
+	KindDecimal      // 1.5M: exact
+	KindChar         // \a
+	KindString       // "a"
+	KindSymbol       // a/b
+	KindKeyword      // :a/b
+	KindList         // (1 2)
+	KindVector       // [1 2]
+	KindMap          // {:a 1}
+	KindSet          // #{1 2}
+	KindTagged       // #a/b [1 2]
+)
+
+var kindNames = [...]string{"nil", "boolean", "integer", "float", "decimal", "character", "string",
+	"symbol", "keyword", "list", "vector", "map", "set", "tagged value"}
+
+// String names the kind as messages do: "integer", "tagged value".
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// Value is one piece of data. The zero Value is nil. Values never change; they
+// are compared with [Value.Equal], not with ==. A value that was read keeps
+// the text it was read from in memory.
+type Value struct {
+	kind   Kind
+	offset uint32      // of its first byte in source
+	num    uint64      // bool, char, int64, float64 bits, or the exponent of a decimal
+	text   string      // string, name or tag; digits of a decimal or of an integer beyond int64
+	more   *collection // what a collection or a tagged value holds; nil when empty
+	source *source     // nil for values made by the program
+}
+
+// collection is what the collections and tagged values hold.
+type collection struct {
+	items []Value                 // a map's are key, value, key, value …
+	index []uint32                // of large maps and sets: see buildIndex
+	hash  atomic.Uint64           // 0 until somebody asked
+	order atomic.Pointer[[]Value] // items as sorted has them, when somebody asked
+}
+
+// source is the text that values came from.
+type source struct {
+	text  string
+	json  bool
+	once  sync.Once
+	lines []int // where each line begins; made when the first position is asked for
+}
+
+// position returns the line of an offset and the character in the line, both
+// counted from 1.
+func (s *source) position(offset int) (line, column int) {
+	s.once.Do(func() {
+		s.lines = []int{0}
+		for i := 0; i < len(s.text); i++ {
+			if s.text[i] == '\n' {
+				s.lines = append(s.lines, i+1)
+			}
+		}
+	})
+	low, high := 0, len(s.lines)
+	for high-low > 1 {
+		if middle := (low + high) / 2; s.lines[middle] <= offset {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low + 1, utf8.RuneCountInString(s.text[s.lines[low]:offset]) + 1
+}
+
+func (s *source) errorf(offset int, format string, args ...any) *Error {
+	line, column := s.position(offset)
+	return &Error{Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Error says what is wrong with a text, and where.
+type Error struct {
+	Line, Column int // from 1, the column in characters; 0 for values that no text has
+	Reason       string
+}
+
+// Error gives "line:column: reason", to which the caller prefixes the file.
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.Reason
+	}
+	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason)
+}
+
+// Errorf returns an error at the place of the value.
+func (v Value) Errorf(format string, args ...any) *Error {
+	if v.source == nil {
+		return &Error{Reason: fmt.Sprintf(format, args...)}
+	}
+	return v.source.errorf(int(v.offset), format, args...)
+}
+
+// Position returns where the value begins in its text, both counted from 1 and
+// the column in characters. Both are 0 for a value that the program made.
+func (v Value) Position() (line, column int) {
+	if v.source == nil {
+		return 0, 0
+	}
+	return v.source.position(int(v.offset))
+}
+
+// Kind returns what the value is.
+func (v Value) Kind() Kind { return v.kind }
+
+// IsNil tells whether the value is nil.
+func (v Value) IsNil() bool { return v.kind == KindNil }
+
+// IsJSON tells whether the value was read from JSON, where strings stand for
+// keywords and arrays for sets.
+func (v Value) IsJSON() bool { return v.source != nil && v.source.json }
+
+// Bool returns a boolean; ok is false for other kinds.
+func (v Value) Bool() (b, ok bool) { return v.num == 1, v.kind == KindBool }
+
+// Int64 returns an integer; ok is false for other kinds and for integers that
+// need more than 64 bits.
+func (v Value) Int64() (n int64, ok bool) {
+	if v.kind != KindInt || v.text != "" {
+		return 0, false
+	}
+	return int64(v.num), true
+}
+
+// BigInt returns an integer of any size, the caller's own; ok is false for
+// other kinds.
+func (v Value) BigInt() (n *big.Int, ok bool) {
+	switch {
+	case v.kind != KindInt:
+		return nil, false
+	case v.text == "":
+		return big.NewInt(int64(v.num)), true
+	}
+	return new(big.Int).SetString(v.text, 10)
+}
+
+// Float64 returns the float64 nearest to a number of any kind; ok is false for
+// other kinds and for numbers beyond the largest float64.
+func (v Value) Float64() (f float64, ok bool) {
+	switch v.kind {
+	case KindFloat:
+		return math.Float64frombits(v.num), true
+	case KindInt:
+		if v.text == "" {
+			return float64(int64(v.num)), true
+		}
+		f, err := strconv.ParseFloat(v.text, 64)
+		return f, err == nil
+	case KindDecimal:
+		f, err := strconv.ParseFloat(v.text+"e"+strconv.Itoa(v.exponent()), 64)
+		return f, err == nil
+	}
+	return 0, false
+}
+
+// Decimal returns a decimal as coefficient × 10^exponent, the coefficient
+// being the caller's own and without zeros at its end; ok is false for other
+// kinds. The exponent is within ±10,000 (see [Limits]) for what was read.
+func (v Value) Decimal() (coefficient *big.Int, exponent int, ok bool) {
+	if v.kind != KindDecimal {
+		return nil, 0, false
+	}
+	coefficient, ok = new(big.Int).SetString(v.text, 10)
+	return coefficient, v.exponent(), ok
+}
+
+func (v Value) exponent() int { return int(int64(v.num)) }
+
+// Char returns a character; ok is false for other kinds.
+func (v Value) Char() (r rune, ok bool) { return rune(v.num), v.kind == KindChar }
+
+// Text returns what a string says, a symbol or keyword is called (without its
+// colon), or a tagged value is tagged with. It is empty for other kinds.
+func (v Value) Text() string {
+	switch v.kind {
+	case KindString, KindSymbol, KindKeyword, KindTagged:
+		return v.text
+	}
+	return ""
+}
+
+// Name returns the name that a keyword is; in JSON, where a string stands for
+// it and may begin with a colon, that string. ok is false for everything else:
+// a string in EDN is no name, nor is a string in JSON that could be no keyword.
+func (v Value) Name() (name string, ok bool) {
+	if v.kind == KindString && v.IsJSON() {
+		name = strings.TrimPrefix(v.text, ":")
+		return name, checkKeyword(name) == ""
+	}
+	return v.text, v.kind == KindKeyword
+}
+
+// Len returns how many elements a list, vector or set has, how many entries a
+// map; 0 for other kinds.
+func (v Value) Len() int {
+	switch v.kind {
+	case KindList, KindVector, KindSet:
+		return len(v.items())
+	case KindMap:
+		return len(v.items()) / 2
+	}
+	return 0
+}
+
+func (v Value) items() []Value {
+	if v.more == nil {
+		return nil
+	}
+	return v.more.items
+}
+
+// At returns element i of a list, vector or set, in the order of the text. It
+// is nil where there is none.
+func (v Value) At(i int) Value {
+	if v.kind == KindMap || i < 0 || i >= v.Len() {
+		return Value{}
+	}
+	return v.more.items[i]
+}
+
+// Elements yields the elements of a list, vector or set in the order of the
+// text; nothing for other kinds.
+func (v Value) Elements() iter.Seq2[int, Value] {
+	return func(yield func(int, Value) bool) {
+		for i := range v.Len() {
+			if v.kind == KindMap || !yield(i, v.more.items[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Entries yields the keys and values of a map in the order of the text;
+// nothing for other kinds.
+func (v Value) Entries() iter.Seq2[Value, Value] {
+	return func(yield func(Value, Value) bool) {
+		if v.kind != KindMap {
+			return
+		}
+		for items := v.items(); len(items) > 0; items = items[2:] {
+			if !yield(items[0], items[1]) {
+				return
+			}
+		}
+	}
+}
+
+// Tagged returns the tag of a tagged value, without #, and what it stands
+// before; ok is false for other kinds. An inst or uuid holds a string in normal
+// form: an instant in UTC as RFC 3339 has it, lower-case hexadecimal digits.
+func (v Value) Tagged() (tag string, inner Value, ok bool) {
+	if v.kind != KindTagged {
+		return "", Value{}, false
+	}
+	return v.text, v.more.items[0], true
+}
+
+// Get returns what a map holds under a key equal to the given one, or the
+// element of a set that equals it; ok is false where there is none. It takes
+// constant time.
+func (v Value) Get(key Value) (found Value, ok bool) {
+	i := v.more.find(v.kind, key)
+	if i < 0 {
+		return Value{}, false
+	}
+	if v.kind == KindMap {
+		i++
+	}
+	return v.more.items[i], true
+}
+
+// Field returns what a map holds under a name: the keyword, and in JSON the
+// string without or, failing that, with a colon in front. The name is given
+// without colon. A JSON object that has both spellings is for the caller to
+// notice, who sees the keys one by one in [Value.Entries].
+func (v Value) Field(name string) (found Value, ok bool) {
+	if !v.IsJSON() {
+		return v.Get(Value{kind: KindKeyword, text: name})
+	}
+	if found, ok = v.Get(Value{kind: KindString, text: name}); ok {
+		return found, true
+	}
+	return v.Get(Value{kind: KindString, text: ":" + name})
+}
