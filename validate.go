@@ -326,7 +326,7 @@ func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
 			at.exposed = true
-			v.find(at, Finding{Type: "fanout-not-reduced"}, "its lanes are read by %s without a reducer between: follow it with stone.Reduce", reader)
+			v.find(at, Finding{Type: "fanout-not-reduced"}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
 		}
 	}
 	v.pending, v.last.lanes = nil, false

@@ -27,82 +27,82 @@ func TestValidateFanOuts(t *testing.T) {
 		{"a failed body is joined by its failure", Seq("p", read, Rescue("r", Seq("body", each, sum), from("heal", ticketType, reportType))), ``, Config{}},
 
 		{"the end of the pipeline", Seq("p", read, each), `
-			[fanout-not-reduced] each: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"the pipeline itself", fan, `
-			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce
+			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce
 		`, Config{}},
 		{"before a leaf", Seq("p", read, each, readingLeaf("after", reportType, dag.Every(draftType))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"before a match", Seq("p", read, each, route(Case("a", sum))), `
-			[fanout-not-reduced] each: its lanes are read by "route" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "route" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"before a map", Seq("p", read, each, overTickets("again", from("second", itemType, draftType)), sum), `
-			[fanout-not-reduced] each: its lanes are read by "again" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "again" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"before a parallel", Seq("p", read, each, fan, sum), `
-			[fanout-not-reduced] each: its lanes are read by "fan" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "fan" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"before the condition of a loop", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(2)), sum), `
-			[fanout-not-reduced] each: its lanes are read by "l" at the end of a round without a reducer between: follow it with stone.Reduce (at p/l/each)
+			[fanout-not-reduced] each: its lanes reach "l" at the end of a round without a reducer between: follow it with stone.Reduce (at p/l/each)
 		`, Config{}},
 		{"before the condition of a loop of one round", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(1)), sum), `
-			[fanout-not-reduced] each: its lanes are read by "l" without a reducer between: follow it with stone.Reduce (at p/l/each)
+			[fanout-not-reduced] each: its lanes reach "l" without a reducer between: follow it with stone.Reduce (at p/l/each)
 		`, Config{}},
 		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.Every(draftType))), Until(reportType, done), Max(2))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/l/round/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/l/round/each)
 		`, Config{}},
 		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.Every(draftType)), Until(reportType, done), Max(2))), `
-			[fanout-not-reduced] each: its lanes are read by "round" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "round" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"at the end of a branch", Seq("p", read, route(Case("a", Seq("way", each)), Case("b", first("b", draftType))), readingLeaf("after", reportType, dag.Every(draftType))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/route["a"]/way/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/route["a"]/way/each)
 		`, Config{}},
 		{"at the end of two branches", Seq("p", read, route(Case("a", each), Case("b", fan))), `
-			[fanout-not-reduced] each: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["a"]/each)
-			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["b"]/fan)
+			[fanout-not-reduced] each: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["a"]/each)
+			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["b"]/fan)
 		`, Config{}},
 		{"at the end of what is rescued", Seq("p", read, Rescue("r", each, first("heal", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
 		`, Config{}},
 		{"at the end of a heal", Seq("p", read, Rescue("r", first("body", draftType), each), readingLeaf("after", reportType, dag.Every(draftType))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
 		`, Config{}},
 		{"before a rescue", Seq("p", read, each, Rescue("r", readingLeaf("body", reportType, dag.Every(draftType)), first("heal", reportType))), `
-			[fanout-not-reduced] each: its lanes are read by "body" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "body" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"at the end of a lane", Seq("p", read, Parallel("outer", []Ashlar{each, first("b", draftType)}), sum), `
-			[fanout-not-reduced] each: its lanes are read by the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/each)
+			[fanout-not-reduced] each: its lanes reach the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/each)
 		`, Config{}},
 		{"at the end of the lanes of a map", Seq("p", read, overTickets("outer", Seq("lane", fan)), sum), `
-			[fanout-not-reduced] fan: its lanes are read by the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/lane/fan)
+			[fanout-not-reduced] fan: its lanes reach the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/lane/fan)
 		`, Config{}},
 		{"inside a nested sequence", Seq("p", read, Seq("one", Seq("two", each)), Seq("three", after)), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/one/two/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/one/two/each)
 			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/one/two/each/lane)
 		`, Config{}},
 		{"before a scoped", Seq("p", read, each, scopedOver("s", WalkInOrder, sum)), `
-			[fanout-not-reduced] each: its lanes are read by "s" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "s" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"in a scoped", Seq("p", read, scopedOver("s", WalkInOrder, each, first("after", reportType))), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
 			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/s/each/lane)
 		`, Config{}},
 		{"lanes of a scoped", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, first("a", draftType), first("b", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
-			[fanout-not-reduced] s: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s)
+			[fanout-not-reduced] s: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s)
 		`, Config{}},
 		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", ticketType, reviewType), each), sum), `
 			warning [unused-produce] x: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/s/x)
-			[fanout-not-reduced] each: its lanes are read by "s" at the end of a round without a reducer between: follow it with stone.Reduce (at p/s/each)
+			[fanout-not-reduced] each: its lanes reach "s" at the end of a round without a reducer between: follow it with stone.Reduce (at p/s/each)
 		`, Config{}},
 		{"perhaps reduced", Seq("p", read, scopedOver("s", func(w *Walker) { c := w.Children(); w.InOrder(c[0]); w.Perhaps(c[1]) }, each, sum), after), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
 		`, Config{}},
 		{"twice over", Seq("p", read, each, after, fan), `
-			[fanout-not-reduced] each: its lanes are read by "after" without a reducer between: follow it with stone.Reduce (at p/each)
+			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/each)
 			warning [unused-produce] after: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/after)
-			[fanout-not-reduced] fan: its lanes are read by the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/fan)
+			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/fan)
 		`, Config{}},
 	})
 }
@@ -222,7 +222,7 @@ func TestValidateWalks(t *testing.T) {
 			[bad-walk] write: its walk rule is nil: give it one, as WalkInOrder (at p/write)
 		`, Config{}},
 		{"a leaf's child is a fan-out", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(WalkInOrder, overTickets("each", from("lane", itemType, reviewType))))), `
-			[fanout-not-reduced] each: its lanes are read by the body of "write" without a reducer between: follow it with stone.Reduce (at p/write/each)
+			[fanout-not-reduced] each: its lanes reach the body of "write" without a reducer between: follow it with stone.Reduce (at p/write/each)
 		`, Config{}},
 	})
 }

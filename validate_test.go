@@ -55,7 +55,7 @@ func gather[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
 	return Reduce(FuncAll(name, in, out, func(context.Context, []A) (v T, err error) { return }))
 }
 
-// reading is a leaf that reads what the queries name.
+// readingLeaf is a leaf that reads what the queries name.
 func readingLeaf[T any](name string, out dag.Type[T], queries ...dag.Querier) Ashlar {
 	return New(name, out, func(context.Context, dag.DAG) (v T, err error) { return }, Queries(queries...))
 }
