@@ -17,6 +17,7 @@ type EmptyResponseError struct {
 	RequestID  string
 }
 
+// Error says why the model stopped.
 func (e *EmptyResponseError) Error() string {
 	return "llm: the model answered with neither text nor a tool call" +
 		paren("stop reason "+orNone(e.StopReason), e.RequestID)
@@ -33,6 +34,7 @@ type HTTPError struct {
 	RetryAfter time.Duration // 0 when the server named none
 }
 
+// Error returns the status and what the server says of it, on one line.
 func (e *HTTPError) Error() string {
 	s := fmt.Sprintf("llm: HTTP status %d", e.Status)
 	if text := errorText(e.Body); text != "" {
@@ -51,6 +53,7 @@ type ConnectError struct {
 	Err error
 }
 
+// Error returns the URL and the cause.
 func (e *ConnectError) Error() string {
 	return fmt.Sprintf("llm: cannot reach %s: %v", e.URL, e.Err)
 }
@@ -64,6 +67,7 @@ type TruncatedError struct {
 	Err       error // why the connection ended, nil when it was closed in order
 }
 
+// Error returns the cause, if there was one.
 func (e *TruncatedError) Error() string {
 	s := "llm: the stream was cut short before the answer's end"
 	if e.Err != nil {
@@ -83,6 +87,7 @@ type ProviderError struct {
 	RequestID string
 }
 
+// Error returns the provider's words on one line.
 func (e *ProviderError) Error() string {
 	return "llm: the provider reports: " + oneLine(e.Message) + paren(e.Type, e.Code, e.RequestID)
 }
@@ -93,6 +98,7 @@ type ProtocolError struct {
 	RequestID string
 }
 
+// Error says what is wrong with the answer.
 func (e *ProtocolError) Error() string {
 	return "llm: the answer breaks the protocol: " + oneLine(e.Reason) + paren(e.RequestID)
 }
@@ -104,6 +110,7 @@ type TimeoutError struct {
 	RequestID string
 }
 
+// Error names the phase and its limit.
 func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
 }
@@ -119,6 +126,7 @@ type RepetitionHit struct {
 	Position int64     `json:"position"`         // bytes seen when it tripped
 }
 
+// String says on one line what repeats and where.
 func (h RepetitionHit) String() string {
 	if h.Kind == "ngram" {
 		return fmt.Sprintf("the same %d bytes again and again, noticed at byte %d", len(h.Window), h.Position)
@@ -135,6 +143,7 @@ type RepetitionTrippedError struct {
 	RequestID string
 }
 
+// Error says in which channel and where.
 func (e *RepetitionTrippedError) Error() string {
 	return fmt.Sprintf("llm: the model got stuck in its %s: %s", e.Channel, e.Hit) + paren(e.RequestID)
 }
@@ -146,6 +155,7 @@ type RepetitionExhaustedError struct {
 	RequestID string
 }
 
+// Error returns how many retries there were and the last hit.
 func (e *RepetitionExhaustedError) Error() string {
 	s := fmt.Sprintf("llm: the model still repeats itself after %d retries", e.Attempts)
 	if e.LastHit != nil {

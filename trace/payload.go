@@ -31,6 +31,7 @@ func (f Filter) match(e Event) bool {
 	return ok && turn == *f.Turn
 }
 
+// String says what is asked for, as a message has it.
 func (f Filter) String() string {
 	var b strings.Builder
 	if f.Ashlar != "" {

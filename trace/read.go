@@ -23,6 +23,7 @@ type LineError struct {
 	Reason string // in one line, such as "not JSON (…)"
 }
 
+// Error returns the number of the line and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
 // Append opens a trace file for a [Handler], creating it if there is none. A

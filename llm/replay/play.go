@@ -25,6 +25,7 @@ type NotRecordedError struct {
 	Differs string // where the two begin to differ, with some of what is around
 }
 
+// Error says where the request differs from the nearest that was recorded.
 func (e *NotRecordedError) Error() string {
 	if e.Nearest == "" {
 		return "replay: this request was not recorded, and nothing else was: " + clip(e.Request)
