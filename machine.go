@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -303,12 +304,13 @@ func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 // panicError is a panic of a body as an error.
 type panicError struct {
 	value any
+	place string // file:line
 	trace string
 }
 
-func panicked(value any) error { return &panicError{value, string(debug.Stack())} }
+func panicked(value any) error { return &panicError{value, panics.Place(), string(debug.Stack())} }
 
-func (p *panicError) Error() string       { return fmt.Sprintf("panic: %v", p.value) }
+func (p *panicError) Error() string       { return fmt.Sprintf("panic: %v (%s)", p.value, p.place) }
 func (p *panicError) FailureKind() string { return kind.Panic }
 func (p *panicError) stack() string       { return p.trace }
 func (p *panicError) Unwrap() error       { err, _ := p.value.(error); return err }

@@ -4,18 +4,16 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"path/filepath"
-	"runtime"
-	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/panics"
 )
 
 // pipeline makes the ashlar out of what Config.Pipeline may be.
 func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("Pipeline panicked%s: %v", panicPlace(), r)
+			err = fmt.Errorf("Pipeline panicked at %s: %v", panics.Place(), r)
 		}
 	}()
 	switch from := from.(type) {
@@ -66,20 +64,4 @@ func refusal(err error) error {
 		return &exitError{code: Usage}
 	}
 	return &exitError{code: Usage, err: err, lines: true}
-}
-
-// panicPlace returns " at file:line" of the code that panicked. It is called by
-// the deferred function that recovers.
-func panicPlace() string {
-	pcs := make([]uintptr, 16)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
-	for {
-		f, more := frames.Next()
-		if f.File != "" && !strings.HasPrefix(f.Function, "runtime.") {
-			return fmt.Sprintf(" at %s:%d", filepath.Base(f.File), f.Line)
-		}
-		if !more {
-			return ""
-		}
-	}
 }

@@ -26,9 +26,10 @@ var table = []struct{ pkg, imports string }{
 	{"internal/canon", ""},
 	{"internal/confine", ""},
 	{"internal/layers", ""},
+	{"internal/panics", ""},
 	{"internal/text", ""},
 	{"dag", "internal/canon schema"},
-	{".", "dag kind"},
+	{".", "dag kind internal/panics"},
 
 	{"journal/...", "journal"},
 	{"journal", "."},
