@@ -3,6 +3,7 @@ package stone
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -103,6 +104,23 @@ func (a Ashlar) Rounds() int { return a.spec().max }
 
 // Queries returns what a itself reads, not what its children read.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
+
+// QueriesAll returns what a and everything below it reads and nothing before it
+// within a produces: what must be there when a begins. Reads of the latest node
+// and of everything are not among them.
+func (a Ashlar) QueriesAll() []dag.Query {
+	var out []dag.Query
+	for _, d := range check(a, Config{}).unmet {
+		if !d.inLanes && !slices.Contains(out, d.query) {
+			out = append(out, d.query)
+		}
+	}
+	return out
+}
+
+// Lens returns the field names along which a match looks into the latest node,
+// nil for everything else.
+func (a Ashlar) Lens() []string { return append([]string(nil), a.spec().lens...) }
 
 // Produces returns the type that a leaf produces, or nil.
 func (a Ashlar) Produces() dag.AnyType {

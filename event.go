@@ -42,6 +42,14 @@ func SpanID(ctx context.Context) string {
 	return ""
 }
 
+// ParentSpanID returns the id of the span around that of SpanID, or "".
+func ParentSpanID(ctx context.Context) string {
+	if f := frameOf(ctx); f != nil {
+		return f.parentSpanID()
+	}
+	return ""
+}
+
 // Path returns the address of the ashlar, the attempt or the Step to which ctx
 // belongs, as "review/loop[2]/lane[17]/draft~2", or "". TraceID and Path together
 // are the same when a run is resumed, and never the same twice within a run: an

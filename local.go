@@ -92,7 +92,7 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 			return n, err
 		}
 		f.triedInVain(i, err)
-		pause = min(pause, MaxBackoff)
+		pause = min(pause, maxBackoff)
 		sleep(f.Context, pause)
 		if err := f.over(); err != nil {
 			return nil, err

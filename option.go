@@ -97,11 +97,10 @@ func Effects(effects ...string) Option {
 type RetryPolicy struct {
 	Attempts int           // in all, with the first one; less than 2 means none more
 	Kinds    []string      // of failure that are tried again; none means every kind
-	Backoff  time.Duration // before the second attempt, doubled before each further one; at most MaxBackoff
+	Backoff  time.Duration // before the second attempt, doubled before each further one; at most 30 s
 }
 
-// MaxBackoff bounds the pause between two attempts of a leaf.
-const MaxBackoff = 30 * time.Second
+const maxBackoff = 30 * time.Second
 
 // Retry tries a leaf again when it fails. Cancellation, undeclared queries and
 // missing input are never tried again.
