@@ -25,8 +25,8 @@
 //
 // [Mock] answers from a list, which must neither run out nor be left over;
 // [MockFunc] asks a function; [Live] takes any model and bounds the time.
-// [FromEnv] skips the test where the environment offers no model. Nothing is
-// tried again: a test that fails now and then says something about the model.
+// [FromEnv] skips the test where the environment offers no model. A run is never
+// repeated: a test that fails now and then says something about the model.
 //
 // # What is looked at
 //

@@ -45,8 +45,8 @@ func Func[In any](fn func(In) (string, error)) Handler {
 // it from others: "read_file", "fix/read_file", "repair/fix/read_file". A tool
 // that is used in several places is one tool, and stubbed in all of them. The
 // test fails at once if there is no such tool, if there are several, and if the
-// tool stands below a step that holds its agents in its own body: a scoped one,
-// or a leaf with stone.Children.
+// tool stands below a step whose body holds its agents itself: that of
+// stone.Scoped, or of a leaf of one's own with stone.Children.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -86,17 +86,13 @@ func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	all := places(p, "", "")
 	var tool *agent.Tool
 	var paths, known []string
-	ambiguous, held := false, ""
+	ambiguous := false
 	for _, at := range all {
 		known = append(known, at.path)
-		if !strings.HasSuffix("/"+at.path, "/"+name) {
-			continue
-		}
-		paths = append(paths, at.path)
-		ambiguous = ambiguous || tool != nil && tool != at.tool
-		tool = at.tool
-		if at.held != "" {
-			held = at.held
+		if strings.HasSuffix("/"+at.path, "/"+name) {
+			paths = append(paths, at.path)
+			ambiguous = ambiguous || tool != nil && tool != at.tool
+			tool = at.tool
 		}
 	}
 	switch {
@@ -106,8 +102,11 @@ func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 		return nil, fmt.Errorf("there is no tool %q in %q; there are %s", name, p.Name(), list(known))
 	case ambiguous:
 		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as tells them apart", name, list(paths))
-	case held != "":
-		return nil, fmt.Errorf("the tool %q stands below %q, which cannot be made anew: a body in it holds its agents itself; stub the tool before that is composed", name, held)
+	}
+	for _, at := range all {
+		if at.tool == tool && at.held != "" {
+			return nil, fmt.Errorf("the tool %q stands below %q, which cannot be made anew: a body in it holds its agents itself; stub the tool before that is composed", name, at.held)
+		}
 	}
 	return tool, nil
 }

@@ -111,7 +111,8 @@ func TestStubLeavesOriginal(t *testing.T) {
 func TestStubErrors(t *testing.T) {
 	var ran []string
 	model := script.New()
-	a := talker("a", model, say("echo", &ran), say("look", &ran))
+	shared := say("echo", &ran)
+	a := talker("a", model, shared, say("look", &ran))
 	b := talker("b", model, say("echo", &ran))
 	scoped := stone.Scoped("scope", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.RunChild(ctx, a, d), nil })
 	leaf := stone.New("own", note, func(context.Context, dag.DAG) (agent.Text, error) { return agent.Text{}, nil }, stone.Children(stone.WalkInOrder, a))
@@ -135,6 +136,7 @@ func TestStubErrors(t *testing.T) {
 		{"several", "echo", stone.Seq("p", a, b), stonetest.Answer(""), `several tools are called "echo": p/a/echo, p/b/echo; write`},
 		{"below a scoped one", "look", stone.Seq("p", scoped), stonetest.Answer(""), `the tool "look" stands below "scope", which cannot be made anew`},
 		{"below a leaf", "look", stone.Seq("p", leaf), stonetest.Answer(""), `the tool "look" stands below "own", which cannot be made anew`},
+		{"shared with an agent below a scoped one", "c/echo", stone.Seq("p", scoped, talker("c", model, shared)), stonetest.Answer(""), `the tool "c/echo" stands below "scope", which cannot be made anew`},
 		{"above a scoped judge", "judged/echo", stone.Seq("p", under), stonetest.Answer(""), `the tool "judged/echo" stands below "judged", which cannot be made anew`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
