@@ -30,8 +30,7 @@ const grace = time.Second
 // goroutine of the test, the other methods from any.
 type Harness struct {
 	// Strict lets no tool run that is not stubbed, and fails the test when the
-	// model calls one. Where Stub does not reach, as below stone.Scoped, such a
-	// tool does run before the test fails.
+	// model calls one.
 	Strict bool
 	// Timeout bounds each run; 0 is no bound.
 	Timeout time.Duration

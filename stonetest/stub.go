@@ -44,9 +44,7 @@ func Func[In any](fn func(In) (string, error)) Handler {
 // Name is that of the tool, with as many of the ashlars above it in front as tell
 // it from others: "read_file", "fix/read_file", "repair/fix/read_file". A tool
 // that is used in several places is one tool, and stubbed in all of them. The
-// test fails at once if there is no such tool, if there are several, and if the
-// tool stands below a step whose body holds its agents itself: that of
-// stone.Scoped, or of a leaf of one's own with stone.Children.
+// test fails at once if there is no such tool, or if there are several.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -78,12 +76,11 @@ func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 type place struct {
 	path string // with the name of the tool
 	tool *agent.Tool
-	held string // the name of the step above that cannot be made anew
 }
 
 // find returns the one tool that is meant by name.
 func find(p stone.Ashlar, name string) (*agent.Tool, error) {
-	all := places(p, "", "")
+	all := places(p, "")
 	var tool *agent.Tool
 	var paths, known []string
 	ambiguous := false
@@ -103,11 +100,6 @@ func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	case ambiguous:
 		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as tells them apart", name, list(paths))
 	}
-	for _, at := range all {
-		if at.tool == tool && at.held != "" {
-			return nil, fmt.Errorf("the tool %q stands below %q, which cannot be made anew: a body in it holds its agents itself; stub the tool before that is composed", name, at.held)
-		}
-	}
 	return tool, nil
 }
 
@@ -118,58 +110,24 @@ func list(names []string) string {
 
 // places returns where the tools of a pipeline stand, as far as they are known
 // before a run.
-func places(a stone.Ashlar, above, held string) []place {
-	if held == "" && rigid(a) {
-		held = a.Name()
-	}
+func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place
 	use, _ := middlewares(a)
 	for _, m := range use {
 		if m.Tool != nil {
-			out = append(out, place{path + m.Tool.Name, m.Tool, held})
+			out = append(out, place{path + m.Tool.Name, m.Tool})
 		}
 	}
 	for _, c := range a.Children() {
-		out = append(out, places(c, path, held)...)
+		out = append(out, places(c, path)...)
 	}
 	return out
 }
 
-// rebuild returns p with other middlewares in all agents that can be exchanged.
+// rebuild returns p with other middlewares in all agents.
 func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) stone.Ashlar {
-	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) {
-		if rigid(a) {
-			return a, true
-		}
-		return agent.Rebuild(a, edit)
-	})
-}
-
-// rigid reports whether nothing in a can be exchanged: its body names its children
-// itself and would not know others. For an agent it is enough that there is such
-// a body below it, since agents are rebuilt together with their judges.
-func rigid(a stone.Ashlar) bool {
-	below := func(is func(stone.Ashlar) bool) bool {
-		return slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return within(c, is) })
-	}
-	switch {
-	case isAgent(a):
-		return below(rigid)
-	case a.Form() == "scoped" || a.Form() == "leaf":
-		return below(isAgent)
-	}
-	return false
-}
-
-// within reports whether a or anything below it is what is asked for.
-func within(a stone.Ashlar, is func(stone.Ashlar) bool) bool {
-	return is(a) || slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return within(c, is) })
-}
-
-func isAgent(a stone.Ashlar) bool {
-	_, ok := middlewares(a)
-	return ok
+	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
 // middlewares returns those of an agent, without those of its judges, and reports
