@@ -1,30 +1,34 @@
 package edn
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 const (
 	lineWidth = 80
-	// keyWidth is how far to the right a value may begin after its key. Beyond
-	// it the value goes on a line of its own, so that long keys in deep data do
-	// not make indents without end.
-	keyWidth = 48
+	// mostIndent is where lines are no longer broken, so that deep data and
+	// long keys do not make indents without end.
+	mostIndent = 160
 )
 
 // Format returns the text of the value with line breaks, for people: what fits
-// into 80 columns stands on one line, else each element or entry has its own.
-// The order is that of [Value.String]. The text ends with a line break.
+// into 80 columns stands on one line, and so does what begins beyond column 160;
+// else each element or entry has its own. The order is that of [Value.String].
+// The text ends with a line break.
 func Format(v Value) []byte {
 	return append(format(nil, v, 0), '\n')
 }
 
 // format appends a value that begins at a column.
 func format(dst []byte, v Value, column int) []byte {
-	if room := lineWidth - column; v.kind < KindList || v.more == nil || atLeast(v, room) <= room {
-		start := len(dst)
-		if dst = v.Append(dst); v.kind < KindList || v.more == nil || len(dst)-start <= room {
-			return dst
+	if v.more == nil || column > mostIndent {
+		return v.Append(dst)
+	}
+	if room := lineWidth - column; atLeast(v, room) <= room {
+		if flat := v.Append(dst); len(flat)-len(dst) <= room {
+			return flat
 		}
-		dst = dst[:start]
 	}
 	switch v.kind {
 	case KindList:
@@ -37,7 +41,7 @@ func format(dst []byte, v Value, column int) []byte {
 		return formatEntries(dst, v, column)
 	}
 	dst = append(append(append(dst, '#'), v.text...), ' ')
-	return formatAfter(dst, v.more.items[0], column, column+len(v.text)+2)
+	return format(dst, v.more.items[0], column+utf8.RuneCountInString(v.text)+2)
 }
 
 func formatItems(dst []byte, opening string, items []Value, closing string, column int) []byte {
@@ -63,23 +67,13 @@ func formatEntries(dst []byte, v Value, column int) []byte {
 		}
 		start := len(dst)
 		dst = append(format(dst, items[i], column), ' ')
-		lastLine := dst[start:]
-		after := column + len(lastLine)
-		if at := bytes.LastIndexByte(lastLine, '\n'); at >= 0 {
-			after = len(lastLine) - at - 1
+		after := column + utf8.RuneCount(dst[start:])
+		if at := bytes.LastIndexByte(dst[start:], '\n'); at >= 0 {
+			after = utf8.RuneCount(dst[start+at+1:])
 		}
-		dst = formatAfter(dst, items[i+1], column, after)
+		dst = format(dst, items[i+1], after)
 	}
 	return append(dst, '}')
-}
-
-// formatAfter appends a value after its key or tag and a space, in the same
-// line when it begins early enough or is short.
-func formatAfter(dst []byte, v Value, column, after int) []byte {
-	if after-column <= keyWidth || v.kind < KindList || v.more == nil {
-		return format(dst, v, after)
-	}
-	return format(newLine(dst[:len(dst)-1], column+1), v, column+1)
 }
 
 func newLine(dst []byte, column int) []byte {

@@ -38,16 +38,16 @@ func FromJSON(data []byte, limits Limits) (Value, error) {
 
 type jsonReader struct {
 	*source
+	builder
 	tokens *jsontext.Decoder
 	depth  int
 	most   int
-	stack  []Value
 }
 
 func (r *jsonReader) value() (Value, error) {
 	switch kind := r.tokens.PeekKind(); kind {
 	case '{', '[':
-		return r.items(kind)
+		return r.collection(kind)
 	}
 	raw, err := r.tokens.ReadValue()
 	if err != nil {
@@ -62,6 +62,7 @@ func (r *jsonReader) value() (Value, error) {
 	return v, nil
 }
 
+// scalar reads what is neither, at a place of the text.
 func (r *jsonReader) scalar(raw jsontext.Value, start int) (v Value, reason string) {
 	switch raw.Kind() {
 	case 'n':
@@ -99,7 +100,8 @@ func jsonNumber(text string) (v Value, reason string) {
 	return Float(f), ""
 }
 
-func (r *jsonReader) items(opening jsontext.Kind) (Value, error) {
+// collection reads an array or object.
+func (r *jsonReader) collection(opening jsontext.Kind) (Value, error) {
 	if _, err := r.tokens.ReadToken(); err != nil {
 		return Value{}, r.fault(err)
 	}
@@ -119,9 +121,7 @@ func (r *jsonReader) items(opening jsontext.Kind) (Value, error) {
 		return Value{}, r.fault(err)
 	}
 	r.depth--
-	more := hold(slices.Clone(r.stack[base:]))
-	r.stack = r.stack[:base]
-	v := Value{kind: KindVector, more: more}
+	v := Value{kind: KindVector, more: r.take(base)}
 	if opening == '{' {
 		v.kind = KindMap
 		if _, err := unique(v); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -94,8 +95,7 @@ func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(it
 // not change any more. A duplicate key is an [*Error] at the second.
 func Map(keysAndValues ...Value) (Value, error) {
 	if len(keysAndValues)%2 != 0 {
-		last := keysAndValues[len(keysAndValues)-1]
-		return Value{}, last.Errorf("expected a value for the key %s", last.brief())
+		return Value{}, noValue(keysAndValues)
 	}
 	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
 }
@@ -123,6 +123,12 @@ func Tagged(tag string, inner Value) (Value, error) {
 		return Value{}, inner.Errorf("#%s: %s, found %s", tag, reason, inner.brief())
 	}
 	return Value{kind: KindTagged, text: tag, more: hold([]Value{normal})}, nil
+}
+
+// noValue says that the last of the items of a map is a key alone.
+func noValue(items []Value) error {
+	last := items[len(items)-1]
+	return last.Errorf("expected a value for the key %s", last.brief())
 }
 
 // hold returns nil for nothing, so that empty collections cost nothing.
@@ -208,16 +214,25 @@ func (v Value) brief() string {
 		if atLeast(v, 40) >= 40 {
 			return "this " + v.kind.String()
 		}
-		return v.String()
 	case KindString:
 		return quote(v.text)
 	}
-	return clip(v.String())
+	return show(v.String())
 }
 
 // quote quotes a piece of a text for a message, shortened.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
+// show is quote for pieces that need no quotes, unless they would disturb a
+// terminal.
+func show(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return quote(s)
+	}
+	return clip(s)
+}
+
+// clip shortens a long piece of a text.
 func clip(s string) string {
 	const most = 40
 	if len(s) <= most {

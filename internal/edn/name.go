@@ -90,8 +90,13 @@ func checkPart(name string) string {
 	if reason := checkFirst(name); reason != "" {
 		return reason
 	}
-	for i, r := range name {
+	plain := 0 // how much of it is fine, byte by byte: most often all
+	for plain < len(name) && classes[name[plain]]&inName != 0 {
+		plain++
+	}
+	for i, r := range name[plain:] {
 		if r < 0x80 && classes[r]&inName == 0 || r >= 0x80 && !wordRune(r) {
+			i += plain
 			return "expected a name of letters, digits and . * + ! - _ ? $ % & = < > : #, found " + quote(name[i:i+len(string(r))])
 		}
 	}

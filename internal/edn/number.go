@@ -20,23 +20,17 @@ type number struct {
 }
 
 func splitNumber(text string) (n number) {
-	rest := text
-	if strings.HasPrefix(rest, "-") {
-		n.sign = "-"
-	}
-	n.whole, rest = digits(strings.TrimLeft(rest[:1], "+-") + rest[1:])
+	n.sign, _ = splitSign(text)
+	whole, rest := digits(unsigned(text))
+	n.whole = whole
 	if after, ok := strings.CutPrefix(rest, "."); ok && startsWithDigit(after) {
 		n.hasFraction = true
 		n.fraction, rest = digits(after)
 	}
 	if len(rest) > 1 && (rest[0] == 'e' || rest[0] == 'E') {
-		sign := ""
-		after := rest[1:]
-		if after[0] == '+' || after[0] == '-' {
-			sign, after = strings.TrimPrefix(after[:1], "+"), after[1:]
-		}
-		if startsWithDigit(after) {
+		if after := unsigned(rest[1:]); startsWithDigit(after) {
 			n.hasExponent = true
+			sign, _ := splitSign(rest[1:])
 			n.exponent, rest = digits(after)
 			n.exponent = sign + n.exponent
 		}
@@ -45,12 +39,21 @@ func splitNumber(text string) (n number) {
 	return n
 }
 
+// digits returns the decimal digits that s begins with, and what follows.
 func digits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
 		i++
 	}
 	return s[:i], s[i:]
+}
+
+// unsigned returns what follows the sign of a number, if it has one.
+func unsigned(s string) string {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		return s[1:]
+	}
+	return s
 }
 
 func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
@@ -147,10 +150,7 @@ var exponentRange = fmt.Sprintf("expected a decimal that is an integer × 10^n w
 // decimal brings a decimal to the one form that equal decimals share: no zeros
 // at either end of its digits, and 0 has neither sign nor exponent.
 func decimal(text string, exponent int) Value {
-	sign := ""
-	if rest, ok := strings.CutPrefix(text, "-"); ok {
-		sign, text = "-", rest
-	}
+	sign, text := splitSign(text)
 	text = strings.TrimLeft(text, "0")
 	if text == "" {
 		return Value{kind: KindDecimal, text: "0"}
@@ -219,6 +219,7 @@ func appendDecimal(dst []byte, v Value) []byte {
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
+// splitSign takes the minus, the only sign that is kept, from a number.
 func splitSign(text string) (sign, figures string) {
 	if strings.HasPrefix(text, "-") {
 		return "-", text[1:]

@@ -4,22 +4,21 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // Limits bounds what a text may make the reader do. In memory a text takes at
-// most about a hundred times its bytes; typical plans take five times. Apart
+// most about a hundred times its bytes; typical plans take ten times. Apart
 // from Limits, no number may have more than 10,000 digits, no decimal an
 // exponent beyond ±10,000.
 type Limits struct {
 	Bytes int // the longest text, 0 for 8 MiB; what is above 1 GiB counts as 1 GiB
-	Depth int // how deep values may be nested, 0 for 512; tags and #_ count too
+	Depth int // how deep values may be nested, tags and #_ counted, 0 for 512; what is above 10,000 counts as 10,000
 }
 
 func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
-func (l Limits) depth() int { return cmp.Or(l.Depth, 512) }
+func (l Limits) depth() int { return min(cmp.Or(l.Depth, 512), 10_000) }
 
 // Read reads a text that holds one value, in UTF-8. Errors are of type
 // [*Error].
@@ -67,10 +66,10 @@ func ReadAll(data []byte, limits Limits) ([]Value, error) {
 // reader goes through a text once, from front to back.
 type reader struct {
 	*source
-	at    int     // offset of the next byte
-	depth int     // how deep it is
-	most  int     // how deep it may go
-	stack []Value // the elements read so far of all collections that are open
+	builder
+	at    int // offset of the next byte
+	depth int // how deep it is
+	most  int // how deep it may go
 }
 
 // newSource checks what holds for all of a text.
@@ -150,12 +149,15 @@ func (r *reader) found() string {
 	if r.at == len(r.text) {
 		return "the end of the text"
 	}
+	if classes[r.text[r.at]]&blank != 0 {
+		return "white space"
+	}
 	end := r.tokenEnd()
 	if end == r.at {
 		_, size := utf8.DecodeRuneInString(r.text[r.at:])
 		end += size
 	}
-	return clip(r.text[r.at:end])
+	return show(r.text[r.at:end])
 }
 
 // value reads the next value; what says what it is for.
@@ -166,6 +168,11 @@ func (r *reader) value(what string) (Value, error) {
 	if r.at == len(r.text) {
 		return Value{}, r.errorf(r.at, "expected %s, found the end of the text", what)
 	}
+	return r.valueHere(what)
+}
+
+// valueHere reads the value that begins at the current place.
+func (r *reader) valueHere(what string) (Value, error) {
 	start := r.at
 	v, err := r.form(what)
 	v.source, v.offset = r.source, uint32(start)
@@ -177,11 +184,11 @@ func (r *reader) form(what string) (Value, error) {
 	start := r.at
 	switch c := r.text[r.at]; c {
 	case '(':
-		items, err := r.items(")", KindList)
-		return Value{kind: KindList, more: hold(items)}, err
+		items, err := r.items(')', KindList)
+		return Value{kind: KindList, more: items}, err
 	case '[':
-		items, err := r.items("]", KindVector)
-		return Value{kind: KindVector, more: hold(items)}, err
+		items, err := r.items(']', KindVector)
+		return Value{kind: KindVector, more: items}, err
 	case '{':
 		return r.mapping("")
 	case '"':
@@ -205,7 +212,7 @@ func (r *reader) form(what string) (Value, error) {
 
 // items reads the elements of a collection; its opening bracket is one byte at
 // the current place.
-func (r *reader) items(closing string, kind Kind) ([]Value, error) {
+func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	start := r.at
 	if err := r.enter(start); err != nil {
 		return nil, err
@@ -216,39 +223,45 @@ func (r *reader) items(closing string, kind Kind) ([]Value, error) {
 		if err := r.skip(); err != nil {
 			return nil, err
 		}
-		if r.at == len(r.text) || strings.IndexByte(")]}", r.text[r.at]) >= 0 {
+		if r.at == len(r.text) {
 			break
 		}
-		v, err := r.value("a value")
+		if c := r.text[r.at]; c == ')' || c == ']' || c == '}' {
+			break
+		}
+		v, err := r.valueHere("a value")
 		if err != nil {
 			return nil, err
 		}
 		r.stack = append(r.stack, v)
 	}
-	if r.found() != closing {
+	if r.at == len(r.text) || r.text[r.at] != closing {
 		line, column := r.position(start)
-		return nil, r.errorf(r.at, "expected %s, for the %s that begins at %d:%d, found %s", closing, kind, line, column, r.found())
+		return nil, r.errorf(r.at, "expected %c, for the %s that begins at %d:%d, found %s", closing, kind, line, column, r.found())
 	}
 	r.at++
 	r.depth--
-	items := slices.Clone(r.stack[base:])
-	r.stack = r.stack[:base]
-	return items, nil
+	return r.take(base), nil
 }
 
 // mapping reads a map from its bracket on. Keys without namespace get the one
 // given.
 func (r *reader) mapping(namespace string) (Value, error) {
-	items, err := r.items("}", KindMap)
+	entries, err := r.items('}', KindMap)
 	if err != nil {
 		return Value{}, err
+	}
+	v := Value{kind: KindMap, more: entries}
+	items := v.items()
+	if len(items)%2 != 0 {
+		return Value{}, noValue(items)
 	}
 	if namespace != "" {
 		for i := 0; i < len(items); i += 2 {
 			items[i].text = qualify(namespace, items[i])
 		}
 	}
-	return Map(items...)
+	return unique(v)
 }
 
 // qualify returns the text of a key in a map of a namespace. The namespace _
@@ -273,11 +286,11 @@ func (r *reader) dispatch() (Value, error) {
 	rest := r.text[r.at:]
 	switch {
 	case strings.HasPrefix(rest, "{"):
-		items, err := r.items("}", KindSet)
+		elements, err := r.items('}', KindSet)
 		if err != nil {
 			return Value{}, err
 		}
-		return Set(items...)
+		return unique(Value{kind: KindSet, more: elements})
 	case strings.HasPrefix(rest, "#"):
 		return r.symbolic(start)
 	case strings.HasPrefix(rest, ":"):
@@ -313,7 +326,7 @@ func (r *reader) symbolic(start int) (Value, error) {
 	case "NaN":
 		return Float(math.NaN()), nil
 	default:
-		return Value{}, r.errorf(start, "expected ##Inf, ##-Inf or ##NaN, found ##%s", clip(token))
+		return Value{}, r.errorf(start, "expected ##Inf, ##-Inf or ##NaN, found ##%s", show(token))
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *reader) keyword() (Value, error) {
 	start := r.at
 	name := r.token()[1:]
 	if reason := checkKeyword(name); reason != "" {
-		return Value{}, r.errorf(start, "keyword %s: %s", quote(":"+clip(name)), reason)
+		return Value{}, r.errorf(start, "keyword %s: %s", quote(":"+name), reason)
 	}
 	return Value{kind: KindKeyword, text: name}, nil
 }
@@ -34,7 +34,7 @@ func (r *reader) keyword() (Value, error) {
 func (r *reader) numberOrSymbol() (Value, error) {
 	start := r.at
 	token := r.token()
-	if startsWithDigit(strings.TrimLeft(token[:1], "+-") + token[1:min(2, len(token))]) {
+	if startsWithDigit(unsigned(token)) {
 		v, reason := parseNumber(token)
 		if reason != "" {
 			return Value{}, r.errorf(start, "number %s: %s", quote(token), reason)
@@ -80,7 +80,7 @@ func (r *reader) char() (Value, error) {
 	case first == 'u' && len(rest) == 4:
 		if n, err := strconv.ParseUint(rest, 16, 16); err == nil {
 			if utf16.IsSurrogate(rune(n)) {
-				return Value{}, r.errorf(start, `character \%s: expected a character, found half of a surrogate pair`, token)
+				return Value{}, r.errorf(start, `character \%s: expected a character, found half of a surrogate pair`, show(token))
 			}
 			return Char(rune(n)), nil
 		}
@@ -89,7 +89,7 @@ func (r *reader) char() (Value, error) {
 			return Char(rune(n)), nil
 		}
 	}
-	return Value{}, r.errorf(start, `character \%s: expected one character, \newline, \return, \space, \tab, \formfeed, \backspace, \u and four hexadecimal digits, or \o and at most 377`, clip(token))
+	return Value{}, r.errorf(start, `character \%s: expected one character, \newline, \return, \space, \tab, \formfeed, \backspace, \u and four hexadecimal digits, or \o and at most 377`, show(token))
 }
 
 // stringText reads a string. Most have no escapes and are cut out of the text.
@@ -160,7 +160,7 @@ func (r *reader) escape() (rune, error) {
 		return rune(n), nil
 	}
 	_, size := utf8.DecodeRuneInString(rest)
-	return 0, r.errorf(start, `escape \%s: expected \t, \n, \r, \b, \f, \\, \", \u and four hexadecimal digits, or an octal number to \377`, rest[:max(size, length)])
+	return 0, r.errorf(start, `escape \%s: expected \t, \n, \r, \b, \f, \\, \", \u and four hexadecimal digits, or an octal number to \377`, show(rest[:max(size, length)]))
 }
 
 func (r *reader) unclosedEscape() error {

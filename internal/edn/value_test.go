@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stonelayer/stone/internal/edn"
@@ -241,12 +242,34 @@ func TestFormat(t *testing.T) {
           :intent :text/respond
           :op :call}
          {:op :emit}]}`},
-		{`#{[` + long + ` 1] #t/` + long + ` [` + long + `]}`, "#{[" + long + " 1]\n  #t/" + long + "\n   [" + long + "]}"},
-		{`{:` + long + ` [` + long + `] [` + long + ` ` + long + `] 1}`, "{:" + long + "\n  [" + long + "]\n [" + long + "\n  " + long + "] 1}"},
+		{`#{[` + long + ` 1] #t/é [` + long + ` ` + long + `]}`, "#{[" + long + " 1]\n  #t/é [" + long + "\n        " + long + "]}"},
+		{`{[` + long + ` ` + long + `] [` + long + ` ` + long + `]}`, "{[" + long + "\n  " + long + "] [" + long + "\n" + strings.Repeat(" ", 55) + long + "]}"},
+		{strings.Repeat("[", 170) + long + ` ` + long + strings.Repeat("]", 170), strings.Repeat("[", 170) + long + " " + long + strings.Repeat("]", 170)},
 	}
 	for _, test := range tests {
 		if got := string(edn.Format(read(t, test.text))); got != test.want+"\n" {
 			t.Errorf("Format(%s)\n got %s\nwant %s", test.text, got, test.want)
 		}
 	}
+}
+
+// TestShared uses one value from several goroutines, for the race detector:
+// hashes, orders and positions are found out when they are first asked for.
+func TestShared(t *testing.T) {
+	const text = `{[1 2] #{3 4} {:a 1 :b 2} [#{5 6} #{7 8}]}`
+	v, other := read(t, text), read(t, text)
+	want := v.String()
+	v = read(t, text)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if _, ok := v.Get(read(t, `{:b 2 :a 1}`)); !ok || v.String() != want || !v.Equal(other) {
+				t.Error("differs when it is shared")
+			}
+			if line, column := v.Position(); line != 1 || column != 1 {
+				t.Error(line, column)
+			}
+		})
+	}
+	group.Wait()
 }

@@ -1,0 +1,74 @@
+package edn_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// hostile texts aim at whatever takes more than linear time or memory.
+func hostile() map[string]string {
+	twins := "1" // sets of two sets each that differ in their last leaf only
+	for i := range 14 {
+		twins = fmt.Sprintf("#{%s #{%d %s}}", twins, i+2, twins)
+	}
+	deepSets := strings.Repeat("#{0 ", 500) + strings.Repeat("}", 500)
+	deepKeys := strings.Repeat("{1 2 {3 4} 5 ", 250) + strings.Repeat(" nil}", 0)
+	return map[string]string{
+		"twin sets":       twins,
+		"deep sets":       deepSets,
+		"open maps":       deepKeys,
+		"many deep sets":  "[" + strings.Repeat(deepSets+" ", 200) + "]",
+		"small vectors":   "[" + strings.Repeat("[1]", 200_000) + "]",
+		"empty":           "[" + strings.Repeat("[]", 300_000) + "]",
+		"integers":        "#{" + strings.Join(numbers(100_000, ""), " ") + "}",
+		"decimals":        "#{" + strings.Join(numbers(50_000, "e9000M"), " ") + "}",
+		"backslashes":     `"` + strings.Repeat(`\\`, 400_000) + `"`,
+		"open strings":    strings.Repeat(`"\" `, 200_000),
+		"comments":        strings.Repeat(";\n", 300_000) + "1",
+		"lines":           strings.Repeat("\n", 800_000) + "{1 2 1 3}",
+		"long integers":   "[" + strings.Repeat(strings.Repeat("9", 9999)+" ", 80) + "]",
+		"one wide line":   "{" + strings.Repeat("é ", 200_000) + "}",
+		"tagged":          strings.Repeat("#a ", 511) + "1",
+		"nested discards": strings.Repeat("#_", 511) + strings.Repeat("1 ", 512),
+		"long keys":       strings.Repeat("{:"+strings.Repeat("k", 1000)+" ", 500) + "[" + strings.Repeat("1234 ", 100) + "]" + strings.Repeat("}", 500),
+	}
+}
+
+func numbers(n int, suffix string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("%d%s", i*10+1, suffix))
+	}
+	return all
+}
+
+// TestHostile: no text takes long or much memory, to read, compare, write or
+// lay out. The bounds are wide, for machines that are slow or busy.
+func TestHostile(t *testing.T) {
+	for name, text := range hostile() {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		v, err := edn.Read([]byte(text), edn.Limits{})
+		if err == nil {
+			again := read(t, text)
+			size := len(v.String()) + len(edn.Format(v))
+			if _, err := edn.ToJSON(v); err == nil {
+				size++
+			}
+			if !v.Equal(again) || size > 100*len(text)+1000 {
+				t.Errorf("%s: differs from itself or is written in %d bytes", name, size)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		took, used := time.Since(start), after.TotalAlloc-before.TotalAlloc
+		t.Logf("%-15s %7d bytes: %v, %d bytes allocated for each, %v", name, len(text), took.Round(time.Millisecond), used/uint64(len(text)), err)
+		if took > 10*time.Second || used > 2000*uint64(len(text)) {
+			t.Errorf("%s: %d bytes took %v and %d bytes", name, len(text), took, used)
+		}
+	}
+}
