@@ -18,7 +18,8 @@
 // What follows "--" belongs to the pipeline. Results go to standard output,
 // everything else to standard error. The exit code is 0 when all is done, 1 when
 // the run failed or the pipeline is invalid, 2 for wrong usage or configuration.
-// Validate and trace know 0 and 1 only.
+// Validate and trace know 0 and 1 only; leaving the screen is 0 unless a run was
+// under way.
 //
 // The first Ctrl-C, or SIGTERM, cancels a run: the running steps are told to
 // end, the DAG so far is written where it was asked for. The second ends the

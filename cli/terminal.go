@@ -125,7 +125,6 @@ func (a *app) show(ctx context.Context, p stone.Ashlar) error {
 func shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config{Stdout: &b, Stderr: &b}}
-	on.printLost(result.DAG)
 	if err := on.printResult(result, false); err != nil {
 		on.complain("Error: %v", err)
 	}

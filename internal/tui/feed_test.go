@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +139,6 @@ func TestManyTokens(t *testing.T) {
 	if s := m.shown(); !strings.Contains(s, "oldest lines are no longer kept") {
 		t.Errorf("nothing says that lines are gone:\n%s", s)
 	}
-	runtime.KeepAlive(m)
 }
 
 func BenchmarkFrame(b *testing.B) {

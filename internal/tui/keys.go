@@ -59,13 +59,19 @@ func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	if len(q.Choices) == 0 {
-		if k.String() == "enter" {
+		switch k.String() {
+		case "up":
+			m.scroll(-1)
+		case "down":
+			m.scroll(1)
+		case "enter":
 			if m.input.Value() != "" {
 				m.answer(m.input.Value())
 			}
-			return nil
+		default:
+			return m.typed(k)
 		}
-		return m.typed(k)
+		return nil
 	}
 	switch k.String() {
 	case "up", "k":
@@ -116,8 +122,8 @@ func (m *model) close(q *question) {
 func (m *model) show() {
 	m.choice = 0
 	m.input.Reset()
-	if len(m.questions) > 0 && m.questions[0].Problem != "" {
-		m.input.SetValue(m.refusedAnswer)
+	if len(m.questions) > 0 && m.questions[0].Problem != "" && m.questions[0].Path == m.answeredAt {
+		m.input.SetValue(m.answered)
 		m.input.CursorEnd()
 	}
 }
@@ -125,7 +131,7 @@ func (m *model) show() {
 // answer answers the first question.
 func (m *model) answer(response string) {
 	q := m.questions[0]
-	m.refusedAnswer = response
+	m.answered, m.answeredAt = response, q.Path
 	q.answer <- response
 	m.close(q)
 }

@@ -46,7 +46,8 @@ type model struct {
 	questions     []*question // that are open; the first is shown
 	input         textinput.Model
 	choice        int    // in the list of the first question
-	refusedAnswer string // what was answered in vain, for another try
+	answered      string // the latest answer, for another try if it is refused,
+	answeredAt    string // and the path of its question
 
 	state         state
 	tree          *progress.Tree
@@ -65,6 +66,7 @@ func newModel(ctx context.Context, cfg Config, f *feed) *model {
 	m.input.Prompt = "> "
 	m.input.SetVirtualCursor(false)
 	m.input.SetStyles(textinput.Styles{})
+	m.input.KeyMap.Paste.SetEnabled(false) // it would start a program; terminals paste by themselves
 	m.input.Focus()
 	m.transcript.width = 80
 	return m

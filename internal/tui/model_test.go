@@ -248,7 +248,7 @@ func TestHostile(t *testing.T) {
 		q = question2()
 		q.Problem = evil
 		m.take(q)
-		m.refusedAnswer = evil
+		m.answered = evil
 		press(m, "tab")
 		screens += m.shown()
 		m.cfg.Show = func(stone.Result) string { return evil }
