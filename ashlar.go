@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -20,7 +21,17 @@ type Ashlar struct{ s *spec }
 // read. Only bodies and decisions are functions.
 type spec struct {
 	parts
-	found
+	memo atomic.Pointer[found]
+}
+
+// found returns what is kept about s.
+func (s *spec) found() *found {
+	f := s.memo.Load()
+	for f == nil {
+		s.memo.CompareAndSwap(nil, new(found))
+		f = s.memo.Load()
+	}
+	return f
 }
 
 func (s *spec) clone() *spec { return &spec{parts: s.parts} }

@@ -15,16 +15,17 @@ import (
 // cannot see inside functions: change a leaf's Version with its body.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
-	s.printOnce.Do(func() {
+	f := s.found()
+	f.printOnce.Do(func() {
 		h := sha256.New()
 		s.describe(h)
 		for _, c := range s.children {
 			print := c.Fingerprint()
 			h.Write(print[:])
 		}
-		s.print = dag.ID(h.Sum(nil))
+		f.print = dag.ID(h.Sum(nil))
 	})
-	return s.print
+	return f.print
 }
 
 // describe writes everything about s but its children.

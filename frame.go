@@ -130,15 +130,16 @@ func escape(name string) string {
 
 // occurrence says for which time the name of child i stands under s, from 1.
 func (s *spec) occurrence(i int) int {
-	s.countOnce.Do(func() {
+	f := s.found()
+	f.countOnce.Do(func() {
 		seen := map[string]int{}
-		s.counts = make([]int, len(s.children))
+		f.counts = make([]int, len(s.children))
 		for i, c := range s.children {
 			seen[c.Name()]++
-			s.counts[i] = seen[c.Name()]
+			f.counts[i] = seen[c.Name()]
 		}
 	})
-	return s.counts[i]
+	return f.counts[i]
 }
 
 type frameKey struct{}

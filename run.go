@@ -134,7 +134,7 @@ func accept(p Ashlar, cfg Config) error {
 			kinds[n.Type()] = err == nil
 		}
 	}
-	accepted := &p.spec().accepted
+	accepted := &p.spec().found().accepted
 	if known := accepted.Load(); known != nil && maps.Equal(*known, kinds) {
 		return nil
 	}

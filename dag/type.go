@@ -1,7 +1,6 @@
 package dag
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -9,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	json "github.com/go-json-experiment/json/v1" // encoding/json at twice its speed
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/schema"
 )
