@@ -10,7 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// A Finding is something that Validate has to say.
+// A Finding is something that Validate has to say. Its types are, of errors,
+//
+//   - what is read: missing-producer, schema-mismatch, invalid-lens,
+//     fanout-not-reduced, lane-type-read-as-one
+//   - what is named: duplicate-name, duplicate-branch, duplicate-question,
+//     unreachable-branch, no-name
+//   - what is made: nil-ashlar, nil-body, empty-composite, missing-until,
+//     missing-max, misplaced-option, bad-option, bad-type, bad-branch, bad-walk,
+//     bad-detail
+//   - what is allowed: effect-not-granted
+//
+// and of warnings maybe-unavailable and unused-produce. What Detail attached to a
+// leaf may have types of its own.
 type Finding struct {
 	Type    string `json:"type"`              // as "missing-producer"
 	Warning bool   `json:"warning,omitempty"` // the pipeline may run all the same
