@@ -17,11 +17,10 @@ func hostile() map[string]string {
 		twins = fmt.Sprintf("#{%s #{%d %s}}", twins, i+2, twins)
 	}
 	deepSets := strings.Repeat("#{0 ", 500) + strings.Repeat("}", 500)
-	deepKeys := strings.Repeat("{1 2 {3 4} 5 ", 250) + strings.Repeat(" nil}", 0)
 	return map[string]string{
 		"twin sets":       twins,
 		"deep sets":       deepSets,
-		"open maps":       deepKeys,
+		"open maps":       strings.Repeat("{1 2 {3 4} 5 ", 250),
 		"many deep sets":  "[" + strings.Repeat(deepSets+" ", 200) + "]",
 		"small vectors":   "[" + strings.Repeat("[1]", 200_000) + "]",
 		"empty":           "[" + strings.Repeat("[]", 300_000) + "]",
@@ -34,6 +33,7 @@ func hostile() map[string]string {
 		"long integers":   "[" + strings.Repeat(strings.Repeat("9", 9999)+" ", 80) + "]",
 		"one wide line":   "{" + strings.Repeat("é ", 200_000) + "}",
 		"tagged":          strings.Repeat("#a ", 511) + "1",
+		"namespaces":      "#:" + strings.Repeat("n", 255) + "{:k" + strings.Join(numbers(50_000, " 0"), " :k") + "}",
 		"nested discards": strings.Repeat("#_", 511) + strings.Repeat("1 ", 512),
 		"long keys":       strings.Repeat("{:"+strings.Repeat("k", 1000)+" ", 500) + "[" + strings.Repeat("1234 ", 100) + "]" + strings.Repeat("}", 500),
 	}

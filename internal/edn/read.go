@@ -11,7 +11,7 @@ import (
 // Limits bounds what a text may make the reader do. In memory a text takes at
 // most about a hundred times its bytes; typical plans take ten times. Apart
 // from Limits, no number may have more than 10,000 digits, no decimal an
-// exponent beyond ±10,000.
+// exponent beyond ±10,000, no namespace before a map more than 255 bytes.
 type Limits struct {
 	Bytes int // the longest text, 0 for 8 MiB; what is above 1 GiB counts as 1 GiB
 	Depth int // how deep values may be nested, tags and #_ counted, 0 for 512; what is above 10,000 counts as 10,000
@@ -256,27 +256,30 @@ func (r *reader) mapping(namespace string) (Value, error) {
 	if len(items)%2 != 0 {
 		return Value{}, noValue(items)
 	}
-	if namespace != "" {
-		for i := 0; i < len(items); i += 2 {
-			items[i].text = qualify(namespace, items[i])
+	for i := 0; namespace != "" && i < len(items); i += 2 {
+		if err := qualify(namespace, &items[i]); err != nil {
+			return Value{}, err
 		}
 	}
 	return unique(v)
 }
 
-// qualify returns the text of a key in a map of a namespace. The namespace _
-// says that the key has none.
-func qualify(namespace string, key Value) string {
+// qualify gives a key of a map the map's namespace. The namespace _ says that
+// the key shall have none.
+func qualify(namespace string, key *Value) error {
 	if key.kind != KindKeyword && key.kind != KindSymbol {
-		return key.text
+		return nil
 	}
-	if rest, ok := strings.CutPrefix(key.text, "_/"); ok {
-		return rest
+	rest, bare := strings.CutPrefix(key.text, "_/")
+	switch _, word := constant(rest); {
+	case bare && word && key.kind == KindSymbol:
+		return key.Errorf("expected a symbol other than nil, true and false in the namespace _, found %s", key.text)
+	case bare:
+		key.text = rest
+	case !strings.Contains(key.text, "/"):
+		key.text = namespace + "/" + key.text
 	}
-	if strings.Contains(key.text, "/") {
-		return key.text
-	}
-	return namespace + "/" + key.text
+	return nil
 }
 
 // dispatch reads what begins with #.
@@ -330,6 +333,10 @@ func (r *reader) symbolic(start int) (Value, error) {
 	}
 }
 
+// maxNamespace bounds what is put before each key of a map and stands in the
+// text but once.
+const maxNamespace = 255
+
 // namespaced reads #:name{…}.
 func (r *reader) namespaced(start int) (Value, error) {
 	r.at = start + len("#:")
@@ -339,6 +346,9 @@ func (r *reader) namespaced(start int) (Value, error) {
 	}
 	if reason := checkPart(name); reason != "" {
 		return Value{}, r.errorf(start, "namespace %s of a map: %s", quote(name), reason)
+	}
+	if len(name) > maxNamespace {
+		return Value{}, r.errorf(start, "expected a namespace of at most %d bytes before a map, found %d", maxNamespace, len(name))
 	}
 	if err := r.skip(); err != nil {
 		return Value{}, err
