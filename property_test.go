@@ -205,6 +205,11 @@ func checkValid(t *rapid.T, w *witness, p Ashlar) dag.DAG {
 	if len(w.missed) > 0 {
 		t.Fatalf("no finding, but %v\n%s", w.missed, sketch(p))
 	}
+	for _, q := range p.QueriesAll() {
+		if !q.IsOptional() && q.Type() != dag.AnyType(dag.Failure) {
+			t.Fatalf("no finding, but it needs %s from before it\n%s", q, sketch(p))
+		}
+	}
 	want := listing(res.DAG)
 	for _, e := range []Executor{inTurn{local: new(local)}, inTurn{new(local), rand.New(rand.NewPCG(1, uint64(res.DAG.Len())))}} {
 		res, _ := Run(context.Background(), p, Config{Executor: e})
