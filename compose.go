@@ -232,27 +232,6 @@ func EachDAG[I any](item dag.Type[I], items func(dag.DAG) ([]I, error), queries 
 				return list, err
 			},
 		},
-		enter: func(d dag.DAG, choice any) ([]dag.DAG, error) { return seed(d, item, choice.([]I)) },
+		enter: func(d dag.DAG, choice any) ([]dag.DAG, error) { return item.Lanes(d, choice.([]I)) },
 	}
-}
-
-// seed returns the DAGs with which the lanes start. An item that is equal to an
-// earlier one has a lane marker before it: else the two lanes would be one.
-func seed[I any](d dag.DAG, item dag.Type[I], list []I) ([]dag.DAG, error) {
-	lanes := make([]dag.DAG, len(list))
-	seen := make(map[dag.ID]bool, len(list))
-	for i, v := range list {
-		lane, err := item.Append(d, v)
-		if err == nil && seen[lane.Latest().ID()] {
-			if lane, err = dag.Lane(d, i); err == nil {
-				lane, err = item.Append(lane, v)
-			}
-		}
-		if err != nil {
-			return nil, badContent(fmt.Errorf("item %d: %w", i, err))
-		}
-		seen[lane.Latest().ID()] = true
-		lanes[i] = lane
-	}
-	return lanes, nil
 }

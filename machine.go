@@ -135,7 +135,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	}
 	starts, err := f.spec.enter(base, items)
 	if err != nil {
-		return f.fail(d, err)
+		return f.fail(d, badContent(err))
 	}
 	if len(starts) == 0 {
 		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))

@@ -48,6 +48,28 @@ func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
+// Lanes returns the DAGs with which the lanes of a fan-out over items start: d with
+// one item each. An item that is equal to an earlier one has a lane marker before
+// it, or else the two lanes would be one. The error names the item that JSON
+// cannot hold.
+func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
+	lanes := make([]DAG, len(items))
+	var known nodeSet
+	for i, v := range items {
+		lane, err := t.Append(d, v)
+		if err == nil && known.add(lane.log.node) >= 0 {
+			if lane, err = Lane(d, i); err == nil {
+				lane, err = t.Append(lane, v)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+		lanes[i] = lane
+	}
+	return lanes, nil
+}
+
 // Join brings lanes together that all began at base, in their order. Reading
 // nearest nodes goes on where it was at base; the nodes of the lanes are found
 // by All. The next node has the node at base as its first parent and the heads
@@ -71,7 +93,8 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 		return base, nil
 	}
 	nodes := make([]*Node, 0, total)
-	first := make(map[ID]int, len(lanes))
+	var known nodeSet
+	var laneOf []int // the lane of each node in known
 	for i, lane := range lanes {
 		start := len(nodes)
 		for _, e := range slices.Backward(lane.log.since(base.log)) {
@@ -82,10 +105,10 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 			if k > 0 && n.Parent() == nodes[start+k-1] {
 				continue
 			}
-			if other, ok := first[n.id]; ok {
-				return base, fmt.Errorf("join: lanes %d and %d both have node %s: start each lane with Lane or an item of its own", other, i, n)
+			if place := known.add(n); place >= 0 {
+				return base, fmt.Errorf("join: lanes %d and %d both have node %s: start each lane with Lane or an item of its own", laneOf[place], i, n)
 			}
-			first[n.id] = i
+			laneOf = append(laneOf, i)
 		}
 	}
 	return base.join(nodes, lanes)

@@ -1,0 +1,44 @@
+package dag
+
+import "encoding/binary"
+
+// A nodeSet knows which nodes were added to it. It is a hash table of places in a
+// slice: of a million lanes it takes a tenth of the memory of a map of ids, and
+// less than a third of its time.
+type nodeSet struct {
+	nodes []*Node
+	slots []int32 // place in nodes + 1, at the slot that the id says or behind it
+}
+
+// add returns where the same node was added before, counted from 0, or -1 if it
+// was not and now is.
+func (s *nodeSet) add(n *Node) int {
+	if 2*len(s.nodes) >= len(s.slots) {
+		s.grow(max(16, 2*len(s.slots)))
+	}
+	at := s.slot(n.id)
+	if place := s.slots[at]; place != 0 {
+		return int(place - 1)
+	}
+	s.nodes = append(s.nodes, n)
+	s.slots[at] = int32(len(s.nodes))
+	return -1
+}
+
+// slot returns where the id stands, or the free slot where it belongs.
+func (s *nodeSet) slot(id ID) int {
+	mask := len(s.slots) - 1
+	at := int(binary.LittleEndian.Uint64(id[:])) & mask
+	for s.slots[at] != 0 && s.nodes[s.slots[at]-1].id != id {
+		at = (at + 1) & mask
+	}
+	return at
+}
+
+// grow makes room; size is a power of two.
+func (s *nodeSet) grow(size int) {
+	s.slots = make([]int32, size)
+	for i, n := range s.nodes {
+		s.slots[s.slot(n.id)] = int32(i + 1)
+	}
+}
