@@ -84,7 +84,7 @@ func sharedTransport(dialer *net.Dialer) *http.Transport {
 		return dialer.DialContext(ctx, network, addr)
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1024, 256
-	t.ReadBufferSize, t.WriteBufferSize = 2<<10, 2<<10
+	t.ReadBufferSize, t.WriteBufferSize = 1<<10, 1<<10
 	t.DisableCompression = true // a compressed stream arrives in lumps
 	return t
 }

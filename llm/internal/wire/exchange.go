@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	pieceSize    = 2 << 10
+	pieceSize    = 1 << 10
 	maxErrorBody = 64 << 10
 )
 
@@ -72,26 +72,47 @@ func (x *exchange) end(regular bool) {
 	}
 }
 
+// run sends the request. The answer is read by a goroutine of its own: while it waits,
+// which is most of the time, it needs a small stack, and sending needs a large one.
 func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
-	defer close(x.done)
-	defer close(x.pieces)
-	resp, err := c.send(ctx, body)
-	if err != nil {
-		x.head <- head{err: err}
+	answer, h := c.open(ctx, body)
+	x.head <- h
+	if answer == nil {
+		x.finish()
 		return
 	}
-	defer resp.Body.Close()
+	go x.pass(ctx, answer)
+}
+
+// finish says that there is nothing more to come.
+func (x *exchange) finish() {
+	close(x.pieces)
+	close(x.done)
+}
+
+// open sends the request and returns the body of its answer, nil if it is none.
+func (c *Client) open(ctx context.Context, body []byte) (io.ReadCloser, head) {
+	resp, err := c.send(ctx, body)
+	if err != nil {
+		return nil, head{err: err}
+	}
 	h := head{status: resp.StatusCode, requestID: requestID(resp.Header)}
 	h.mediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 {
 		h.err = c.httpError(resp, h.requestID)
-		x.head <- h
-		return
+		resp.Body.Close()
+		return nil, h
 	}
-	x.head <- h
+	return resp.Body, h
+}
+
+// pass passes the answer on, piece by piece.
+func (x *exchange) pass(ctx context.Context, answer io.ReadCloser) {
+	defer x.finish()
+	defer answer.Close()
 	x.buffers = buffers.Get().(*[2][pieceSize]byte)
 	for i := 0; ; i ^= 1 {
-		n, err := resp.Body.Read(x.buffers[i][:])
+		n, err := answer.Read(x.buffers[i][:])
 		if n > 0 {
 			select {
 			case x.pieces <- x.buffers[i][:n]:

@@ -1,5 +1,5 @@
 //go:build race
 
-package llm_test
+package agent_test
 
 const raceDetector = true

@@ -1,4 +1,4 @@
-package llm_test
+package agent_test
 
 import (
 	"bufio"
@@ -12,18 +12,23 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// manyServer is set in the process that serves TestManyStreams.
+// manyServer is set in the process that serves TestManyAgents.
 const manyServer = "STONE_TEST_MANY_SERVER"
 
-// TestManyStreams holds a thousand streams open, half-way through answers of 4 KB, with
-// both detectors, over TCP, and weighs them. STONE_MANY sets another number. The server
-// is a process of its own, so as not to be weighed.
-func TestManyStreams(t *testing.T) {
+// manyWords is what the server sends before it pauses.
+const manyWords = 400
+
+// TestManyAgents has a thousand agents that are half-way through answers of 4 KB from
+// one server, with both detectors, over TCP, and weighs them. STONE_MANY sets another
+// number. The server is a process of its own, so as not to be weighed.
+func TestManyAgents(t *testing.T) {
 	if os.Getenv(manyServer) != "" {
 		serveMany(t)
 		return
@@ -37,25 +42,24 @@ func TestManyStreams(t *testing.T) {
 	}
 	address, release := startMany(t)
 	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New})
+	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("hi")})
 	before := weigh()
 	var half, done sync.WaitGroup
 	half.Add(n)
 	for i := range n {
 		done.Go(func() {
 			words := 0
-			for d, err := range m.Stream(t.Context(), &llm.Request{Messages: []llm.Message{llm.User("hi")}}) {
-				if err != nil {
-					t.Errorf("stream %d: %v", i, err)
-					if words < 400 {
-						half.Done()
-					}
-					return
-				}
+			reached := sync.OnceFunc(half.Done)
+			defer reached()
+			ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
 				if d.Kind == llm.Text {
-					if words++; words == 400 {
-						half.Done()
+					if words++; words == manyWords {
+						reached()
 					}
 				}
+			})
+			if _, err := stone.Run(ctx, talk, stone.Config{}); err != nil {
+				t.Errorf("agent %d: %v", i, err)
 			}
 		})
 	}
@@ -63,9 +67,9 @@ func TestManyStreams(t *testing.T) {
 	each := (weigh() - before) / n
 	release()
 	done.Wait()
-	t.Logf("%d streams, %d KB each", n, each>>10)
+	t.Logf("%d agents, %d KB each", n, each>>10)
 	if each > 64<<10 && !raceDetector {
-		t.Errorf("a stream holds %d KB, want at most 64", each>>10)
+		t.Errorf("an agent holds %d KB, want at most 64", each>>10)
 	}
 }
 
@@ -80,7 +84,7 @@ func weigh() int {
 
 // startMany starts the server. release makes it finish all answers.
 func startMany(t *testing.T) (address string, release func()) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestManyStreams$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestManyAgents$")
 	cmd.Env = append(os.Environ(), manyServer+"=1")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -115,7 +119,7 @@ func serveMany(t *testing.T) {
 	fmt.Println(l.Addr())
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-	for i := range 400 {
+	for i := range manyWords {
 		fmt.Fprintf(&b, "data: {\"id\":\"c\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word-%04d\"}}]}\n\n", i*37%9973)
 	}
 	head, released := b.String(), make(chan struct{})
