@@ -3,6 +3,7 @@ package edn
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // class says what a byte can be in a text.
@@ -73,13 +74,10 @@ func checkKeyword(name string) string {
 
 // checkTag holds a tag to the rules of symbols and one more.
 func checkTag(tag string) string {
-	for _, r := range tag {
-		if !unicode.IsLetter(r) {
-			break
-		}
-		return checkSymbol(tag)
+	if first, _ := utf8.DecodeRuneInString(tag); !unicode.IsLetter(first) {
+		return "expected a tag to begin with a letter"
 	}
-	return "expected a tag to begin with a letter"
+	return checkSymbol(tag)
 }
 
 // checkPart checks a name without /.
