@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
@@ -37,74 +35,9 @@ const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 7}
 ]}`
 
-// peerModule returns the folder of a peer's module, or skips the test.
-func peerModule(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "testdata", "peers", "node_modules", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no peer %s: run npm i in testdata/peers", name)
-	}
-	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("no node, which the peer needs")
-	}
-	return dir
-}
-
-// startPeer starts a server and waits until it answers. It is stopped by its own process.
-func startPeer(t *testing.T, port int, args ...string) string {
-	t.Helper()
-	cmd := exec.Command("node", args...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		<-exited
-	})
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			return "http://" + address
-		}
-		select {
-		case err := <-exited:
-			exited <- err
-			t.Fatalf("the peer ended: %v\n%s", err, output.String())
-		default:
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the peer does not answer\n%s", output.String())
-		}
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // TestPeer asks a model server that others have written, in both protocols.
 func TestPeer(t *testing.T) {
-	dir := peerModule(t, filepath.Join("@copilotkit", "aimock"))
-	file := filepath.Join(t.TempDir(), "fixtures.json")
-	if err := os.WriteFile(file, []byte(fixtures), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	port := freePort(t)
-	url := startPeer(t, port, filepath.Join(dir, "dist", "cli.js"), "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-f", file, "--strict")
+	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
 		"openai": func(id string, silence time.Duration) llm.Model {
 			return openai.New(openai.Config{Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
@@ -147,7 +80,7 @@ func TestPeer(t *testing.T) {
 			})
 			t.Run("malformed", func(t *testing.T) {
 				id := protocol + "-chaos"
-				chaos(t, url, id, `{"malformedRate":1}`)
+				peer.Chaos(t, url, id, `{"malformedRate":1}`)
 				var broken *llm.ProtocolError
 				if _, err := llm.Collect(t.Context(), newModel(id, 0), say("plain")); !errors.As(err, &broken) {
 					t.Errorf("error %v, want a protocol error", err)
@@ -155,32 +88,13 @@ func TestPeer(t *testing.T) {
 			})
 			t.Run("disconnected", func(t *testing.T) {
 				id := protocol + "-gone"
-				chaos(t, url, id, `{"disconnectRate":1}`)
+				peer.Chaos(t, url, id, `{"disconnectRate":1}`)
 				_, err := llm.Collect(t.Context(), newModel(id, 0), say("plain"))
 				if err == nil || !llm.Retryable(err) {
 					t.Errorf("error %v, want one that may pass", err)
 				}
 			})
 		})
-	}
-}
-
-func chaos(t *testing.T, url, id, settings string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/__aimock/chaos", strings.NewReader(settings))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Test-Id", id)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != 200 {
-		body, _ := io.ReadAll(resp.Body)
-		t.Fatalf("chaos: status %d: %s", resp.StatusCode, body)
 	}
 }
 
@@ -229,7 +143,7 @@ responses:
 // TestSloppyPeer asks a server that takes the protocol lightly. It binds every
 // interface, so that it and the test run in a network namespace of their own.
 func TestSloppyPeer(t *testing.T) {
-	dir := peerModule(t, "openai-mock-api")
+	dir := peer.Module(t, "openai-mock-api")
 	const inside = "STONE_TEST_INSIDE_NAMESPACE"
 	if os.Getenv(inside) == "" {
 		cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" -test.run='^TestSloppyPeer$' -test.v`, os.Args[0])
@@ -247,8 +161,8 @@ func TestSloppyPeer(t *testing.T) {
 	if err := os.WriteFile(file, []byte(sloppyConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
-	url := startPeer(t, port, filepath.Join(dir, "dist", "cli.js"), "-c", file, "-p", fmt.Sprint(port))
+	port := peer.FreePort(t)
+	url := peer.Start(t, port, filepath.Join(dir, "dist", "cli.js"), "-c", file, "-p", fmt.Sprint(port))
 	m := openai.New(openai.Config{Model: "gpt-4o", URL: url, Key: "test-key"})
 	wantReply(t, m, &llm.Request{Messages: []llm.Message{llm.User("hello")}}, "Hello! I'm here.", "")
 	reply, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("weather")}})

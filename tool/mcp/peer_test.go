@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -22,18 +23,7 @@ import (
 // script returns the command of a server that others wrote, or skips the test.
 func script(t *testing.T, name string, args ...string) []string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join("..", "..", "testdata", "peers", "node_modules", "@modelcontextprotocol", name, "dist", "index.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no peer %s: run npm ci in testdata/peers", name)
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node, which the peer needs")
-	}
-	return append([]string{node, path}, args...)
+	return append([]string{"node", filepath.Join(peer.Module(t, "@modelcontextprotocol/"+name), "dist", "index.js")}, args...)
 }
 
 func run(t *testing.T, s *Server, name, input string) (string, map[string]any, error) {

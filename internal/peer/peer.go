@@ -1,0 +1,123 @@
+package peer
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Module returns the folder of an npm module, or skips the test.
+func Module(t testing.TB, name string) string {
+	t.Helper()
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !exists(filepath.Join(root, "go.mod")) {
+		up := filepath.Dir(root)
+		if up == root {
+			t.Fatal("no go.mod above the folder of the test")
+		}
+		root = up
+	}
+	dir := filepath.Join(root, "testdata", "peers", "node_modules", filepath.FromSlash(name))
+	if !exists(dir) {
+		t.Skipf("no peer %s: run make peers", name)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("no node, which the peer needs")
+	}
+	return dir
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Start runs node with the arguments, and returns the address when the port answers.
+// The test ends the server.
+func Start(t testing.TB, port int, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("node", args...)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-exited
+	})
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			conn.Close()
+			return "http://" + address
+		}
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the peer ended: %v\n%s", err, output.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the peer does not answer\n%s", output.String())
+		}
+	}
+}
+
+// FreePort returns a port on which nobody listened just now.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Aimock starts the model server @copilotkit/aimock, which speaks both protocols, with
+// a file of fixtures as its documentation has them, and returns its URL.
+func Aimock(t testing.TB, fixtures string) string {
+	t.Helper()
+	dir := Module(t, "@copilotkit/aimock")
+	file := filepath.Join(t.TempDir(), "fixtures.json")
+	if err := os.WriteFile(file, []byte(fixtures), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := FreePort(t)
+	return Start(t, port, filepath.Join(dir, "dist", "cli.js"), "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-f", file, "--strict")
+}
+
+// Chaos tells aimock what to do to requests that come with this X-Test-Id.
+func Chaos(t testing.TB, url, id, settings string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodPost, url+"/__aimock/chaos", strings.NewReader(settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Test-Id", id)
+	req.Header.Set("Content-Type", "application/json")
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(resp.Body)
+		t.Fatalf("chaos: status %d: %s", resp.StatusCode, body)
+	}
+}
