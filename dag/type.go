@@ -158,7 +158,9 @@ func newNode[T any](v T, keep bool) (*Node, *T) {
 		c := &cell[struct{}]{}
 		c.self[0] = &c.Node
 		c.spare.Store(&c.entry)
-		return &c.Node, &v
+		p := new(T) // not &v, which would put every v on the heap
+		*p = v
+		return &c.Node, p
 	}
 	c := &cell[T]{value: v}
 	c.self[0] = &c.Node
