@@ -21,8 +21,9 @@ const conversationField = "conversation"
 // draft knows the produced type: generics end here.
 type draft struct {
 	goType reflect.Type
-	free   bool // text as it comes
-	schema *schema.Schema
+	free   bool           // text as it comes
+	schema *schema.Schema // that the model is asked for
+	own    *schema.Schema // of the type
 	format *llm.Format
 	parse  func([]byte) (any, error)
 	node   func(dag.DAG, any) (*dag.Node, error)
@@ -44,9 +45,9 @@ func draftOf[T any](out dag.Type[T]) draft {
 	}
 	// The strict form says null where a property is left out, which only Go's own
 	// reading of its own type takes back.
-	d.schema = out.Schema()
-	own, err := schema.For[T]()
-	strict := err == nil && own == d.schema && sayable(d.schema.Strict())
+	d.schema, d.own = out.Schema(), out.Schema()
+	derived, err := schema.For[T]()
+	strict := err == nil && derived == d.own && sayable(d.schema.Strict())
 	if strict {
 		d.schema = d.schema.Strict()
 	}
@@ -137,6 +138,9 @@ func (d *draft) read(r *llm.Reply) (any, *misfit) {
 func (d *draft) readJSON(r *llm.Reply) (any, *misfit) {
 	data := []byte(unfenced(r.Text))
 	err := d.schema.Validate(data)
+	if err != nil && d.own.Validate(data) == nil {
+		err = nil // from a server that does not know the strict form
+	}
 	var v any
 	if err == nil {
 		v, err = d.parse(data)

@@ -58,6 +58,11 @@ func TestStrict(t *testing.T) {
 	}
 	req, _ := asked(t, dag.NewType[flat]("flat"), `{"a":"x","b":null}`)
 	check("flat", req, true)
+	// Servers that do not know strict mode leave out what may be left out.
+	_, lenient := asked(t, dag.NewType[flat]("flat"), `{"a":"x"}`)
+	if got := outcome(t, lenient, nil); got != `{"a":"x"}` {
+		t.Errorf("got %s from a server without strict mode", got)
+	}
 	req, _ = asked(t, dag.NewType[nested]("nested"), `{"list":[{"a":"x","b":2}]}`)
 	check("nested", req, true)
 	req, _ = asked(t, dag.NewType[tree]("tree"), `{"kids":[{"kids":[]}]}`)
