@@ -30,6 +30,7 @@ var programs = map[string]any{
 	"sleeper":   func() stone.Ashlar { return sleeper(true) },
 	"stubborn":  func() stone.Ashlar { return sleeper(false) },
 	"every":     every,
+	"keyed":     keyed,
 	"many":      many,
 	"steered":   func() stone.Ashlar { return stone.Seq("a\x1b[31m\nb", hello()) },
 	"wrongtype": func() (string, error) { return "", nil },
