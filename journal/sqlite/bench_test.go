@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// cpu is the processor time of this process.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+const callers = 32
+
+var kilobyte = strings.Repeat("lorem ipsum ", 85)
+
+// benchKey is the key of the i-th step; digests are spread as real ones are.
+func benchKey(i int) stone.Key {
+	var number [8]byte
+	binary.BigEndian.PutUint64(number[:], uint64(i))
+	return stone.Key{Run: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
+}
+
+// BenchmarkStep and BenchmarkRawRow are to be compared: 32 callers at once, each
+// operation with a content of 1 KB. A raw row has a UNIQUE id, as a step has, and
+// is one of 32 in its transaction.
+func BenchmarkStep(b *testing.B) {
+	for _, before := range []int{0, 100_000} {
+		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
+			db := open(b, "", Options{})
+			steps(b, db, 0, before)
+			measure(b, func() { steps(b, db, before, b.N) })
+			size(b, db.file, before+b.N)
+		})
+	}
+}
+
+func steps(b *testing.B, db *DB, from, n int) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if _, err := db.Do(context.Background(), benchKey(from+i), benchWork); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func benchWork(context.Context) (stone.Record, error) {
+	now := time.Unix(1_800_000_000, 123_456_789)
+	n, err := dag.NewNode(dag.Spec{Type: "draft", Content: kilobyte, Time: now})
+	if err != nil {
+		return stone.Record{}, err
+	}
+	return stone.Record{Node: n, Type: n.Type(), Content: n.Content(), Time: n.Time()}, nil
+}
+
+func BenchmarkRawRow(b *testing.B) {
+	for _, before := range []int{0, 100_000} {
+		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
+			file := filepath.Join(b.TempDir(), "raw.db")
+			db, err := sql.Open("sqlite", (&DB{}).source(file))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec("CREATE TABLE raw (seq INTEGER PRIMARY KEY, id BLOB UNIQUE, path TEXT, content BLOB)"); err != nil {
+				b.Fatal(err)
+			}
+			rawRows(b, db, 0, before)
+			measure(b, func() { rawRows(b, db, before, b.N) })
+			size(b, file, before+b.N)
+		})
+	}
+}
+
+func rawRows(b *testing.B, db *sql.DB, from, n int) {
+	for done := 0; done < n; done += callers {
+		tx, err := db.Begin()
+		if err != nil {
+			b.Fatal(err)
+		}
+		insert, err := tx.Prepare("INSERT INTO raw (id, path, content) VALUES (?, ?, ?)")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range min(callers, n-done) {
+			key := benchKey(from + done + i)
+			rec, err := benchWork(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := insert.Exec(key.Digest[:], key.Path, []byte(rec.Content)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func measure(b *testing.B, f func()) {
+	b.ResetTimer()
+	used := cpu()
+	f()
+	used = cpu() - used
+	b.StopTimer()
+	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
+}
+
+func size(b *testing.B, file string, n int) {
+	info, err := os.Stat(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(info.Size())/float64(n)-float64(len(kilobyte)), "file-B/op")
+}
+
+// BenchmarkResume is a run of 100,000 recorded steps that goes on with a new one.
+func BenchmarkResume(b *testing.B) {
+	const n = 100_000
+	for _, c := range []struct{ name, value string }{{"small", "x"}, {"1 KB", kilobyte}} {
+		b.Run(c.name, func(b *testing.B) {
+			file := filepath.Join(b.TempDir(), "stone.db")
+			for i := -1; i == -1 || b.Loop(); i++ {
+				begin := time.Now()
+				db := open(b, file, Options{})
+				body := func(ctx context.Context, _ dag.DAG) (string, error) { return manySteps(ctx, n, i, c.value) }
+				_, err := stone.Run(b.Context(), stone.New("many", draft, body), stone.Config{RunID: "r", Recorder: db})
+				if !errors.Is(err, stone.ErrWaiting) {
+					b.Fatal(err)
+				}
+				if i >= 0 {
+					b.ReportMetric(time.Since(begin).Seconds(), "s-to-new-step")
+				}
+				db.Close()
+			}
+		})
+	}
+}
+
+// manySteps does n steps in 32 goroutines, and then one that is new. It does not
+// come to an end, so that it is not recorded itself.
+func manySteps(ctx context.Context, n, extra int, value string) (string, error) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	errs := make([]error, callers+1)
+	step := func(name string) error {
+		_, err := stone.Step(ctx, name, func(context.Context) (string, error) { return value, nil })
+		return err
+	}
+	for c := range callers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && errs[c] == nil; i = int(next.Add(1)) - 1 {
+				errs[c] = step("step-" + strconv.Itoa(i))
+			}
+		})
+	}
+	group.Wait()
+	errs[callers] = step("extra-" + strconv.Itoa(extra))
+	return "", errors.Join(append(errs, stone.ErrWaiting)...)
+}

@@ -1,0 +1,40 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// A run goes on where it stopped: the second one does not ask again.
+func Example() {
+	answer := dag.NewType[string]("answer")
+	ask := stone.Func0("ask", answer, func(context.Context) (string, error) {
+		fmt.Println("asking")
+		return "42", nil
+	})
+	dir, err := os.MkdirTemp("", "stone")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	for range 2 { // as two processes would
+		journal, err := sqlite.Open(filepath.Join(dir, "stone.db"), sqlite.Options{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		result, err := stone.Run(context.Background(), ask, stone.Config{RunID: "nightly", Recorder: journal})
+		fmt.Println(result.Node.Text(), err, journal.Close())
+	}
+	// Output:
+	// asking
+	// 42 <nil> <nil>
+	// 42 <nil> <nil>
+}

@@ -1,0 +1,267 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T, file string)
+		want string
+	}{
+		{"no database", func(t *testing.T, file string) { writeFile(t, file, strings.Repeat("some text ", 500)) }, "is no SQLite database: name another file"},
+		{"cut off", func(t *testing.T, file string) {
+			open(t, file, Options{}).Close()
+			if err := os.Truncate(file, 4096); err != nil {
+				t.Fatal(err)
+			}
+		}, "is damaged: restore a copy, or move it away to begin anew"},
+		{"another program's", func(t *testing.T, file string) { execute(t, file, "CREATE TABLE t (c)") }, "belongs to another program: name another file"},
+		{"newer", func(t *testing.T, file string) {
+			open(t, file, Options{}).Close()
+			execute(t, file, "PRAGMA user_version = 2")
+		}, "has schema 2, this program knows 1: use the version that made it, or a newer one"},
+		{"a directory", func(t *testing.T, file string) {
+			if err := os.Mkdir(file, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}, "cannot be opened: check that its directory exists"},
+		{"locked", func(t *testing.T, file string) {
+			open(t, file, Options{}).Close()
+			lock(t, file)
+		}, "is locked: end the program that holds it, or try again later"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stone.db")
+			c.make(t, file)
+			db, err := Open(file, Options{Retry: 50 * time.Millisecond})
+			if err == nil {
+				db.Close()
+			}
+			wantError(t, err, file, c.want)
+		})
+	}
+	missing := filepath.Join(t.TempDir(), "missing", "stone.db")
+	_, err := Open(missing, Options{})
+	wantError(t, err, missing, "check that its directory exists")
+	_, err = Open(missing, Options{Lease: -1})
+	wantError(t, err, missing, "must not be negative")
+}
+
+func wantError(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("error %q, want one line with %q", err, part)
+		}
+	}
+}
+
+func writeFile(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// execute runs a statement over the file from outside.
+func execute(t *testing.T, file, statement string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lock holds the lock of writers until the returned function is called.
+func lock(t *testing.T, file string) (unlock func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", file+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock = func() {
+		_ = tx.Rollback() // the second time it is done already
+		db.Close()
+	}
+	t.Cleanup(unlock)
+	return unlock
+}
+
+// full leaves the file no room to grow, as a full disk does.
+func full(t *testing.T, db *DB) (undo func()) {
+	t.Helper()
+	limit := func(pages int) {
+		db.out.using.Lock()
+		defer db.out.using.Unlock()
+		if _, err := db.out.conn.ExecContext(context.Background(), fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
+			t.Error(err)
+		}
+	}
+	limit(1) // the smallest that the file already has
+	return func() { limit(1 << 30) }
+}
+
+// A write that fails is tried again, the work is not.
+func TestFailedWrites(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		stop func(*testing.T, *DB) (undo func())
+		want string
+	}{
+		{"locked", func(t *testing.T, db *DB) func() { return lock(t, db.file) }, "is locked: end the program"},
+		{"disk full", full, "has no space left: make room on its disk"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 100 * time.Millisecond, Lease: time.Minute})
+			do(t, db, stepKey("r", 1))
+			var calls atomic.Int64
+			var undo func()
+			_, err := db.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (stone.Record, error) {
+				undo = c.stop(t, db)
+				calls.Add(1)
+				return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
+			})
+			wantError(t, err, db.file, c.want)
+			if _, err = db.Do(t.Context(), stepKey("r", 2), work(&calls)); err == nil {
+				t.Error("a result that is not on the disk was acknowledged")
+			}
+			undo()
+			rec, err := db.Do(t.Context(), stepKey("r", 2), work(&calls))
+			for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
+				rec, err = db.Do(t.Context(), stepKey("r", 2), work(&calls))
+			}
+			if err != nil || !rec.Replayed || calls.Load() != 1 {
+				t.Errorf("afterwards: replayed %t after %d calls of work, %v; want true after 1", rec.Replayed, calls.Load(), err)
+			}
+		})
+	}
+}
+
+// Without an intent on the disk nothing is paid for.
+func TestNoWorkWithoutIntent(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond})
+	do(t, db, stepKey("r", 1))
+	undo := lock(t, db.file)
+	var calls atomic.Int64
+	_, err := db.Do(t.Context(), stepKey("r", 2), work(&calls))
+	if wantError(t, err, "is locked"); calls.Load() > 0 {
+		t.Error("work was called although its intent could not be written")
+	}
+	undo()
+}
+
+func TestCloseTellsOfLostResults(t *testing.T) {
+	db, err := Open(filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Do(t.Context(), stepKey("r", 1), func(context.Context) (stone.Record, error) {
+		full(t, db)
+		return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
+	})
+	wantError(t, err, "no space left")
+	wantError(t, db.Close(), "1 results are lost", "no space left")
+}
+
+func TestChangedRecordIsRefused(t *testing.T) {
+	for _, column := range []string{"content", "meta", "time", "sum", "parents"} {
+		t.Run(column, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stone.db")
+			db := open(t, file, Options{})
+			say := stone.Func0("say", draft, func(context.Context) (string, error) { return "hello", nil })
+			result, err := stone.Run(t.Context(), say, stone.Config{RunID: "r", Recorder: db})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			execute(t, file, "UPDATE records SET "+column+" = CASE typeof("+column+") WHEN 'blob' THEN CAST('\"hallo\"' AS BLOB) ELSE '{}' END")
+			db = open(t, file, Options{})
+			_, err = stone.Run(t.Context(), say, stone.Config{RunID: "r", Recorder: db})
+			node := result.Node.ID().String()[:12]
+			wantError(t, err, file, `run "r"`, "the record of say", "node "+node, "was changed after it was written")
+			_, err = db.DAG(t.Context(), "r")
+			var damage *DamageError
+			if !errors.As(err, &damage) || damage.Run != "r" || damage.Node != result.Node.ID().String() {
+				t.Errorf("DAG: %v, want a DamageError that names the run and the node", err)
+			}
+		})
+	}
+}
+
+func TestDamagedPages(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db := open(t, file, Options{})
+	for n := range byte(100) {
+		do(t, db, stepKey("r", n+1))
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt(bytes.Repeat([]byte("rubbish "), int(info.Size()-8*4096)/8), 8*4096) // behind the roots of the tables
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(file, Options{})
+	wantError(t, err, file, "is damaged: restore a copy")
+}
+
+// It runs as somebody else, since root may write everything.
+func TestReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 && os.Getenv(jobUser) == "" {
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(exe, "-test.run=^TestReadOnly$")
+		cmd.Env = append(os.Environ(), jobUser+"=65534")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "stone.db")
+	open(t, file, Options{}).Close()
+	if err := errors.Join(os.Chmod(file, 0o400), os.Chmod(dir, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700)
+	_, err := Open(file, Options{})
+	wantError(t, err, file, "cannot be written: check the permissions of the file and of its directory")
+}

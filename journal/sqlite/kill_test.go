@@ -1,0 +1,285 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// The tests run this binary again as a process that can be killed. Its job is in
+// the environment: the database, the log of what was worked, and the point at
+// which it kills itself, as "after work 17" for the 17th time.
+const (
+	jobFile  = "STONE_TEST_DB"
+	jobLog   = "STONE_TEST_LOG"
+	jobPoint = "STONE_TEST_POINT"
+	jobUser  = "STONE_TEST_UID" // whom the tests of this process run as
+)
+
+func TestMain(m *testing.M) {
+	if uid, err := strconv.Atoi(os.Getenv(jobUser)); err == nil {
+		if err := syscall.Setuid(uid); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	if os.Getenv(jobFile) == "" {
+		os.Exit(m.Run())
+	}
+	if err := child(os.Getenv(jobFile), os.Getenv(jobLog), os.Getenv(jobPoint)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const shortLease = 100 * time.Millisecond
+
+func child(file, log, point string) error {
+	killAt(point)
+	worked, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer worked.Close()
+	db, err := Open(file, Options{Lease: shortLease})
+	if err != nil {
+		return err
+	}
+	result, err := stone.Run(context.Background(), pipeline(worked), stone.Config{RunID: "r", Recorder: db, Now: stopped})
+	if err != nil {
+		return err
+	}
+	for n := range result.DAG.Nodes() {
+		fmt.Println(n.ID())
+	}
+	return db.Close()
+}
+
+func stopped() time.Time { return time.Unix(1_800_000_000, 0) }
+
+// killAt makes the process kill itself at a point.
+func killAt(point string) {
+	cut := strings.LastIndex(point, " ")
+	if cut < 0 {
+		return
+	}
+	name := point[:cut]
+	left := make(chan int, 1)
+	times, _ := strconv.Atoi(point[cut+1:])
+	left <- times
+	reached = func(at string) {
+		if at != name {
+			return
+		}
+		n := <-left - 1
+		if n == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		left <- n
+	}
+}
+
+var (
+	plan   = dag.NewType[[]int]("plan")
+	item   = dag.NewType[int]("item")
+	draft  = dag.NewType[string]("draft")
+	round  = dag.NewType[int]("round")
+	joined = dag.NewType[string]("joined")
+)
+
+// pipeline has a leaf with steps, a loop and a fan-out of 20 lanes. Each piece of
+// work writes a line with its path.
+func pipeline(worked *os.File) stone.Ashlar {
+	work := func(ctx context.Context) error {
+		time.Sleep(time.Millisecond)
+		_, err := fmt.Fprintln(worked, stone.Path(ctx))
+		return err
+	}
+	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {
+		var items []int
+		for i := range 20 {
+			n, err := stone.Step(ctx, fmt.Sprint("call-", i), func(ctx context.Context) (int, error) { return i, work(ctx) })
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, n)
+		}
+		return items, nil
+	})
+	lane := stone.Func1("lane", item, draft, func(ctx context.Context, i int) (string, error) {
+		return fmt.Sprint("lane ", i), work(ctx)
+	})
+	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
+		before, err := round.All(d)
+		if err != nil {
+			return 0, err
+		}
+		return len(before), work(ctx)
+	}, stone.Queries(dag.Optional(dag.Every(round))))
+	join := stone.FuncAll("join", draft, joined, func(ctx context.Context, all []string) (string, error) {
+		return strings.Join(all, ", "), work(ctx)
+	})
+	return stone.Seq("all", first,
+		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 4 }), stone.Max(9)),
+		stone.Map("fan", stone.Each(plan, item, func(items []int) []int { return items }), lane),
+		stone.Reduce(join),
+	)
+}
+
+// victim is a run that is killed again and again.
+type victim struct {
+	*testing.T
+	file, log string
+	kills     int
+	recorded  map[string]int // paths of recorded steps, and how often they were worked by then
+}
+
+func newVictim(t *testing.T) *victim {
+	dir := t.TempDir()
+	return &victim{T: t, file: filepath.Join(dir, "stone.db"), log: filepath.Join(dir, "log"), recorded: map[string]int{}}
+}
+
+// resume starts the process, and returns what it printed if it ended by itself.
+func (v *victim) resume(point string, killAfter time.Duration) (ids string, ended bool) {
+	v.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), jobFile+"="+v.file, jobLog+"="+v.log, jobPoint+"="+point)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		v.Fatal(err)
+	}
+	if killAfter > 0 {
+		timer := time.AfterFunc(killAfter, func() { _ = cmd.Process.Kill() }) // it may have ended
+		defer timer.Stop()
+	}
+	err := cmd.Wait()
+	if err == nil {
+		return out.String(), true
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		v.Fatalf("the run ended with %v: %s", err, errs.String())
+	}
+	v.kills++
+	return "", false
+}
+
+// lines counts how often each step was worked.
+func (v *victim) lines() map[string]int {
+	v.Helper()
+	text, err := os.ReadFile(v.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		v.Fatal(err)
+	}
+	lines := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		lines[strings.TrimSpace(line)]++
+	}
+	return lines
+}
+
+// check holds the file against the log: what was recorded was not worked again,
+// and no work was done without an intent.
+func (v *victim) check() {
+	v.Helper()
+	db := open(v.T, v.file, Options{Lease: shortLease})
+	defer db.Close()
+	steps, err := db.Steps(v.Context(), "r")
+	if err != nil {
+		v.Fatal(err)
+	}
+	lines := v.lines()
+	for path, n := range v.recorded {
+		if lines[path] != n {
+			v.Errorf("%s was worked %d times, recorded after %d", path, lines[path], n)
+		}
+	}
+	for _, s := range steps {
+		if s.Kind == "decision" || strings.HasSuffix(s.Path, "first") {
+			continue // they write no line
+		}
+		if s.Recorded {
+			v.recorded[s.Path] = lines[s.Path]
+		}
+		if n := lines[s.Path]; n > s.Attempts || s.Recorded && n == 0 {
+			v.Errorf("%s was worked %d times, the file knows of %d, recorded: %t", s.Path, n, s.Attempts, s.Recorded)
+		}
+	}
+}
+
+// finish resumes the run to its end, which must be as if nothing had happened.
+func (v *victim) finish(want string) {
+	v.Helper()
+	ids, ended := v.resume("", 0)
+	v.check()
+	if !ended || ids != want {
+		v.Errorf("after %d kills the run has the nodes\n%swant\n%s", v.kills, ids, want)
+	}
+	if len(v.recorded) != 46 {
+		v.Errorf("%d steps are recorded, want 46", len(v.recorded))
+	}
+	for path, n := range v.recorded {
+		if n > 1+v.kills {
+			v.Errorf("%s was worked %d times with %d kills", path, n, v.kills)
+		}
+	}
+}
+
+func undisturbed(t *testing.T) string {
+	t.Helper()
+	ids, ended := newVictim(t).resume("", 0)
+	if !ended {
+		t.Fatal("a run without kills did not end")
+	}
+	return ids
+}
+
+func TestKillAtPoints(t *testing.T) {
+	want := undisturbed(t)
+	for _, point := range []string{"before intent", "after intent", "after work", "before commit", "after commit", "after acknowledge"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t)
+			for _, times := range []int{1, 2, 7} {
+				if _, ended := v.resume(fmt.Sprint(point, " ", times), 0); ended {
+					t.Fatalf("the run ended before it was killed %s %d", point, times)
+				}
+				v.check()
+			}
+			v.finish(want)
+		})
+	}
+}
+
+func TestKillAtRandom(t *testing.T) {
+	want := undisturbed(t)
+	v := newVictim(t)
+	for v.kills < 20 {
+		moment := 10*time.Millisecond + rand.N(2*shortLease)
+		if _, ended := v.resume("", moment); ended {
+			v.check()
+			v.finish(want)
+			next := newVictim(t)
+			next.kills = v.kills
+			v = next
+			continue
+		}
+		v.check()
+	}
+	v.finish(want)
+}

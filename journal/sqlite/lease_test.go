@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+func stepKey(run string, n byte) stone.Key {
+	return stone.Key{Run: run, Path: fmt.Sprint("p/", n), Kind: "step", Name: "p", Digest: dag.ID{n}}
+}
+
+// work returns work that counts its calls.
+func work(calls *atomic.Int64) func(context.Context) (stone.Record, error) {
+	return func(context.Context) (stone.Record, error) {
+		calls.Add(1)
+		return stone.Record{Content: []byte(`1`)}, nil
+	}
+}
+
+func do(t *testing.T, db *DB, key stone.Key) stone.Record {
+	t.Helper()
+	rec, err := db.Do(t.Context(), key, work(new(atomic.Int64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func wantHeld(t *testing.T, err error, by *DB) {
+	t.Helper()
+	var held *HeldError
+	if !errors.As(err, &held) || held.Owner != by.owner || held.Run != "r" {
+		t.Errorf("error %v, want a HeldError that names %s", err, by.owner)
+	}
+}
+
+func TestHeldRunIsRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	one, two := open(t, file, Options{Lease: 400 * time.Millisecond}), open(t, file, Options{})
+	do(t, one, stepKey("r", 1))
+	for range 2 {
+		var calls atomic.Int64
+		_, err := two.Do(t.Context(), stepKey("r", 2), work(&calls))
+		if wantHeld(t, err, one); calls.Load() > 0 {
+			t.Error("a run that is held was worked on")
+		}
+	}
+	do(t, two, stepKey("other", 1)) // runs are leased one by one
+	if err := one.Release("r"); err != nil {
+		t.Fatal(err)
+	}
+	if !do(t, two, stepKey("r", 1)).Replayed {
+		t.Error("after a release the run was not replayed")
+	}
+	_, err := one.Do(t.Context(), stepKey("r", 3), work(new(atomic.Int64)))
+	wantHeld(t, err, two)
+}
+
+func TestCloseReleases(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	one := open(t, file, Options{Lease: time.Hour})
+	do(t, one, stepKey("r", 1))
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(file + "-*"); len(left) > 0 || err != nil {
+		t.Errorf("Close left %v, %v", left, err)
+	}
+	if !do(t, open(t, file, Options{}), stepKey("r", 1)).Replayed {
+		t.Error("after Close the run was not replayed")
+	}
+	if _, err := one.Do(t.Context(), stepKey("r", 2), work(new(atomic.Int64))); !errors.Is(err, ErrClosed) {
+		t.Errorf("Do after Close: %v, want ErrClosed", err)
+	}
+}
+
+// Several want a run whose owner is gone: one gets it.
+func TestExpiredLeaseIsTakenOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	gone := open(t, file, Options{})
+	if _, err := gone.sql.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 100)"); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var calls, won atomic.Int64
+	start := time.Now()
+	for range 6 {
+		db := open(t, file, Options{})
+		group.Go(func() {
+			_, err := db.Do(t.Context(), stepKey("r", 1), work(&calls))
+			var held *HeldError
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.As(err, &held):
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if won.Load() != 1 || calls.Load() != 1 {
+		t.Errorf("%d took the run over and worked %d times, want one and once", won.Load(), calls.Load())
+	}
+	if waited := time.Since(start); waited < 100*time.Millisecond {
+		t.Errorf("the run was taken over after %v, want the time of the lease, 100ms", waited)
+	}
+}
+
+// An owner that was only slow finds out, and writes nothing.
+func TestSlowOwnerCannotWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
+	do(t, slow, stepKey("r", 1))
+	_, err := slow.Do(t.Context(), stepKey("r", 2), func(context.Context) (stone.Record, error) {
+		slow.out.using.Lock() // it writes nothing meanwhile, not even a beat
+		defer slow.out.using.Unlock()
+		do(t, next, stepKey("r", 3))
+		return stone.Record{Content: []byte(`2`)}, nil
+	})
+	wantHeld(t, err, next)
+	_, err = slow.Do(t.Context(), stepKey("r", 4), work(new(atomic.Int64)))
+	wantHeld(t, err, next)
+	if do(t, next, stepKey("r", 2)).Replayed {
+		t.Error("an owner that had lost the run recorded a result")
+	}
+}
+
+func TestWaitForLeaseEndsWithContext(t *testing.T) {
+	db := open(t, "", Options{})
+	if _, err := db.sql.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 3600000)"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := db.Do(ctx, stepKey("r", 1), work(new(atomic.Int64))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+// Two processes may write different runs into one file at the same time.
+func TestSharedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	var group sync.WaitGroup
+	for i := range 3 {
+		db := open(t, file, Options{})
+		group.Go(func() {
+			for n := range byte(50) {
+				if _, err := db.Do(t.Context(), stepKey(fmt.Sprint(i), n+1), work(new(atomic.Int64))); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}

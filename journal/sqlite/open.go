@@ -1,0 +1,177 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// Options of a DB. The zero value is what most programs want.
+type Options struct {
+	// Lease is how long a run stays with this DB after its last sign of life;
+	// a process that resumes a run after a crash waits as long. 5 s if zero.
+	Lease time.Duration
+	// Retry is how long a step waits for a write that fails, as it does on a
+	// full disk or a locked file, before it reports the error. 5 s if zero.
+	// A result that is not written by then is still written when that becomes
+	// possible, as long as the DB is open.
+	Retry time.Duration
+}
+
+// DB is a [stone.Recorder] over a SQLite file. It may serve several runs and
+// goroutines at once.
+type DB struct {
+	file  string
+	owner string // host/pid/nonce
+	opts  Options
+	sql   *sql.DB
+	out   *writer
+
+	mu     sync.Mutex
+	runs   map[string]*run
+	closed bool
+}
+
+//go:embed schema.sql
+var schema string
+
+const (
+	version     = 1          // of the schema
+	application = 0x73746e65 // "stne" marks the file as ours
+)
+
+// ErrClosed is returned for what is wanted of a DB after Close.
+var ErrClosed = errors.New("the journal is closed: open it again")
+
+// Open opens the file, and makes it if there is none; its directory must exist.
+// It refuses files of other programs and of newer versions of this one. Close
+// the DB when its runs have returned.
+func Open(file string, opts Options) (*DB, error) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", file, err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host" // the owner is for people to read
+	}
+	var nonce [4]byte
+	rand.Read(nonce[:]) // never fails
+	db := &DB{
+		file: file, owner: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), hex.EncodeToString(nonce[:])),
+		opts: Options{Lease: cmp.Or(opts.Lease, 5*time.Second), Retry: cmp.Or(opts.Retry, 5*time.Second)},
+		runs: map[string]*run{},
+	}
+	if opts.Lease < 0 || opts.Retry < 0 {
+		return nil, fmt.Errorf("database %s: Lease %v and Retry %v must not be negative", file, opts.Lease, opts.Retry)
+	}
+	if db.sql, err = sql.Open("sqlite", db.source(abs)); err != nil {
+		return nil, db.explain(err)
+	}
+	if err = db.prepare(); err == nil {
+		db.out, err = db.startWriter()
+	}
+	if err != nil {
+		return nil, errors.Join(db.explain(err), db.sql.Close())
+	}
+	return db, nil
+}
+
+// source says how connections are opened. SQLite waits for locks of other
+// processes for half of the time that a caller does, so that it is the one who
+// says what is wrong. The index of digests is written all over: it stays fast
+// in a cache that holds it (32 MB for about 500,000 steps) and with checkpoints so
+// rare that each finds its pages changed more than once (a log of up to 32 MB).
+func (db *DB) source(abs string) string {
+	pragmas := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", db.opts.Retry.Milliseconds()/2),
+		"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-32768)", "wal_autocheckpoint(8192)",
+	}}
+	path := filepath.ToSlash(abs)
+	if path[0] != '/' { // a drive of Windows
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas.Encode()}).String()
+}
+
+// prepare makes the tables of a new file, and checks whose an old one is.
+func (db *DB) prepare() error {
+	ctx := context.Background()
+	conn, err := db.sql.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// A lock is taken although nothing may have to be written: a file that
+	// cannot be written is refused here and not after the first paid call.
+	if _, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err = db.migrate(ctx, conn); err != nil {
+		_, rollback := conn.ExecContext(ctx, "ROLLBACK")
+		return errors.Join(err, rollback)
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func (db *DB) migrate(ctx context.Context, conn *sql.Conn) error {
+	var made, app, tables int
+	err := conn.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&made, &app, &tables)
+	switch {
+	case err != nil:
+		return err
+	case tables == 0:
+		_, err = conn.ExecContext(ctx, fmt.Sprintf("%s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, version, application))
+		return err
+	case app != application:
+		return fmt.Errorf("database %s belongs to another program: name another file", db.file)
+	case made != version:
+		return fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", db.file, made, version)
+	}
+	// A file that was cut off shows when each table is touched.
+	_, err = conn.ExecContext(ctx, "SELECT max(seq) FROM records UNION SELECT max(seq) FROM intents UNION SELECT max(run) FROM runs")
+	return err
+}
+
+// Release gives up the lease of a run, so that another process can have it, and
+// forgets what is in memory of it. It must not be under way. Without a lease on
+// the run it does nothing.
+func (db *DB) Release(id string) error {
+	db.mu.Lock()
+	r := db.runs[id]
+	delete(db.runs, id)
+	db.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	return db.out.release(r)
+}
+
+// Close writes what is not written yet, gives up all leases and closes the file.
+// The error says how many results, if any, are lost. Call it when the runs have
+// returned: steps under way fail with ErrClosed.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	if db.closed {
+		db.mu.Unlock()
+		return nil
+	}
+	db.closed = true
+	db.mu.Unlock()
+	err := db.out.close()
+	return errors.Join(err, db.sql.Close())
+}

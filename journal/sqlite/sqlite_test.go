@@ -1,0 +1,33 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal/journaltest"
+)
+
+// open opens a database that is closed when the test ends. Without a file it is
+// a new one.
+func open(t testing.TB, file string, opts Options) *DB {
+	t.Helper()
+	if file == "" {
+		file = filepath.Join(t.TempDir(), "stone ?%.db") // characters of a URI
+	}
+	db, err := Open(file, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return db
+}
+
+func TestDB(t *testing.T) {
+	journaltest.TestRecorder(t, func() stone.Recorder { return open(t, "", Options{Lease: time.Second}) })
+}

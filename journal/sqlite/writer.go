@@ -1,0 +1,239 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// reached is called at the points at which the tests kill the process.
+var reached = func(string) {}
+
+// A write is an intent, a result, or, if it has neither, a sign of life.
+type write struct {
+	run    *run
+	intent *intent
+	row    *row
+
+	abandoned atomic.Bool   // nobody waits for this intent any more
+	done      chan struct{} // closed when the fields below are set
+	err       error         // the run is not ours any more
+	second    bool          // another record of the step stood already
+}
+
+// writer is the one goroutine that writes, and its connection.
+type writer struct {
+	db    *DB
+	wake  chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+
+	queued  sync.Mutex
+	queue   []*write
+	trouble error // why the last commit failed, nil if it did not
+	closed  bool
+
+	using sync.Mutex // conn and what was prepared on it
+	conn  *sql.Conn
+	stmt  struct{ begin, commit, rollback, beat, intents, record *sql.Stmt }
+	stmts []*sql.Stmt
+	lost  error // what close could not write
+}
+
+func (db *DB) startWriter() (*writer, error) {
+	ctx := context.Background()
+	conn, err := db.sql.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{db: db, conn: conn, wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
+	for _, s := range []struct {
+		into **sql.Stmt
+		text string
+	}{
+		{&w.stmt.begin, "BEGIN IMMEDIATE"},
+		{&w.stmt.commit, "COMMIT"},
+		{&w.stmt.rollback, "ROLLBACK"},
+		{&w.stmt.beat, "UPDATE runs SET beat = beat + 1 WHERE run = ? AND owner = ?"},
+		{&w.stmt.intents, "INSERT INTO intents VALUES (?, ?)"},
+		{&w.stmt.record, "INSERT OR IGNORE INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+	} {
+		if *s.into, err = conn.PrepareContext(ctx, s.text); err != nil {
+			return nil, errors.Join(err, w.hangUp())
+		}
+		w.stmts = append(w.stmts, *s.into)
+	}
+	go w.loop()
+	return w, nil
+}
+
+// put queues a write. Wait for its done.
+func (w *writer) put(x *write) error {
+	x.done = make(chan struct{})
+	w.queued.Lock()
+	if w.closed {
+		w.queued.Unlock()
+		return ErrClosed
+	}
+	w.queue = append(w.queue, x)
+	w.queued.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return nil
+}
+
+// wait waits until x is on the disk, though not for ever.
+func (w *writer) wait(x *write) error {
+	patience := time.NewTimer(w.db.opts.Retry)
+	defer patience.Stop()
+	select {
+	case <-x.done:
+		return x.err
+	case <-patience.C:
+	}
+	x.abandoned.Store(true)
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	if w.trouble != nil {
+		return w.db.explain(w.trouble)
+	}
+	return fmt.Errorf("database %s: its disk did not answer for %v: check it, or set a longer Retry", w.db.file, w.db.opts.Retry)
+}
+
+// loop commits what is queued. What cannot be written is kept and tried again.
+func (w *writer) loop() {
+	defer close(w.ended)
+	beats := time.NewTicker(max(w.db.opts.Lease/4, time.Millisecond))
+	defer beats.Stop()
+	var kept []*write
+	var pause time.Duration
+	for stopped := false; !stopped; {
+		var again <-chan time.Time
+		wake := w.wake
+		if pause > 0 {
+			again, wake = time.After(pause), nil
+		}
+		var signs []*write
+		select {
+		case <-again:
+		case <-wake:
+			runtime.Gosched() // let those who were woken by the last commit join this one
+		case <-beats.C:
+			signs = w.db.signs()
+		case <-w.stop:
+			stopped = true
+		}
+		group := append(append(kept, w.take()...), signs...)
+		err := w.commit(group)
+		if kept = nil; err == nil {
+			pause = 0
+			continue
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		for _, x := range group {
+			if x.row != nil || x.intent != nil && !x.abandoned.Load() {
+				kept = append(kept, x)
+			}
+		}
+	}
+	w.giveUp(kept)
+}
+
+func (w *writer) take() []*write {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	group := w.queue
+	w.queue = nil
+	return group
+}
+
+// giveUp ends the waiting for what close could not write.
+func (w *writer) giveUp(kept []*write) {
+	results := 0
+	for _, x := range append(kept, w.take()...) {
+		if x.row != nil {
+			results++
+		}
+		x.err = ErrClosed
+		close(x.done)
+	}
+	if results > 0 {
+		w.lost = fmt.Errorf("%d results are lost: %w", results, w.db.explain(w.trouble))
+	}
+}
+
+// commit writes a group in one transaction. Without an error everybody in it has
+// an answer, otherwise nobody has and nothing is written.
+func (w *writer) commit(group []*write) error {
+	if len(group) == 0 {
+		return nil
+	}
+	w.using.Lock()
+	defer w.using.Unlock()
+	t := transaction{writer: w, group: group}
+	err := w.exec(w.stmt.begin)
+	if err == nil {
+		if err = t.apply(); err == nil {
+			reached("before commit")
+			err = w.exec(w.stmt.commit)
+		}
+		if err != nil {
+			// A rollback that fails has nothing to roll back: SQLite did
+			// so itself, as it does when the disk is full.
+			_ = w.exec(w.stmt.rollback)
+		}
+	}
+	w.queued.Lock()
+	w.trouble = err
+	w.queued.Unlock()
+	if err != nil {
+		return err
+	}
+	reached("after commit")
+	t.settle()
+	return nil
+}
+
+func (w *writer) exec(s *sql.Stmt, args ...any) error {
+	_, err := s.ExecContext(context.Background(), args...)
+	return err
+}
+
+// changed is exec for one row, and reports whether there is one more, or another.
+func (w *writer) changed(s *sql.Stmt, args ...any) (bool, error) {
+	result, err := s.ExecContext(context.Background(), args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+func (w *writer) close() error {
+	w.queued.Lock()
+	w.closed = true
+	w.queued.Unlock()
+	close(w.stop)
+	<-w.ended
+	w.using.Lock()
+	defer w.using.Unlock()
+	_, err := w.conn.ExecContext(context.Background(), "UPDATE runs SET owner = '' WHERE owner = ?", w.db.owner)
+	return errors.Join(w.lost, w.db.explain(err), w.hangUp())
+}
+
+// hangUp closes the connection. A statement that stays open would keep SQLite from
+// closing the file and removing its log.
+func (w *writer) hangUp() error {
+	var errs []error
+	for _, s := range w.stmts {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close())...)
+}
