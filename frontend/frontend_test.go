@@ -1,11 +1,13 @@
 package frontend_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -192,6 +194,11 @@ func TestHTTPErrors(t *testing.T) {
 		_, err := stone.Run(t.Context(), several(1), stone.Config{Frontend: h})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "s3cret") || got.Load() != tt.tries {
 			t.Errorf("status %d: posted %d times, error %v", tt.status, got.Load(), err)
+		}
+		var log bytes.Buffer
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("asking", "frontend", h)
+		if shown := fmt.Sprintf("%v %+v %#v %s %+v", h, h, h, h, stone.Config{Frontend: h}) + log.String(); strings.Contains(shown, "s3cret") {
+			t.Errorf("the key is shown in %s", shown)
 		}
 		server.Close()
 		if _, err := h.Ask(t.Context(), stone.Question{Name: "q"}); err == nil || strings.Contains(err.Error(), "s3cret") {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,7 +38,7 @@ type HTTP struct {
 	// Base is the address under which the handler is reached from outside.
 	Base string
 	// Header is sent with every question, as {"Authorization": "…"}. Its
-	// values appear in no error.
+	// values appear in no error, nor where an HTTP is printed.
 	Header map[string]string
 	// Client posts; nil is one with a timeout of 30 seconds.
 	Client *http.Client
@@ -109,6 +110,19 @@ func (h *HTTP) Ask(ctx context.Context, q stone.Question) (string, error) {
 		return "", ctx.Err()
 	}
 }
+
+// Format writes the host to which questions go, for every verb: the rest of the URL
+// and the headers may hold secrets.
+func (h *HTTP) Format(f fmt.State, _ rune) {
+	host := "nowhere"
+	if u, err := url.Parse(h.URL); err == nil && u.Host != "" {
+		host = u.Host
+	}
+	fmt.Fprintf(f, "frontend.HTTP(to %s)", host)
+}
+
+// LogValue is what log/slog shows.
+func (h *HTTP) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(h)) }
 
 // close takes the question back and returns whether it was open.
 func (h *HTTP) close(key string) (waiting, bool) {
