@@ -48,8 +48,10 @@
 // again.
 //
 // Servers that run open models often enforce a response format by a grammar in
-// which no tool can be called. Make two agents for them: one with the tools that
-// produces Text, and behind it one without tools that produces the type.
+// which no tool can be called. Make two agents for them, an explorer with the tools
+// that produces Text, and behind it a structurer without tools that produces the
+// type; see the example of that name. Where one server does both, one agent is
+// cheaper and has one prompt to tune.
 //
 // # Durability
 //

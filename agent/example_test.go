@@ -60,3 +60,54 @@ func Example() {
 	// assistant: "{\"path\":\"example.com"
 	// <nil>
 }
+
+// Servers that enforce a response format by a grammar cannot call tools meanwhile.
+// Two agents do there what one does elsewhere: the first gathers, with tools, and
+// answers freely; the second has no tools, and gives what was gathered its form.
+func Example_explorerAndStructurer() {
+	exploration := dag.NewType[agent.Text]("exploration")
+	module := dag.NewType[Module]("module")
+
+	look := agent.Tool{
+		Tool: llm.Tool{Name: "list_directory", Description: "Lists the files."},
+		Run: func(context.Context, json.RawMessage) (agent.Result, error) {
+			return agent.Result{Text: "go.mod: module example.com/stone, go 1.26"}, nil
+		},
+	}
+	model := script.New( // a real one is openai.New with the URL of the server
+		script.Call("list_directory", `{}`),
+		script.Text("A Go module, example.com/stone, for Go 1.26."),
+		script.Text(`{"path":"example.com/stone","go":"1.26"}`),
+	)
+	find := stone.Seq("find-module",
+		agent.New("explore", exploration, model, agent.Config{
+			User: agent.Say("Which module is this, and for which version of Go?"),
+			Use:  []agent.Middleware{agent.Use(look)},
+		}),
+		agent.New("structure", module, model, agent.Config{
+			Queries: dag.Types(exploration),
+			System:  agent.Say("Return what is said about the module as JSON."),
+			User: func(d dag.DAG) (string, error) {
+				found, err := exploration.Nearest(d)
+				return found.Text, err
+			},
+			MaxTurns: 1,
+		}),
+	)
+
+	res, err := stone.Run(context.Background(), find, stone.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := module.Of(res.Node)
+	fmt.Println(m.Path, m.Go, err)
+	for i, req := range model.Requests() {
+		fmt.Printf("request %d: %d tools, format %t\n", i+1, len(req.Tools), req.ResponseFormat != nil)
+	}
+	// Output:
+	// example.com/stone 1.26 <nil>
+	// request 1: 1 tools, format false
+	// request 2: 1 tools, format false
+	// request 3: 0 tools, format true
+}

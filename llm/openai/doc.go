@@ -12,7 +12,8 @@
 // Compatible servers differ in nearly everything that can differ: where usage stands,
 // how tool calls are numbered, whether there is a finish reason, in what form thinking
 // comes. This package reads what they send; what they want to be sent beyond the
-// protocol goes into Config.Extra.
+// protocol goes into Config.Extra, such as how thinking is turned off, for which every
+// server has words of its own. Make two models where one pipeline wants both.
 //
 // Only the first choice of an answer is read: asking for several in Extra pays for
 // what nobody sees.

@@ -39,6 +39,9 @@ func TestBody(t *testing.T) {
 	}{
 		{name: "plain", req: llm.Request{System: "s", Messages: user},
 			want: `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"hi"}]}`},
+		{name: "thinking off, as vLLM wants it for Qwen", config: openai.Config{Extra: map[string]any{"chat_template_kwargs": map[string]any{"enable_thinking": false}}},
+			req:  llm.Request{Messages: user},
+			want: `{"chat_template_kwargs":{"enable_thinking":false},"messages":[{"role":"user","content":"hi"}]}`},
 		{name: "tools and results", req: llm.Request{MaxTokens: 7, Messages: []llm.Message{
 			{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "f", Input: json.RawMessage(`{"a":1}`)}, {ID: "2", Name: "g", InputText: `{"b`}}},
 			llm.ToolResult("1", "x"),

@@ -88,7 +88,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.Status, x.Header = resp.StatusCode, map[string]string{}
 	for _, name := range keptHeaders {
 		if v := resp.Header.Get(name); v != "" {
-			x.Header[name] = v
+			x.Header[name] = string(secrets.clean([]byte(v)))
 		}
 	}
 	resp.Body = &tape{ReadCloser: resp.Body, recorder: r, exchange: x, secrets: secrets, begin: begin}
