@@ -207,6 +207,20 @@ func TestHTTPErrors(t *testing.T) {
 	}
 }
 
+// TestHTTPRedirect holds that the headers go to nobody else.
+func TestHTTPRedirect(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	h := &frontend.HTTP{URL: server.URL, Header: map[string]string{"X-Api-Key": "s3cret"}}
+	if _, err := h.Ask(t.Context(), stone.Question{Name: "q"}); err == nil || !strings.Contains(err.Error(), "status 307") || elsewhere.Load() != 0 {
+		t.Errorf("error %v, and %d requests elsewhere; want status 307, and none", err, elsewhere.Load())
+	}
+}
+
 func TestHTTPHandler(t *testing.T) {
 	h := &frontend.HTTP{Base: "/answers/"}
 	ctx, cancel := context.WithCancel(t.Context())

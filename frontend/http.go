@@ -40,7 +40,8 @@ type HTTP struct {
 	// Header is sent with every question, as {"Authorization": "…"}. Its
 	// values appear in no error, nor where an HTTP is printed.
 	Header map[string]string
-	// Client posts; nil is one with a timeout of 30 seconds.
+	// Client posts; nil is one with a timeout of 30 seconds that follows no
+	// redirect, which would carry the headers to another host.
 	Client *http.Client
 	// Tries is how often a question is posted before that counts as failed; 0
 	// is 4. The pause between two tries begins with a second and doubles.
@@ -78,7 +79,10 @@ const (
 	maxAnswer    = 1 << 20 // bytes of an answer
 )
 
-var defaultClient = &http.Client{Timeout: 30 * time.Second}
+var defaultClient = &http.Client{
+	Timeout:       30 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
 
 // Ask implements stone.Frontend.
 func (h *HTTP) Ask(ctx context.Context, q stone.Question) (string, error) {
