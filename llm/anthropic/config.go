@@ -29,8 +29,8 @@ type Config struct {
 	// (anthropic-version, for one).
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field. The fields model, system, messages, max_tokens, tools and response_format
-	// are refused.
+	// field. The fields model, system, messages, max_tokens, tools, response_format and
+	// stream are refused.
 	Extra map[string]any
 	// MaxTokens bounds answers for which the request sets no limit. Default 4096: the
 	// protocol demands a limit.
@@ -59,7 +59,7 @@ const (
 )
 
 // reserved are the fields that Extra must not set.
-var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "response_format"}
+var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "response_format", "stream"}
 
 // Model asks a model over Messages. It may be used by many goroutines.
 type Model struct {
