@@ -57,7 +57,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	flags.SetOutput(&usage)
 	dir := flags.String("dir", "", "folder of the Go package; a copy of the sample if empty")
 	attempts := flags.Int("attempts", 3, "how often the agent may try; a person is asked before the last time")
-	name := flags.String("model", "gpt-5-mini", "name of the model, if a key is set")
+	name := flags.String("model", "", "name of the model, if a key is set; "+openaiModel+" or "+anthropicModel+" if empty")
 	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *attempts < 1 {
 		flags.Usage()
 		return stone.Ashlar{}, fmt.Errorf("%s", strings.TrimSpace(usage.String()))

@@ -1,6 +1,7 @@
 package fix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,20 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
+// What is asked when --model names nothing else.
+const (
+	openaiModel    = "gpt-5-mini"
+	anthropicModel = "claude-sonnet-4-5"
+)
+
 // chooseModel takes the provider for which the environment has a key or an
 // address, and the script if there is none. The script knows the sample only.
 func chooseModel(name string, sample bool) (llm.Model, error) {
 	switch {
 	case os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "":
-		return openai.New(openai.Config{Model: name}), nil
+		return openai.New(openai.Config{Model: cmp.Or(name, openaiModel)}), nil
 	case os.Getenv("ANTHROPIC_API_KEY") != "":
-		return anthropic.New(anthropic.Config{Model: name}), nil
+		return anthropic.New(anthropic.Config{Model: cmp.Or(name, anthropicModel)}), nil
 	case sample:
 		return &scripted{}, nil
 	}
