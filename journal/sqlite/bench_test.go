@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,8 +43,8 @@ func benchKey(i int) stone.Key {
 }
 
 // BenchmarkStep and BenchmarkRawRow are to be compared: 32 callers at once, each
-// operation with a content of 1 KB. A raw row has a UNIQUE id, as a step has, and
-// is one of 32 in its transaction.
+// operation with a content of 1 KB, in commits that they share. A raw row has a
+// UNIQUE id, as a step has.
 func BenchmarkStep(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
@@ -99,8 +100,39 @@ func BenchmarkRawRow(b *testing.B) {
 	}
 }
 
+// rawRows has 32 callers, each of which waits until its row is on the disk.
 func rawRows(b *testing.B, db *sql.DB, from, n int) {
-	for done := 0; done < n; done += callers {
+	type row struct {
+		key  stone.Key
+		rec  stone.Record
+		done chan struct{}
+	}
+	queue := make(chan row, callers)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				rec, err := benchWork(context.Background())
+				if err != nil {
+					b.Error(err)
+				}
+				r := row{benchKey(from + i), rec, make(chan struct{})}
+				queue <- r
+				<-r.done
+			}
+		})
+	}
+	go func() {
+		group.Wait()
+		close(queue)
+	}()
+	for first := range queue {
+		runtime.Gosched()
+		rows := []row{first}
+		for len(queue) > 0 {
+			rows = append(rows, <-queue)
+		}
 		tx, err := db.Begin()
 		if err != nil {
 			b.Fatal(err)
@@ -109,18 +141,16 @@ func rawRows(b *testing.B, db *sql.DB, from, n int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for i := range min(callers, n-done) {
-			key := benchKey(from + done + i)
-			rec, err := benchWork(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
-			if _, err := insert.Exec(key.Digest[:], key.Path, []byte(rec.Content)); err != nil {
+		for _, r := range rows {
+			if _, err := insert.Exec(r.key.Digest[:], r.key.Path, []byte(r.rec.Content)); err != nil {
 				b.Fatal(err)
 			}
 		}
 		if err := tx.Commit(); err != nil {
 			b.Fatal(err)
+		}
+		for _, r := range rows {
+			close(r.done)
 		}
 	}
 }

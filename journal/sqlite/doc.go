@@ -24,12 +24,11 @@
 // # Leases
 //
 // A run belongs to one DB at a time, from its first step until Close or Release.
-// The owner counts up a number in the file with every commit, and four times
-// per lease when there is nothing to commit. Whoever else wants the run watches
-// that number: if it moves, the run is refused with a [*HeldError]; if it stands
-// still for the time of the lease, the run is taken over. Each side reads only
-// its own monotonic clock, so clocks that are set or differ do no harm. Each
-// commit checks in its transaction that the run is still its own, so an owner
+// The owner counts up a number in the file four times per lease. Whoever else wants
+// the run watches that number: if it moves, the run is refused with a [*HeldError];
+// if it stands still for the time of the lease, the run is taken over. Each side
+// reads only its own monotonic clock, so clocks that are set or differ do no harm.
+// Each commit checks in its transaction that the run is still its own, so an owner
 // that was only slow cannot write after it was taken over.
 //
 // The file must be on a local disk, as SQLite wants it.

@@ -91,13 +91,13 @@ func Open(file string, opts Options) (*DB, error) {
 
 // source says how connections are opened. SQLite waits for locks of other
 // processes for half of the time that a caller does, so that it is the one who
-// says what is wrong. The index of digests is written all over: it stays fast
-// in a cache that holds it (32 MB for about 500,000 steps) and with checkpoints so
-// rare that each finds its pages changed more than once (a log of up to 32 MB).
+// says what is wrong. The index of digests is written all over: it stays fast in
+// a cache that holds it (8 MB for about 100,000 steps), and with checkpoints so rare
+// that each finds its pages changed more than once (a log of up to 32 MB).
 func (db *DB) source(abs string) string {
 	pragmas := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", db.opts.Retry.Milliseconds()/2),
-		"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-32768)", "wal_autocheckpoint(8192)",
+		"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-8192)", "wal_autocheckpoint(8192)",
 	}}
 	path := filepath.ToSlash(abs)
 	if path[0] != '/' { // a drive of Windows
@@ -148,8 +148,8 @@ func (db *DB) migrate(ctx context.Context, conn *sql.Conn) error {
 }
 
 // Release gives up the lease of a run, so that another process can have it, and
-// forgets what is in memory of it. It must not be under way. Without a lease on
-// the run it does nothing.
+// forgets what is in memory of it. Call it when the run has returned. Without a
+// lease on the run it does nothing.
 func (db *DB) Release(id string) error {
 	db.mu.Lock()
 	r := db.runs[id]

@@ -32,19 +32,19 @@ type part struct {
 	nodes   map[dag.ID]bool // that are new in the file
 }
 
-// part returns the part of a run. The first time it checks the lease and counts
-// the beat. There are few runs in one commit, most often one.
+// part returns the part of a run. The first time it checks the lease. There are
+// few runs in one commit, most often one.
 func (t *transaction) part(r *run) (*part, error) {
 	for _, p := range t.parts {
 		if p.run == r {
 			return p, nil
 		}
 	}
-	ours, err := t.changed(t.stmt.beat, r.row, t.db.owner)
-	if err != nil {
+	var ours int
+	if err := t.stmt.ours.QueryRowContext(context.Background(), r.row, t.db.owner).Scan(&ours); err != nil {
 		return nil, err
 	}
-	p := &part{run: r, next: r.next, taken: !ours, nodes: map[dag.ID]bool{}}
+	p := &part{run: r, next: r.next, taken: ours == 0, nodes: map[dag.ID]bool{}}
 	t.parts = append(t.parts, p)
 	return p, nil
 }
@@ -52,16 +52,20 @@ func (t *transaction) part(r *run) (*part, error) {
 func (t *transaction) apply() error {
 	for _, x := range t.group {
 		p, err := t.part(x.run)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		switch {
 		case p.taken:
 		case x.intent != nil && !x.abandoned.Load():
 			p.intents = append(p.intents, x.intent)
 		case x.row != nil:
-			if err := t.record(p, x); err != nil {
-				return err
-			}
+			err = t.record(p, x)
+		case x.intent == nil:
+			err = t.exec(t.stmt.beat, x.run.row, t.db.owner)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for _, p := range t.parts {

@@ -14,7 +14,7 @@ import (
 // reached is called at the points at which the tests kill the process.
 var reached = func(string) {}
 
-// A write is an intent, a result, or, if it has neither, a sign of life.
+// A write is an intent, a result or, if it has neither, a sign of life.
 type write struct {
 	run    *run
 	intent *intent
@@ -40,7 +40,7 @@ type writer struct {
 
 	using sync.Mutex // conn and what was prepared on it
 	conn  *sql.Conn
-	stmt  struct{ begin, commit, rollback, beat, intents, record *sql.Stmt }
+	stmt  struct{ begin, commit, rollback, beat, ours, intents, record *sql.Stmt }
 	stmts []*sql.Stmt
 	lost  error // what close could not write
 }
@@ -60,6 +60,7 @@ func (db *DB) startWriter() (*writer, error) {
 		{&w.stmt.commit, "COMMIT"},
 		{&w.stmt.rollback, "ROLLBACK"},
 		{&w.stmt.beat, "UPDATE runs SET beat = beat + 1 WHERE run = ? AND owner = ?"},
+		{&w.stmt.ours, "SELECT count(*) FROM runs WHERE run = ? AND owner = ?"},
 		{&w.stmt.intents, "INSERT INTO intents VALUES (?, ?)"},
 		{&w.stmt.record, "INSERT OR IGNORE INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
 	} {
@@ -124,7 +125,7 @@ func (w *writer) loop() {
 		select {
 		case <-again:
 		case <-wake:
-			runtime.Gosched() // let those who were woken by the last commit join this one
+			w.gather()
 		case <-beats.C:
 			signs = w.db.signs()
 		case <-w.stop:
@@ -144,6 +145,17 @@ func (w *writer) loop() {
 		}
 	}
 	w.giveUp(kept)
+}
+
+// gather lets those who were woken by the last commit join the next one, as long
+// as more of them come: every commit waits for the disk.
+func (w *writer) gather() {
+	for before, now := -1, 0; now > before; {
+		runtime.Gosched()
+		w.queued.Lock()
+		before, now = now, len(w.queue)
+		w.queued.Unlock()
+	}
 }
 
 func (w *writer) take() []*write {
