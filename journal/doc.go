@@ -5,6 +5,6 @@
 //	var memory journal.Memory
 //	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: &memory})
 //
-// [Memory] keeps the records as long as the process lives. Package journaltest
-// tests any recorder.
+// [Memory] keeps the records as long as the process lives, journal/sqlite in a
+// file. Package journaltest tests any recorder.
 package journal

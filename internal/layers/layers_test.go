@@ -57,7 +57,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are named after something in the world outside, or are for tests only.
 // They never import each other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
