@@ -3,11 +3,9 @@ package stone
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // A Finding is something that Validate has to say. Its types are, of errors,
@@ -98,55 +96,4 @@ func (e *Invalid) Error() string {
 		return "pipeline is invalid: " + errs[0].String()
 	}
 	return fmt.Sprintf("pipeline is invalid: %s (and %d more)", errs[0], len(errs)-1)
-}
-
-// closest returns the candidate that was probably meant by name, or "".
-func closest(name string, candidates iter.Seq[string]) string {
-	runes := []rune(name)
-	best, bound := "", max(1, len(runes)/3)+1
-	for c := range candidates {
-		switch {
-		case c == name:
-		case strings.EqualFold(c, name):
-			return c
-		default:
-			if d := distance(runes, c, bound); d < bound {
-				best, bound = c, d
-			}
-		}
-	}
-	return best
-}
-
-// distance is how many letters must be put in, left out, changed or swapped with
-// their neighbour to make b of a, or bound if that is not below it.
-func distance(a []rune, text string, bound int) int {
-	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
-		return bound
-	}
-	b := []rune(text)
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, ra := range a {
-		before, last, row = last, row, before
-		row[0] = i + 1
-		least := row[0]
-		for j, rb := range b {
-			cost := last[j]
-			if ra != rb {
-				cost++
-			}
-			row[j+1] = min(cost, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && ra == b[j-1] && rb == a[i-1] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-			least = min(least, row[j+1])
-		}
-		if least >= bound {
-			return bound
-		}
-	}
-	return row[len(b)]
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // This file checks what is read: queries against what is there.
@@ -133,7 +134,7 @@ func (v *validator) suggest(name string) string {
 	if v.suggestions++; v.suggestions > maxSuggestions {
 		return ""
 	}
-	return closest(name, v.present())
+	return suggest.Closest(name, v.present())
 }
 
 // present ranges over the names of which there is something.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // A Walk is the rule by which an ashlar's children are read without being run:
@@ -342,7 +343,7 @@ func (v *validator) lens(at *place, l latest) {
 		case len(fields) > 0:
 			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")
 		}
-		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: closest(field, slices.Values(fields))},
+		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
 			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
 		return
 	}
@@ -373,7 +374,7 @@ func (v *validator) enum(s *spec) {
 	}
 	for _, key := range s.keys {
 		if key != "" && !slices.Contains(keys, key) {
-			v.find(v.here, Finding{Type: "unreachable-branch", Queried: plain(key), Suggestion: plain(closest(key, slices.Values(keys)))},
+			v.find(v.here, Finding{Type: "unreachable-branch", Queried: plain(key), Suggestion: plain(suggest.Closest(key, slices.Values(keys)))},
 				"no value selects the branch %s: the values are %s", key, strings.Join(keys, ", "))
 		}
 	}

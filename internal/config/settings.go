@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // Settings are those of a project. What is not set is "".
@@ -157,15 +160,9 @@ func unknown(key string, fields map[string]*string) error {
 	if slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(lower, s) }) {
 		return fmt.Errorf("%q is not for settings: %s", key, fromEnvironment)
 	}
-	best, least := "", max(2, len(key)/3)+1
-	var names []string
-	for name := range fields {
-		names = append(names, name)
-		if d := distance(lower, name); d < least {
-			best, least = name, d
-		}
-	}
+	names := slices.Collect(maps.Keys(fields))
 	slices.Sort(names)
+	best := suggest.Closest(key, slices.Values(names))
 	return fmt.Errorf("unknown key %q: %s", key, cmp.Or(meant(best), "want "+strings.Join(names, ", ")))
 }
 
@@ -174,25 +171,4 @@ func meant(name string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %q?", name)
-}
-
-// distance is how many bytes must be put in, left out or changed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

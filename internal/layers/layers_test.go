@@ -27,9 +27,10 @@ var table = []struct{ pkg, imports string }{
 	{"internal/confine", ""},
 	{"internal/layers", ""},
 	{"internal/panics", ""},
+	{"internal/suggest", ""},
 	{"internal/text", ""},
 	{"dag", "internal/canon schema"},
-	{".", "dag kind internal/panics"},
+	{".", "dag kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},
 	{"journal", "."},

@@ -45,35 +45,3 @@ func hashed(name, full string) string {
 	end := "_" + hex.EncodeToString(sum[:4])
 	return name[:min(len(name), maxName-len(end))] + end
 }
-
-// closest returns the candidate that was probably meant by name, or "".
-func closest(name string, candidates []string) string {
-	best, bound := "", max(1, len(name)/3)+1
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bound {
-			best, bound = c, d
-		}
-	}
-	return best
-}
-
-// distance is how many bytes must be put in, left out or changed to make b of a.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}

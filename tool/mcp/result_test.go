@@ -121,15 +121,6 @@ func FuzzOfferedNames(f *testing.F) {
 	})
 }
 
-func TestClosest(t *testing.T) {
-	all := []string{"read_file", "write_file", "list"}
-	for name, want := range map[string]string{"readfile": "read_file", "Read_File": "read_file", "lst": "list", "x": "", "delete": ""} {
-		if got := closest(name, all); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
-	}
-}
-
 func FuzzCut(f *testing.F) {
 	f.Add("Grüezi", 3)
 	f.Fuzz(func(t *testing.T, text string, n int) {

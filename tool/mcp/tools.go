@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tool"
@@ -123,7 +124,7 @@ func (s *Server) unknown(name string, all []*sdk.Tool) error {
 		names[i] = t.Name
 	}
 	hint := "it has none"
-	if near := closest(name, names); near != "" {
+	if near := suggest.Closest(name, slices.Values(names)); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) > 0 {
 		hint = "it has " + strings.Join(names[:min(len(names), 20)], ", ")

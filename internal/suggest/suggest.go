@@ -1,0 +1,60 @@
+// Package suggest finds what was probably meant by a name that does not exist.
+package suggest
+
+import (
+	"iter"
+	"strings"
+	"unicode/utf8"
+)
+
+// Closest returns the candidate that was probably meant by name, or "" if none is
+// close: capitals do not count, and one letter in three may be wrong.
+func Closest(name string, candidates iter.Seq[string]) string {
+	runes := []rune(name)
+	best, bound := "", max(1, len(runes)/3)+1
+	for c := range candidates {
+		switch {
+		case c == name:
+		case strings.EqualFold(c, name):
+			return c
+		default:
+			if d := distance(runes, c, bound); d < bound {
+				best, bound = c, d
+			}
+		}
+	}
+	return best
+}
+
+// distance is how many letters must be put in, left out, changed or swapped with
+// their neighbour to make b of a, or bound if that is not below it.
+func distance(a []rune, text string, bound int) int {
+	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
+		return bound
+	}
+	b := []rune(text)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, ra := range a {
+		before, last, row = last, row, before
+		row[0] = i + 1
+		least := row[0]
+		for j, rb := range b {
+			cost := last[j]
+			if ra != rb {
+				cost++
+			}
+			row[j+1] = min(cost, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && ra == b[j-1] && rb == a[i-1] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+			least = min(least, row[j+1])
+		}
+		if least >= bound {
+			return bound
+		}
+	}
+	return row[len(b)]
+}

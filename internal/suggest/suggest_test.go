@@ -1,0 +1,26 @@
+package suggest
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestClosest(t *testing.T) {
+	known := []string{"ticket", "triage", "Reply", "größe", "x"}
+	tests := []struct{ name, want string }{
+		{"tickets", "ticket"},
+		{"tikcet", "ticket"}, // swapped
+		{"TRIAGE", "triage"},
+		{"reply", "Reply"},
+		{"grösse", "größe"},
+		{"ticket", ""}, // it is there, so it is not what was meant
+		{"invoice", ""},
+		{"", "x"},
+		{"y", "x"},
+	}
+	for _, tt := range tests {
+		if got := Closest(tt.name, slices.Values(known)); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
