@@ -2,19 +2,16 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/text"
@@ -272,154 +269,4 @@ func checkObject(data []byte) error {
 		return fmt.Errorf("not JSON: %w", err)
 	}
 	return nil
-}
-
-// replyJSON is what model call prints.
-type replyJSON struct {
-	Text       string         `json:"text"`
-	Reasoning  string         `json:"reasoning"`
-	Refusal    string         `json:"refusal,omitempty"`
-	ToolCalls  []llm.ToolCall `json:"tool_calls"`
-	StopReason *string        `json:"stop_reason"` // null if the server gave none
-	Usage      llm.Usage      `json:"usage"`
-	Model      string         `json:"model,omitempty"`
-	ID         string         `json:"id,omitempty"`
-	RequestID  string         `json:"request_id,omitempty"`
-	Error      *errorJSON     `json:"error"`
-}
-
-// errorJSON is why a call failed.
-type errorJSON struct {
-	// Kind is "http", "provider", "protocol", "cut-short", "timeout", "connect",
-	// "canceled" or "error".
-	Kind      string `json:"kind"`
-	Message   string `json:"message"`
-	Status    int    `json:"status,omitempty"` // of http
-	Body      string `json:"body,omitempty"`   // of http
-	Type      string `json:"type,omitempty"`   // of provider
-	Code      string `json:"code,omitempty"`   // of provider
-	RequestID string `json:"request_id,omitempty"`
-}
-
-func shownReply(ctx context.Context, r *llm.Reply, err error) replyJSON {
-	out := replyJSON{
-		Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal, ToolCalls: r.ToolCalls, Usage: r.Usage,
-		Model: r.Model, ID: r.ID, RequestID: cmp.Or(r.RequestID, llm.RequestID(err)), Error: shownError(ctx, err),
-	}
-	if out.ToolCalls == nil {
-		out.ToolCalls = []llm.ToolCall{}
-	}
-	if r.StopReason != "" {
-		out.StopReason = &r.StopReason
-	}
-	return out
-}
-
-func shownError(ctx context.Context, err error) *errorJSON {
-	if err == nil {
-		return nil
-	}
-	e := &errorJSON{Kind: "error", Message: err.Error(), RequestID: llm.RequestID(err)}
-	switch {
-	case ctx.Err() != nil:
-		e.Kind = "canceled"
-	case is[*llm.ProtocolError](err):
-		e.Kind = "protocol"
-	case is[*llm.TruncatedError](err):
-		e.Kind = "cut-short"
-	case is[*llm.TimeoutError](err): // before connect, which may wrap it
-		e.Kind = "timeout"
-	case is[*llm.ConnectError](err):
-		e.Kind = "connect"
-	}
-	if h, ok := errors.AsType[*llm.HTTPError](err); ok {
-		e.Kind, e.Status, e.Body = "http", h.Status, h.Body
-	}
-	if p, ok := errors.AsType[*llm.ProviderError](err); ok {
-		e.Kind, e.Type, e.Code = "provider", p.Type, p.Code
-	}
-	return e
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-// watched is a model with a line on the terminal that says how far its answer has
-// come.
-type watched struct {
-	llm.Model
-	name string
-	out  io.Writer
-}
-
-// Stream implements llm.Model.
-func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
-	return func(yield func(llm.Delta, error) bool) {
-		const frame = 100 * time.Millisecond
-		begun, came := time.Now(), 0
-		var drawn time.Time
-		draw := func() {
-			drawn = time.Now()
-			line := fmt.Sprintf("%s: %d bytes in %v", w.name, came, drawn.Sub(begun).Round(frame))
-			fmt.Fprintf(w.out, "\r\x1b[K%s", text.Line(line))
-		}
-		draw()
-		defer fmt.Fprint(w.out, "\r\x1b[K")
-		for d, err := range w.Model.Stream(ctx, req) {
-			came += len(d.Text)
-			if time.Since(drawn) >= frame {
-				draw()
-			}
-			if !yield(d, err) {
-				return
-			}
-		}
-	}
-}
-
-// copier is a transport that copies the bodies of responses, also the part that
-// the model does not read, having all that it needs.
-type copier struct {
-	http.RoundTripper
-	out io.Writer
-}
-
-func newCopier(out io.Writer) copier {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // what comes is what is shown
-	t.DisableKeepAlives = true  // there is no second request
-	return copier{t, out}
-}
-
-// rest is how long a body may go on when the model wants no more of it.
-const rest = time.Second
-
-// RoundTrip implements http.RoundTripper.
-func (c copier) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
-	stop := context.AfterFunc(req.Context(), func() { time.AfterFunc(rest, cancel) })
-	resp, err := c.RoundTripper.RoundTrip(req.WithContext(ctx))
-	if err != nil {
-		stop()
-		cancel()
-		return nil, err
-	}
-	resp.Body = &copiedBody{resp.Body, io.TeeReader(resp.Body, c.out), cancel}
-	return resp, nil
-}
-
-type copiedBody struct {
-	io.Closer
-	io.Reader
-	cancel func()
-}
-
-// Close reads the rest of the body.
-func (b *copiedBody) Close() error {
-	_, _ = io.Copy(io.Discard, b.Reader) // an end that is none has been reported by Read
-	err := b.Closer.Close()
-	b.cancel()
-	return err
 }

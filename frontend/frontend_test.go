@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -229,7 +230,8 @@ func TestHTTPHandler(t *testing.T) {
 		response, err := h.Ask(ctx, stone.Question{Name: "q", Text: "Well?"})
 		answers <- fmt.Sprint(response, " ", err)
 	}()
-	for len(h.Open()) == 0 {
+	for len(h.Open()) == 0 { // the question is on its way
+		runtime.Gosched()
 	}
 	key := strings.TrimPrefix(h.Open()[0].Answer, "/answers")
 	tests := []struct {
