@@ -42,6 +42,13 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/..."},
 	{"llm", ""},
 
+	{"budget", ""},
+	{"internal/expr", "schema"},
+	{"internal/form", "internal/edn internal/suggest"},
+	{"call/...", "call internal/confine internal/expr llm"},
+	{"call", ". budget internal/form internal/edn internal/panics"},
+	{"plan", "call internal/expr"},
+
 	{"frontend", "."},
 	{"agent", ". llm"},
 	{"tool", "agent"},

@@ -1,0 +1,4 @@
+package call
+
+// Counters count calls and attempts.
+type Counters struct{}

@@ -1,0 +1,49 @@
+package call
+
+import (
+	"time"
+)
+
+// Types of failure of a call. Capabilities use further ones of their own.
+const (
+	SchemaInvalid   = "schema/invalid"        // the reply is no envelope, of the wrong type, or out of its schema
+	FormatDrift     = "format/drift"          // a model's answer was not in the form it was asked for
+	LowScore        = "eval/low-score"        // the gate's score is below score-min
+	MustFailed      = "eval/must-failed"      // a must does not hold
+	JudgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
+	SoftTimeout     = "timeout/soft"          // the capability took longer than its limit
+	Unavailable     = "runtime/unavailable"   // nobody is there
+	InvokeFailed    = "runtime/invoke-failed" // an error or a panic of the capability
+	NoCandidate     = "dispatch/no-candidate" // every candidate was rejected
+	BudgetExhausted = "budget/exhausted"      // the next attempt would overdraw the account
+	ForbiddenEffect = "auth/forbidden-effect"
+	PlanInvalid     = "plan/invalid"
+	PlanTooDeep     = "plan/too-deep"
+	InvalidRequest  = "invalid-request"
+)
+
+// An Error is how a capability, or a whole call, fails.
+type Error struct {
+	Type      string `json:"type"` // as "schema/invalid"
+	Message   string `json:"message,omitempty"`
+	Retryable bool   `json:"retryable?,omitempty"`
+	Where     string `json:"where,omitempty"`
+	Details   JSON   `json:"details,omitempty"`
+	// RetryAfter is how long to wait before the next attempt, if that is known.
+	RetryAfter time.Duration `json:"-"`
+	Cause      error         `json:"-"`
+}
+
+// Error returns type and message.
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Type
+	}
+	return e.Type + ": " + e.Message
+}
+
+// FailureKind makes the type the kind of the failure of the step.
+func (e *Error) FailureKind() string { return e.Type }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }

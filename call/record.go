@@ -1,0 +1,45 @@
+package call
+
+// A Record says how a call went. It is kept in the meta of the node that the
+// call made, or of its failure, under MetaKey, as JSON.
+type Record struct {
+	Intent   string   `json:"intent,omitempty"`
+	Cap      string   `json:"cap/id,omitempty"` // who answered, or was asked last
+	Attempts int      `json:"attempts"`         // invocations in all, repairs included
+	Plan     bool     `json:"plan,omitempty"`   // it answered with a plan
+	Failure  string   `json:"failure/type,omitempty"`
+	Error    string   `json:"error,omitempty"`
+	Out      JSON     `json:"out,omitempty"` // what was refused; what was accepted is the content of the node
+	Score    *float64 `json:"score,omitempty"`
+	// MustFailed and ShouldFailed are the checks that did not hold in the attempt
+	// that counts.
+	MustFailed   []string    `json:"must-failed,omitempty"`
+	ShouldFailed []string    `json:"should-failed,omitempty"`
+	Rejected     []Rejection `json:"rejected,omitempty"`
+	Tried        []Attempt   `json:"tried,omitempty"` // in the order in which they began
+	Usage        Usage       `json:"usage,omitzero"`
+}
+
+// MetaKey is where a node's meta holds the Record of the call that made it.
+const MetaKey = "call"
+
+// A Rejection is a candidate that was not asked, and the first test that it failed.
+type Rejection struct {
+	Cap    string `json:"cap/id"`
+	Reason string `json:"reason"` // as "requires/cap-kind-mismatch"
+}
+
+// An Attempt is one invocation.
+type Attempt struct {
+	Cap          string   `json:"cap/id"`
+	Number       int      `json:"attempt"`          // of this capability, from 1
+	Repair       bool     `json:"repair,omitempty"` // it mended what was refused before
+	Cancelled    bool     `json:"cancelled,omitempty"`
+	Score        *float64 `json:"score,omitempty"`
+	Judge        *float64 `json:"judge,omitempty"`
+	MustFailed   []string `json:"must-failed,omitempty"`
+	ShouldFailed []string `json:"should-failed,omitempty"`
+	Failure      string   `json:"failure/type,omitempty"`
+	Error        string   `json:"error,omitempty"`
+	Usage        Usage    `json:"usage,omitzero"`
+}
