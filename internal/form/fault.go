@@ -1,0 +1,91 @@
+package form
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Kinds of faults. Users of the package may have further ones.
+const (
+	Missing    = "missing"      // a field that is needed is not there
+	UnknownKey = "unknown-keys" // a field that nobody knows
+	Unknown    = "unknown"      // a name that is none of the known ones
+	Invalid    = "invalid"      // a value of the wrong kind
+	OutOfRange = "out-of-range" // a number beyond its bounds
+	Duplicate  = "duplicate"    // the same name twice
+)
+
+// A Fault is one place where data is not as it must be.
+type Fault struct {
+	Kind string // as "unknown-keys"
+	// Path leads to the value, or to where it should be: nodes[2].done.must[1].
+	// It is empty for the whole.
+	Path         string
+	Line, Column int    // from 1; 0 if no text has the value
+	Message      string // what was expected, and what is there
+	Suggestion   string // what was probably meant; "" if nothing is close
+}
+
+// Error returns the fault on one line: place, path, message, suggestion.
+func (f Fault) Error() string {
+	var b strings.Builder
+	if f.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: ", f.Line, f.Column)
+	}
+	if f.Path != "" {
+		b.WriteString(f.Path + ": ")
+	}
+	b.WriteString(f.Message)
+	if f.Suggestion != "" {
+		fmt.Fprintf(&b, "; did you mean %q?", f.Suggestion)
+	}
+	return b.String()
+}
+
+// Faults are all faults of one value, in the order in which they were found.
+type Faults []Fault
+
+// Error returns the first fault and the number of others, on one line.
+func (fs Faults) Error() string {
+	switch len(fs) {
+	case 0:
+		return "no fault"
+	case 1:
+		return fs[0].Error()
+	}
+	return fmt.Sprintf("%v (and %d more)", fs[0], len(fs)-1)
+}
+
+// Err returns the faults as an error, or nil if there are none.
+func (fs Faults) Err() error {
+	if len(fs) == 0 {
+		return nil
+	}
+	return fs
+}
+
+// most is how many faults are told one by one. Finding the line of a value costs
+// a walk through the text, so a hostile text of nothing but faults would cost the
+// square of its length.
+const most = 1000
+
+// log collects the faults of one value.
+type log struct {
+	faults Faults
+	more   int
+}
+
+func (l *log) add(f func() Fault) {
+	if len(l.faults) == most {
+		l.more++
+		return
+	}
+	l.faults = append(l.faults, f())
+}
+
+func (l *log) all() Faults {
+	if l.more == 0 {
+		return l.faults
+	}
+	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
+}

@@ -1,0 +1,217 @@
+package form
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// A Map is a map that is being read. Its methods tell whether the field is there
+// and good. They must not be used after the function that was given the Map.
+type Map struct {
+	Value // the map as a whole
+	asked []string
+	open  bool
+}
+
+// Read lets a function read a value that must be a map, and returns all faults.
+func Read(v edn.Value, read func(*Map)) Faults {
+	return ReadValue(v, func(v Value) { v.Map(read) })
+}
+
+// ReadValue lets a function read a value of any kind, and returns all faults.
+func ReadValue(v edn.Value, read func(Value)) Faults {
+	l := &log{}
+	read(Value{edn: v, log: l})
+	return l.all()
+}
+
+// Map reads the value as a map with names for keys: the fields that read does not
+// ask for are faults.
+func (v Value) Map(read func(*Map)) bool {
+	before := v.log.count()
+	m := &Map{Value: v}
+	if v.edn.Kind() != edn.KindMap {
+		v.wrong("a map")
+		return false
+	}
+	read(m)
+	m.close()
+	return v.log.count() == before
+}
+
+// close reports the fields that nobody asked for, and those that two spellings
+// have.
+func (m *Map) close() {
+	seen := map[string]bool{}
+	for key := range m.edn.Entries() {
+		name, ok := key.Name()
+		switch {
+		case !ok:
+			m.at(key, "").Fault(UnknownKey, "expected names for keys, found %s", show(key))
+		case seen[name]:
+			m.at(key, name).Fault(Duplicate, "the field %q is there twice, with and without a colon", name)
+		case !m.open && !slices.Contains(m.asked, name):
+			m.unknown(key, name)
+		}
+		seen[name] = true
+	}
+}
+
+func (m *Map) unknown(key edn.Value, name string) {
+	at := m.at(key, name)
+	m.log.add(func() Fault {
+		known := slices.Compact(slices.Sorted(slices.Values(m.asked)))
+		message := "unknown field " + shorten(name) + "; there is none here"
+		if len(known) > 0 {
+			message = "unknown field " + shorten(name) + "; known are " + strings.Join(known, ", ")
+		}
+		return at.fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
+	})
+}
+
+// at is a field of the map: its path, and the place of a value.
+func (m *Map) at(v edn.Value, key string) Value {
+	path := m.path
+	switch {
+	case key == "":
+	case path == "":
+		path = shorten(key)
+	default:
+		path += "." + shorten(key)
+	}
+	return Value{edn: v, path: path, log: m.log}
+}
+
+// AllowRest lets the map have fields that are not asked for: for a map of which
+// too little is known to tell.
+func (m *Map) AllowRest() { m.open = true }
+
+// Need reports the named fields that are not there.
+func (m *Map) Need(keys ...string) {
+	for _, key := range keys {
+		m.asked = append(m.asked, key)
+		if _, ok := m.edn.Field(key); !ok {
+			m.at(m.edn, key).Fault(Missing, "the field %q is missing", key)
+		}
+	}
+}
+
+// Field returns the value of a field, which is thereby known; ok is false if it is
+// not there.
+func (m *Map) Field(key string) (v Value, ok bool) {
+	m.asked = append(m.asked, key)
+	found, ok := m.edn.Field(key)
+	return m.at(found, key), ok
+}
+
+// FaultAt reports a fault of a field, at its value or, if it is not there, at the
+// map.
+func (m *Map) FaultAt(key, kind, format string, args ...any) {
+	found, ok := m.edn.Field(key)
+	if !ok {
+		found = m.edn
+	}
+	m.at(found, key).Fault(kind, format, args...)
+}
+
+// Name reads a field as a name; see [Value.Name].
+func (m *Map) Name(key string, to *string) bool {
+	v, ok := m.Field(key)
+	return ok && v.Name(to)
+}
+
+// OneOf reads a field as one of some names; see [Value.OneOf].
+func (m *Map) OneOf(key string, to *string, known ...string) bool {
+	v, ok := m.Field(key)
+	return ok && v.OneOf(to, known...)
+}
+
+// NameList reads a field as names in order; see [Value.NameList].
+func (m *Map) NameList(key string, to *[]string) bool {
+	v, ok := m.Field(key)
+	return ok && v.NameList(to)
+}
+
+// NameSet reads a field as a set of names; see [Value.NameSet].
+func (m *Map) NameSet(key string, to *[]string) bool {
+	v, ok := m.Field(key)
+	return ok && v.NameSet(to)
+}
+
+// Text reads a field as a string.
+func (m *Map) Text(key string, to *string) bool {
+	v, ok := m.Field(key)
+	return ok && v.Text(to)
+}
+
+// Texts reads a field as a list of strings; see [Value.Texts].
+func (m *Map) Texts(key string, to *[]string) bool {
+	v, ok := m.Field(key)
+	return ok && v.Texts(to)
+}
+
+// Bool reads a field as true or false.
+func (m *Map) Bool(key string, to *bool) bool {
+	v, ok := m.Field(key)
+	return ok && v.Bool(to)
+}
+
+// Int reads a field as an integer within bounds; see [Value.Int].
+func (m *Map) Int(key string, to *int, low, high int) bool {
+	v, ok := m.Field(key)
+	return ok && v.Int(to, low, high)
+}
+
+// Float reads a field as a number within bounds; see [Value.Float].
+func (m *Map) Float(key string, to *float64, low, high float64) bool {
+	v, ok := m.Field(key)
+	return ok && v.Float(to, low, high)
+}
+
+// Duration reads a field as milliseconds; see [Value.Duration].
+func (m *Map) Duration(key string, to *time.Duration) bool {
+	v, ok := m.Field(key)
+	return ok && v.Duration(to)
+}
+
+// JSON reads a field as any data; see [Value.JSON].
+func (m *Map) JSON(key string, to *json.RawMessage) bool {
+	v, ok := m.Field(key)
+	return ok && v.JSON(to)
+}
+
+// Map reads a field as a map; see [Value.Map].
+func (m *Map) Map(key string, read func(*Map)) bool {
+	v, ok := m.Field(key)
+	return ok && v.Map(read)
+}
+
+// Each reads a field as a vector; see [Value.Each].
+func (m *Map) Each(key string, read func(i int, v Value)) bool {
+	v, ok := m.Field(key)
+	return ok && v.Each(read)
+}
+
+// Entries reads a field as a map with free names for keys; see [Value.Entries].
+func (m *Map) Entries(key string, read func(name string, v Value)) bool {
+	v, ok := m.Field(key)
+	return ok && v.Entries(read)
+}
+
+// Ptr returns a variable of its own for an optional field, and has to point to it
+// if read, which is given it, succeeds:
+//
+//	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
+func Ptr[T any](to **T, read func(*T) bool) bool {
+	v := new(T)
+	ok := read(v)
+	if ok {
+		*to = v
+	}
+	return ok
+}

@@ -1,0 +1,307 @@
+package form
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// A Value is a value that is being read: the data, and where it stands. Its
+// methods tell whether it is what they read; what is not is reported. They must
+// not be used after the function that was given the Value.
+type Value struct {
+	edn  edn.Value
+	path string
+	log  *log
+}
+
+// EDN returns the data.
+func (v Value) EDN() edn.Value { return v.edn }
+
+// Path leads from the whole to the value, as nodes[2].done.must[1].
+func (v Value) Path() string { return v.path }
+
+// Fault reports that something is wrong with the value.
+func (v Value) Fault(kind, format string, args ...any) {
+	v.log.add(func() Fault { return v.fault(kind, fmt.Sprintf(format, args...), "") })
+}
+
+// Unknown reports a name that is none of the known ones, with what was probably
+// meant; what is the kind of thing, as "strategy".
+func (v Value) Unknown(what, name string, known ...string) {
+	v.log.add(func() Fault {
+		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))
+		return v.fault(Unknown, message, suggest.Closest(name, slices.Values(known)))
+	})
+}
+
+func (v Value) fault(kind, message, suggestion string) Fault {
+	line, column := v.edn.Position()
+	return Fault{Kind: kind, Path: v.path, Line: line, Column: column, Message: message, Suggestion: suggestion}
+}
+
+// wrong reports a value that is not of the kind that is wanted.
+func (v Value) wrong(wanted string) {
+	v.Fault(Invalid, "expected %s, found %s", wanted, show(v.edn))
+}
+
+// Name reads a name: a keyword in EDN, a string in JSON.
+func (v Value) Name(to *string) bool {
+	name, ok := v.edn.Name()
+	if !ok {
+		v.wrong("a " + v.nameKind())
+		return false
+	}
+	*to = name
+	return true
+}
+
+// nameKind says how names are written in the notation of the value.
+func (v Value) nameKind() string {
+	if v.edn.IsJSON() {
+		return "name (a string such as \"text/respond\")"
+	}
+	return "name (a keyword such as :text/respond)"
+}
+
+// OneOf reads one of some names.
+func (v Value) OneOf(to *string, known ...string) bool {
+	var name string
+	if !v.Name(&name) {
+		return false
+	}
+	if !slices.Contains(known, name) {
+		v.Unknown("name", name, known...)
+		return false
+	}
+	*to = name
+	return true
+}
+
+// NameList reads a vector of names, in its order. None may be there twice.
+func (v Value) NameList(to *[]string) bool {
+	if v.edn.Kind() != edn.KindVector {
+		v.wrong("a vector of names")
+		return false
+	}
+	return v.names(to)
+}
+
+// NameSet reads a set of names, which JSON writes as an array and EDN may write as
+// a vector, and sorts them. None may be there twice. An empty one is not nil.
+func (v Value) NameSet(to *[]string) bool {
+	if k := v.edn.Kind(); k != edn.KindSet && k != edn.KindVector {
+		v.wrong("a set of names")
+		return false
+	}
+	ok := v.names(to)
+	if ok {
+		slices.Sort(*to)
+	}
+	return ok
+}
+
+func (v Value) names(to *[]string) bool {
+	names, seen := []string{}, map[string]bool{}
+	good := v.elements(func(_ int, e Value) {
+		var name string
+		switch ok := e.Name(&name); {
+		case !ok:
+		case seen[name]:
+			e.Fault(Duplicate, "the name %q is there twice", name)
+		default:
+			seen[name] = true
+			names = append(names, name)
+		}
+	})
+	if good {
+		*to = names
+	}
+	return good
+}
+
+// Text reads a string, of any text.
+func (v Value) Text(to *string) bool {
+	if v.edn.Kind() != edn.KindString {
+		v.wrong("a string")
+		return false
+	}
+	*to = v.edn.Text()
+	return true
+}
+
+// Texts reads a vector of strings, in its order. An empty one is not nil.
+func (v Value) Texts(to *[]string) bool {
+	texts := []string{}
+	good := v.Each(func(_ int, e Value) {
+		var text string
+		e.Text(&text)
+		texts = append(texts, text)
+	})
+	if good {
+		*to = texts
+	}
+	return good
+}
+
+// Bool reads true or false.
+func (v Value) Bool(to *bool) bool {
+	b, ok := v.edn.Bool()
+	if !ok {
+		v.wrong("true or false")
+		return false
+	}
+	*to = b
+	return true
+}
+
+// Int reads an integer from low to high.
+func (v Value) Int(to *int, low, high int) bool {
+	if v.edn.Kind() != edn.KindInt {
+		v.wrong("an integer")
+		return false
+	}
+	n, ok := v.edn.Int64()
+	if !ok || n < int64(low) || n > int64(high) {
+		v.outOfRange("an integer", strconv.Itoa(low), strconv.Itoa(high), high == math.MaxInt)
+		return false
+	}
+	*to = int(n)
+	return true
+}
+
+// Float reads a number from low to high, which may be infinite as a bound, but is
+// never read as such.
+func (v Value) Float(to *float64, low, high float64) bool {
+	f, ok := v.edn.Float64()
+	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {
+		v.wrong("a number")
+		return false
+	}
+	if f < low || f > high {
+		v.outOfRange("a number", fmt.Sprint(low), fmt.Sprint(high), math.IsInf(high, 1))
+		return false
+	}
+	*to = f
+	return true
+}
+
+func (v Value) outOfRange(what, low, high string, unbounded bool) {
+	bounds := "from " + low + " to " + high
+	if unbounded {
+		bounds = "of at least " + low
+	}
+	v.Fault(OutOfRange, "expected %s %s, found %s", what, bounds, show(v.edn))
+}
+
+// Duration reads a number of milliseconds, 0 or more and at most those of a
+// hundred years.
+func (v Value) Duration(to *time.Duration) bool {
+	const century = 100 * 366 * 24 * time.Hour
+	var ms int
+	ok := v.Int(&ms, 0, int(century/time.Millisecond))
+	if ok {
+		*to = time.Duration(ms) * time.Millisecond
+	}
+	return ok
+}
+
+// JSON reads any data, as canonical JSON: keywords become strings without colon,
+// sets arrays. What JSON cannot hold is a fault.
+func (v Value) JSON(to *json.RawMessage) bool {
+	data, err := edn.ToJSON(v.edn)
+	if err != nil {
+		v.log.add(func() Fault {
+			f := v.fault(Invalid, err.Error(), "")
+			if inner := (*edn.Error)(nil); errors.As(err, &inner) {
+				f.Line, f.Column, f.Message = inner.Line, inner.Column, inner.Reason
+			}
+			return f
+		})
+		return false
+	}
+	*to = data
+	return true
+}
+
+// Each reads a vector, element by element.
+func (v Value) Each(read func(i int, v Value)) bool {
+	if v.edn.Kind() != edn.KindVector {
+		v.wrong("a vector")
+		return false
+	}
+	return v.elements(read)
+}
+
+// elements tells whether no fault was found in any element.
+func (v Value) elements(read func(i int, v Value)) bool {
+	before := v.log.count()
+	for i, e := range v.edn.Elements() {
+		read(i, Value{edn: e, path: v.path + "[" + strconv.Itoa(i) + "]", log: v.log})
+	}
+	return v.log.count() == before
+}
+
+// Entries reads a map whose keys are any names, each once, in the order of the
+// text.
+func (v Value) Entries(read func(name string, v Value)) bool {
+	if v.edn.Kind() != edn.KindMap {
+		v.wrong("a map")
+		return false
+	}
+	before := v.log.count()
+	m, seen := Map{Value: v}, map[string]bool{}
+	for key, value := range v.edn.Entries() {
+		name, ok := key.Name()
+		switch {
+		case !ok:
+			m.at(key, "").wrong("a " + m.nameKind() + " for a key")
+		case seen[name]:
+			m.at(key, name).Fault(Duplicate, "the key %q is there twice, with and without a colon", name)
+		default:
+			seen[name] = true
+			read(name, m.at(value, name))
+		}
+	}
+	return v.log.count() == before
+}
+
+func (l *log) count() int { return len(l.faults) + l.more }
+
+// show says what a value is, in few words.
+func show(v edn.Value) string {
+	switch v.Kind() {
+	case edn.KindNil:
+		return "nil"
+	case edn.KindString:
+		return "the string " + strconv.Quote(shorten(v.Text()))
+	case edn.KindKeyword:
+		return "the keyword :" + shorten(v.Text())
+	case edn.KindSymbol:
+		return "the symbol " + shorten(v.Text())
+	case edn.KindBool, edn.KindInt, edn.KindFloat, edn.KindDecimal:
+		return shorten(v.String())
+	}
+	return "a " + v.Kind().String()
+}
+
+// shorten keeps messages and paths to one line.
+func shorten(text string) string {
+	if len(text) <= 40 {
+		return text
+	}
+	text = text[:37]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + "…"
+}
