@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/schema"
+)
+
+// Answer answers the open question of a run that has the name or the path; a name
+// that several open questions have is refused. An answer that the question does
+// not accept is refused too. The run goes on when it is resumed, or at once if it
+// is under way.
+func Answer(ctx context.Context, j Interviewer, run, question, response string) error {
+	questions, err := j.Questions(ctx, run)
+	if err != nil {
+		return err
+	}
+	var found []Question
+	for _, q := range questions {
+		if q.Open() && (q.Name == question || q.Path == question) {
+			found = append(found, q)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return fmt.Errorf("run %q, question %q: %w", run, question, ErrNoQuestion)
+	case len(found) > 1:
+		return fmt.Errorf("run %q asks %q at %s and %d more places: name one by its path", run, question, found[0].Path, len(found)-1)
+	}
+	if err := found[0].Check(response); err != nil {
+		return err
+	}
+	return j.Answer(ctx, run, found[0].Path, response)
+}
+
+// Check says why a response is no answer, or returns nil. The empty response
+// cancels any question.
+func (q Question) Check(response string) error {
+	if response == "" {
+		return nil
+	}
+	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
+		return fmt.Errorf("%.200q is no answer to %q: want one of %q", response, q.Name, q.Choices)
+	}
+	if len(q.Schema) == 0 {
+		return nil
+	}
+	s, err := schema.Parse(q.Schema)
+	if err == nil {
+		err = s.Validate([]byte(response))
+	}
+	if err != nil {
+		return fmt.Errorf("%.200q is no answer to %q: want JSON that fits its schema: %w", response, q.Name, err)
+	}
+	return nil
+}
+
+// frontend answers questions out of the journal, and has them asked if it cannot.
+type frontend struct {
+	*runner
+	next stone.Frontend
+}
+
+// Ask implements stone.Frontend.
+func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error) {
+	q := Question{
+		Run: asked.Run, Path: asked.Path, Name: asked.Name, Text: f.secrets.clean(asked.Text),
+		Choices: asked.Choices, Problem: f.secrets.clean(asked.Problem), Asked: f.now(),
+	}
+	if asked.Schema != nil {
+		q.Schema = json.RawMessage(asked.Schema.JSON())
+	}
+	kept, err := f.journal.Ask(ctx, q)
+	switch {
+	case err != nil:
+		return "", err
+	case !kept.Open():
+		return kept.Response, nil
+	case f.next == nil:
+		return "", stone.ErrWaiting
+	}
+	q.Problem = "" // it was withdrawn
+	return f.either(ctx, asked, q)
+}
+
+// either returns what the frontend answers, or the answer that comes into the
+// journal meanwhile.
+func (f *frontend) either(ctx context.Context, asked stone.Question, q Question) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		response string
+		err      error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("the frontend ended its goroutine")}
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = stone.Fail(kind.Panic, "the frontend panicked: %v", p)
+			}
+			answers <- a
+		}()
+		a.response, a.err = f.next.Ask(ctx, asked)
+	}()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				return "", a.err
+			}
+			return f.keep(q, a.response)
+		case <-look.C:
+			if kept, err := f.journal.Ask(ctx, q); err == nil && !kept.Open() {
+				cancel()
+				<-answers // it shall not ask on while the next question comes
+				return kept.Response, nil
+			}
+		}
+	}
+}
+
+// keep writes an answer down, also if the run is over by now. If there is one
+// already, that one counts.
+func (f *frontend) keep(q Question, response string) (string, error) {
+	ctx := context.Background()
+	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.clean(response))
+	if !errors.Is(err, ErrNoQuestion) {
+		return response, err
+	}
+	kept, err := f.journal.Ask(ctx, q)
+	return kept.Response, err
+}

@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Difference is a leaf that did not do the same in two runs.
+type Difference struct {
+	Path string   `json:"path"`
+	Name string   `json:"name"`
+	Type string   `json:"type,omitempty"` // of its node
+	A    dag.ID   `json:"a,omitzero"`     // the node in the one run, zero if there is none
+	B    dag.ID   `json:"b,omitzero"`     // and in the other
+	Why  []string `json:"why"`            // in words
+}
+
+// Diff compares two runs leaf by leaf and says why they differ: because of
+// another version, or another input. Contents are compared, not ids, which carry
+// the whole lineage. What is alike in both is not in the answer. The differences
+// come in the order of the first run, followed by what only the second one did.
+func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
+	one, err := open(ctx, j, a)
+	if err != nil {
+		return nil, err
+	}
+	other, err := open(ctx, j, b)
+	if err != nil {
+		return nil, err
+	}
+	var out []Difference
+	for _, s := range one.order {
+		t, both := other.leaves[s.Path]
+		switch {
+		case !both:
+			out = append(out, Difference{s.Path, s.Name, s.Type, s.Node, dag.ID{}, []string{missing(s, one, other)}})
+		case s.Sum != t.Sum:
+			out = append(out, Difference{s.Path, s.Name, s.Type, s.Node, t.Node, reasons(s, t, one, other)})
+		}
+	}
+	for _, t := range other.order {
+		if _, both := one.leaves[t.Path]; !both {
+			out = append(out, Difference{t.Path, t.Name, t.Type, dag.ID{}, t.Node, []string{missing(t, other, one)}})
+		}
+	}
+	return out, nil
+}
+
+// opened is a run that is compared.
+type opened struct {
+	id     string
+	order  []Step // leaves with a result
+	leaves map[string]Step
+	parts  map[string]Part
+	dag    dag.DAG
+	nodes  map[dag.ID]*dag.Node
+}
+
+func open(ctx context.Context, j Journal, prefix string) (*opened, error) {
+	info, err := j.Find(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{id: info.ID, leaves: map[string]Step{}, parts: index(info.Shape), nodes: map[dag.ID]*dag.Node{}}
+	steps, err := j.Steps(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range steps {
+		if s.Kind == "leaf" && s.Recorded {
+			o.order, o.leaves[s.Path] = append(o.order, s), s
+		}
+	}
+	if o.dag, err = j.DAG(ctx, info.ID); err != nil {
+		return nil, err
+	}
+	for n := range o.dag.Nodes() {
+		o.nodes[n.ID()] = n
+	}
+	return o, nil
+}
+
+// missing says why only one of two runs has a step.
+func missing(s Step, there, not *opened) string {
+	if _, known := not.parts[place(s.Path)]; !known && len(not.parts) > 0 {
+		return fmt.Sprintf("the pipeline of run %s has no such step", not.id)
+	}
+	return fmt.Sprintf("run %s did not come this way", not.id)
+}
+
+// reasons says why a step did not do the same in two runs.
+func reasons(s, t Step, one, other *opened) []string {
+	p, q := one.parts[place(s.Path)], other.parts[place(t.Path)]
+	why := differences(p, q)
+	if len(why) == 0 && p.Print != q.Print {
+		why = append(why, "its version, or its bounds, changed")
+	}
+	a, b := one.nodes[s.Node], other.nodes[t.Node]
+	if a != nil && b != nil {
+		for _, r := range q.Reads {
+			if !alike(one.read(r, a), other.read(r, b)) {
+				why = append(why, "it reads another "+r.name())
+			}
+		}
+	}
+	for _, f := range []struct {
+		Step
+		run string
+	}{{s, one.id}, {t, other.id}} {
+		if f.Failure != "" {
+			why = append(why, fmt.Sprintf("it failed in run %s: %s: %s", f.run, f.Failure, f.Reason))
+		}
+	}
+	if len(why) == 0 {
+		why = append(why, "it gave another result for the same input")
+	}
+	return why
+}
+
+func (r Read) name() string {
+	if r.Type == "" {
+		return "record of what came before"
+	}
+	return fmt.Sprintf("%q", r.Type)
+}
+
+// read returns what the step that made n had before it for the query: the nearest
+// node of a type, all of them in the run, or what came last.
+func (o *opened) read(r Read, n *dag.Node) []*dag.Node {
+	if r.Type == "" {
+		return n.Parents()
+	}
+	if !r.Nearest {
+		all, err := o.dag.All(r.Type)
+		if err != nil { // a DAG that is read from outside has no limits
+			return nil
+		}
+		return all
+	}
+	for n = n.Parent(); n != nil; n = n.Parent() {
+		if n.Type() == r.Type {
+			return []*dag.Node{n}
+		}
+	}
+	return nil
+}
+
+func alike(a, b []*dag.Node) bool {
+	return slices.EqualFunc(a, b, func(a, b *dag.Node) bool { return a.Type() == b.Type() && a.JSON() == b.JSON() })
+}

@@ -1,0 +1,259 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Journal keeps what runs have done. Its methods may be called by several
+// goroutines, and several processes may share what is behind it. Times are for
+// people: no rule depends on a clock. An error that is none of this package's
+// types says in one line what is wrong with the store and what to do.
+//
+// Do takes the run if nobody has acquired it, so that a Journal can stand as the
+// Recorder of stone.Run too; such a run has steps and nodes, may reuse from any
+// run, and is otherwise empty.
+type Journal interface {
+	stone.Recorder
+	Holder
+	Archive
+	Reader
+	Interviewer
+}
+
+// A Holder is how a process takes and leaves runs.
+type Holder interface {
+	// Acquire takes the run with the id, which need not be there yet, and
+	// returns what is known of it, zero for a new one. It fails with a
+	// *HeldError as long as another holder lives, in this process too. To find
+	// that out it may take as long as a lease, but not beyond ctx.
+	Acquire(ctx context.Context, id string) (RunInfo, error)
+	// Begin writes down that the run, which was acquired, begins or goes on.
+	// Its State is Running from then on, what is not of the Outcome is as in r.
+	// If it had ended Failed, the failures of the steps with the paths in its
+	// Outcome.Retry are forgotten.
+	Begin(ctx context.Context, r RunInfo) error
+	// End writes down how the run ended, with all nodes of its DAG.
+	End(ctx context.Context, id string, o Outcome) error
+	// Release leaves the run to others. Without having it, it does nothing.
+	Release(id string) error
+}
+
+// An Archive is the list of runs.
+type Archive interface {
+	// Find returns the run with the id, or the only one whose id begins with
+	// prefix. The error is ErrNoRun, or an *AmbiguousError.
+	Find(ctx context.Context, prefix string) (RunInfo, error)
+	// Runs returns a page of runs, the youngest first, without their Shape.
+	Runs(ctx context.Context, q Query) ([]RunInfo, error)
+	// Remove forgets a run and everything of it. Results that other runs have
+	// reused stay with those. A run that is held is a *HeldError.
+	Remove(ctx context.Context, id string) error
+}
+
+// A Reader reads what a run has done; the run may be under way meanwhile, here or
+// elsewhere. A run that the journal does not have is empty.
+type Reader interface {
+	// Steps returns the steps in the order in which they were begun first.
+	// A step that was reused counts as begun when that was recorded.
+	Steps(ctx context.Context, run string) ([]Step, error)
+	// Record returns what a step of the run did. The error is ErrNoStep if there
+	// is no result of a step with that path and kind.
+	Record(ctx context.Context, run, path, kind string) (stone.Record, error)
+	// DAG returns the nodes: of a run that has ended all of its DAG, of others
+	// those that its leaves made and all from which they were made. Parents
+	// come first; lanes may come in the order in which they finished. The id of
+	// every node is checked; one that was changed is a *DamageError.
+	DAG(ctx context.Context, run string) (dag.DAG, error)
+}
+
+// An Interviewer keeps questions and their answers. A question is told by its run
+// and its path.
+type Interviewer interface {
+	// Ask writes a question down if it is new, and returns it with its answer
+	// if there is one. If q has a Problem, the answer is withdrawn first.
+	Ask(ctx context.Context, q Question) (Question, error)
+	// Answer answers a question. ErrNoQuestion says that there is none, or that
+	// it is answered already.
+	Answer(ctx context.Context, run, path, response string) error
+	// Questions returns the questions of a run in the order in which they were
+	// asked first.
+	Questions(ctx context.Context, run string) ([]Question, error)
+}
+
+// A State says how things stand with a run.
+type State string
+
+// The states of a run.
+const (
+	Running     State = "running"     // somebody has it, as far as can be told
+	Waiting     State = "waiting"     // for an answer: give it, and resume the run
+	Done        State = "done"        // with a result
+	Failed      State = "failed"      // with a failure; resumed, that is tried again
+	Canceled    State = "canceled"    // by whoever ran it, before its end
+	Interrupted State = "interrupted" // its process has ended without saying how
+)
+
+// RunInfo is what is known of a run beside its steps.
+type RunInfo struct {
+	ID       string `json:"id"`
+	Pipeline string `json:"pipeline"` // a name for people
+	// Source is what the caller needs to make the pipeline again, nobody else
+	// reads it.
+	Source      json.RawMessage `json:"source,omitempty"`
+	Fingerprint dag.ID          `json:"fingerprint,omitzero"`
+	Shape       []Part          `json:"shape,omitempty"`    // of the pipeline
+	Revision    string          `json:"revision,omitempty"` // of the program, in its version control
+	Reuse       string          `json:"reuse,omitempty"`    // as in Options
+	Input       dag.ID          `json:"input,omitzero"`     // digest of the DAG with which it began, zero for an empty one
+
+	Owner string    `json:"owner,omitempty"` // who holds it, empty for nobody
+	Begun time.Time `json:"begun,omitzero"`  // for the first time
+	Outcome
+}
+
+// Outcome is how a run ended, the last time that it did.
+type Outcome struct {
+	State   State     `json:"state"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Failure *Failure  `json:"failure,omitempty"`
+	Retry   []string  `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
+	Steps   int       `json:"steps"`           // that have a result
+	Usage   Usage     `json:"usage"`           // of all of them
+	DAG     dag.DAG   `json:"-"`               // for End only
+}
+
+// Failure is why a run or a step ended without a result.
+type Failure struct {
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	Path   string `json:"path,omitempty"`
+}
+
+// Query says which runs are wanted. Its zero value wants the youngest.
+type Query struct {
+	States []State // none means all
+	Before string  // id of a run: only older ones, the next page
+	Limit  int     // 100 if zero
+}
+
+// Step is what a journal knows of a step.
+type Step struct {
+	Path string `json:"path"` // as these three in stone.Key
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Attempts is how often its work was begun, 0 if its result is another
+	// run's. If it is not Recorded, the last one is under way, or was when its
+	// process ended or gave up.
+	Attempts int       `json:"attempts"`
+	Recorded bool      `json:"recorded"`
+	From     string    `json:"from,omitempty"`    // run from which the result was reused
+	Time     time.Time `json:"time,omitzero"`     // of the result, as in stone.Record
+	Begun    time.Time `json:"begun,omitzero"`    // the last attempt
+	Ended    time.Time `json:"ended,omitzero"`    // when the result was recorded
+	Type     string    `json:"type,omitempty"`    // of the node
+	Node     dag.ID    `json:"node,omitzero"`     // that it made, zero if it made none
+	Sum      dag.ID    `json:"sum,omitzero"`      // of type and content, as in stone.Record
+	Failure  string    `json:"failure,omitempty"` // kind of the failure with which it ended
+	Reason   string    `json:"reason,omitempty"`  // of the failure
+	Usage    Usage     `json:"usage,omitzero"`
+}
+
+// PossiblyPaid is how many attempts have left no result, though their work may
+// have cost something.
+func (s Step) PossiblyPaid() int {
+	if s.Recorded {
+		return max(s.Attempts-1, 0)
+	}
+	return s.Attempts
+}
+
+// Question is a stone.Question as it is kept.
+type Question struct {
+	Run      string          `json:"run"`
+	Path     string          `json:"path"`
+	Name     string          `json:"name"`
+	Text     string          `json:"text"`
+	Choices  []string        `json:"choices,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"`
+	Problem  string          `json:"problem,omitempty"`  // why the answer before was none
+	Asked    time.Time       `json:"asked"`              // for the first time
+	Answered time.Time       `json:"answered,omitzero"`  // zero as long as it is open
+	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
+}
+
+// Open reports whether the question waits for an answer.
+func (q Question) Open() bool { return q.Answered.IsZero() }
+
+var (
+	// ErrNoRun says that no run has the id.
+	ErrNoRun = errors.New("no such run: list the runs to see their names")
+	// ErrNoStep says that a run has no result of such a step.
+	ErrNoStep = errors.New("no such step with a result")
+	// ErrNoQuestion says that no such question is open.
+	ErrNoQuestion = errors.New("no such question is open")
+	// ErrDrained is the error of a run that was stopped by Options.Drain.
+	ErrDrained = errors.New("stopped before its end: resume the run to go on")
+)
+
+// HeldError reports that another holder has the run.
+type HeldError struct {
+	Where string // the store, as "database stone.db"
+	Run   string
+	Owner string // as "host/pid/nonce"
+}
+
+// Error names the owner.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("run %q in %s is held by %s: wait until that process ends", e.Run, e.Where, e.Owner)
+}
+
+// AmbiguousError reports that several runs begin with a prefix.
+type AmbiguousError struct {
+	Prefix string
+	Runs   []string // some of them
+}
+
+// Error names some of the runs.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, strings.Join(e.Runs, ", "))
+}
+
+// DamageError reports a record that does not read as it was written.
+type DamageError struct {
+	Where, Run string
+	Path       string // of the step, empty for a node that no step made
+	Node       string // id of the node, empty if the record has none
+	Reason     string
+}
+
+// Error names the place and what to do.
+func (e *DamageError) Error() string {
+	what := "its record"
+	if e.Path != "" {
+		what = "the record of " + e.Path
+	}
+	if e.Node != "" {
+		what += fmt.Sprintf(" (node %.12s)", e.Node)
+	}
+	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or begin a new run", e.Run, e.Where, what, e.Reason)
+}
+
+// ChangedError reports that a run was begun with another pipeline, or another
+// input, than that with which it is to be resumed.
+type ChangedError struct {
+	Run     string
+	Changes []string // what changed, in words
+}
+
+// Error lists the changes.
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("run %q was begun with another pipeline: %s: begin a new run, or force this one to go on with what still fits", e.Run, strings.Join(e.Changes, "; "))
+}

@@ -1,0 +1,97 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// recorder stands between a run and its journal: it begins nothing while the run
+// is drained, takes secrets out, and counts.
+type recorder struct{ *runner }
+
+func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	select {
+	case <-r.opts.Drain:
+		return stone.Record{}, ErrDrained
+	default:
+	}
+	cleaned := false
+	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+		rec, err := work(ctx)
+		if err == nil {
+			cleaned, err = r.secrets.cleanRecord(&rec)
+		}
+		return rec, err
+	})
+	if err == nil {
+		r.tally.add(rec)
+		// The run goes on with what is recorded and not with what work has
+		// returned to it, as a resumed run does.
+		rec.Replayed = rec.Replayed || cleaned
+	}
+	return rec, err
+}
+
+// tally counts the steps of a run and what they used up.
+type tally struct {
+	mu    sync.Mutex
+	steps int
+	usage Usage
+}
+
+func (t *tally) add(rec stone.Record) {
+	usage := UsageIn(rec.Content)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps++
+	t.usage = t.usage.Add(usage)
+}
+
+func (t *tally) sum() (int, Usage) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.steps, t.usage
+}
+
+// The input of a run is kept as a step of a kind of its own.
+func (r *runner) inputKey() stone.Key {
+	return stone.Key{Run: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input"))}
+}
+
+var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")
+
+func (r *runner) recordInput(ctx context.Context) error {
+	_, err := r.journal.Do(ctx, r.inputKey(), func(context.Context) (stone.Record, error) {
+		var text bytes.Buffer
+		if err := dag.Write(&text, r.cfg.Input); err != nil {
+			return stone.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
+		}
+		content, err := json.Marshal(text.String())
+		return stone.Record{Content: content, Time: r.now(), Sum: sha256.Sum256(content)}, err
+	})
+	return err
+}
+
+func (r *runner) recordedInput(ctx context.Context) (dag.DAG, error) {
+	rec, err := r.journal.Do(ctx, r.inputKey(), func(context.Context) (stone.Record, error) { return stone.Record{}, errNoInput })
+	if err != nil {
+		return dag.DAG{}, err
+	}
+	var text string
+	if err := json.Unmarshal(rec.Content, &text); err != nil {
+		return dag.DAG{}, fmt.Errorf("the recorded input of run %q cannot be read: %w", r.cfg.RunID, err)
+	}
+	d, err := dag.Read(bytes.NewBufferString(text))
+	if err != nil {
+		return dag.DAG{}, fmt.Errorf("the recorded input of run %q is refused: %w", r.cfg.RunID, err)
+	}
+	return d, nil
+}

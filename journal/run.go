@@ -1,0 +1,287 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// AnyRun stands for all runs in Options.Reuse.
+const AnyRun = "*"
+
+// Options say how a run is kept and resumed. The zero value is what most programs
+// want.
+type Options struct {
+	// Pipeline is the name under which runs are listed; that of the ashlar if
+	// it is empty.
+	Pipeline string
+	// Source is kept for whoever has to make the pipeline again, as JSON.
+	Source json.RawMessage
+	// Revision of the program; that of its build information if it is empty.
+	Revision string
+	// Force resumes a run although its pipeline or its input changed.
+	Force bool
+	// Reuse is the id of the run from which Reusable leaves may take results,
+	// or AnyRun; empty for none. A run that is resumed keeps what it had.
+	Reuse string
+	// Secrets are values that must not be recorded, of at least 8 bytes each.
+	Secrets []string
+	// Drain stops the run when it is closed; nil never does.
+	Drain <-chan struct{}
+	// Grace is how long what is under way may take then; 30 s if zero.
+	Grace time.Duration
+}
+
+// Run is stone.Run with a journal: it begins the run cfg.RunID, or resumes it if
+// j has it, and gives it a fresh id of ten letters and digits if it is empty.
+//
+// Errors are those of stone.Run, and before anything runs a *HeldError or a
+// *ChangedError. What becomes of the run is in the journal when Run returns; an
+// error in writing that is joined to the other one.
+func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts Options) (stone.Result, error) {
+	if cfg.Recorder != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, errors.New("Config.Recorder is set: leave it nil, the journal takes its place")
+	}
+	secrets, err := newSecrets(opts.Secrets)
+	if err != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
+	}
+	cfg.RunID = cmp.Or(cfg.RunID, freshID())
+	r := &runner{journal: j, opts: opts, cfg: cfg, secrets: secrets, now: cfg.Now}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	if err := r.begin(ctx, p); err != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, errors.Join(err, j.Release(cfg.RunID))
+	}
+	result, err := r.run(ctx, p)
+	return result, errors.Join(err, r.end(ctx, result, err), j.Release(cfg.RunID))
+}
+
+// freshID makes an id that nobody has: 50 random bits.
+func freshID() string {
+	var random [7]byte
+	rand.Read(random[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))[:10]
+}
+
+// runner is a run on its way.
+type runner struct {
+	journal Journal
+	opts    Options
+	cfg     stone.Config
+	secrets *secrets
+	now     func() time.Time
+	tally   tally
+}
+
+// begin takes the run and finds out whether it is a new one, or may be resumed.
+func (r *runner) begin(ctx context.Context, p stone.Ashlar) error {
+	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
+	if err != nil {
+		return err
+	}
+	info := RunInfo{
+		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
+		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),
+	}
+	if r.cfg.Input.Len() > 0 {
+		info.Input = dag.Everything.Digest(r.cfg.Input, false)
+	}
+	if !before.Begun.IsZero() {
+		if err := r.compare(before, &info); err != nil {
+			return err
+		}
+	}
+	if info.Input != (dag.ID{}) && r.cfg.Input.Len() == 0 {
+		if r.cfg.Input, err = r.recordedInput(ctx); err != nil {
+			return err
+		}
+	}
+	if err := stone.Validate(p, r.cfg).Err(); err != nil {
+		return err
+	}
+	if err := r.secrets.refuse(r.cfg.Input); err != nil {
+		return err
+	}
+	if err := r.journal.Begin(ctx, info); err != nil || r.cfg.Input.Len() == 0 {
+		return err
+	}
+	return r.recordInput(ctx)
+}
+
+// compare says why a run cannot go on, and otherwise what it keeps.
+func (r *runner) compare(before RunInfo, now *RunInfo) error {
+	var changes []string
+	if before.Fingerprint != now.Fingerprint {
+		if changes = Changes(before.Shape, now.Shape); len(changes) == 0 {
+			changes = []string{"its fingerprint is another one"}
+		}
+	}
+	if now.Input != (dag.ID{}) && now.Input != before.Input {
+		changes = append(changes, "the input changed")
+	}
+	if len(changes) > 0 && !r.opts.Force {
+		return &ChangedError{Run: before.ID, Changes: changes}
+	}
+	if before.Revision != now.Revision && r.cfg.Log != nil && r.cfg.Log.Enabled(context.Background(), slog.LevelWarn) {
+		event := slog.NewRecord(r.now(), slog.LevelWarn, "revision-changed", 0)
+		event.AddAttrs(slog.String("trace-id", before.ID), slog.String("before", before.Revision), slog.String("now", now.Revision))
+		_ = r.cfg.Log.Handle(context.Background(), event) // it reports for itself
+	}
+	now.Begun, now.Reuse = before.Begun, before.Reuse
+	now.Input = cmpOr(now.Input, before.Input)
+	if len(now.Source) == 0 {
+		now.Source = before.Source
+	}
+	if r.opts.Pipeline == "" {
+		now.Pipeline = before.Pipeline
+	}
+	return nil
+}
+
+func cmpOr(a, b dag.ID) dag.ID {
+	if a != (dag.ID{}) {
+		return a
+	}
+	return b
+}
+
+// run runs the pipeline until it ends or is drained.
+func (r *runner) run(ctx context.Context, p stone.Ashlar) (stone.Result, error) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, secretsKey{}, r.secrets))
+	defer cancel(nil)
+	if r.opts.Drain != nil {
+		go r.drain(ctx, cancel)
+	}
+	cfg := r.cfg
+	cfg.Recorder = &recorder{r}
+	cfg.Frontend = &frontend{runner: r, next: r.cfg.Frontend}
+	return stone.Run(ctx, p, cfg)
+}
+
+// drain cancels what is still under way when the time of grace is over.
+func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
+	select {
+	case <-r.opts.Drain:
+	case <-ctx.Done():
+		return
+	}
+	grace := cmp.Or(r.opts.Grace, 30*time.Second)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		cancel(stone.Fail(kind.Canceled, "%w: steps under way took longer than %v", ErrDrained, grace))
+	case <-ctx.Done():
+	}
+}
+
+// end writes down how the run ended. It is done also when ctx is.
+func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
+	if errors.As(err, new(*HeldError)) {
+		return nil // it is another's to end
+	}
+	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG}
+	o.Steps, o.Usage = r.tally.sum()
+	ctx = context.WithoutCancel(ctx)
+	var f *stone.Failure
+	if errors.As(err, &f) {
+		o.Failure = &Failure{Kind: f.Kind, Reason: r.secrets.clean(f.Reason), Path: f.Path}
+		if o.State == Failed {
+			steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+			if err != nil {
+				return err
+			}
+			if o.Retry, err = retries(f, result.DAG, steps); err != nil {
+				return err
+			}
+		}
+	}
+	return r.journal.End(ctx, r.cfg.RunID, o)
+}
+
+func stateOf(ctx context.Context, err error) State {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, stone.ErrWaiting):
+		return Waiting
+	case errors.Is(err, ErrDrained) || ctx.Err() != nil:
+		return Canceled
+	}
+	return Failed
+}
+
+// retries returns the paths of the recorded failures because of which a run
+// ended: they are tried again when it is resumed.
+func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
+	targets := []*stone.Failure{f}
+	if f.Kind == kind.LanesFailed {
+		lost, err := dag.Lost(d)
+		if err != nil {
+			return nil, fmt.Errorf("list the lost lanes: %w", err)
+		}
+		for _, l := range lost {
+			if path := l.Failure.Meta()["path"]; within(path, f.Path) {
+				targets = append(targets, &stone.Failure{Kind: fmt.Sprint(l.Failure.Get("kind", "")), Path: path})
+			}
+		}
+		if len(targets) > 1 {
+			targets = targets[1:]
+		}
+	}
+	var out []string
+	for _, t := range targets {
+		all := t.Kind == kind.LanesFailed // inside of a lane that was lost
+		for _, s := range steps {
+			if s.Failure != "" && (s.Path == t.Path || within(t.Path, s.Path)) {
+				all = true
+				out = append(out, s.Path)
+			}
+		}
+		for _, s := range steps {
+			if all && s.Failure != "" && within(s.Path, t.Path) {
+				out = append(out, s.Path)
+			}
+		}
+	}
+	return out, nil
+}
+
+// within reports whether a path leads to something inside of another one.
+func within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
+}
+
+// buildRevision is the revision from which the program was built, with a + if
+// there were changes.
+func buildRevision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	revision, dirty := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+"
+		}
+	}
+	return revision + dirty
+}

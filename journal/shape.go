@@ -1,0 +1,268 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Part is one ashlar of a pipeline, as far as it can be seen from outside.
+type Part struct {
+	Path     string   `json:"path"` // names from the root down; two of one name under one parent have #2, #3, …
+	Form     string   `json:"form"`
+	Version  string   `json:"version,omitempty"`
+	Type     string   `json:"type,omitempty"`     // that it produces
+	Schema   string   `json:"schema,omitempty"`   // digest of its schema
+	Reads    []Read   `json:"reads,omitempty"`
+	Branches []string `json:"branches,omitempty"` // of a match
+	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
+	Print    dag.ID   `json:"print"`              // its fingerprint, with all below it
+}
+
+// Read is a query of a part.
+type Read struct {
+	Query   string `json:"query"`          // as a program writes it
+	Type    string `json:"type,omitempty"` // that it asks for, empty if it is any
+	Nearest bool   `json:"nearest,omitempty"`
+}
+
+// maxParts bounds what is kept of a pipeline to tell later what changed in it.
+const maxParts = 10_000
+
+// Shape lists the parts of a pipeline, parents first; nil if there are more than
+// 10,000 of them. What a reduce wraps stands for both, as in the paths of a run.
+func Shape(p stone.Ashlar) []Part {
+	var parts []Part
+	var walk func(a stone.Ashlar, path string)
+	walk = func(a stone.Ashlar, path string) {
+		if len(parts) > maxParts {
+			return
+		}
+		if a.Form() == "reduce" {
+			walk(a.Children()[0], path)
+			return
+		}
+		parts = append(parts, part(a, path))
+		seen := map[string]int{}
+		for _, c := range a.Children() {
+			name := c.Name()
+			below := path + "/" + escape(name)
+			if seen[name]++; seen[name] > 1 {
+				below += "#" + strconv.Itoa(seen[name])
+			}
+			walk(c, below)
+		}
+	}
+	if walk(p, escape(p.Name())); len(parts) > maxParts {
+		return nil
+	}
+	return parts
+}
+
+func part(a stone.Ashlar, path string) Part {
+	p := Part{Path: path, Form: a.Form(), Branches: a.Branches(), Rounds: a.Rounds(), Print: a.Fingerprint()}
+	// Not every root package tells the version of an ashlar.
+	if v, ok := any(a).(interface{ Version() string }); ok {
+		p.Version = v.Version()
+	}
+	if t := a.Produces(); t != nil {
+		sum := sha256.Sum256(t.Schema().JSON())
+		p.Type, p.Schema = t.Name(), fmt.Sprintf("%x", sum[:8])
+	}
+	for _, q := range a.Queries() {
+		r := Read{Query: q.String(), Nearest: q.IsNearest()}
+		if t := q.Type(); t != nil {
+			r.Type = t.Name()
+		}
+		p.Reads = append(p.Reads, r)
+	}
+	return p
+}
+
+// escape keeps names apart from the marks of a path, as stone.Path does.
+func escape(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if strings.ContainsRune("/[]#@~%", r) {
+			fmt.Fprintf(&b, "%%%02X", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// place returns the path of the part to which a step belongs: without rounds,
+// lanes, branches, visits and attempts.
+func place(path string) string {
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		switch path[i] {
+		case '[':
+			i += max(strings.IndexByte(path[i:], ']'), 0)
+		case '~', '@':
+			for i+1 < len(path) && '0' <= path[i+1] && path[i+1] <= '9' {
+				i++
+			}
+		default:
+			b.WriteByte(path[i])
+		}
+	}
+	return b.String()
+}
+
+// Changes says in words what changed from one shape to another, nothing if they
+// are alike.
+func Changes(before, now []Part) []string {
+	old, fresh := index(before), index(now)
+	var out []string
+	for _, p := range before {
+		if _, kept := fresh[p.Path]; kept || gone(p.Path, fresh, old) {
+			continue
+		}
+		if to := renamed(p, now, old); to != "" {
+			out = append(out, fmt.Sprintf("%s is now called %s", p.Path, to))
+		} else {
+			out = append(out, p.Path+" was removed")
+		}
+	}
+	for _, p := range now {
+		was, known := old[p.Path]
+		switch {
+		case known:
+			out = append(out, differences(was, p)...)
+		case !gone(p.Path, old, fresh) && !slices.ContainsFunc(before, func(b Part) bool {
+			_, kept := fresh[b.Path]
+			return !kept && renamed(b, now, old) == p.Path
+		}):
+			out = append(out, p.Path+" was added")
+		}
+	}
+	out = append(out, reordered(before, now)...)
+	if len(out) == 0 {
+		out = append(out, deepest(before, fresh)...)
+	}
+	return out
+}
+
+func index(parts []Part) map[string]Part {
+	m := make(map[string]Part, len(parts))
+	for _, p := range parts {
+		m[p.Path] = p
+	}
+	return m
+}
+
+// gone reports whether what a path stands in is not in there either: then that
+// is told, and not everything below it.
+func gone(path string, there, here map[string]Part) bool {
+	up := above(path)
+	_, a := there[up]
+	_, b := here[up]
+	return b && !a
+}
+
+func above(path string) string {
+	return path[:max(strings.LastIndexByte(path, '/'), 0)]
+}
+
+// renamed returns the path of the one part that is new under the same parent and
+// is like p in all but its name, or "".
+func renamed(p Part, now []Part, old map[string]Part) string {
+	found := ""
+	for _, n := range now {
+		if _, known := old[n.Path]; known || above(n.Path) != above(p.Path) || len(differences(p, n)) > 0 {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = n.Path
+	}
+	return found
+}
+
+// differences says what differs between two parts beside their names.
+func differences(a, b Part) []string {
+	var out []string
+	say := func(what, was, is string) {
+		if was != is {
+			out = append(out, fmt.Sprintf("%s of %s was %s, now it is %s", what, b.Path, quote(was), quote(is)))
+		}
+	}
+	say("the form", a.Form, b.Form)
+	say("the version", a.Version, b.Version)
+	say("the type", a.Type, b.Type)
+	if a.Type == b.Type && a.Schema != b.Schema {
+		out = append(out, fmt.Sprintf("the schema of type %s of %s changed", quote(b.Type), b.Path))
+	}
+	for _, q := range a.Reads {
+		if !slices.Contains(b.Reads, q) {
+			out = append(out, fmt.Sprintf("%s does not read %s any more", b.Path, q.Query))
+		}
+	}
+	for _, q := range b.Reads {
+		if !slices.Contains(a.Reads, q) {
+			out = append(out, fmt.Sprintf("%s now reads %s", b.Path, q.Query))
+		}
+	}
+	say("the branches", strings.Join(a.Branches, ", "), strings.Join(b.Branches, ", "))
+	say("the bound", strconv.Itoa(a.Rounds), strconv.Itoa(b.Rounds))
+	return out
+}
+
+func quote(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return strconv.Quote(s)
+}
+
+// reordered tells of parents whose children are the same in another order.
+func reordered(before, now []Part) []string {
+	was, is := children(before), children(now)
+	var out []string
+	for _, p := range now {
+		a, b := was[p.Path], is[p.Path]
+		if !slices.Equal(a, b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
+			out = append(out, fmt.Sprintf("the steps of %s have another order: %s, it was %s", p.Path, strings.Join(b, ", "), strings.Join(a, ", ")))
+		}
+	}
+	return out
+}
+
+func children(parts []Part) map[string][]string {
+	m := map[string][]string{}
+	for _, p := range parts {
+		up := above(p.Path)
+		m[up] = append(m[up], strings.TrimPrefix(p.Path, up+"/"))
+	}
+	return m
+}
+
+// deepest tells of the parts whose fingerprint alone changed, and nothing below
+// them that would explain it.
+func deepest(before []Part, now map[string]Part) []string {
+	changed := map[string]bool{}
+	for _, p := range before {
+		changed[p.Path] = now[p.Path].Print != p.Print
+	}
+	explained := map[string]bool{}
+	for path, c := range changed {
+		if c {
+			explained[above(path)] = true
+		}
+	}
+	var out []string
+	for _, p := range before {
+		if changed[p.Path] && !explained[p.Path] {
+			out = append(out, p.Path+" changed in its version or its bounds")
+		}
+	}
+	return out
+}
