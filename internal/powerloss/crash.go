@@ -1,0 +1,137 @@
+package powerloss
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Crash returns the files that are left if the power goes while operation n is
+// under way, counted from 0, and the notes that were taken by then. Chance decides
+// what became of all that was not synced.
+func (d *Disk) Crash(n int, chance *rand.Rand) (files map[string][]byte, notes []any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := medium{files: map[*inode]*surface{}, now: map[string]*inode{}}
+	for i, e := range d.log {
+		switch {
+		case e.op == note:
+			notes = append(notes, e.note)
+			continue
+		case i < d.start:
+		case n < 0:
+			return m.left(chance), notes
+		default:
+			n--
+		}
+		if n < 0 && (e.op == syncFile || e.op == syncFolder) {
+			break // it does not come to its end
+		}
+		m.do(e)
+	}
+	return m.left(chance), notes
+}
+
+// medium is what the operations did to a disk: what is safe, and what is not yet.
+type medium struct {
+	files     map[*inode]*surface
+	safe, now map[string]*inode
+}
+
+type surface struct {
+	safe    []byte
+	pending []event
+}
+
+func (m *medium) do(e event) {
+	switch e.op {
+	case create:
+		m.files[e.file] = new(surface)
+		m.now[e.name] = e.file
+	case remove:
+		delete(m.now, e.name)
+	case write, truncate:
+		s := m.files[e.file]
+		s.pending = append(s.pending, e)
+	case syncFile:
+		s := m.files[e.file]
+		for _, p := range s.pending {
+			s.keep(p)
+		}
+		s.pending = nil
+	case syncFolder:
+		m.safe = maps.Clone(m.now)
+	}
+}
+
+func (s *surface) keep(e event) {
+	if e.op == truncate {
+		s.safe = resize(s.safe, e.at)
+	} else {
+		s.safe = put(s.safe, e.data, e.at)
+	}
+}
+
+// left is what chance leaves of the files. Operations that are kept are done in
+// their order: since each piece of a file is left as any of them made it, or as it
+// was before, another order would lead to nothing new.
+func (m *medium) left(chance *rand.Rand) map[string][]byte {
+	names := maps.Clone(m.now)
+	maps.Copy(names, m.safe)
+	left := map[string][]byte{}
+	for _, name := range slices.Sorted(maps.Keys(names)) { // a seed decides all
+		f := [...]*inode{m.safe[name], m.now[name]}[chance.IntN(2)]
+		if f == nil {
+			continue
+		}
+		s := &surface{safe: slices.Clone(m.files[f].safe)}
+		fates := fatesOf(chance)
+		for i, e := range m.files[f].pending {
+			s.suffer(e, fates(i == len(m.files[f].pending)-1), chance)
+		}
+		left[name] = s.safe
+	}
+	return left
+}
+
+type fate int
+
+const (
+	kept fate = iota
+	dropped
+	torn
+)
+
+// fatesOf chooses among the disks: one that had no time for anything, one that came
+// to its last write, and one that took the writes as it liked.
+func fatesOf(chance *rand.Rand) func(last bool) fate {
+	switch chance.IntN(4) {
+	case 0:
+		return func(bool) fate { return dropped }
+	case 1:
+		return func(last bool) fate {
+			if last {
+				return torn
+			}
+			return kept
+		}
+	default:
+		return func(bool) fate { return fate(chance.IntN(3)) }
+	}
+}
+
+// suffer does to a file what became of an operation.
+func (s *surface) suffer(e event, what fate, chance *rand.Rand) {
+	switch {
+	case what == kept, what == torn && e.op == truncate:
+		s.keep(e)
+	case what == torn:
+		for at := 0; at < len(e.data); {
+			end := at + 1 + chance.IntN(len(e.data)-at)
+			if chance.IntN(2) == 0 {
+				s.keep(event{op: write, data: e.data[at:end], at: e.at + int64(at)})
+			}
+			at = end
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package powerloss
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/util/vfsutil"
+	"github.com/ncruces/go-sqlite3/vfs"
+)
+
+// Disk is a file system of one folder in memory, which remembers how it came to be
+// as it is. It is a [vfs.VFS]. Several goroutines may use it at once.
+type Disk struct {
+	// Lies says that syncs do nothing. Set it before the disk is used.
+	Lies bool
+
+	shared string // folder of the operating system, see NewDisk
+
+	mu    sync.Mutex
+	names map[string]*inode
+	log   []event
+	start int // of what was not there in the beginning, in the log
+}
+
+// An inode is a file, whatever its name is.
+type inode struct {
+	data  []byte
+	locks locks
+}
+
+// An event is an operation on the disk, or a note of the test.
+type event struct {
+	op   op
+	file *inode
+	name string // that the file gets or loses
+	data []byte // that is written
+	at   int64  // where, or the size to which the file is truncated
+	note any
+}
+
+type op int
+
+const (
+	create op = iota
+	remove
+	write
+	truncate
+	syncFile
+	syncFolder
+	note
+)
+
+// NewDisk returns a disk with files that are synced. The folder is one of the
+// operating system: SQLite maps a file in it into memory, for its connections to
+// share. Power loss ends that too, so each disk needs an empty folder.
+func NewDisk(files map[string][]byte, folder string) *Disk {
+	d := &Disk{shared: folder, names: map[string]*inode{}}
+	for name, data := range files {
+		f := &inode{data: slices.Clone(data)}
+		d.names[name] = f
+		d.log = append(d.log, event{op: create, name: name, file: f}, event{op: write, file: f, data: data}, event{op: syncFile, file: f})
+	}
+	d.log = append(d.log, event{op: syncFolder})
+	d.start = len(d.log)
+	return d
+}
+
+// Note puts something that the test knows into the record, at this moment.
+func (d *Disk) Note(what any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, event{op: note, note: what})
+}
+
+// Moments returns how many operations are recorded.
+func (d *Disk) Moments() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := 0
+	for _, e := range d.log[d.start:] {
+		if e.op != note {
+			n++
+		}
+	}
+	return n
+}
+
+// Open implements [vfs.VFS].
+func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if name == "" { // for the use of SQLite alone, gone with its process
+		return new(vfsutil.SliceFile), flags | vfs.OPEN_MEMORY, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f, found := d.names[name]
+	if !found && flags&vfs.OPEN_CREATE == 0 || found && flags&vfs.OPEN_EXCLUSIVE != 0 {
+		return nil, 0, sqlite3.CANTOPEN
+	}
+	if !found {
+		f = new(inode)
+		d.names[name] = f
+		d.log = append(d.log, event{op: create, name: name, file: f})
+	}
+	const logs = vfs.OPEN_WAL | vfs.OPEN_MAIN_JOURNAL | vfs.OPEN_SUPER_JOURNAL
+	return &file{
+		disk: d, inode: f,
+		folder: !found && flags&logs != 0,
+		shm:    vfs.NewSharedMemory(filepath.Join(d.shared, name+"-shm"), flags),
+	}, flags, nil
+}
+
+// Delete implements [vfs.VFS].
+func (d *Disk) Delete(name string, sync bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.names[name] == nil {
+		return sqlite3.IOERR_DELETE_NOENT
+	}
+	delete(d.names, name)
+	d.log = append(d.log, event{op: remove, name: name})
+	if sync && !d.Lies {
+		d.log = append(d.log, event{op: syncFolder})
+	}
+	return nil
+}
+
+// Access implements [vfs.VFS].
+func (d *Disk) Access(name string, _ vfs.AccessFlag) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.names[name] != nil, nil
+}
+
+// FullPathname implements [vfs.VFS].
+func (d *Disk) FullPathname(name string) (string, error) { return filepath.Base(name), nil }
+
+// file is an inode that a connection has open.
+type file struct {
+	*inode
+	disk   *Disk
+	folder bool // is to be synced with the file, as SQLite does on Unix for logs that are new
+	lock   vfs.LockLevel
+	shm    vfs.SharedMemory
+}
+
+func (f *file) ReadAt(b []byte, at int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if at >= int64(len(f.data)) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.data[at:])
+	if n < len(b) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) WriteAt(b []byte, at int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	f.data = put(f.data, b, at)
+	f.disk.log = append(f.disk.log, event{op: write, file: f.inode, data: slices.Clone(b), at: at})
+	return len(b), nil
+}
+
+func (f *file) Truncate(size int64) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	f.data = resize(f.data, size)
+	f.disk.log = append(f.disk.log, event{op: truncate, file: f.inode, at: size})
+	return nil
+}
+
+func (f *file) Sync(vfs.SyncFlag) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if f.disk.Lies {
+		return nil
+	}
+	f.disk.log = append(f.disk.log, event{op: syncFile, file: f.inode})
+	if f.folder {
+		f.folder = false
+		f.disk.log = append(f.disk.log, event{op: syncFolder})
+	}
+	return nil
+}
+
+func (f *file) Size() (int64, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	return int64(len(f.data)), nil
+}
+
+func (f *file) Close() error {
+	if err := f.Unlock(vfs.LOCK_NONE); err != nil {
+		return err
+	}
+	if f.shm == nil {
+		return nil
+	}
+	if err := f.shm.Close(); err != nil {
+		return fmt.Errorf("memory that connections share: %w", err)
+	}
+	return nil
+}
+
+// SharedMemory implements [vfs.FileSharedMemory].
+func (f *file) SharedMemory() vfs.SharedMemory { return f.shm }
+
+// SectorSize and DeviceCharacteristics are those that SQLite takes for granted on
+// Unix: a write does no harm to the bytes beside it.
+func (f *file) SectorSize() int { return 4096 }
+
+func (f *file) DeviceCharacteristics() vfs.DeviceCharacteristic {
+	return vfs.IOCAP_POWERSAFE_OVERWRITE
+}
+
+// put writes b over data, which grows if it has to.
+func put(data, b []byte, at int64) []byte {
+	if end := at + int64(len(b)); end > int64(len(data)) {
+		data = resize(data, end)
+	}
+	copy(data[at:], b)
+	return data
+}
+
+// resize cuts data off, or fills it up with zeros.
+func resize(data []byte, size int64) []byte {
+	if more := size - int64(len(data)); more > 0 {
+		return append(data, make([]byte, more)...)
+	}
+	return data[:size]
+}

@@ -1,0 +1,14 @@
+// Package lib has the result codes of SQLite that journal/sqlite knows.
+package lib
+
+// The codes are those of https://sqlite.org/rescode.html.
+const (
+	SQLITE_BUSY     = 5
+	SQLITE_LOCKED   = 6
+	SQLITE_READONLY = 8
+	SQLITE_IOERR    = 10
+	SQLITE_CORRUPT  = 11
+	SQLITE_FULL     = 13
+	SQLITE_CANTOPEN = 14
+	SQLITE_NOTADB   = 26
+)
