@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/powerloss"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
@@ -109,14 +110,18 @@ func (c crash) check() error {
 // kept holds the file against the notes: every result that was acknowledged is
 // recorded, every work that began has left its intent, every node can be read.
 func (c crash) kept(db *sqlite.DB) error {
-	steps := map[began]sqlite.Step{}
+	type state struct {
+		begun, recorded bool
+		node            dag.ID
+	}
+	steps := map[began]state{}
 	for _, run := range runs {
 		list, err := db.Steps(context.Background(), run)
 		if err != nil {
 			return err
 		}
 		for _, s := range list {
-			steps[began{run, s.Kind + " " + s.Path}] = s
+			steps[began{run, s.Kind + " " + s.Path}] = state{s.Attempts > 0, s.Recorded, s.Node}
 		}
 		if _, err := db.DAG(context.Background(), run); err != nil {
 			return err
@@ -125,11 +130,11 @@ func (c crash) kept(db *sqlite.DB) error {
 	for _, note := range c.notes {
 		switch n := note.(type) {
 		case began:
-			if steps[n].Attempts == 0 {
+			if !steps[n].begun {
 				return fmt.Errorf("the file does not know of the work of %v", n)
 			}
 		case acked:
-			if s := steps[began{n.run, n.step}]; !s.Recorded || s.Node != n.node {
+			if s := steps[began{n.run, n.step}]; !s.recorded || s.node != n.node {
 				return fmt.Errorf("an acknowledged result is lost: of %v the file has %+v", n, s)
 			}
 		}
