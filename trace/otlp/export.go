@@ -1,0 +1,179 @@
+package otlp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/trace"
+)
+
+// Config says where spans go.
+type Config struct {
+	// URL of the collector, as http://127.0.0.1:4318. The path of the endpoint,
+	// /v1/traces, is added unless it is there.
+	URL string
+
+	// Header is added to every request. Its values never stand in an error.
+	Header http.Header
+
+	Service string // the service.name; default "stone"
+
+	// Patience is how long one batch may wait for a collector that is busy
+	// (status 429, 502, 503 or 504); default 1 min, negative is not at all. A
+	// Retry-After beyond it ends the export.
+	Patience time.Duration
+
+	// Skipped is called with each [*trace.LineError] of the file, and with what
+	// the collector warns of. Nil drops them.
+	Skipped func(error)
+
+	// Client sends the requests. Default is one that gives up after 30 s and
+	// follows no redirect, which would carry the headers elsewhere.
+	Client *http.Client
+}
+
+// A Report is what became of an export.
+type Report struct {
+	Sent     int // spans that the collector took
+	Rejected int // spans that it did not want
+}
+
+// Export sends the trace that r holds. It returns when all is sent, at the first
+// batch that cannot be, or when ctx is done; the report then says how far it came.
+// Spans that the collector rejects do not end the export, but are an error at
+// its end. Lines that cannot be used are skipped.
+//
+// Exporting the same trace again sends the same spans with the same ids.
+func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
+	out, err := newSender(cfg)
+	if err != nil {
+		return Report{}, err
+	}
+	err = export(ctx, r, out)
+	if err == nil && out.report.Rejected > 0 {
+		err = fmt.Errorf("the collector rejected %d of %d spans: %s", out.report.Rejected,
+			out.report.Rejected+out.report.Sent, cmp.Or(out.rejection, "it does not say why"))
+	}
+	return out.report, err
+}
+
+func export(ctx context.Context, r io.Reader, out *sender) error {
+	s := spans{runs: map[string]*run{}, emit: func(sp *span) error { return out.add(ctx, sp) }}
+	for e, err := range trace.Read(r) {
+		var bad *trace.LineError
+		switch {
+		case errors.As(err, &bad):
+			out.skipped(err)
+		case err != nil:
+			return err
+		default:
+			if err := s.add(e); err != nil {
+				return err
+			}
+		}
+	}
+	if err := s.finish(); err != nil {
+		return err
+	}
+	return out.flush(ctx)
+}
+
+// Batches end at these bounds. Collectors take requests of 20 MiB by default.
+const (
+	maxSpans = 512
+	maxBatch = 4 << 20 // bytes
+)
+
+// add puts a span into the batch, and sends the batch when it is full.
+func (s *sender) add(ctx context.Context, sp *span) error {
+	b, err := json.Marshal(sp)
+	if err != nil {
+		return fmt.Errorf("span %q cannot be written: %w", sp.Name, err)
+	}
+	if len(s.batch) > 0 && len(s.batch)+len(b) > maxBatch {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+	}
+	if len(s.batch) > 0 {
+		s.batch = append(s.batch, ',')
+	}
+	s.batch = append(s.batch, b...)
+	s.spans++
+	if s.spans < maxSpans {
+		return nil
+	}
+	return s.flush(ctx)
+}
+
+// flush sends the batch, if there is one.
+func (s *sender) flush(ctx context.Context) error {
+	if s.spans == 0 {
+		return nil
+	}
+	body, err := s.compress()
+	if err != nil {
+		return err
+	}
+	rejected, err := s.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	rejected = min(max(rejected, 0), s.spans)
+	s.report.Sent += s.spans - rejected
+	s.report.Rejected += rejected
+	s.batch, s.spans = s.batch[:0], 0
+	return nil
+}
+
+// endpoint returns the URL to which spans are sent.
+func endpoint(base string) (*url.URL, error) {
+	const path, want = "/v1/traces", "want the URL of a collector, as http://127.0.0.1:4318"
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, errors.New("the URL cannot be read: " + want) // err would show what else stands in it
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no URL of a collector: %s", plain(u), want)
+	}
+	if !strings.HasSuffix(u.Path, path) {
+		u = u.JoinPath(path)
+	}
+	return u, nil
+}
+
+// plain is the URL without what may be secret in it.
+func plain(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Opaque: u.Opaque}).String()
+}
+
+// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs
+// key=value between commas, with values escaped as in a URL. The error names the
+// key at fault, and no value.
+func ParseHeaders(s string) (http.Header, error) {
+	h := http.Header{}
+	for i, pair := range strings.Split(s, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, escaped, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		if !ok || key == "" {
+			return nil, fmt.Errorf("header %d: want key=value, with a comma before the next", i+1)
+		}
+		value, err := url.PathUnescape(strings.TrimSpace(escaped))
+		if err != nil || strings.ContainsAny(value, "\r\n\x00") {
+			return nil, fmt.Errorf("the value of header %q is not escaped as in a URL: write %%25 for a percent sign", key)
+		}
+		h.Add(key, value)
+	}
+	return h, nil
+}

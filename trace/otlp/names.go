@@ -1,0 +1,47 @@
+package otlp
+
+// Names of the semantic conventions for generative AI at version 1.41.0, which is
+// the last whose packages have them.
+const (
+	SchemaURL = "https://opentelemetry.io/schemas/1.41.0"
+
+	AgentName     = "gen_ai.agent.name"
+	FinishReasons = "gen_ai.response.finish_reasons"
+	InputTokens   = "gen_ai.usage.input_tokens"
+	OperationName = "gen_ai.operation.name"
+	OutputTokens  = "gen_ai.usage.output_tokens"
+	ProviderName  = "gen_ai.provider.name"
+	RequestModel  = "gen_ai.request.model"
+	ToolName      = "gen_ai.tool.name"
+	ToolType      = "gen_ai.tool.type"
+	WorkflowName  = "gen_ai.workflow.name"
+
+	ErrorType   = "error.type"
+	ServiceName = "service.name"
+)
+
+// Values of OperationName.
+const (
+	Chat           = "chat"            // a turn of a model
+	ExecuteTool    = "execute_tool"    // a call of a tool
+	InvokeAgent    = "invoke_agent"    // an agent
+	InvokeWorkflow = "invoke_workflow" // a run
+)
+
+// Values of ErrorType that are no kinds of failures.
+const (
+	otherError = "_OTHER" // the conventions' own word for what has no better one
+	unfinished = "unfinished"
+)
+
+// genAI holds what the conventions have a name for in an agent, a turn or a tool
+// call.
+var genAI = map[string]string{
+	"ashlar-name":   AgentName,
+	"input-tokens":  InputTokens,
+	"output-tokens": OutputTokens,
+	"model":         RequestModel,
+	"provider":      ProviderName,
+	"stop-reason":   FinishReasons,
+	"tool-name":     ToolName,
+}

@@ -1,0 +1,237 @@
+package otlp
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	firstWait   = time.Second
+	maxWait     = 30 * time.Second // between two tries of our own choice
+	requestTime = 30 * time.Second
+	maxReply    = 64 << 10 // bytes that are read of a response
+)
+
+// A sender sends spans in batches.
+type sender struct {
+	url      *url.URL
+	header   http.Header
+	patience time.Duration
+	skipped  func(error)
+	client   *http.Client
+
+	head, tail string // of a request, around its spans
+	batch      []byte // spans, with commas between them
+	spans      int    // in the batch
+
+	report    Report
+	rejection string // why spans were rejected, in the collector's words
+}
+
+func newSender(cfg Config) (*sender, error) {
+	u, err := endpoint(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	s := &sender{url: u, header: cfg.Header, patience: cmp.Or(cfg.Patience, time.Minute), skipped: cfg.Skipped, client: cfg.Client}
+	if s.skipped == nil {
+		s.skipped = func(error) {}
+	}
+	if s.client == nil {
+		s.client = &http.Client{
+			Timeout:       requestTime,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	var resource attributes
+	resource.set(ServiceName, cmp.Or(cfg.Service, "stone"))
+	b, err := json.Marshal(resource)
+	if err != nil {
+		return nil, err
+	}
+	s.head = `{"resourceSpans":[{"resource":{"attributes":` + string(b) + `},"schemaUrl":"` + SchemaURL +
+		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/trace/otlp"},"schemaUrl":"` + SchemaURL + `","spans":[`
+	s.tail = `]}]}]}`
+	return s, nil
+}
+
+// compress returns the body of a request with the batch.
+func (s *sender) compress() ([]byte, error) {
+	var body bytes.Buffer
+	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range [][]byte{[]byte(s.head), s.batch, []byte(s.tail)} {
+		if _, err := z.Write(part); err != nil {
+			return nil, err
+		}
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// post sends a body until the collector has taken it, and returns how many of its
+// spans it rejected.
+func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error) {
+	wait, waited := firstWait, time.Duration(0)
+	for {
+		reply, err := s.once(ctx, body)
+		if err != nil {
+			return 0, err
+		}
+		if reply.status/100 == 2 {
+			return s.taken(reply)
+		}
+		pause := cmp.Or(reply.retryAfter, time.Duration((0.5+rand.Float64())*float64(wait)))
+		if !reply.busy() {
+			return 0, s.refused(reply, "")
+		}
+		if waited += pause; waited > s.patience {
+			return 0, s.refused(reply, fmt.Sprintf("; to wait for it takes longer than %s", max(s.patience, 0)))
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+type reply struct {
+	status     int
+	retryAfter time.Duration // 0 if the collector did not say
+	body       []byte
+}
+
+// busy reports whether the same request may succeed later, by the protocol's list.
+func (r reply) busy() bool {
+	switch r.status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+func (s *sender) once(ctx context.Context, body []byte) (reply, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	for key, values := range s.header {
+		req.Header[http.CanonicalHeaderKey(key)] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Encoding", "gzip")
+	req.Header.Set("User-Agent", "stone-trace-export")
+	res, err := s.client.Do(req)
+	if err != nil {
+		return reply{}, s.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
+	if err != nil {
+		return reply{}, s.unreachable(ctx, err)
+	}
+	return reply{res.StatusCode, retryAfter(res.Header.Get("Retry-After"), time.Now()), answer}, nil
+}
+
+func (s *sender) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err // outer would show the whole URL, with what may be secret in it
+	}
+	return fmt.Errorf("the collector at %s cannot be reached: %w", plain(s.url), err)
+}
+
+// taken reads what the collector says of a batch that it took, all of it or a part.
+func (s *sender) taken(r reply) (rejected int, err error) {
+	var answer struct {
+		PartialSuccess struct {
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or a string of one
+			ErrorMessage  string          `json:"errorMessage"`
+		} `json:"partialSuccess"`
+	}
+	if len(bytes.TrimSpace(r.body)) == 0 {
+		return 0, nil
+	}
+	if err := json.Unmarshal(r.body, &answer); err != nil {
+		return 0, fmt.Errorf("%s answers with status %d, but not as a collector: is it the OTLP/HTTP port (4318)?", plain(s.url), r.status)
+	}
+	partial := answer.PartialSuccess
+	if len(partial.RejectedSpans) > 0 {
+		rejected, err = strconv.Atoi(strings.Trim(string(partial.RejectedSpans), `"`))
+		if err != nil {
+			return 0, fmt.Errorf("the collector's count of rejected spans cannot be read: %s", s.quiet(string(partial.RejectedSpans)))
+		}
+	}
+	switch message := s.quiet(partial.ErrorMessage); {
+	case rejected > 0:
+		s.rejection = cmp.Or(message, s.rejection)
+	case message != "":
+		s.skipped(fmt.Errorf("the collector warns: %s", message))
+	}
+	return rejected, nil
+}
+
+// refused makes the error of a batch that the collector did not take.
+func (s *sender) refused(r reply, more string) error {
+	var answer struct {
+		Message string `json:"message"`
+	}
+	message := string(r.body)
+	if json.Unmarshal(r.body, &answer) == nil {
+		message = answer.Message
+	}
+	if message = s.quiet(message); message != "" {
+		message = ": " + message
+	}
+	return fmt.Errorf("the collector at %s answers with status %d %s%s%s", plain(s.url), r.status,
+		http.StatusText(r.status), message, more)
+}
+
+// quiet fits what a collector says into an error: one line, not long, and without
+// the values of our headers, should it repeat them.
+func (s *sender) quiet(message string) string {
+	for _, values := range s.header {
+		for _, v := range values {
+			if v != "" {
+				message = strings.ReplaceAll(message, v, "…")
+			}
+		}
+	}
+	message = strings.Join(strings.Fields(message), " ")
+	if runes := []rune(message); len(runes) > 200 {
+		message = string(runes[:200]) + "…"
+	}
+	return message
+}
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(v string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseFloat(v, 64); err == nil && seconds >= 0 && seconds < 1e9 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}

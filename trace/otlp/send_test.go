@@ -1,0 +1,242 @@
+package otlp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const one = `{"data":{"event":"cache-hit","timestamp":1760000000000,"trace-id":"r"}}`
+
+// What a collector answers, one after the other, and what becomes of it.
+func TestAnswers(t *testing.T) {
+	tests := []struct {
+		name     string
+		answers  []string // status, Retry-After, body
+		requests int
+		waited   time.Duration // 0 is none, else exact if there is a Retry-After
+		sent     int
+		err      string
+	}{
+		{"taken", []string{`200||{}`}, 1, 0, 1, ``},
+		{"taken without a word", []string{`200||`}, 1, 0, 1, ``},
+		{"accepted", []string{`202||{"partialSuccess":null}`}, 1, 0, 1, ``},
+		{"busy for 7 s", []string{`429|7|`, `200||{}`}, 2, 7 * time.Second, 1, ``},
+		{"busy until a date", []string{`503|Sat, 01 Jan 2000 00:00:20 GMT|`, `200||{}`}, 2, 20 * time.Second, 1, ``},
+		{"busy twice", []string{`502|1|`, `504|2|`, `200||{}`}, 3, 3 * time.Second, 1, ``},
+		{"busy too long", []string{`429|61|slow down`}, 1, 0, 0,
+			`the collector at http://c/v1/traces answers with status 429 Too Many Requests: slow down; to wait for it takes longer than 1m0s`},
+		{"refused", []string{`400||{"code":3,"message":"no  spans\nhere"}`}, 1, 0, 0,
+			`the collector at http://c/v1/traces answers with status 400 Bad Request: no spans here`},
+		{"refused with our key", []string{`401||not with Bearer k3y`}, 1, 0, 0,
+			`the collector at http://c/v1/traces answers with status 401 Unauthorized: not with …`},
+		{"not found", []string{`404||`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 404 Not Found`},
+		{"moved", []string{`308||`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 308 Permanent Redirect`},
+		{"internal error", []string{`500|1|`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 500 Internal Server Error`},
+		{"a web page", []string{`200||<html>`}, 1, 0, 0,
+			`http://c/v1/traces answers with status 200, but not as a collector: is it the OTLP/HTTP port (4318)?`},
+		{"rejected", []string{`200||{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}`}, 1, 0, 0,
+			`the collector rejected 1 of 1 spans: too old`},
+		{"rejected, as a number and more than there are", []string{`200||{"partialSuccess":{"rejectedSpans":7}}`}, 1, 0, 0,
+			`the collector rejected 1 of 1 spans: it does not say why`},
+		{"rejected, how many it cannot say", []string{`200||{"partialSuccess":{"rejectedSpans":[]}}`}, 1, 0, 0,
+			`the collector's count of rejected spans cannot be read: []`},
+		{"warned", []string{`200||{"partialSuccess":{"rejectedSpans":"0","errorMessage":"mind the clock"}}`}, 1, 0, 1,
+			`skipped: the collector warns: mind the clock`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &collector{answer: func(n int) *http.Response {
+					var status int
+					parts := strings.SplitN(test.answers[n-1], "|", 3)
+					fmt.Sscan(parts[0], &status)
+					return response(status, parts[1], parts[2])
+				}}
+				begun := time.Now()
+				var warned error
+				report, err := Export(t.Context(), strings.NewReader(one), Config{
+					URL: "http://user:pass@c?token=t0ken", Client: c.client(),
+					Header:  http.Header{"authorization": {"Bearer k3y"}},
+					Skipped: func(err error) { warned = fmt.Errorf("skipped: %w", err) },
+				})
+				if got := message(errors.Join(err, warned)); got != test.err {
+					t.Errorf("error %q\nwant  %q", got, test.err)
+				}
+				if waited := time.Since(begun); len(c.bodies) != test.requests || waited != test.waited || report.Sent != test.sent {
+					t.Errorf("%d requests, waited %v, %+v", len(c.bodies), waited, report)
+				}
+			})
+		})
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Without a Retry-After the waits grow, and end with the patience.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &collector{answer: func(int) *http.Response { return response(503, "", "") }}
+		begun := time.Now()
+		_, err := Export(t.Context(), strings.NewReader(one), Config{URL: "http://c", Client: c.client()})
+		waited := time.Since(begun)
+		if err == nil || waited > time.Minute || waited < 10*time.Second || len(c.bodies) < 4 || len(c.bodies) > 9 {
+			t.Errorf("%v after %v and %d requests", err, waited, len(c.bodies))
+		}
+
+		c.bodies = nil
+		if _, err = Export(t.Context(), strings.NewReader(one), Config{URL: "http://c", Client: c.client(), Patience: -1}); err == nil || len(c.bodies) != 1 {
+			t.Errorf("without patience: %v after %d requests", err, len(c.bodies))
+		}
+
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("enough"))
+		defer cancel()
+		if _, err = Export(ctx, strings.NewReader(one), Config{URL: "http://c", Client: c.client()}); message(err) != "enough" {
+			t.Errorf("canceled while it waits: %v", err)
+		}
+	})
+}
+
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	_, err = Export(t.Context(), strings.NewReader(one), Config{URL: "http://user:secret@" + addr + "/otel/?k=secret"})
+	want := "the collector at http://" + addr + "/otel/v1/traces cannot be reached: dial tcp " + addr + ": connect: connection refused"
+	if message(err) != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}
+
+// Headers go to the collector and not where it points to.
+func TestHeaders(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	defer elsewhere.Close()
+	var seen string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Api-Key")
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	h, err := ParseHeaders("api-key=a%20b,, other = c=d ,other=e")
+	if err != nil || fmt.Sprint(h) != "map[Api-Key:[a b] Other:[c=d e]]" {
+		t.Fatalf("%v, %v", h, err)
+	}
+	_, err = Export(t.Context(), strings.NewReader(one), Config{URL: server.URL, Header: h})
+	if seen != "a b" || err == nil || !strings.Contains(err.Error(), "status 307") {
+		t.Errorf("header %q, %v", seen, err)
+	}
+	for in, want := range map[string]string{
+		"k=v,s3cret":     `header 2: want key=value, with a comma before the next`,
+		"=s3cret":        `header 1: want key=value, with a comma before the next`,
+		"k=s3cret%":      `the value of header "k" is not escaped as in a URL: write %25 for a percent sign`,
+		"k=s3cret%0d%0a": `the value of header "k" is not escaped as in a URL: write %25 for a percent sign`,
+	} {
+		if _, err := ParseHeaders(in); message(err) != want {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+func TestURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://c:4318":            "http://c:4318/v1/traces",
+		"https://c/":               "https://c/v1/traces",
+		"http://c/v1/traces":       "http://c/v1/traces",
+		"http://c/otel?tenant=one": "http://c/otel/v1/traces?tenant=one",
+		"localhost:4318":           `"localhost:4318" is no URL of a collector: want the URL of a collector, as http://127.0.0.1:4318`,
+		"":                         `"" is no URL of a collector: want the URL of a collector, as http://127.0.0.1:4318`,
+		"http://[s3cret":           "the URL cannot be read: want the URL of a collector, as http://127.0.0.1:4318",
+	} {
+		u, err := endpoint(in)
+		got := message(err)
+		if err == nil {
+			got = u.String()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// lanes is the trace of a fan-out, made while it is read.
+type lanes struct {
+	n, lanes int
+	line     []byte
+}
+
+func (l *lanes) Read(b []byte) (int, error) {
+	if len(l.line) == 0 {
+		const format = `{"data":{"event":"%s","timestamp":%d,"trace-id":"r","span-id":"s%d","parent-span-id":"%s","ashlar-name":"each","lane":%d,"ok":true}}` + "\n"
+		event, lane := "lane-start", l.n/2
+		switch {
+		case l.n == 0:
+			l.line = fmt.Appendf(nil, format, "run-start", 1760000000000, 0, "", 0)
+		case l.n == 2*l.lanes+1:
+			return 0, io.EOF // and the run does not end
+		default:
+			if lane = (l.n - 1) / 2; l.n%2 == 0 {
+				event = "lane-end"
+			}
+			l.line = fmt.Appendf(nil, format, event, 1760000000000+l.n, lane+1, "s0", lane)
+		}
+		l.n++
+	}
+	n := copy(b, l.line)
+	l.line = l.line[n:]
+	return n, nil
+}
+
+// A file of any size needs the memory of the spans that are open, and sending it
+// twice sends the same.
+func TestExportIsBoundedAndTheSame(t *testing.T) {
+	const n = 50_000
+	var peak, sum [2]uint64
+	for i := range 2 {
+		seen := 0
+		c := &collector{}
+		c.answer = func(int) *http.Response {
+			var m runtime.MemStats
+			body := c.bodies[0]
+			c.bodies = c.bodies[:0]
+			for _, b := range body {
+				sum[i] = sum[i]*31 + uint64(b)
+			}
+			seen += bytes.Count(body, []byte(`"spanId"`))
+			if seen%8192 == 0 {
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				peak[i] = max(peak[i], m.HeapAlloc)
+			}
+			return response(200, "", "")
+		}
+		report, err := Export(t.Context(), &lanes{lanes: n}, Config{URL: "http://c", Client: c.client()})
+		if err != nil || report.Sent != n+1 || seen != n+1 {
+			t.Fatalf("%+v, %v; %d spans seen, want %d", report, err, seen, n+1)
+		}
+	}
+	if sum[0] != sum[1] {
+		t.Error("two exports of one trace differ")
+	}
+	if peak[0] > 24<<20 {
+		t.Errorf("%d MiB of heap for %d spans", peak[0]>>20, n)
+	}
+}
