@@ -1,20 +1,152 @@
-// Package budget keeps account of what a run spends: round trips, tokens, money
-// and time. An account may stand under another one; what is drawn on it is drawn
-// on all above it, so that a step can be given a cap inside that of its run:
-//
-//	ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Tokens: 500_000}))
-//	result, err := stone.Run(ctx, pipeline, cfg)
-//
-// Calls and agents draw on the account in their context.
 package budget
 
-import "time"
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+)
 
-// Limits bound what may be spent. Zero fields bound nothing; negative ones are a
-// mistake.
+// Limits bound what may be spent. Zero bounds nothing, a negative number leaves
+// nothing to spend: so must data be read that says 0.
 type Limits struct {
 	Roundtrips int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
 	Tokens     int           `json:"max-tokens,omitempty"`     // in and out
 	USD        float64       `json:"max-usd,omitempty"`
 	Latency    time.Duration `json:"-"` // from when the account was opened; "latency-ms"
+}
+
+// MarshalJSON writes only what is bounded: "max-roundtrips", "max-tokens",
+// "max-usd" and "latency-ms", 0 where nothing is left.
+func (l Limits) MarshalJSON() ([]byte, error) {
+	out := map[string]any{}
+	if l.Roundtrips != 0 {
+		out["max-roundtrips"] = max(l.Roundtrips, 0)
+	}
+	if l.Tokens != 0 {
+		out["max-tokens"] = max(l.Tokens, 0)
+	}
+	if l.USD != 0 {
+		out["max-usd"] = max(l.USD, 0)
+	}
+	if l.Latency != 0 {
+		out["latency-ms"] = max(l.Latency.Milliseconds(), 0)
+	}
+	return json.Marshal(out)
+}
+
+// An Amount is what is spent, or will be. Negative parts count as nothing.
+type Amount struct {
+	Roundtrips int
+	Tokens     int
+	USD        float64
+}
+
+// An Account holds what was spent under its limits, and under those of the
+// accounts above it. It may be used by several goroutines at once. A nil account
+// bounds nothing and counts nothing.
+type Account struct {
+	above  *Account
+	mu     *sync.Mutex // one for the whole tree: an amount is taken from a chain at once
+	limits Limits
+	opened time.Time
+	spent  Amount
+}
+
+// New opens an account. Its time begins to run.
+func New(l Limits) *Account {
+	return &Account{mu: new(sync.Mutex), limits: l, opened: time.Now()}
+}
+
+// Sub opens an account under this one, with limits of its own. Its time begins to
+// run. Under a nil account it is like New.
+func (a *Account) Sub(l Limits) *Account {
+	sub := New(l)
+	if a != nil {
+		sub.above, sub.mu = a, a.mu
+	}
+	return sub
+}
+
+type key struct{}
+
+// With returns a context in which calls and agents draw on the account.
+func With(ctx context.Context, a *Account) context.Context {
+	return context.WithValue(ctx, key{}, a)
+}
+
+// From returns the account of the context; nil, which bounds nothing, if it has
+// none.
+func From(ctx context.Context) *Account {
+	a, _ := ctx.Value(key{}).(*Account)
+	return a
+}
+
+// Spent returns what was spent on this account and those under it, reservations
+// included.
+func (a *Account) Spent() Amount {
+	if a == nil {
+		return Amount{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.spent
+}
+
+// Left returns what may still be spent: the least of all accounts up the chain.
+// As in any Limits, zero bounds nothing; where nothing is left it is negative.
+func (a *Account) Left() Limits {
+	if a == nil {
+		return Limits{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var left Limits
+	for ; a != nil; a = a.above {
+		left = Limits{
+			Roundtrips: least(left.Roundtrips, a.limits.Roundtrips, a.spent.Roundtrips),
+			Tokens:     least(left.Tokens, a.limits.Tokens, a.spent.Tokens),
+			USD:        least(left.USD, a.limits.USD, a.spent.USD),
+			Latency:    least(left.Latency, a.limits.Latency, time.Since(a.opened)),
+		}
+	}
+	return left
+}
+
+// least returns what is left of limit, or what was left so far if that is less.
+func least[N int | float64 | time.Duration](left, limit, spent N) N {
+	if limit == 0 {
+		return left
+	}
+	rest := max(limit, 0) - spent
+	if rest <= 0 {
+		return -1
+	}
+	if left == 0 {
+		return rest
+	}
+	return min(left, rest)
+}
+
+// Deadline returns when the time of the account, or of one above it, is over.
+func (a *Account) Deadline() (deadline time.Time, ok bool) {
+	for ; a != nil; a = a.above {
+		if a.limits.Latency == 0 {
+			continue
+		}
+		if end := a.opened.Add(max(a.limits.Latency, 0)); !ok || end.Before(deadline) {
+			deadline, ok = end, true
+		}
+	}
+	return deadline, ok
+}
+
+// Context returns a context that ends with the time of the account. Its cause is
+// then an *ExhaustedError. The function must be called in the end.
+func (a *Account) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := a.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadlineCause(ctx, end, &ExhaustedError{Limit: "latency-ms"})
 }

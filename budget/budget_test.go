@@ -1,0 +1,219 @@
+package budget_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+func limitOf(err error) string {
+	if e := (*budget.ExhaustedError)(nil); errors.As(err, &e) {
+		return e.Limit
+	}
+	return fmt.Sprint(err)
+}
+
+func TestReserve(t *testing.T) {
+	one := budget.Amount{Roundtrips: 1}
+	usd := func(f float64) budget.Amount { return budget.Amount{Roundtrips: 1, USD: f} }
+	for _, tc := range []struct {
+		name   string
+		limits budget.Limits
+		spend  []budget.Amount // reserved one after the other, all but the last granted
+		want   string          // the limit that the last one meets
+	}{
+		{"nothing is bounded", budget.Limits{}, []budget.Amount{{Roundtrips: 1 << 40, Tokens: 1 << 40, USD: 1e9}, one}, "<nil>"},
+		{"round trips", budget.Limits{Roundtrips: 2}, []budget.Amount{one, one, one}, "max-roundtrips"},
+		{"no round trip at all", budget.Limits{Roundtrips: -1}, []budget.Amount{one}, "max-roundtrips"},
+		{"money to the last cent", budget.Limits{USD: 0.3}, []budget.Amount{usd(.1), usd(.1), usd(.1)}, "<nil>"},
+		{"one cent more", budget.Limits{USD: 0.3}, []budget.Amount{usd(.1), usd(.1), usd(.1), usd(.01)}, "max-usd"},
+		{"what is free needs no money", budget.Limits{USD: 0.5}, []budget.Amount{usd(.5), usd(0)}, "<nil>"},
+		{"no money at all", budget.Limits{USD: -1}, []budget.Amount{usd(.0001)}, "max-usd"},
+		{"tokens left", budget.Limits{Tokens: 10}, []budget.Amount{{Tokens: 9}, one}, "<nil>"},
+		{"no token left", budget.Limits{Tokens: 10}, []budget.Amount{{Tokens: 10}, one}, "max-tokens"},
+		{"declared tokens", budget.Limits{Tokens: 10}, []budget.Amount{{Tokens: 9}, {Tokens: 2}}, "max-tokens"},
+		{"no time at all", budget.Limits{Latency: -1}, []budget.Amount{one}, "latency-ms"},
+		{"nothing comes back", budget.Limits{Roundtrips: 1, USD: 1}, []budget.Amount{{Roundtrips: -5, USD: -5}, usd(1), one}, "max-roundtrips"},
+		{"no number overflows", budget.Limits{Tokens: math.MaxInt}, []budget.Amount{{Tokens: math.MaxInt - 1}, {Tokens: math.MaxInt}}, "<nil>"},
+		{"no money that is no number", budget.Limits{USD: 1}, []budget.Amount{usd(math.NaN()), usd(math.Inf(1))}, "max-usd"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := budget.New(tc.limits)
+			for i, amount := range tc.spend {
+				_, err := a.Reserve(amount)
+				if last := i == len(tc.spend)-1; last && limitOf(err) != tc.want {
+					t.Errorf("got %v, want %s", err, tc.want)
+				} else if !last && err != nil {
+					t.Fatalf("reservation %d: %v", i, err)
+				}
+			}
+		})
+	}
+}
+
+func TestSettle(t *testing.T) {
+	a := budget.New(budget.Limits{Roundtrips: 2, Tokens: 100, USD: 1})
+	sub := a.Sub(budget.Limits{})
+	r, err := sub.Reserve(budget.Amount{Roundtrips: 1, USD: 0.75})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Reserve(budget.Amount{Roundtrips: 1, USD: 0.5}); limitOf(err) != "max-usd" {
+		t.Errorf("what is reserved can be had again: %v", err)
+	}
+	r.Settle(budget.Amount{Tokens: 120, USD: 0.25})
+	r.Settle(budget.Amount{Tokens: 999})
+	r.Cancel()
+	if got, want := a.Spent(), (budget.Amount{Roundtrips: 1, Tokens: 120, USD: 0.25}); got != want {
+		t.Errorf("spent %+v, want %+v", got, want)
+	}
+	if _, err := sub.Reserve(budget.Amount{Roundtrips: 1}); limitOf(err) != "max-tokens" {
+		t.Errorf("an overdrawn account gave more: %v", err)
+	}
+	if got, want := sub.Left(), (budget.Limits{Roundtrips: 1, Tokens: -1, USD: 0.75}); got != want {
+		t.Errorf("left %+v, want %+v", got, want)
+	}
+	a.Charge(budget.Amount{USD: 5})
+	if got := a.Left().USD; got != -1 {
+		t.Errorf("overdrawn, and %v left", got)
+	}
+}
+
+func TestCancelGivesAllBack(t *testing.T) {
+	a := budget.New(budget.Limits{Roundtrips: 1})
+	sub := a.Sub(budget.Limits{Roundtrips: 5})
+	r, _ := sub.Reserve(budget.Amount{Roundtrips: 1, Tokens: 3, USD: 2})
+	r.Cancel()
+	r.Settle(budget.Amount{Tokens: 7})
+	if a.Spent() != (budget.Amount{}) || sub.Spent() != (budget.Amount{}) {
+		t.Errorf("spent %+v and %+v", a.Spent(), sub.Spent())
+	}
+}
+
+func TestRefusalTakesNothing(t *testing.T) {
+	a := budget.New(budget.Limits{Roundtrips: 1})
+	sub := a.Sub(budget.Limits{Roundtrips: 3})
+	for range 3 {
+		_, _ = sub.Reserve(budget.Amount{Roundtrips: 1})
+	}
+	if got := sub.Spent().Roundtrips; got != 1 {
+		t.Errorf("%d round trips were taken below, want 1", got)
+	}
+	if got := sub.Left().Roundtrips; got != -1 {
+		t.Errorf("%d left, want none", got)
+	}
+}
+
+// Many attempts at once, below caps of their own, never take more than there is.
+func TestTogether(t *testing.T) {
+	const limit = 1000
+	root := budget.New(budget.Limits{Roundtrips: limit, USD: limit})
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for lane := range 16 {
+		sub := root.Sub(budget.Limits{Roundtrips: 90}).Sub(budget.Limits{})
+		all.Go(func() {
+			for i := range 200 {
+				r, err := sub.Reserve(budget.Amount{Roundtrips: 1, USD: 1})
+				switch {
+				case err != nil:
+				case (i+lane)%5 == 0:
+					r.Cancel()
+				default:
+					granted.Add(1)
+					r.Settle(budget.Amount{USD: 0.5})
+				}
+				if s := root.Spent(); s.Roundtrips > limit || s.USD > limit {
+					t.Errorf("overdrawn: %+v", s)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := root.Spent(); granted.Load() != limit || got != (budget.Amount{Roundtrips: limit, USD: limit / 2}) {
+		t.Errorf("%d granted, %+v spent; want %d", granted.Load(), got, limit)
+	}
+}
+
+func TestTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root := budget.New(budget.Limits{Latency: time.Second})
+		time.Sleep(400 * time.Millisecond)
+		sub := root.Sub(budget.Limits{Latency: time.Hour})
+		if got := sub.Left().Latency; got != 600*time.Millisecond {
+			t.Errorf("left %v, want 600 ms", got)
+		}
+		ctx, cancel := sub.Context(t.Context())
+		defer cancel()
+		<-ctx.Done()
+		if limitOf(context.Cause(ctx)) != "latency-ms" || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Errorf("the context ended with %v because of %v", ctx.Err(), context.Cause(ctx))
+		}
+		if _, err := sub.Reserve(budget.Amount{}); limitOf(err) != "latency-ms" {
+			t.Errorf("late, and got %v", err)
+		}
+		if got := sub.Left().Latency; got != -1 {
+			t.Errorf("late, and %v left", got)
+		}
+	})
+}
+
+func TestNoAccount(t *testing.T) {
+	a := budget.From(t.Context())
+	r, err := a.Reserve(budget.Amount{Roundtrips: 1 << 50})
+	r.Settle(budget.Amount{})
+	r.Cancel()
+	a.Charge(budget.Amount{USD: 1})
+	ctx, cancel := a.Context(t.Context())
+	defer cancel()
+	_, timed := ctx.Deadline()
+	if a != nil || err != nil || timed || a.Left() != (budget.Limits{}) || a.Spent() != (budget.Amount{}) {
+		t.Error("no account bounds something")
+	}
+	if _, err := a.Sub(budget.Limits{Roundtrips: -1}).Reserve(budget.Amount{Roundtrips: 1}); err == nil {
+		t.Error("an account under none bounds nothing")
+	}
+}
+
+func TestLimitsAsJSON(t *testing.T) {
+	for _, tc := range []struct {
+		limits budget.Limits
+		want   string
+	}{
+		{budget.Limits{}, `{}`},
+		{budget.Limits{Roundtrips: 3, Latency: 2 * time.Second}, `{"latency-ms":2000,"max-roundtrips":3}`},
+		{budget.Limits{Roundtrips: -1, Tokens: -1, USD: -1, Latency: -1}, `{"latency-ms":0,"max-roundtrips":0,"max-tokens":0,"max-usd":0}`},
+	} {
+		if got, err := json.Marshal(tc.limits); err != nil || string(got) != tc.want {
+			t.Errorf("%+v: got %s, %v; want %s", tc.limits, got, err, tc.want)
+		}
+	}
+}
+
+func Example() {
+	run := budget.New(budget.Limits{USD: 1})
+	step := run.Sub(budget.Limits{Roundtrips: 2})
+
+	draw, err := step.Reserve(budget.Amount{Roundtrips: 1, USD: 0.50})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	draw.Settle(budget.Amount{Tokens: 1200, USD: 0.20})
+	fmt.Printf("%+v\n", run.Spent())
+
+	_, err = step.Reserve(budget.Amount{Roundtrips: 1, USD: 0.90})
+	fmt.Println(err)
+	// Output:
+	// {Roundtrips:1 Tokens:1200 USD:0.2}
+	// budget/exhausted: nothing more may be spent within max-usd
+}

@@ -1,0 +1,140 @@
+package budget
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// Kind is the kind of the failure of a step whose account is spent.
+const Kind = "budget/exhausted"
+
+// An ExhaustedError says that what was to be done would overdraw an account.
+type ExhaustedError struct {
+	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
+}
+
+// Error names the limit.
+func (e *ExhaustedError) Error() string {
+	return Kind + ": nothing more may be spent within " + e.Limit
+}
+
+// FailureKind returns Kind.
+func (e *ExhaustedError) FailureKind() string { return Kind }
+
+// A Reservation is an amount that was taken from an account for what is about to
+// be done. Its methods may be called on nil, and only the first call counts.
+type Reservation struct {
+	from *Account
+	took Amount
+	once sync.Once
+}
+
+// Reserve takes an amount from the account and all above it, or from none of them:
+// the error is an *ExhaustedError if one of them would be overdrawn. Where no tokens
+// are left nothing is given, since nobody knows before how many it will take; what
+// costs no money can be had where none is left.
+func (a *Account) Reserve(amount Amount) (*Reservation, error) {
+	if a == nil {
+		return nil, nil
+	}
+	amount = amount.sane()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	for up := a; up != nil; up = up.above {
+		if limit := up.exceeded(amount, now); limit != "" {
+			return nil, &ExhaustedError{Limit: limit}
+		}
+	}
+	a.take(amount)
+	return &Reservation{from: a, took: amount}, nil
+}
+
+// exceeded names the limit that taking the amount would exceed.
+func (a *Account) exceeded(amount Amount, now time.Time) string {
+	l, s := a.limits, a.spent
+	switch {
+	case l.Latency != 0 && !now.Before(a.opened.Add(max(l.Latency, 0))):
+		return "latency-ms"
+	case l.Roundtrips != 0 && add(s.Roundtrips, amount.Roundtrips) > max(l.Roundtrips, 0):
+		return "max-roundtrips"
+	case l.Tokens != 0 && (s.Tokens >= l.Tokens || add(s.Tokens, amount.Tokens) > l.Tokens):
+		return "max-tokens"
+	// Thirty cents make three calls of ten cents, although floats say otherwise.
+	case l.USD != 0 && s.USD+amount.USD > max(l.USD, 0)*(1+1e-9):
+		return "max-usd"
+	}
+	return ""
+}
+
+// Charge takes an amount that was spent already, beyond the limits if need be.
+func (a *Account) Charge(amount Amount) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.take(amount.sane())
+}
+
+// Settle replaces the reserved tokens and money by what was spent. The round trips
+// stay taken. Without it the reserved amount stands.
+func (r *Reservation) Settle(spent Amount) {
+	if r == nil {
+		return
+	}
+	r.once.Do(func() {
+		spent = spent.sane()
+		spent.Roundtrips = r.took.Roundtrips
+		r.from.mu.Lock()
+		defer r.from.mu.Unlock()
+		r.from.giveBack(r.took)
+		r.from.take(spent)
+	})
+}
+
+// Cancel gives everything back: what was to be done was not begun.
+func (r *Reservation) Cancel() {
+	if r == nil {
+		return
+	}
+	r.once.Do(func() {
+		r.from.mu.Lock()
+		defer r.from.mu.Unlock()
+		r.from.giveBack(r.took)
+	})
+}
+
+// take takes the amount from the account and all above it. The tree must be locked.
+func (a *Account) take(amount Amount) {
+	for ; a != nil; a = a.above {
+		a.spent.Roundtrips = add(a.spent.Roundtrips, amount.Roundtrips)
+		a.spent.Tokens = add(a.spent.Tokens, amount.Tokens)
+		a.spent.USD += amount.USD
+	}
+}
+
+// giveBack undoes take.
+func (a *Account) giveBack(amount Amount) {
+	for ; a != nil; a = a.above {
+		a.spent.Roundtrips -= amount.Roundtrips
+		a.spent.Tokens -= amount.Tokens
+		a.spent.USD = max(a.spent.USD-amount.USD, 0)
+	}
+}
+
+// sane keeps what a capability says that it spent from giving something back.
+func (m Amount) sane() Amount {
+	if math.IsNaN(m.USD) || m.USD < 0 {
+		m.USD = 0
+	}
+	return Amount{
+		Roundtrips: max(m.Roundtrips, 0),
+		Tokens:     max(m.Tokens, 0),
+		USD:        min(m.USD, math.MaxFloat64/4),
+	}
+}
+
+// add adds what is not negative, without going over the largest number.
+func add(a, b int) int { return a + min(b, math.MaxInt-a) }
