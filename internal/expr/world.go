@@ -1,0 +1,231 @@
+package expr
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/checker"
+	"cel.dev/cel-go/common/containers"
+	"cel.dev/cel-go/common/functions"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/ext"
+)
+
+const (
+	maxChars     = 8192
+	maxNodes     = 2000
+	maxDepth     = 100
+	maxCost      = 1_000_000
+	maxMemory    = 1 << 20   // elements, or tens of bytes of text
+	maxNesting   = 1000      // of a value
+	maxText      = 8 << 20   // bytes of one value
+	maxRegex     = 1000      // instructions
+	maxPairs     = 4_000_000 // comparisons that one call makes
+	maxRange     = 10_000
+	maxPrecision = 100
+)
+
+// limits hold for every evaluation.
+var limits = []cel.ProgramOption{
+	cel.CostLimit(maxCost),
+	cel.MemoryLimit(maxMemory),
+	cel.MemoryTracking(
+		types.MemoryTrackerSizeCalculator(types.NewSizeCalculator(
+			types.SizeCalculatorMaxDepth(maxNesting), types.SizeCalculatorMaxTraversal(maxMemory))),
+		// A list that a macro builds would else be measured whenever it grows.
+		types.MemoryTrackerSampleInterval(500),
+	),
+	cel.InterruptCheckFrequency(100),
+	cel.EvalOptions(cel.OptOptimize),
+}
+
+// A world is what all expressions share: everything but their variables. Making
+// one takes a hundred times as long as compiling an expression.
+type world struct {
+	env     *cel.Env
+	checker *checker.Env
+}
+
+var theWorld = sync.OnceValues(newWorld)
+
+func newWorld() (*world, error) {
+	env, err := cel.NewEnv(
+		cel.CrossTypeNumericComparisons(true),
+		ext.Strings(ext.StringsMaxPrecision(maxPrecision)),
+		ext.Lists(ext.ListsMaxRangeSize(maxRange)),
+		ext.Math(), ext.Sets(),
+		cel.ParserExpressionSizeLimit(maxChars),
+		cel.ParserRecursionLimit(maxDepth),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.RegexProgramSizeLimit(maxRegex),
+	)
+	if err != nil {
+		return nil, err
+	}
+	var guarded []cel.EnvOption
+	for name, allow := range guards {
+		option, err := guard(env, name, allow)
+		if err != nil {
+			return nil, err
+		}
+		guarded = append(guarded, option)
+	}
+	if env, err = env.Extend(guarded...); err != nil {
+		return nil, err
+	}
+	check, err := checker.NewEnv(containers.DefaultContainer, env.CELTypeProvider(), checker.CrossTypeNumericComparisons(true))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range env.Functions() {
+		if f.IsDeclarationDisabled() {
+			continue
+		}
+		if err := check.AddFunctions(f); err != nil {
+			return nil, err
+		}
+	}
+	return &world{env, check}, nil
+}
+
+// isType tells whether a name is that of a type, as in type(x) == int.
+func (w *world) isType(name string) bool {
+	_, found := w.env.CELTypeProvider().FindIdent(name)
+	return found
+}
+
+var (
+	errTooLarge = errors.New("the result would be too large")
+	errTooLong  = errors.New("the arguments are too large")
+)
+
+// guards refuse the calls whose work is not in proportion to their arguments: what
+// a function costs is counted only after it was called.
+var guards = map[string]func(args []ref.Val) error{
+	"replace":         replaceable,
+	"join":            joinable,
+	"indexOf":         pairs,
+	"lastIndexOf":     pairs,
+	"distinct":        pairs,
+	"hasOnly":         pairs,
+	"hasAny":          pairs,
+	"hasAll":          pairs,
+	"hasExactly":      pairs,
+	"sets.contains":   pairs,
+	"sets.equivalent": pairs,
+	"sets.intersects": pairs,
+}
+
+// guard is the function as the environment has it, behind a test.
+func guard(env *cel.Env, name string, allow func([]ref.Val) error) (cel.EnvOption, error) {
+	f, ok := env.Functions()[name]
+	if !ok {
+		return nil, errors.New("expr: no function " + name)
+	}
+	bound, err := f.Bindings()
+	if err != nil {
+		return nil, err
+	}
+	ops := map[string]*functions.Overload{}
+	for _, b := range bound {
+		ops[b.Operator] = b
+	}
+	var opts []cel.FunctionOpt
+	for _, o := range f.OverloadDecls() {
+		inner, ok := ops[o.ID()]
+		if !ok {
+			return nil, errors.New("expr: no overload " + o.ID())
+		}
+		overload := cel.Overload
+		if o.IsMemberFunction() {
+			overload = cel.MemberOverload
+		}
+		opts = append(opts, overload(o.ID(), o.ArgTypes(), o.ResultType(), binding(len(o.ArgTypes()), func(args ...ref.Val) ref.Val {
+			if err := allow(args); err != nil {
+				return types.WrapErr(err)
+			}
+			return call(inner, args)
+		})))
+	}
+	return cel.Function(name, opts...), nil
+}
+
+func binding(args int, op func(args ...ref.Val) ref.Val) cel.OverloadOpt {
+	switch args {
+	case 1:
+		return cel.UnaryBinding(func(a ref.Val) ref.Val { return op(a) })
+	case 2:
+		return cel.BinaryBinding(func(a, b ref.Val) ref.Val { return op(a, b) })
+	default:
+		return cel.FunctionBinding(op)
+	}
+}
+
+func call(o *functions.Overload, args []ref.Val) ref.Val {
+	switch {
+	case len(args) == 1 && o.Unary != nil:
+		return o.Unary(args[0])
+	case len(args) == 2 && o.Binary != nil:
+		return o.Binary(args[0], args[1])
+	default:
+		return o.Function(args...)
+	}
+}
+
+func replaceable(args []ref.Val) error {
+	text, ok1 := args[0].(types.String)
+	old, ok2 := args[1].(types.String)
+	with, ok3 := args[2].(types.String)
+	if ok1 && ok2 && ok3 && len(text)+strings.Count(string(text), string(old))*len(with) > maxText {
+		return errTooLarge
+	}
+	return nil
+}
+
+func joinable(args []ref.Val) error {
+	list, ok := args[0].(traits.Lister)
+	if !ok {
+		return nil
+	}
+	size := 0
+	if len(args) > 1 {
+		size = length(args[1]) * length(list)
+	}
+	for it := list.Iterator(); it.HasNext() == types.True && size <= maxText; {
+		size += length(it.Next())
+	}
+	if size > maxText {
+		return errTooLarge
+	}
+	return nil
+}
+
+// pairs refuses what compares each element of one argument with each of another,
+// or of itself.
+func pairs(args []ref.Val) error {
+	other := args[0]
+	if len(args) > 1 {
+		other = args[1]
+	}
+	if n, m := length(args[0]), length(other); n > 0 && m > maxPairs/n {
+		return errTooLong
+	}
+	return nil
+}
+
+// length is 0 for what has none.
+func length(v ref.Val) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case traits.Sizer:
+		if n, ok := v.Size().(types.Int); ok {
+			return int(n)
+		}
+	}
+	return 0
+}
