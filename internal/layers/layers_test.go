@@ -43,7 +43,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm", ""},
 
 	{"budget", ""},
-	{"internal/expr", "schema"},
+	{"internal/expr", "internal/canon internal/suggest"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/...", "call internal/confine internal/expr llm"},
 	{"call", ". budget internal/form internal/edn internal/panics"},
