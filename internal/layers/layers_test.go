@@ -23,6 +23,7 @@ var table = []struct{ pkg, imports string }{
 	{"kind", ""},
 	{"schema", ""},
 	{"trace", ""},
+	{"trace/otlp", "trace"},
 	{"internal/canon", ""},
 	{"internal/confine", ""},
 	{"internal/layers", ""},
