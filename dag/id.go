@@ -78,6 +78,11 @@ func openEnvelope() *envelope {
 // of the content.
 func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 	content := string(e.buf[contentStart:])
+	return e.sum(parents, typ.quoted), content
+}
+
+// sum is the id of the content that is in the buffer.
+func (e *envelope) sum(parents []*Node, quoted []byte) ID {
 	buf := append(e.buf, `,"parents":[`...)
 	for i, p := range parents {
 		if i > 0 {
@@ -88,10 +93,10 @@ func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 		buf = append(buf, '"')
 	}
 	buf = append(buf, `],"type":`...)
-	buf = append(buf, typ.quoted...)
+	buf = append(buf, quoted...)
 	buf = append(buf, '}')
 	e.buf = buf
-	return sha256.Sum256(buf), content
+	return sha256.Sum256(buf)
 }
 
 func (e *envelope) close() {

@@ -1,0 +1,155 @@
+package dag
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Beyond returns the nodes that d has and base has not, in append order. It is
+// nil unless d extends base. A step sees of them what its queries name.
+func (d DAG) Beyond(base DAG) []*Node {
+	if !d.Extends(base) {
+		return nil
+	}
+	var nodes []*Node
+	for _, e := range slices.Backward(d.log.since(base.log)) {
+		for _, n := range e.nodes() {
+			if d.shows(n.typ) {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
+}
+
+// Extend adds nodes that are not in d yet, parents first, at a cost that is
+// linear in them. It is an error if a parent is neither in d nor in front.
+func Extend(d DAG, nodes []*Node) (DAG, error) {
+	known, wanted := make(map[ID]bool, len(nodes)), map[ID]*Node{}
+	for _, n := range nodes {
+		if n == nil || n.typ == "" {
+			return d, errors.New("extend: want nodes made by NewNode or by a Type")
+		}
+		for _, p := range n.parents {
+			if !known[p.id] {
+				wanted[p.id] = n
+			}
+		}
+		known[n.id] = true
+	}
+	for at := range d.backward() {
+		if len(wanted) == 0 {
+			break
+		}
+		delete(wanted, at.id)
+	}
+	for id, n := range wanted {
+		return d, fmt.Errorf("extend: a parent of %s, %.12s, is not in front of it", n, id)
+	}
+	d.log = d.log.extend(nodes, nil)
+	return d, nil
+}
+
+// Rebase returns onto with what from has beyond base, as if that had been
+// appended there in the first place: with other parents, and so other ids, but
+// the same contents in the same order. Nodes that followed what base left behind
+// follow what onto leaves behind. A failure in flight in from comes along.
+//
+// It is an error if from does not extend base, or if a node has a parent that
+// onto has not.
+func Rebase(onto, from, base DAG) (DAG, error) {
+	if !from.Extends(base) {
+		return onto, errors.New("rebase: the DAG does not extend its base: append to the DAG that was given")
+	}
+	if onto.log == base.log {
+		from.view = onto.view
+		return from, nil
+	}
+	m := mover{out: onto.WithoutFailure()}
+	entries := from.log.since(base.log)
+	if slices.ContainsFunc(entries, func(e *entry) bool { return e.group != nil }) {
+		m.moved = map[ID]*Node{}
+		if base.log != nil && onto.log != nil {
+			m.moved[base.here().id] = onto.here()
+		}
+	}
+	for _, e := range slices.Backward(entries) {
+		if err := m.move(e); err != nil {
+			return onto, err
+		}
+	}
+	if fail := from.fail; fail != nil {
+		if slices.Equal(fail.node.parents, from.next()) {
+			fail = &flight{fail.node.under(m.out.next()), fail.cause}
+		}
+		m.out.fail = fail
+	}
+	return m.out, nil
+}
+
+// mover puts entries onto another log.
+type mover struct {
+	out   DAG
+	moved map[ID]*Node // what stands for a node; nil if no entry is a group
+}
+
+func (m *mover) move(e *entry) error {
+	next := m.out.next()
+	if e.group == nil { // it follows all heads before it, there as here
+		n := e.node.under(next)
+		if m.moved != nil {
+			m.moved[e.node.id] = n
+		}
+		m.out = m.out.grow(n)
+		return nil
+	}
+	before := DAG{log: e.prev}.next()
+	nodes := make([]*Node, len(e.group.nodes))
+	for i, n := range e.group.nodes {
+		parents := next
+		if !slices.Equal(n.parents, before) {
+			parents = make([]*Node, len(n.parents))
+			for k, p := range n.parents {
+				if parents[k] = m.standsFor(p); parents[k] == nil {
+					return fmt.Errorf("rebase %s: its parent %s is not in the DAG onto which it is put", n, p)
+				}
+			}
+		}
+		nodes[i] = n.under(parents)
+		m.moved[n.id] = nodes[i]
+	}
+	from := map[ID]*Node{}
+	for i, h := range e.group.heads {
+		if at := e.group.from[i]; at != h {
+			from[m.standsFor(h).ID()] = m.standsFor(at)
+		}
+	}
+	m.out.log = m.out.log.extend(nodes, from)
+	return nil
+}
+
+// standsFor returns what has taken the place of a node: itself, if it is there.
+func (m *mover) standsFor(n *Node) *Node {
+	if moved := m.moved[n.id]; moved != nil {
+		return moved
+	}
+	return m.out.Within(nil).Node(n.id)
+}
+
+// under returns a node of the same type, content, meta and time with other parents.
+func (n *Node) under(parents []*Node) *Node {
+	quoted, err := quote(n.typ)
+	if err != nil {
+		// The name of a type that has a node is valid.
+		panic(err)
+	}
+	moved, _ := newNode(struct{}{}, false)
+	moved.typ, moved.content, moved.parents = n.typ, n.content, parents
+	moved.value, moved.meta, moved.at = n.value, n.meta, n.at
+	e := openEnvelope()
+	defer e.close()
+	e.buf = append(e.buf, n.content...)
+	moved.id = e.sum(parents, quoted)
+	return moved
+}
