@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,12 +11,12 @@ import (
 func (a *app) trace() *cobra.Command {
 	c := &cobra.Command{
 		Use:         "trace",
-		Short:       "Inspect a trace file of a run",
-		Long:        "Trace answers what happened in a run out of the file that run --trace wrote. Lines that cannot be used\nare reported and skipped.",
+		Short:       "Inspect or export a trace file of a run",
+		Long:        "Trace answers what happened in a run out of the file that run --trace wrote, or sends it to where others\nlook. Lines that cannot be used are reported and skipped.",
 		Annotations: map[string]string{onlyFailed: "yes"},
 		Args:        unknown,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("%s needs a command: tally, lifecycle or payload, and a trace file", c.CommandPath())
+			return fmt.Errorf("%s needs a command: tally, lifecycle, payload or export, and a trace file", c.CommandPath())
 		},
 	}
 	command := trace.Command{Out: a.Stdout, Err: a.Stderr}
@@ -23,6 +24,7 @@ func (a *app) trace() *cobra.Command {
 		inspection("tally", "Count the events by type", command.RunTally),
 		inspection("lifecycle", "Tell how the run proceeded, one event a line", command.RunLifecycle),
 		payload(command),
+		a.export(),
 	)
 	return c
 }
@@ -45,10 +47,15 @@ func payload(command trace.Command) *cobra.Command {
 	return c
 }
 
-// inspection makes a command over a trace file.
+// inspection makes a command that answers a question about a trace file.
 func inspection(name, short string, run func(path string) error) *cobra.Command {
+	return overTrace(name, short, func(_ context.Context, path string) error { return run(path) })
+}
+
+// overTrace makes a command that works on a trace file.
+func overTrace(use, short string, run func(ctx context.Context, path string) error) *cobra.Command {
 	return &cobra.Command{
-		Use:   name + " FILE",
+		Use:   use + " FILE",
 		Short: short,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -59,6 +66,6 @@ func inspection(name, short string, run func(path string) error) *cobra.Command 
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return run(args[0]) },
+		RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args[0]) },
 	}
 }

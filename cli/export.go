@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/trace"
+	"github.com/stonelayer/stone/trace/otlp"
+)
+
+// headersNames are the variables with headers for a collector; the first that is
+// set counts.
+var headersNames = []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"}
+
+func (a *app) export() *cobra.Command {
+	var url string
+	c := overTrace("export --otlp URL", "Send a trace to an OpenTelemetry collector", func(ctx context.Context, path string) error {
+		return a.exportTrace(ctx, url, path)
+	})
+	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP in JSON and with the names of the\n" +
+		"conventions for generative AI. Sending a trace again sends the same spans. Spans of ashlars and lanes need\n" +
+		"a trace of level debug: STONE_LOG_LEVEL=debug for the run.\n\n" +
+		"Headers, as the key of a service, are read from OTEL_EXPORTER_OTLP_TRACES_HEADERS or else\n" +
+		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with values escaped as in a URL."
+	c.DisableFlagsInUseLine = true
+	c.Flags().StringVar(&url, "otlp", "", "`URL` of the collector, as http://127.0.0.1:4318")
+	return c
+}
+
+func (a *app) exportTrace(ctx context.Context, url, path string) error {
+	if url == "" {
+		return errors.New("--otlp is missing: want the URL of a collector, as http://127.0.0.1:4318")
+	}
+	cfg := otlp.Config{URL: url, Skipped: func(err error) {
+		var bad *trace.LineError
+		if errors.As(err, &bad) {
+			a.complain("%s:%d: %s; line skipped", path, bad.Line, bad.Reason)
+		} else {
+			a.complain("%v", err)
+		}
+	}}
+	for _, name := range headersNames {
+		if headers := os.Getenv(name); headers != "" {
+			h, err := otlp.ParseHeaders(headers)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			cfg.Header = h
+			break
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return failed("trace file cannot be read: %w", err)
+	}
+	defer f.Close()
+	report, err := otlp.Export(ctx, f, cfg)
+	if err != nil && report.Sent > 0 {
+		err = fmt.Errorf("%w (%d spans were sent; to export again sends them under the same ids)", err, report.Sent)
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	_, err = fmt.Fprintf(a.Stdout, "spans sent: %d\n", report.Sent)
+	return output(err)
+}

@@ -1,0 +1,89 @@
+package cli_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/cli"
+)
+
+// A trace goes to a collector, with the headers of the environment, whose values
+// show nowhere.
+func TestTraceExport(t *testing.T) {
+	var body, key string
+	status, answer := 200, `{}`
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		z, err := gzip.NewReader(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		b, err := io.ReadAll(z)
+		if err != nil {
+			t.Error(err)
+		}
+		body, key = string(b), r.Header.Get("Api-Key")
+		w.WriteHeader(status)
+		io.WriteString(w, answer)
+	}))
+	defer collector.Close()
+
+	path := filepath.Join(t.TempDir(), "trace.jsonl")
+	if err := os.WriteFile(path, []byte(`{"data":{"event":"run-start","timestamp":1760000000000,"trace-id":"r","span-id":"s","ashlar-name":"p"}}
+garbage
+{"data":{"event":"run-end","timestamp":1760000000002,"trace-id":"r","span-id":"s","ashlar-name":"p","ok":true}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name           string
+		args           []string
+		headers        string
+		status         int
+		answer         string
+		code           int
+		stdout, stderr string
+	}{
+		{"sent", []string{"--otlp", collector.URL, path}, "api-key=s3cret", 200, `{}`, 0, "spans sent: 1\n",
+			path + ":2: not JSON (invalid character 'g' looking for beginning of value, at byte 1); line skipped\n"},
+		{"refused", []string{"--otlp", collector.URL, path}, "api-key=s3cret", 401, `no s3cret`, 1, "",
+			"Error: the collector at " + collector.URL + "/v1/traces answers with status 401 Unauthorized: no …\n"},
+		{"headers that are none", []string{"--otlp", collector.URL, path}, "s3cret", 200, ``, 1, "",
+			"Error: OTEL_EXPORTER_OTLP_HEADERS: header 1: want key=value, with a comma before the next\n"},
+		{"no file", []string{"--otlp", collector.URL, path + "x"}, "", 200, ``, 1, "", "no such file or directory\n"},
+		{"no collector", []string{path}, "", 200, ``, 1, "",
+			"Error: --otlp is missing: want the URL of a collector, as http://127.0.0.1:4318\n"},
+		{"no URL", []string{"--otlp", "c:4318", path}, "", 200, ``, 1, "",
+			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, as http://127.0.0.1:4318\n"},
+		{"no trace", []string{"--otlp", collector.URL}, "", 200, ``, 1, "",
+			"Error: the trace file is missing: stone trace export FILE\n"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", test.headers)
+			t.Setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "")
+			status, answer, body, key = test.status, test.answer, "", ""
+			var stdout, stderr bytes.Buffer
+			code := cli.Run(t.Context(), cli.Config{
+				Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"trace", "export"}, test.args...),
+				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+			})
+			if code != test.code || stdout.String() != test.stdout || !strings.HasSuffix(stderr.String(), test.stderr) {
+				t.Errorf("code %d, stdout %q, stderr %q", code, &stdout, &stderr)
+			}
+			if strings.Contains(stdout.String()+stderr.String(), "s3cret") {
+				t.Error("the key is shown")
+			}
+			if test.code == 0 && (key != "s3cret" || !strings.Contains(body, `"invoke_workflow p"`)) {
+				t.Errorf("key %q, body %s", key, body)
+			}
+		})
+	}
+}
