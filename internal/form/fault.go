@@ -20,7 +20,10 @@ type Fault struct {
 	Kind string // as "unknown-keys"
 	// Path leads to the value, or to where it should be: nodes[2].done.must[1].
 	// It is empty for the whole.
-	Path         string
+	Path string
+	// In is the path of the map, if it is a field of one that is missing or that
+	// nobody knows.
+	In           string
 	Line, Column int    // from 1; 0 if no text has the value
 	Message      string // what was expected, and what is there
 	Suggestion   string // what was probably meant; "" if nothing is close

@@ -2,6 +2,7 @@ package form
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (m *Map) close() {
 		name, ok := key.Name()
 		switch {
 		case !ok:
-			m.at(key, "").Fault(UnknownKey, "expected names for keys, found %s", show(key))
+			m.at(key, "").faultIn(m, UnknownKey, "expected names for keys, found "+show(key))
 		case seen[name]:
 			m.at(key, name).Fault(Duplicate, "the field %q is there twice, with and without a colon", name)
 		case !m.open && !slices.Contains(m.asked, name):
@@ -62,15 +63,25 @@ func (m *Map) close() {
 	}
 }
 
+// faultIn reports a key that should not be in the map, or one that should.
+func (v Value) faultIn(m *Map, kind, message string) {
+	v.log.add(func() Fault {
+		f := v.fault(kind, message, "")
+		f.In = m.path
+		return f
+	})
+}
+
 func (m *Map) unknown(key edn.Value, name string) {
-	at := m.at(key, name)
 	m.log.add(func() Fault {
 		known := slices.Compact(slices.Sorted(slices.Values(m.asked)))
 		message := "unknown field " + shorten(name) + "; there is none here"
 		if len(known) > 0 {
 			message = "unknown field " + shorten(name) + "; known are " + strings.Join(known, ", ")
 		}
-		return at.fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
+		f := m.at(key, name).fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
+		f.In = m.path
+		return f
 	})
 }
 
@@ -96,7 +107,7 @@ func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
 		if _, ok := m.edn.Field(key); !ok {
-			m.at(m.edn, key).Fault(Missing, "the field %q is missing", key)
+			m.at(m.edn, key).faultIn(m, Missing, fmt.Sprintf("the field %q is missing", key))
 		}
 	}
 }
