@@ -46,30 +46,45 @@ func (c Command) RunTally(path string) error {
 
 // RunLifecycle prints the events of [Lifecycle], each as [FormatLifecycleLine]
 // has it, in chronological order: an event that stands in the file after later
-// ones is moved up past as many as 4,096 of them. An event without a timestamp
-// stays after the one it follows.
+// ones is moved up past as many as 4,096 events. An event without a timestamp
+// stays after the one it follows. The first lines are printed long before a long
+// file has been read.
 func (c Command) RunLifecycle(path string) error {
-	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
-		var window lineHeap
-		var last float64
-		n := 0
-		for e := range valid(Lifecycle(Read(f)), report) {
-			if ts := e.Timestamp(); ts > 0 {
-				last = ts
-			}
-			n++
-			heap.Push(&window, timedLine{last, n, FormatLifecycleLine(e)})
-			if len(window) > reorderWindow {
-				fmt.Fprintln(out, heap.Pop(&window).(timedLine).text)
-			}
+	return c.run(path, printLifecycle)
+}
+
+func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
+	var window lineHeap
+	var last float64
+	n, printed := 0, 0
+	// What is told apart only when it leaves the window is what holds nothing up:
+	// an event of interest waits for 4,096 others, not for 4,096 of interest.
+	print := func() {
+		if line := heap.Pop(&window).(timedLine); line.told {
+			fmt.Fprintln(out, line.text)
+			printed++
 		}
-		for len(window) > 0 {
-			fmt.Fprintln(out, heap.Pop(&window).(timedLine).text)
+	}
+	for e := range valid(Read(f), report) {
+		if ts := e.Timestamp(); ts > 0 {
+			last = ts
 		}
-		if n == 0 {
-			fmt.Fprintln(out, "No lifecycle events found.")
+		n++
+		line := timedLine{ms: last, n: n, told: told(e)}
+		if line.told {
+			line.text = FormatLifecycleLine(e)
 		}
-	})
+		heap.Push(&window, line)
+		if len(window) > reorderWindow {
+			print()
+		}
+	}
+	for len(window) > 0 {
+		print()
+	}
+	if printed == 0 {
+		fmt.Fprintln(out, "No lifecycle events found.")
+	}
 }
 
 // PayloadOptions say which payload RunPayload prints.
@@ -158,6 +173,7 @@ type lineHeap []timedLine
 type timedLine struct {
 	ms   float64
 	n    int
+	told bool // and so is printed
 	text string
 }
 

@@ -20,6 +20,9 @@ var update = flag.Bool("update", false, "write what the commands print into test
 
 // All tests see one time zone, which is not UTC.
 func TestMain(m *testing.M) {
+	if path := os.Getenv(writerEnv); path != "" {
+		writeUntilKilled(path)
+	}
 	time.Local = time.FixedZone("test", 2*60*60)
 	os.Exit(m.Run())
 }

@@ -28,4 +28,6 @@
 //     counts straight from the bytes, many times faster.
 //   - How did the run proceed? [Lifecycle] and [FormatLifecycleLine].
 //   - What exactly was the model sent? [Payloads].
+//
+// Package trace/otlp sends a trace to an OpenTelemetry collector.
 package trace

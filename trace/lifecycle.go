@@ -32,10 +32,10 @@ var lifecycle = map[string]bool{
 // replayed steps, and every failure, which is an event named so or one of
 // level error or fatal. Errors are passed on.
 func Lifecycle(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
-	return filter(events, func(e Event) bool {
-		return lifecycle[e.Type()] || e.Level == "error" || e.Level == "fatal"
-	})
+	return filter(events, told)
 }
+
+func told(e Event) bool { return lifecycle[e.Type()] || e.Level == "error" || e.Level == "fatal" }
 
 // filter passes on the errors and the events that keep accepts.
 func filter(events iter.Seq2[Event, error], keep func(Event) bool) iter.Seq2[Event, error] {
@@ -63,10 +63,13 @@ var extras = []extra{
 	{"tool", []string{"tool-name"}},
 	{"lane", []string{"lane"}},
 	{"lanes", []string{"lanes"}},
-	{"attempt", []string{"attempt"}},
+	{"call", []string{"call"}},
 	{"intent", []string{"intent"}},
-	{"capability", []string{"capability"}},
-	{"verdict", []string{"verdict"}},
+	{"cap", []string{"cap"}},
+	{"attempt", []string{"attempt"}},
+	{"attempts", []string{"attempts"}},
+	{"score", []string{"score"}},
+	{"failure", []string{"failure"}},
 	{"plan", []string{"plan"}},
 	{"findings", []string{"findings"}},
 	{"question", []string{"question"}},
@@ -82,7 +85,7 @@ var extras = []extra{
 	{"status", []string{"status"}},
 	{"kind", []string{"kind"}},
 	{"reason", []string{"reason", "error"}},
-	{"ms", []string{"ms", "duration-ms", "elapsed-ms", "duration", "elapsed"}},
+	{"ms", []string{"ms", "latency-ms", "duration-ms", "elapsed-ms", "duration", "elapsed"}},
 }
 
 // maxExtra is how many characters of a value are shown.
@@ -139,8 +142,11 @@ func scalar(v any) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if math.Abs(f) < 1e15 {
-		f = math.Round(f*10) / 10 // times arrive with digits that nobody measured
+	switch size := math.Abs(f); { // times arrive with digits that nobody measured
+	case size < 10: // scores among them
+		f = math.Round(f*1000) / 1000
+	case size < 1e15:
+		f = math.Round(f*10) / 10
 	}
 	return strconv.FormatFloat(f, 'f', -1, 64), true
 }
