@@ -23,11 +23,11 @@ type Difference struct {
 // the whole lineage. What is alike in both is not in the answer. The differences
 // come in the order of the first run, followed by what only the second one did.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
-	one, err := open(ctx, j, a)
+	one, err := openRun(ctx, j, a)
 	if err != nil {
 		return nil, err
 	}
-	other, err := open(ctx, j, b)
+	other, err := openRun(ctx, j, b)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ type opened struct {
 	nodes  map[dag.ID]*dag.Node
 }
 
-func open(ctx context.Context, j Journal, prefix string) (*opened, error) {
+func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	info, err := j.Find(ctx, prefix)
 	if err != nil {
 		return nil, err

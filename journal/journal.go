@@ -36,9 +36,9 @@ type Holder interface {
 	// that out it may take as long as a lease, but not beyond ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin writes down that the run, which was acquired, begins or goes on.
-	// Its State is Running from then on, what is not of the Outcome is as in r.
-	// If it had ended Failed, the failures of the steps with the paths in its
-	// Outcome.Retry are forgotten.
+	// Its Outcome is nothing but Running from then on, the rest is as in r. If it
+	// had ended Failed, the failures of the steps with the paths in Retry of the
+	// Outcome that it had are forgotten.
 	Begin(ctx context.Context, r RunInfo) error
 	// End writes down how the run ended, with all nodes of its DAG.
 	End(ctx context.Context, id string, o Outcome) error
@@ -141,8 +141,11 @@ type Failure struct {
 type Query struct {
 	States []State // none means all
 	Before string  // id of a run: only older ones, the next page
-	Limit  int     // 100 if zero
+	Limit  int     // DefaultLimit if zero
 }
+
+// DefaultLimit is how many runs a page has.
+const DefaultLimit = 100
 
 // Step is what a journal knows of a step.
 type Step struct {

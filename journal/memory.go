@@ -4,24 +4,40 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 )
 
-// Memory is a Recorder that keeps its records in memory, for tests and for runs
-// that are repeated within one process. Its zero value is empty and ready. It
-// may serve several runs and goroutines at once; it must not be copied.
+// Memory is a Journal that lives as long as the process, for tests and for runs
+// that are repeated within one program. Its zero value is empty and ready. It may
+// serve several runs and goroutines at once; it must not be copied.
 type Memory struct {
-	mu     sync.Mutex
-	steps  map[step][]byte // records as JSON, so that nobody can change them
-	reused map[dag.ID][]byte
+	mu       sync.Mutex
+	runs     map[string]*memoryRun
+	order    []*memoryRun             // the oldest first
+	reusable map[dag.ID][]*memoryStep // by stone.Key.Reuse, the oldest first
 }
 
-type step struct {
-	run    string
-	digest dag.ID
+// memoryRun is a run. Without Begin it has a zero time of beginning.
+type memoryRun struct {
+	info      RunInfo
+	held      bool
+	steps     []*memoryStep // in the order in which they were begun first
+	index     map[dag.ID]*memoryStep
+	questions []*Question
+	dag       dag.DAG // with which it ended
+}
+
+type memoryStep struct {
+	Step
+	run    *memoryRun
+	reuse  dag.ID
+	record []byte    // JSON, so that nobody can change it; nil without a result
+	node   *dag.Node // nil if it made none in this run
 }
 
 // Do implements [stone.Recorder].
@@ -37,40 +53,90 @@ func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Contex
 	if err != nil {
 		return stone.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
-	if first := m.keep(key, raw, rec.Failure != nil); first != nil {
+	if first := m.keep(key, rec, raw); first != nil {
 		return decode(first)
 	}
 	return rec, nil
 }
 
+// find returns what is recorded under the key. Otherwise it notes that the step
+// is begun.
 func (m *Memory) find(key stone.Key) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if raw := m.steps[step{key.Run, key.Digest}]; raw != nil {
-		return raw
+	r := m.run(key.Run)
+	s := r.index[key.Digest]
+	if s != nil && s.record != nil {
+		return s.record
 	}
-	if key.Reuse == (dag.ID{}) {
+	if s == nil {
+		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
+		r.index[key.Digest], r.steps = s, append(r.steps, s)
+	}
+	s.Begun = time.Now()
+	if from := m.reused(r, key.Reuse); from != nil {
+		s.Step.take(from.Step)
+		s.From, s.record = from.run.info.ID, from.record
+		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
+		return s.record
+	}
+	s.Attempts++
+	return nil
+}
+
+// take makes a step one that has the result of another one.
+func (s *Step) take(from Step) {
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, Usage{}
+}
+
+// reused returns the oldest result of another run that r may take.
+func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
+	if reuse == (dag.ID{}) {
 		return nil
 	}
-	return m.reused[key.Reuse]
+	for _, s := range m.reusable[reuse] {
+		if r.info.Begun.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
+			return s
+		}
+	}
+	return nil
 }
 
 // keep stores a record, unless there is one already, which it returns.
-func (m *Memory) keep(key stone.Key, raw []byte, failed bool) []byte {
+func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.steps == nil {
-		m.steps, m.reused = map[step][]byte{}, map[dag.ID][]byte{}
+	s := m.run(key.Run).index[key.Digest]
+	if s == nil { // the run was removed meanwhile
+		return nil
 	}
-	at := step{key.Run, key.Digest}
-	if first := m.steps[at]; first != nil {
-		return first
+	if s.record != nil {
+		return s.record
 	}
-	m.steps[at] = raw
-	if key.Reuse != (dag.ID{}) && !failed && m.reused[key.Reuse] == nil {
-		m.reused[key.Reuse] = raw
+	s.record, s.node = raw, rec.Node
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, UsageIn(rec.Content)
+	if rec.Node != nil {
+		s.Node = rec.Node.ID()
+	}
+	if rec.Failure != nil {
+		s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
+	} else if key.Reuse != (dag.ID{}) {
+		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	return nil
+}
+
+// run returns a run, and makes it if there is none.
+func (m *Memory) run(id string) *memoryRun {
+	if m.runs == nil {
+		m.runs, m.reusable = map[string]*memoryRun{}, map[dag.ID][]*memoryStep{}
+	}
+	r := m.runs[id]
+	if r == nil {
+		r = &memoryRun{info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}}
+		m.runs[id], m.order = r, append(m.order, r)
+	}
+	return r
 }
 
 func decode(raw []byte) (stone.Record, error) {
@@ -80,4 +146,59 @@ func decode(raw []byte) (stone.Record, error) {
 	}
 	rec.Replayed = true
 	return rec, nil
+}
+
+// Steps implements [Reader].
+func (m *Memory) Steps(_ context.Context, run string) ([]Step, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var steps []Step
+	if r := m.runs[run]; r != nil {
+		for _, s := range r.steps {
+			steps = append(steps, s.Step)
+		}
+	}
+	return steps, nil
+}
+
+// Record implements [Reader].
+func (m *Memory) Record(_ context.Context, run, path, kind string) (stone.Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runs[run]; r != nil {
+		for _, s := range slices.Backward(r.steps) {
+			if s.Path == path && s.Kind == kind && s.record != nil {
+				return decode(s.record)
+			}
+		}
+	}
+	return stone.Record{}, fmt.Errorf("run %q, %s %s: %w", run, kind, path, ErrNoStep)
+}
+
+// DAG implements [Reader].
+func (m *Memory) DAG(_ context.Context, run string) (dag.DAG, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if r == nil {
+		return dag.DAG{}, nil
+	}
+	known := map[dag.ID]bool{}
+	d := r.dag
+	for n := range d.Nodes() {
+		known[n.ID()] = true
+	}
+	for _, s := range r.steps {
+		if s.node == nil || known[s.node.ID()] {
+			continue
+		}
+		for _, n := range append(Missing(s.node, known), s.node) {
+			known[n.ID()] = true
+			var err error
+			if d, err = d.Append(n); err != nil {
+				return dag.DAG{}, fmt.Errorf("nodes of run %q: %w", run, err)
+			}
+		}
+	}
+	return d, nil
 }

@@ -12,7 +12,10 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	journaltest.TestRecorder(t, func() stone.Recorder { return new(journal.Memory) })
+	journaltest.TestJournal(t, func() func() journal.Journal {
+		memory := new(journal.Memory)
+		return func() journal.Journal { return memory }
+	})
 }
 
 func Example() {

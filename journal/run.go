@@ -27,7 +27,8 @@ type Options struct {
 	// Pipeline is the name under which runs are listed; that of the ashlar if
 	// it is empty.
 	Pipeline string
-	// Source is kept for whoever has to make the pipeline again, as JSON.
+	// Source is kept for whoever has to make the pipeline again, as JSON. It
+	// must hold no secret.
 	Source json.RawMessage
 	// Revision of the program; that of its build information if it is empty.
 	Revision string
@@ -63,11 +64,23 @@ func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts 
 	if r.now == nil {
 		r.now = time.Now
 	}
-	if err := r.begin(ctx, p); err != nil {
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, errors.Join(err, j.Release(cfg.RunID))
+	before, err := j.Acquire(ctx, cfg.RunID)
+	if err != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
+	}
+	if err := r.begin(ctx, p, before); err != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, join(err, j.Release(cfg.RunID))
 	}
 	result, err := r.run(ctx, p)
-	return result, errors.Join(err, r.end(ctx, result, err), j.Release(cfg.RunID))
+	return result, join(err, r.end(ctx, result, err), j.Release(cfg.RunID))
+}
+
+// join is errors.Join, but leaves the first error as it is if it is the only one.
+func join(first error, more ...error) error {
+	if rest := errors.Join(more...); rest != nil {
+		return errors.Join(first, rest)
+	}
+	return first
 }
 
 // freshID makes an id that nobody has: 50 random bits.
@@ -87,12 +100,8 @@ type runner struct {
 	tally   tally
 }
 
-// begin takes the run and finds out whether it is a new one, or may be resumed.
-func (r *runner) begin(ctx context.Context, p stone.Ashlar) error {
-	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
-	if err != nil {
-		return err
-	}
+// begin begins the run, or lets it go on if it is no new one.
+func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),
@@ -113,7 +122,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar) error {
 	if err := stone.Validate(p, r.cfg).Err(); err != nil {
 		return err
 	}
-	if err := r.secrets.refuse(r.cfg.Input); err != nil {
+	if err := r.secrets.refuse(r.cfg.Input, info.Source); err != nil {
 		return err
 	}
 	if err := r.journal.Begin(ctx, info); err != nil || r.cfg.Input.Len() == 0 {

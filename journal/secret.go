@@ -1,10 +1,10 @@
 package journal
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,11 +143,14 @@ func reseal(rec *stone.Record, content []byte) error {
 	return nil
 }
 
-// refuse reports a node of an input that holds a secret.
-func (s *secrets) refuse(d dag.DAG) error {
+// refuse reports a secret in what is kept as it is: the input and the source.
+func (s *secrets) refuse(d dag.DAG, source []byte) error {
 	out := s.replacer()
 	if out == nil {
 		return nil
+	}
+	if text := string(source); out.Replace(text) != text {
+		return errors.New("Options.Source holds a secret, which must not be recorded: have the pipeline read it from the environment")
 	}
 	for n := range d.Nodes() {
 		if text := n.JSON(); out.Replace(text) != text {
@@ -155,9 +158,4 @@ func (s *secrets) refuse(d dag.DAG) error {
 		}
 	}
 	return nil
-}
-
-// cleanJSON returns JSON without secrets.
-func (s *secrets) cleanJSON(text []byte) []byte {
-	return bytes.Clone([]byte(s.clean(string(text))))
 }

@@ -16,8 +16,8 @@ type Part struct {
 	Path     string   `json:"path"` // names from the root down; two of one name under one parent have #2, #3, …
 	Form     string   `json:"form"`
 	Version  string   `json:"version,omitempty"`
-	Type     string   `json:"type,omitempty"`     // that it produces
-	Schema   string   `json:"schema,omitempty"`   // digest of its schema
+	Type     string   `json:"type,omitempty"`   // that it produces
+	Schema   string   `json:"schema,omitempty"` // digest of its schema
 	Reads    []Read   `json:"reads,omitempty"`
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
@@ -119,35 +119,84 @@ func place(path string) string {
 // Changes says in words what changed from one shape to another, nothing if they
 // are alike.
 func Changes(before, now []Part) []string {
-	old, fresh := index(before), index(now)
+	c := comparison{before, now, index(before), index(now), children(before), children(now)}
+	names := c.renamed()
 	var out []string
 	for _, p := range before {
-		if _, kept := fresh[p.Path]; kept || gone(p.Path, fresh, old) {
+		if _, kept := c.new[p.Path]; kept || c.new[above(p.Path)].Path == "" && above(p.Path) != "" {
 			continue
 		}
-		if to := renamed(p, now, old); to != "" {
+		if to := names[p.Path]; to != "" {
 			out = append(out, fmt.Sprintf("%s is now called %s", p.Path, to))
 		} else {
 			out = append(out, p.Path+" was removed")
 		}
 	}
+	called := map[string]bool{}
+	for _, to := range names {
+		called[to] = true
+	}
 	for _, p := range now {
-		was, known := old[p.Path]
-		switch {
+		switch was, known := c.old[p.Path]; {
 		case known:
-			out = append(out, differences(was, p)...)
-		case !gone(p.Path, old, fresh) && !slices.ContainsFunc(before, func(b Part) bool {
-			_, kept := fresh[b.Path]
-			return !kept && renamed(b, now, old) == p.Path
-		}):
+			out = append(out, c.part(was, p)...)
+		case called[p.Path] || c.old[above(p.Path)].Path == "" && above(p.Path) != "":
+		default:
 			out = append(out, p.Path+" was added")
 		}
 	}
-	out = append(out, reordered(before, now)...)
-	if len(out) == 0 {
-		out = append(out, deepest(before, fresh)...)
+	return out
+}
+
+// comparison is two shapes, by path and by parent. What stands in something that
+// is in one of them only is not told apart.
+type comparison struct {
+	before, now []Part
+	old, new    map[string]Part
+	was, is     map[string][]string // names of children
+}
+
+// part says what changed in a part that is in both, beside its children.
+func (c *comparison) part(was, is Part) []string {
+	out := differences(was, is)
+	a, b := c.was[is.Path], c.is[is.Path]
+	switch {
+	case slices.Equal(a, b):
+	case slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))):
+		return append(out, fmt.Sprintf("the steps of %s have another order: %s, it was %s", is.Path, strings.Join(b, ", "), strings.Join(a, ", ")))
+	default:
+		return out
+	}
+	changed := func(name string) bool {
+		path := is.Path + "/" + name
+		return c.old[path].Print != c.new[path].Print
+	}
+	if len(out) == 0 && was.Print != is.Print && !slices.ContainsFunc(a, changed) {
+		out = append(out, is.Path+" changed in its version or its bounds")
 	}
 	return out
+}
+
+// renamed finds parts that were replaced by the only new one under the same
+// parent that is like them in all but its name.
+func (c *comparison) renamed() map[string]string {
+	fresh := map[string][]Part{}
+	for _, p := range c.now {
+		if _, known := c.old[p.Path]; !known {
+			fresh[above(p.Path)] = append(fresh[above(p.Path)], p)
+		}
+	}
+	names := map[string]string{}
+	for _, p := range c.before {
+		if _, kept := c.new[p.Path]; kept {
+			continue
+		}
+		alike := slices.DeleteFunc(slices.Clone(fresh[above(p.Path)]), func(n Part) bool { return len(differences(p, n)) > 0 })
+		if len(alike) == 1 {
+			names[p.Path] = alike[0].Path
+		}
+	}
+	return names
 }
 
 func index(parts []Part) map[string]Part {
@@ -158,33 +207,8 @@ func index(parts []Part) map[string]Part {
 	return m
 }
 
-// gone reports whether what a path stands in is not in there either: then that
-// is told, and not everything below it.
-func gone(path string, there, here map[string]Part) bool {
-	up := above(path)
-	_, a := there[up]
-	_, b := here[up]
-	return b && !a
-}
-
 func above(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 0)]
-}
-
-// renamed returns the path of the one part that is new under the same parent and
-// is like p in all but its name, or "".
-func renamed(p Part, now []Part, old map[string]Part) string {
-	found := ""
-	for _, n := range now {
-		if _, known := old[n.Path]; known || above(n.Path) != above(p.Path) || len(differences(p, n)) > 0 {
-			continue
-		}
-		if found != "" {
-			return ""
-		}
-		found = n.Path
-	}
-	return found
 }
 
 // differences says what differs between two parts beside their names.
@@ -223,19 +247,6 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// reordered tells of parents whose children are the same in another order.
-func reordered(before, now []Part) []string {
-	was, is := children(before), children(now)
-	var out []string
-	for _, p := range now {
-		a, b := was[p.Path], is[p.Path]
-		if !slices.Equal(a, b) && slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
-			out = append(out, fmt.Sprintf("the steps of %s have another order: %s, it was %s", p.Path, strings.Join(b, ", "), strings.Join(a, ", ")))
-		}
-	}
-	return out
-}
-
 func children(parts []Part) map[string][]string {
 	m := map[string][]string{}
 	for _, p := range parts {
@@ -243,26 +254,4 @@ func children(parts []Part) map[string][]string {
 		m[up] = append(m[up], strings.TrimPrefix(p.Path, up+"/"))
 	}
 	return m
-}
-
-// deepest tells of the parts whose fingerprint alone changed, and nothing below
-// them that would explain it.
-func deepest(before []Part, now map[string]Part) []string {
-	changed := map[string]bool{}
-	for _, p := range before {
-		changed[p.Path] = now[p.Path].Print != p.Print
-	}
-	explained := map[string]bool{}
-	for path, c := range changed {
-		if c {
-			explained[above(path)] = true
-		}
-	}
-	var out []string
-	for _, p := range before {
-		if changed[p.Path] && !explained[p.Path] {
-			out = append(out, p.Path+" changed in its version or its bounds")
-		}
-	}
-	return out
 }

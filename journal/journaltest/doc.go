@@ -1,7 +1,13 @@
-// Package journaltest tests implementations of stone.Recorder, as package
-// testing/slogtest does for handlers:
+// Package journaltest tests implementations of journal.Journal, and of
+// stone.Recorder alone, as package testing/slogtest does for handlers:
 //
-//	func TestRecorder(t *testing.T) {
-//		journaltest.TestRecorder(t, func() stone.Recorder { return new(journal.Memory) })
+//	func TestJournal(t *testing.T) {
+//		journaltest.TestJournal(t, func() func() journal.Journal {
+//			file := filepath.Join(t.TempDir(), "stone.db")
+//			return func() journal.Journal { return open(t, file) }
+//		})
 //	}
+//
+// Every part of the test opens a store of its own, and often two journals over it,
+// as two processes would.
 package journaltest

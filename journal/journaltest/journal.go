@@ -1,0 +1,302 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// TestJournal checks what the comments of package journal promise, and runs
+// TestRecorder. Store makes a new, empty store and returns what opens a journal
+// over it, as each process would that shares it. If several are not possible, it
+// returns the same one again.
+func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
+	TestRecorder(t, func() stone.Recorder { return store()() })
+	for _, c := range slices.Concat(storeCases, runCases) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Helper()
+			open := store()
+			c.test(t, tested{open(), open})
+		})
+	}
+}
+
+// tested is the journal under test, and what opens another one over its store.
+type tested struct {
+	journal.Journal
+	open func() journal.Journal
+}
+
+type journalCase struct {
+	name string
+	test func(*testing.T, tested)
+}
+
+var storeCases = []journalCase{
+	{"a run has one holder", testHolder},
+	{"a run that was not begun leaves nothing behind", testNothing},
+	{"finds runs by a unique prefix", testFind},
+	{"lists runs in pages", testPages},
+	{"keeps what is known of a run", testInfo},
+	{"forgets the failures that are tried again", testForget},
+	{"counts attempts", testSteps},
+	{"reuses as the run says", testReusePolicy},
+	{"removes runs", testRemove},
+	{"keeps questions", testQuestions},
+	{"keeps the nodes of the end", testNodes},
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin takes a run and begins it.
+func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
+	t.Helper()
+	_, err := j.Acquire(t.Context(), info.ID)
+	must(t, err)
+	if info.Begun.IsZero() {
+		info.Begun = moment
+	}
+	must(t, j.Begin(t.Context(), info))
+}
+
+var moment = time.Unix(1_800_000_000, 0).UTC()
+
+// finish ends a run and leaves it.
+func finish(t *testing.T, j journal.Journal, id string, o journal.Outcome) {
+	t.Helper()
+	must(t, j.End(t.Context(), id, o))
+	must(t, j.Release(id))
+}
+
+func do(t *testing.T, j journal.Journal, key stone.Key, rec stone.Record) stone.Record {
+	t.Helper()
+	return recorder{t, j}.do(key, rec)
+}
+
+func wantHeld(t *testing.T, err error, run string) {
+	t.Helper()
+	if held, ok := errors.AsType[*journal.HeldError](err); !ok || held.Run != run || held.Owner == "" {
+		t.Errorf("error %v, want a HeldError that names the run and its holder", err)
+	}
+}
+
+func testHolder(t *testing.T, j tested) {
+	other := j.open()
+	begin(t, j, journal.RunInfo{ID: "run"})
+	for _, rival := range []journal.Journal{j, other} {
+		_, err := rival.Acquire(t.Context(), "run")
+		wantHeld(t, err, "run")
+		wantHeld(t, rival.Remove(t.Context(), "run"), "run")
+	}
+	info, err := other.Find(t.Context(), "run")
+	if err != nil || info.State != journal.Running || info.Owner == "" {
+		t.Errorf("Find of a run that is held: %+v, %v; want it running, with an owner", info, err)
+	}
+	begin(t, other, journal.RunInfo{ID: "other"}) // runs are held one by one
+	must(t, j.Release("run"))
+	must(t, j.Release("run"))
+	must(t, j.Release("none"))
+	if info, err = j.Find(t.Context(), "run"); err != nil || info.State != journal.Interrupted || info.Owner != "" {
+		t.Errorf("Find of a run that was left: %+v, %v; want it interrupted, without an owner", info, err)
+	}
+	info, err = other.Acquire(t.Context(), "run")
+	if err != nil || info.ID != "run" || !info.Begun.Equal(moment) {
+		t.Errorf("Acquire of a run that was left: %+v, %v", info, err)
+	}
+	must(t, other.Release("run"))
+	must(t, other.Release("other"))
+}
+
+func testNothing(t *testing.T, j tested) {
+	info, err := j.Acquire(t.Context(), "run")
+	if err != nil || info.ID != "" {
+		t.Errorf("Acquire of a new run: %+v, %v; want nothing known", info, err)
+	}
+	must(t, j.Release("run"))
+	if _, err = j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("Find: %v, want ErrNoRun", err)
+	}
+	steps, err := j.Steps(t.Context(), "run")
+	if len(steps) > 0 || err != nil {
+		t.Errorf("Steps: %v, %v", steps, err)
+	}
+	if d, err := j.DAG(t.Context(), "run"); d.Len() > 0 || err != nil {
+		t.Errorf("DAG: %d nodes, %v", d.Len(), err)
+	}
+	if q, err := j.Questions(t.Context(), "run"); len(q) > 0 || err != nil {
+		t.Errorf("Questions: %v, %v", q, err)
+	}
+}
+
+func testFind(t *testing.T, j tested) {
+	for _, id := range []string{"alpha", "alps", "beta", "al_", "al%"} {
+		begin(t, j, journal.RunInfo{ID: id})
+	}
+	for prefix, want := range map[string]string{"alpha": "alpha", "alph": "alpha", "b": "beta", "al_": "al_", "al%": "al%"} {
+		if info, err := j.Find(t.Context(), prefix); err != nil || info.ID != want {
+			t.Errorf("Find(%q) = %q, %v; want %q", prefix, info.ID, err, want)
+		}
+	}
+	for _, prefix := range []string{"gamma", "", "Beta", "_l"} {
+		if _, err := j.Find(t.Context(), prefix); !errors.Is(err, journal.ErrNoRun) {
+			t.Errorf("Find(%q): %v, want ErrNoRun", prefix, err)
+		}
+	}
+	_, err := j.Find(t.Context(), "al")
+	if several, ok := errors.AsType[*journal.AmbiguousError](err); !ok || len(several.Runs) != 4 {
+		t.Errorf("Find(al): %v, want an AmbiguousError with 4 runs", err)
+	}
+}
+
+func testPages(t *testing.T, j tested) {
+	for i := range 5 {
+		id := fmt.Sprint("run", i)
+		begin(t, j, journal.RunInfo{ID: id, Shape: []journal.Part{{Path: "p"}}})
+		if i%2 == 0 {
+			finish(t, j, id, journal.Outcome{State: journal.Done})
+		}
+	}
+	for _, c := range []struct {
+		query journal.Query
+		want  string
+	}{
+		{journal.Query{}, "[run4 run3 run2 run1 run0]"},
+		{journal.Query{Limit: 2}, "[run4 run3]"},
+		{journal.Query{Limit: 2, Before: "run3"}, "[run2 run1]"},
+		{journal.Query{Before: "run0"}, "[]"},
+		{journal.Query{States: []journal.State{journal.Done}}, "[run4 run2 run0]"},
+		{journal.Query{States: []journal.State{journal.Done}, Limit: 1, Before: "run4"}, "[run2]"},
+		{journal.Query{States: []journal.State{journal.Running, journal.Failed}}, "[run3 run1]"},
+	} {
+		runs, err := j.Runs(t.Context(), c.query)
+		must(t, err)
+		ids := []string{}
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+			if r.Shape != nil {
+				t.Errorf("Runs(%+v) brings the shape of %s along", c.query, r.ID)
+			}
+		}
+		if got := fmt.Sprint(ids); got != c.want {
+			t.Errorf("Runs(%+v) = %s, want %s", c.query, got, c.want)
+		}
+	}
+	if _, err := j.Runs(t.Context(), journal.Query{Before: "none"}); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("Runs before a run that is not there: %v, want ErrNoRun", err)
+	}
+}
+
+func testRemove(t *testing.T, j tested) {
+	begin(t, j, journal.RunInfo{ID: "run"})
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	do(t, j, k, value("one"))
+	_, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: "p", Name: "p", Asked: moment})
+	must(t, err)
+	finish(t, j, "run", journal.Outcome{State: journal.Done})
+
+	begin(t, j, journal.RunInfo{ID: "later", Reuse: "run"})
+	again := k
+	again.Run = "later"
+	recorder{t, j}.replay(again)
+	must(t, j.Remove(t.Context(), "run"))
+	if err := j.Remove(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("Remove of what is not there: %v, want ErrNoRun", err)
+	}
+	recorder{t, j}.replay(again) // it has a result of its own
+	if _, err := j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("Find after Remove: %v, want ErrNoRun", err)
+	}
+	if q, err := j.Questions(t.Context(), "run"); len(q) > 0 || err != nil {
+		t.Errorf("Questions after Remove: %v, %v", q, err)
+	}
+	begin(t, j, journal.RunInfo{ID: "run"})
+	if do(t, j, k, value("two")).Replayed {
+		t.Error("a run that was removed was replayed")
+	}
+}
+
+func testQuestions(t *testing.T, j tested) {
+	first := journal.Question{Run: "run", Path: "p/a", Name: "a", Text: "why?", Choices: []string{"x", "y"}, Schema: []byte(`{"type":"string"}`), Asked: moment}
+	second := journal.Question{Run: "run", Path: "p/b", Name: "b", Text: "how?", Asked: moment}
+	ask := func(q journal.Question) journal.Question {
+		t.Helper()
+		kept, err := j.Ask(t.Context(), q)
+		must(t, err)
+		return kept
+	}
+	ask(first)
+	ask(second)
+	if kept := ask(first); !kept.Open() {
+		t.Errorf("a question that nobody answered is %+v", kept)
+	}
+	must(t, j.open().Answer(t.Context(), "run", "p/a", "x"))
+	for _, path := range []string{"p/a", "p/none"} {
+		if err := j.Answer(t.Context(), "run", path, "y"); !errors.Is(err, journal.ErrNoQuestion) {
+			t.Errorf("Answer(%s): %v, want ErrNoQuestion", path, err)
+		}
+	}
+	if kept := ask(first); kept.Open() || kept.Response != "x" {
+		t.Errorf("after the answer: %+v", kept)
+	}
+	questions, err := j.Questions(t.Context(), "run")
+	must(t, err)
+	if len(questions) != 2 || questions[0].Path != "p/a" || questions[1].Path != "p/b" || !questions[1].Open() {
+		t.Fatalf("Questions: %+v", questions)
+	}
+	q := questions[0]
+	if q.Text != "why?" || fmt.Sprint(q.Choices) != "[x y]" || string(q.Schema) != `{"type":"string"}` || !q.Asked.Equal(moment) || q.Name != "a" {
+		t.Errorf("kept of a question: %+v", q)
+	}
+	first.Problem = "no good"
+	if kept := ask(first); !kept.Open() || kept.Problem != "no good" {
+		t.Errorf("after its answer was refused: %+v, want it open", kept)
+	}
+	must(t, j.Answer(t.Context(), "run", "p/a", ""))
+	first.Problem = ""
+	if kept := ask(first); kept.Open() || kept.Response != "" {
+		t.Errorf("after it was cancelled: %+v, want it answered with nothing", kept)
+	}
+}
+
+func testNodes(t *testing.T, j tested) {
+	var d dag.DAG
+	for i := range 3 {
+		n, err := dag.NewNode(dag.Spec{Type: "t", Content: i, Parents: d.Next(), Time: moment})
+		must(t, err)
+		d, err = d.Append(n)
+		must(t, err)
+	}
+	begin(t, j, journal.RunInfo{ID: "run"})
+	rec := value("")
+	rec.Node = d.Latest()
+	rec.Type, rec.Content = rec.Node.Type(), rec.Node.Content()
+	do(t, j, key("a"), rec)
+	got, err := j.open().DAG(t.Context(), "run")
+	if err != nil || got.Len() != 3 {
+		t.Errorf("DAG of a run under way: %d nodes, %v; want the 3 from which a leaf made its own", got.Len(), err)
+	}
+	for _, kind := range []string{"x", "failure"} {
+		n, err := dag.NewNode(dag.Spec{Type: kind, Content: "end", Parents: d.Next()})
+		must(t, err)
+		d, err = d.Append(n)
+		must(t, err)
+	}
+	finish(t, j, "run", journal.Outcome{State: journal.Failed, DAG: d})
+	got, err = j.open().DAG(context.Background(), "run")
+	if err != nil || got.Len() != d.Len() || got.Latest().ID() != d.Latest().ID() {
+		t.Errorf("DAG of a run that has ended: %d nodes, %v; want %d", got.Len(), err, d.Len())
+	}
+}

@@ -1,0 +1,143 @@
+package journaltest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+const secret = `correct "horse" battery`
+
+func digestOf(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return fmt.Sprintf("sha256:%x", sum[:4])
+}
+
+func testSecrets(t *testing.T, j tested) {
+	const token = "0123456789abcdef"
+	var stepped string
+	p := stone.Seq("all",
+		stone.New("tells", draft, func(ctx context.Context, _ dag.DAG) (string, error) {
+			if err := journal.Secret(ctx, token); err != nil {
+				return "", err
+			}
+			got, err := stone.Step(ctx, "step", func(context.Context) (string, error) { return "token " + token, nil })
+			stepped = got
+			return "the password is " + secret, err
+		}),
+		stone.Rescue("saved", stone.Func0("fails", final, func(context.Context) (string, error) { return "", stone.Fail("k", "bad key %s", token) }),
+			stone.New("heal", final, func(_ context.Context, d dag.DAG) (string, error) {
+				failure, err := dag.Failure.Nearest(d)
+				return failure.Reason, err
+			}, stone.Queries(dag.Failure))),
+	)
+	result := mustRun(t, j, p, journal.Options{Secrets: []string{secret}})
+	again := mustRun(t, j.open(), p, journal.Options{Secrets: []string{secret}})
+	if stepped != "token "+digestOf(token) {
+		t.Errorf("Step returned %q, want the digest", stepped)
+	}
+	if got := result.Node.Text(); got != "bad key "+digestOf(token) || again.Node.ID() != result.Node.ID() {
+		t.Errorf("the result is %q, resumed it is %q; want the digest in both", got, again.Node.Text())
+	}
+	d, err := j.DAG(t.Context(), "run")
+	must(t, err)
+	if diff := cmp.Diff(nodes(t, result.DAG), nodes(t, d)); diff != "" {
+		t.Errorf("the journal has other nodes (-want +got):\n%s", diff)
+	}
+	steps, err := j.Steps(t.Context(), "run")
+	must(t, err)
+	for _, s := range steps {
+		rec, err := j.Record(t.Context(), "run", s.Path, s.Kind)
+		must(t, err)
+		text, err := json.Marshal(rec)
+		must(t, err)
+		if strings.Contains(string(text), token) || strings.Contains(string(text), "horse") {
+			t.Errorf("the record of %s holds a secret: %s", s.Path, text)
+		}
+	}
+}
+
+func testKeptSecrets(t *testing.T, j tested) {
+	p := stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil })
+	input, err := draft.Append(dag.DAG{}, secret)
+	must(t, err)
+	for _, c := range []struct {
+		input dag.DAG
+		opts  journal.Options
+		want  string
+	}{
+		{input, journal.Options{Secrets: []string{secret}}, "of the input holds a secret"},
+		{dag.DAG{}, journal.Options{Secrets: []string{"passphrase"}, Source: []byte(`["passphrase"]`)}, "Options.Source holds a secret"},
+		{dag.DAG{}, journal.Options{Secrets: []string{"short"}}, "a secret has 5 bytes: want at least 8"},
+	} {
+		cfg := config()
+		cfg.Input = c.input
+		_, err := journal.Run(t.Context(), p, cfg, j, c.opts)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Run: %v, want %q", err, c.want)
+		}
+		if _, err := j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
+			t.Errorf("Find: %v, want that nothing was begun", err)
+		}
+	}
+}
+
+func testIncremental(t *testing.T, j tested) {
+	var c counter
+	pipeline := func(topic, version string, extra ...stone.Ashlar) stone.Ashlar {
+		return stone.Seq("all", append([]stone.Ashlar{
+			c.leaf("topic", draft, func(int) (string, error) { return topic, nil }),
+			stone.Func1("title", draft, final, func(_ context.Context, s string) (string, error) {
+				c.add("title")
+				return strings.ToUpper(s[:1]) + version, nil
+			}, stone.Reusable(), stone.Version(version)),
+			stone.Func1("length", draft, item, func(_ context.Context, s string) (int, error) { return c.add("length"), nil }),
+		}, extra...)...)
+	}
+	for _, r := range []struct {
+		id, reuse string
+		pipeline  stone.Ashlar
+	}{
+		{"one", "", pipeline("stone", "1")},
+		{"two", "one", pipeline("stone", "1")},
+		{"three", journal.AnyRun, pipeline("stone", "2")},
+		{"four", "three", pipeline("marble", "2", c.leaf("more", draft, ok))},
+	} {
+		cfg := config()
+		cfg.RunID = r.id
+		_, err := journal.Run(t.Context(), r.pipeline, cfg, j, journal.Options{Reuse: r.reuse})
+		must(t, err)
+	}
+	c.want(t, "length:4 more:1 title:3 topic:4")
+	for _, d := range []struct{ a, b, want string }{
+		{"one", "one", ""},
+		{"one", "two", "all/length: it gave another result for the same input"},
+		{"two", "three", "all/title: *version*\nall/length: it gave another result for the same input"},
+		{"three", "four", "all/topic: it gave another result for the same input\n" +
+			"all/title: it reads another \"draft\"\nall/length: it reads another \"draft\"\nall/more: the pipeline of run three has no such step"},
+	} {
+		diff, err := journal.Diff(t.Context(), j, d.a, d.b)
+		must(t, err)
+		var lines []string
+		for _, x := range diff {
+			why := strings.Join(x.Why, ", ")
+			if strings.Contains(why, "version") {
+				why = "*version*"
+			}
+			lines = append(lines, x.Path+": "+why)
+		}
+		if got := strings.Join(lines, "\n"); got != d.want {
+			t.Errorf("Diff(%s, %s):\n%s\nwant\n%s", d.a, d.b, got, d.want)
+		}
+	}
+}

@@ -1,0 +1,396 @@
+package journaltest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// These cases check journal.Run over the journal under test.
+var runCases = []journalCase{
+	{"Run resumes where it stopped", testResume},
+	{"Run keeps the input", testInput},
+	{"Run refuses another pipeline", testChanged},
+	{"Run tries again what failed", testRetry},
+	{"Run tries lost lanes again", testRetryLanes},
+	{"Run waits for an answer", testWaiting},
+	{"Run takes an answer from elsewhere", testAnswerElsewhere},
+	{"Run drains", testDrain},
+	{"Run drains within its grace", testGrace},
+	{"Run is cancelled", testCancel},
+	{"Run records no secret", testSecrets},
+	{"Run refuses secrets in what is kept as it is", testKeptSecrets},
+	{"Run reuses, and Diff says why not", testIncremental},
+	{"of two that resume a run one wins", testRivals},
+}
+
+var (
+	plan  = dag.NewType[[]int]("plan")
+	item  = dag.NewType[int]("item")
+	draft = dag.NewType[string]("draft")
+	final = dag.NewType[string]("final")
+	reply = dag.NewType[stone.Answer]("reply")
+)
+
+// counter counts what bodies do.
+type counter struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *counter) add(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = map[string]int{}
+	}
+	c.calls[what]++
+	return c.calls[what]
+}
+
+// want compares the counts with "name:count …" in the order of the names.
+func (c *counter) want(t *testing.T, want string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var got []string
+	for what, n := range c.calls {
+		got = append(got, fmt.Sprintf("%s:%d", what, n))
+	}
+	if slices.Sort(got); strings.Join(got, " ") != want {
+		t.Errorf("bodies ran %q, want %q", got, want)
+	}
+}
+
+func (c *counter) leaf(name string, out dag.Type[string], body func(n int) (string, error), opts ...stone.Option) stone.Ashlar {
+	return stone.Func0(name, out, func(context.Context) (string, error) { return body(c.add(name)) }, opts...)
+}
+
+func ok(int) (string, error) { return "ok", nil }
+
+// once fails the first time.
+func once(n int) (string, error) {
+	if n == 1 {
+		return "", stone.Fail("unlucky", "the first time")
+	}
+	return "ok", nil
+}
+
+func config() stone.Config {
+	return stone.Config{RunID: "run", Now: func() time.Time { return moment }}
+}
+
+func run(t *testing.T, j journal.Journal, p stone.Ashlar, opts journal.Options) (stone.Result, error) {
+	t.Helper()
+	return journal.Run(t.Context(), p, config(), j, opts)
+}
+
+func mustRun(t *testing.T, j journal.Journal, p stone.Ashlar, opts journal.Options) stone.Result {
+	t.Helper()
+	result, err := run(t, j, p, opts)
+	must(t, err)
+	return result
+}
+
+func wantState(t *testing.T, j journal.Journal, want journal.State) journal.RunInfo {
+	t.Helper()
+	info, err := j.Find(t.Context(), "run")
+	if err != nil || info.State != want {
+		t.Errorf("the run is %s, %v; want it %s", info.State, err, want)
+	}
+	return info
+}
+
+// nodes are the lines that dag.Write writes, sorted.
+func nodes(t *testing.T, d dag.DAG) []string {
+	t.Helper()
+	var text bytes.Buffer
+	must(t, dag.Write(&text, d))
+	return slices.Sorted(strings.Lines(text.String()))
+}
+
+func testResume(t *testing.T, j tested) {
+	var c counter
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := stone.Seq("all", c.leaf("first", draft, ok), stone.New("second", final, func(ctx context.Context, _ dag.DAG) (string, error) {
+		text, err := stone.Step(ctx, "paid", func(context.Context) (string, error) { c.add("paid"); return "paid", nil })
+		if c.add("second") == 1 {
+			cancel()
+			return "", ctx.Err()
+		}
+		return text, err
+	}))
+	_, err := journal.Run(ctx, p, config(), j, journal.Options{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Run: %v, want that it was cancelled", err)
+	}
+	wantState(t, j, journal.Canceled)
+	result := mustRun(t, j.open(), p, journal.Options{})
+	c.want(t, "first:1 paid:1 second:2")
+	info := wantState(t, j, journal.Done)
+	if info.Steps != 3 || info.Pipeline != "all" || info.Fingerprint != p.Fingerprint() || info.Owner != "" || !info.Ended.Equal(moment) {
+		t.Errorf("kept of the run: %+v", info)
+	}
+	again := mustRun(t, j.open(), p, journal.Options{})
+	c.want(t, "first:1 paid:1 second:2")
+	for name, d := range map[string]func() (dag.DAG, error){
+		"the run that is replayed": func() (dag.DAG, error) { return again.DAG, nil },
+		"the journal":              func() (dag.DAG, error) { return j.DAG(t.Context(), "run") },
+	} {
+		got, err := d()
+		must(t, err)
+		if diff := cmp.Diff(nodes(t, result.DAG), nodes(t, got)); diff != "" {
+			t.Errorf("%s has other nodes (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func testInput(t *testing.T, j tested) {
+	p := stone.Func1("use", draft, final, func(_ context.Context, s string) (string, error) { return s + "!", nil })
+	with := func(s string) stone.Config {
+		cfg := config()
+		var err error
+		cfg.Input, err = draft.Append(dag.DAG{}, s)
+		must(t, err)
+		return cfg
+	}
+	first, err := journal.Run(t.Context(), p, with("x"), j, journal.Options{})
+	must(t, err)
+	again := mustRun(t, j.open(), p, journal.Options{})
+	if first.Node.ID() != again.Node.ID() {
+		t.Errorf("without the input the run is resumed to %s, want %s", again.Node.JSON(), first.Node.JSON())
+	}
+	_, err = journal.Run(t.Context(), p, with("y"), j, journal.Options{})
+	if changed, ok := errors.AsType[*journal.ChangedError](err); !ok || !slices.Equal(changed.Changes, []string{"the input changed"}) {
+		t.Errorf("with another input: %v, want a ChangedError", err)
+	}
+	forced, err := journal.Run(t.Context(), p, with("y"), j, journal.Options{Force: true})
+	if err != nil || forced.Node.Text() != "y!" {
+		t.Errorf("forced: %s, %v", forced.Node.Text(), err)
+	}
+}
+
+func testChanged(t *testing.T, j tested) {
+	var c counter
+	first := c.leaf("first", draft, ok)
+	before := stone.Seq("all", first, c.leaf("second", final, ok))
+	now := stone.Seq("all", first, c.leaf("third", draft, ok), c.leaf("second", final, ok))
+	mustRun(t, j, before, journal.Options{})
+	result, err := run(t, j, now, journal.Options{})
+	changed, ok := errors.AsType[*journal.ChangedError](err)
+	if !ok || changed.Run != "run" || !slices.Equal(changed.Changes, []string{"all/third was added"}) || result.DAG.Len() > 0 {
+		t.Errorf("Run of another pipeline: %v, want a ChangedError", err)
+	}
+	c.want(t, "first:1 second:1")
+	wantState(t, j, journal.Done)
+	mustRun(t, j, now, journal.Options{Force: true})
+	c.want(t, "first:1 second:1 third:1") // second reads nothing, so it still fits
+	mustRun(t, j, now, journal.Options{})
+}
+
+func testRetry(t *testing.T, j tested) {
+	var c counter
+	inner := stone.New("ends", final, func(ctx context.Context, _ dag.DAG) (string, error) {
+		for i := range 3 {
+			name := fmt.Sprint("step-", i)
+			_, err := stone.Step(ctx, name, func(context.Context) (string, error) {
+				n := c.add(name)
+				if i == 1 {
+					return once(n)
+				}
+				return "", nil
+			})
+			if err != nil {
+				return "", err
+			}
+		}
+		return "ok", nil
+	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{"other"}}))
+	p := stone.Seq("all",
+		stone.Rescue("saved", c.leaf("rescued", draft, func(int) (string, error) { return "", errors.New("always") }), c.leaf("heal", draft, ok)),
+		inner)
+	for range 2 {
+		_, err := run(t, j, p, journal.Options{})
+		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Kind == "unlucky" {
+			info := wantState(t, j, journal.Failed)
+			if info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
+				t.Errorf("kept of the failure: %+v", info.Failure)
+			}
+			continue
+		}
+		must(t, err)
+	}
+	wantState(t, j, journal.Done)
+	c.want(t, "heal:1 rescued:1 step-0:1 step-1:2 step-2:1")
+}
+
+func testRetryLanes(t *testing.T, j tested) {
+	var c counter
+	lane := stone.Func1("lane", item, draft, func(_ context.Context, i int) (string, error) {
+		n := c.add(fmt.Sprint("lane-", i))
+		if i == 1 {
+			return once(n)
+		}
+		return "ok", nil
+	})
+	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
+	each := stone.Each(plan, item, func(items []int) []int { return items })
+	join := stone.Reduce(stone.FuncAll("join", draft, final, func(_ context.Context, all []string) (string, error) { return strings.Join(all, " "), nil }))
+	p := stone.Seq("all", read, stone.Map("fan", each, lane, stone.AllLanes()), join)
+	_, err := run(t, j, p, journal.Options{})
+	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.LanesFailed {
+		t.Errorf("Run: %v, want that a lane is missing", err)
+	}
+	if result := mustRun(t, j.open(), p, journal.Options{}); result.Node.Text() != "ok ok ok" {
+		t.Errorf("after the lane was tried again: %s", result.Node.Text())
+	}
+	c.want(t, "lane-0:1 lane-1:2 lane-2:1")
+}
+
+func question(c *counter) stone.Ashlar {
+	return stone.Seq("all", c.leaf("first", draft, ok),
+		stone.Ask("sure", reply, func(dag.DAG) (string, error) { return "really?", nil }, stone.Choices("yes", "no")))
+}
+
+func testWaiting(t *testing.T, j tested) {
+	var c counter
+	p := question(&c)
+	for range 2 {
+		if _, err := run(t, j, p, journal.Options{}); !errors.Is(err, stone.ErrWaiting) {
+			t.Errorf("Run: %v, want that it waits", err)
+		}
+		wantState(t, j, journal.Waiting)
+	}
+	other := j.open()
+	questions, err := other.Questions(t.Context(), "run")
+	if err != nil || len(questions) != 1 || questions[0].Text != "really?" || !questions[0].Open() {
+		t.Fatalf("Questions: %+v, %v", questions, err)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"sure", "perhaps", "want one of"}, {"unsure", "yes", "no such question"},
+	} {
+		if err := journal.Answer(t.Context(), other, "run", c.name, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Answer(%s, %s): %v, want %q", c.name, c.text, err, c.want)
+		}
+	}
+	must(t, journal.Answer(t.Context(), other, "run", "sure", "yes"))
+	if result := mustRun(t, other, p, journal.Options{}); result.Node.Get("response", "") != "yes" {
+		t.Errorf("the answer is %s", result.Node.JSON())
+	}
+	c.want(t, "first:1")
+}
+
+// person is a frontend of functions.
+type person func(context.Context, stone.Question) (string, error)
+
+func (p person) Ask(ctx context.Context, q stone.Question) (string, error) { return p(ctx, q) }
+
+func testAnswerElsewhere(t *testing.T, j tested) {
+	var c counter
+	cfg := config()
+	cfg.Frontend = person(func(ctx context.Context, q stone.Question) (string, error) {
+		if q.Problem == "" {
+			return "perhaps", nil // no answer: it is asked again
+		}
+		if err := journal.Answer(ctx, j.open(), q.Run, q.Path, "no"); err != nil {
+			return "", err
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	result, err := journal.Run(t.Context(), question(&c), cfg, j, journal.Options{})
+	if err != nil || result.Node.Get("response", "") != "no" {
+		t.Errorf("the answer is %s, %v; want that from elsewhere", result.Node.JSON(), err)
+	}
+}
+
+func testDrain(t *testing.T, j tested) {
+	var c counter
+	drain := make(chan struct{})
+	p := stone.Seq("all", c.leaf("first", draft, func(int) (string, error) { close(drain); return "done", nil }), c.leaf("second", final, ok))
+	_, err := run(t, j, p, journal.Options{Drain: drain})
+	if !errors.Is(err, journal.ErrDrained) {
+		t.Errorf("Run: %v, want ErrDrained", err)
+	}
+	c.want(t, "first:1")
+	wantState(t, j, journal.Canceled)
+	steps, err := j.Steps(t.Context(), "run")
+	if err != nil || len(steps) != 1 || !steps[0].Recorded {
+		t.Errorf("steps %+v, %v; want the one that was under way, recorded", steps, err)
+	}
+	mustRun(t, j.open(), p, journal.Options{})
+	c.want(t, "first:1 second:1")
+}
+
+func testGrace(t *testing.T, j tested) {
+	drain := make(chan struct{})
+	p := stone.Func0("long", draft, func(ctx context.Context) (string, error) {
+		close(drain)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	_, err := run(t, j, p, journal.Options{Drain: drain, Grace: time.Millisecond})
+	if !errors.Is(err, journal.ErrDrained) {
+		t.Errorf("Run: %v, want ErrDrained", err)
+	}
+	wantState(t, j, journal.Canceled)
+}
+
+func testCancel(t *testing.T, j tested) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := journal.Run(ctx, stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil }), config(), j, journal.Options{})
+	if !errors.Is(err, cause) {
+		t.Errorf("Run: %v, want that it was cancelled", err)
+	}
+	if info, err := j.Find(t.Context(), "run"); err == nil && info.State != journal.Canceled {
+		t.Errorf("the run is %s, want it canceled or not there", info.State)
+	}
+}
+
+func testRivals(t *testing.T, j tested) {
+	var group sync.WaitGroup
+	var won, lost, calls atomic.Int64
+	p := stone.Func0("a", draft, func(context.Context) (string, error) {
+		calls.Add(1)
+		time.Sleep(20 * time.Millisecond)
+		return "x", nil
+	})
+	started := make(chan struct{})
+	rivals := []journal.Journal{j, j.open(), j.open()}
+	for _, rival := range rivals {
+		group.Go(func() {
+			<-started
+			_, err := journal.Run(context.Background(), p, config(), rival, journal.Options{})
+			switch held, ok := errors.AsType[*journal.HeldError](err); {
+			case err == nil:
+				won.Add(1)
+			case ok && held.Owner != "":
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	close(started)
+	group.Wait()
+	if won.Load() < 1 || won.Load()+lost.Load() != int64(len(rivals)) || calls.Load() != 1 {
+		t.Errorf("%d won, %d were told who has the run, the body ran %d times; want it once", won.Load(), lost.Load(), calls.Load())
+	}
+}

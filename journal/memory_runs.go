@@ -1,0 +1,208 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// inMemory is what a Memory is called where it has to name itself or its owner.
+const inMemory = "memory"
+
+func (m *Memory) held(id string) error {
+	return &HeldError{Where: inMemory, Run: id, Owner: "another run of it in this process"}
+}
+
+// Acquire implements [Holder]. Nobody but this process can hold a run.
+func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.run(id)
+	if r.held {
+		return RunInfo{}, m.held(id)
+	}
+	r.held = true
+	if r.info.Begun.IsZero() {
+		return RunInfo{}, nil
+	}
+	return r.known(), nil
+}
+
+// known returns the info as others see it.
+func (r *memoryRun) known() RunInfo {
+	info := r.info
+	switch {
+	case r.held:
+		info.Owner = inMemory
+	case info.State == "" || info.State == Running:
+		info.State = Interrupted
+	}
+	return info
+}
+
+// Begin implements [Holder].
+func (m *Memory) Begin(_ context.Context, info RunInfo) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.run(info.ID)
+	if r.info.State == Failed {
+		for _, s := range r.steps {
+			if s.Failure != "" && slices.Contains(r.info.Retry, s.Path) {
+				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Begun: s.Begun}
+				s.record = nil
+			}
+		}
+	}
+	r.info = info
+	r.info.Owner, r.info.Outcome = "", Outcome{State: Running}
+	return nil
+}
+
+// End implements [Holder].
+func (m *Memory) End(_ context.Context, id string, o Outcome) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.run(id)
+	r.dag, o.DAG = o.DAG, dag.DAG{}
+	r.info.Outcome = o
+	return nil
+}
+
+// Release implements [Holder].
+func (m *Memory) Release(id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[id]
+	if r == nil {
+		return nil
+	}
+	r.held = false
+	if r.info.Begun.IsZero() && len(r.steps) == 0 {
+		m.forget(r)
+	}
+	return nil
+}
+
+func (m *Memory) forget(r *memoryRun) {
+	delete(m.runs, r.info.ID)
+	m.order = slices.DeleteFunc(m.order, func(o *memoryRun) bool { return o == r })
+	for _, s := range r.steps {
+		m.reusable[s.reuse] = slices.DeleteFunc(m.reusable[s.reuse], func(o *memoryStep) bool { return o == s })
+	}
+}
+
+// Find implements [Archive].
+func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runs[prefix]; r != nil {
+		return r.known(), nil
+	}
+	var found []string
+	for _, r := range m.order {
+		if strings.HasPrefix(r.info.ID, prefix) {
+			found = append(found, r.info.ID)
+		}
+	}
+	switch {
+	case len(found) == 0 || prefix == "":
+		return RunInfo{}, fmt.Errorf("run %q: %w", prefix, ErrNoRun)
+	case len(found) > 1:
+		return RunInfo{}, &AmbiguousError{Prefix: prefix, Runs: found[:min(len(found), maxNamed)]}
+	}
+	return m.runs[found[0]].known(), nil
+}
+
+// maxNamed is how many runs an AmbiguousError names.
+const maxNamed = 5
+
+// Runs implements [Archive].
+func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	older := q.Before == ""
+	var page []RunInfo
+	for _, r := range slices.Backward(m.order) {
+		info := r.known()
+		if older && len(page) < cmp.Or(q.Limit, DefaultLimit) && (len(q.States) == 0 || slices.Contains(q.States, info.State)) {
+			info.Shape = nil
+			page = append(page, info)
+		}
+		older = older || info.ID == q.Before
+	}
+	if !older {
+		return nil, fmt.Errorf("run %q: %w", q.Before, ErrNoRun)
+	}
+	return page, nil
+}
+
+// Remove implements [Archive].
+func (m *Memory) Remove(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[id]
+	switch {
+	case r == nil:
+		return fmt.Errorf("run %q: %w", id, ErrNoRun)
+	case r.held:
+		return m.held(id)
+	}
+	m.forget(r)
+	return nil
+}
+
+// Ask implements [Interviewer].
+func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.run(q.Run)
+	kept := r.question(q.Path)
+	if kept == nil {
+		q.Answered, q.Response = time.Time{}, ""
+		kept = &q
+		r.questions = append(r.questions, kept)
+	} else if q.Problem != "" {
+		kept.Problem, kept.Answered, kept.Response = q.Problem, time.Time{}, ""
+	}
+	return *kept, nil
+}
+
+func (r *memoryRun) question(path string) *Question {
+	for _, q := range r.questions {
+		if q.Path == path {
+			return q
+		}
+	}
+	return nil
+}
+
+// Answer implements [Interviewer].
+func (m *Memory) Answer(_ context.Context, run, path, response string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runs[run]; r != nil {
+		if q := r.question(path); q != nil && q.Open() {
+			q.Response, q.Answered = response, time.Now()
+			return nil
+		}
+	}
+	return fmt.Errorf("run %q, question at %s: %w", run, path, ErrNoQuestion)
+}
+
+// Questions implements [Interviewer].
+func (m *Memory) Questions(_ context.Context, run string) ([]Question, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var questions []Question
+	if r := m.runs[run]; r != nil {
+		for _, q := range r.questions {
+			questions = append(questions, *q)
+		}
+	}
+	return questions, nil
+}
