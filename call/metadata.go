@@ -1,0 +1,154 @@
+package call
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// ReadMetadata reads what is known of a capability from the fields of a map, which
+// may have others beside them that say how it is reached. An id that is known
+// already, because a registry has it for a key, need not be there again.
+func ReadMetadata(m *form.Map, to *Metadata) {
+	id := to.ID
+	if id == "" {
+		m.Need("cap/id")
+	}
+	if m.Name("cap/id", &to.ID) && id != "" && to.ID != id {
+		m.FaultAt("cap/id", form.Invalid, "expected %q, under which it is registered, found %q", id, to.ID)
+	}
+	m.Name("cap/kind", &to.Kind)
+	if v, ok := m.Field("cap/version"); ok && !versionOf(v, &to.Version) {
+		v.Text(&to.Version)
+	}
+	m.NameSet("cap/intents", &to.Intents)
+	m.Name("io/in-schema", &to.In)
+	m.Name("io/out-schema", &to.Out)
+	if m.NameSet("cap/can-produce", &to.CanProduce) {
+		for _, name := range to.CanProduce {
+			if !slices.Contains(replyTypes, name) {
+				v, _ := m.Field("cap/can-produce")
+				v.Unknown("type of reply", name, replyTypes...)
+			}
+		}
+	}
+	readEffects(m, "cap/effects-allowed", &to.Effects)
+	m.NameSet("cap/tags", &to.Tags)
+	m.Map("cap/cost", to.Cost.read)
+	m.Map("cap/limits", to.Limits.read)
+}
+
+var replyTypes = []string{Value, Plan, Stream}
+
+// versionOf takes a name for a version too.
+func versionOf(v form.Value, to *string) bool {
+	if v.EDN().Kind() != edn.KindKeyword {
+		return false
+	}
+	return v.Name(to)
+}
+
+func (c *Cost) read(m *form.Map) {
+	m.Duration("latency-ms", &c.Latency)
+	m.Float("usd", &c.USD, 0, math.Inf(1))
+	m.Float("usd-per-mtok-in", &c.USDPerMTokIn, 0, math.Inf(1))
+	m.Float("usd-per-mtok-out", &c.USDPerMTokOut, 0, math.Inf(1))
+}
+
+func (l *Limits) read(m *form.Map) {
+	// In Go a zero is no limit; in data it would be one that lets nothing through.
+	if m.Duration("timeout-ms", &l.Timeout) && l.Timeout == 0 {
+		m.FaultAt("timeout-ms", form.OutOfRange, "expected at least 1, found 0")
+	}
+	m.Int("concurrency", &l.Concurrency, 1, counted)
+	m.Int("per-minute", &l.PerMinute, 1, counted)
+}
+
+// Check returns all that is wrong with the metadata, one line for each fault, or
+// nil.
+func (m Metadata) Check() error {
+	var faults []error
+	fault := func(field, format string, args ...any) {
+		faults = append(faults, fmt.Errorf("capability %q: %s: %s", m.ID, field, fmt.Sprintf(format, args...)))
+	}
+	name := func(field, name string) {
+		if _, err := edn.Keyword(name); err != nil {
+			fault(field, "expected a name such as text/respond, found %q", name)
+		}
+	}
+	names := func(field string, all []string) {
+		for i, n := range all {
+			name(field, n)
+			if slices.Contains(all[:i], n) {
+				fault(field, "%q is there twice", n)
+			}
+		}
+	}
+	name("cap/id", m.ID)
+	for _, optional := range [][2]string{{"cap/kind", m.Kind}, {"io/in-schema", m.In}, {"io/out-schema", m.Out}} {
+		if optional[1] != "" {
+			name(optional[0], optional[1])
+		}
+	}
+	names("cap/intents", m.Intents)
+	names("cap/effects-allowed", m.Effects)
+	names("cap/tags", m.Tags)
+	names("cap/can-produce", m.CanProduce)
+	for _, t := range m.CanProduce {
+		if !slices.Contains(replyTypes, t) {
+			fault("cap/can-produce", "expected %s, found %q", strings.Join(replyTypes, ", "), t)
+		}
+	}
+	if m.CanProduce != nil && len(m.CanProduce) == 0 {
+		fault("cap/can-produce", "expected at least one of %s", strings.Join(replyTypes, ", "))
+	}
+	for field, n := range m.numbers() {
+		if !(n >= 0) || math.IsInf(n, 1) {
+			fault(field, "expected a number of at least 0, found %v", n)
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(faults...)
+}
+
+// numbers are those of which none may be negative.
+func (m Metadata) numbers() map[string]float64 {
+	return map[string]float64{
+		"cap/cost.latency-ms":       float64(m.Cost.Latency.Milliseconds()),
+		"cap/cost.usd":              m.Cost.USD,
+		"cap/cost.usd-per-mtok-in":  m.Cost.USDPerMTokIn,
+		"cap/cost.usd-per-mtok-out": m.Cost.USDPerMTokOut,
+		"cap/limits.timeout-ms":     float64(m.Limits.Timeout.Milliseconds()),
+		"cap/limits.concurrency":    float64(m.Limits.Concurrency),
+		"cap/limits.per-minute":     float64(m.Limits.PerMinute),
+	}
+}
+
+// MarshalJSON writes the latency in milliseconds.
+func (c Cost) MarshalJSON() ([]byte, error) {
+	type fields Cost
+	return json.Marshal(struct {
+		LatencyMS int64 `json:"latency-ms,omitempty"`
+		fields
+	}{c.Latency.Milliseconds(), fields(c)})
+}
+
+// MarshalJSON writes the timeout in milliseconds.
+func (l Limits) MarshalJSON() ([]byte, error) {
+	type fields Limits
+	return json.Marshal(struct {
+		TimeoutMS int64 `json:"timeout-ms,omitempty"`
+		fields
+	}{l.Timeout.Milliseconds(), fields(l)})
+}
+
+// Price is what an invocation costs in USD that took so many tokens.
+func (c Cost) Price(in, out int) float64 {
+	return c.USD + (float64(in)*c.USDPerMTokIn+float64(out)*c.USDPerMTokOut)/1e6
+}

@@ -1,0 +1,98 @@
+package call
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// counted is the largest number of tries, hops and the like that data may name.
+const counted = 1_000_000
+
+// ReadParts reads parts of a call from the fields of a map that have their names,
+// as nodes of plans, requests and policies write them: "requires", "dispatch",
+// "done", "budget" and "effects".
+func ReadParts(m *form.Map, to *Spec, parts ...string) {
+	for _, part := range parts {
+		switch part {
+		case "requires":
+			m.Map(part, to.Requires.read)
+		case "dispatch":
+			m.Map(part, to.Dispatch.read)
+		case "done":
+			m.Map(part, to.Done.read)
+		case "budget":
+			m.Map(part, func(m *form.Map) { ReadBudget(m, &to.Budget) })
+		case "effects":
+			m.Map(part, func(m *form.Map) {
+				m.Need("allowed")
+				readEffects(m, "allowed", &to.Effects)
+			})
+		}
+	}
+}
+
+func (r *Requires) read(m *form.Map) {
+	m.OneOf("reply", &r.Reply, Value, Plan)
+	m.Name("in-schema", &r.InSchema)
+	m.Name("out-schema", &r.OutSchema)
+	m.Name("cap/kind", &r.Kind)
+	m.NameSet("cap/tags", &r.Tags)
+}
+
+func (d *Dispatch) read(m *form.Map) {
+	m.NameList("candidates", &d.Candidates)
+	m.OneOf("strategy", &d.Strategy, Cascade, Tournament, Race)
+	m.Duration("hedge-ms", &d.Hedge)
+	m.Bool("allow-failure?", &d.AllowFailure)
+	m.Map("repair", func(m *form.Map) {
+		repair := Repair{Max: 1}
+		m.Name("cap/id", &repair.Cap)
+		m.Int("max", &repair.Max, 0, counted)
+		if repair.Max > 0 {
+			d.Repair = &repair
+		}
+	})
+	m.Map("retry", d.Retry.read)
+	m.NameSet("switch-on", &d.SwitchOn)
+	m.Name("policy", &d.Policy)
+}
+
+func (r *Retry) read(m *form.Map) {
+	form.Ptr(&r.SameCapMax, func(to *int) bool { return m.Int("same-cap-max", to, 0, counted) })
+	form.Ptr(&r.FallbackMax, func(to *int) bool { return m.Int("fallback-max", to, 0, counted) })
+}
+
+func (d *Done) read(m *form.Map) {
+	m.NameSet("must", &d.Must)
+	m.NameSet("should", &d.Should)
+	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
+}
+
+// ReadBudget reads limits. What says 0 leaves nothing to spend.
+func ReadBudget(m *form.Map, to *Budget) {
+	limit(m.Int("max-roundtrips", &to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
+	limit(m.Int("max-tokens", &to.Tokens, 0, math.MaxInt), &to.Tokens)
+	limit(m.Float("max-usd", &to.USD, 0, math.Inf(1)), &to.USD)
+	limit(m.Duration("latency-ms", &to.Latency), &to.Latency)
+}
+
+// limit keeps a limit of nothing from being none.
+func limit[N int | float64 | time.Duration](stated bool, to *N) {
+	if stated && *to == 0 {
+		*to = -1
+	}
+}
+
+// readEffects reads a set of effects; "none" is nothing, also among others.
+func readEffects(m *form.Map, key string, to *[]string) {
+	if m.NameSet(key, to) {
+		*to = withoutNone(*to)
+	}
+}
+
+func withoutNone(effects []string) []string {
+	return slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return e == "none" })
+}

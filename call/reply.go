@@ -1,0 +1,170 @@
+package call
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error:
+// the one that the envelope holds, or one of type SchemaInvalid if it is
+// malformed. The parts of a stream are joined in Out. A plan is kept in the
+// notation of the envelope.
+func ReadReply(data []byte) (*Reply, error) {
+	v, err := edn.ReadEither(data, envelopeLimits)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	return readReply(v, true)
+}
+
+// ReadOutput reads what a program answers in JSON or EDN: the envelope of a
+// reply, in which proto and trace may be missing, or the bare out of a value. A
+// map that has proto, result or error is taken for an envelope, so that no error
+// passes for a value.
+func ReadOutput(data []byte) (*Reply, error) {
+	v, err := edn.ReadEither(data, envelopeLimits)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	for _, key := range []string{"proto", "result", "error"} {
+		if _, ok := v.Field(key); ok {
+			return readReply(v, false)
+		}
+	}
+	out, err := edn.ToJSON(v)
+	if err != nil {
+		return nil, malformed(err)
+	}
+	return &Reply{Type: Value, Out: out}, nil
+}
+
+func malformed(err error) *Error {
+	return &Error{Type: SchemaInvalid, Message: "the reply is malformed: " + err.Error()}
+}
+
+func readReply(v edn.Value, strict bool) (*Reply, error) {
+	reply, failure := &Reply{}, (*Error)(nil)
+	faults := form.Read(v, func(m *form.Map) {
+		if strict {
+			m.Need("proto", "trace")
+		}
+		if _, ok := m.Field("proto"); ok {
+			readProto(m)
+		}
+		m.Map("trace", new(Trace).read)
+		result, ok := m.Field("result")
+		_, failed := m.Field("error")
+		switch {
+		case ok && failed:
+			m.Fault(form.Invalid, "expected either result or error, found both")
+		case ok:
+			result.Map(func(m *form.Map) { failure = reply.read(m) })
+		case failed:
+			failure = readError(m)
+		default:
+			m.Fault(form.Missing, "expected result or error, found neither")
+		}
+	})
+	switch {
+	case len(faults) > 0:
+		return nil, malformed(faults)
+	case failure != nil:
+		return nil, failure
+	}
+	return reply, nil
+}
+
+// read reads a result, which may be an error.
+func (r *Reply) read(m *form.Map) *Error {
+	m.Need("type")
+	if !m.OneOf("type", &r.Type, Value, Plan, Stream, "error") {
+		m.AllowRest() // what should be there depends on it
+		return nil
+	}
+	m.Map("usage", r.Usage.read)
+	switch r.Type {
+	case "error":
+		return readError(m)
+	case Value:
+		m.Need("out")
+		m.JSON("out", &r.Out)
+	case Plan:
+		m.Need("plan")
+		if v, ok := m.Field("plan"); ok {
+			r.readPlan(v)
+		}
+		m.Map("bindings", func(b *form.Map) {
+			b.AllowRest()
+			m.JSON("bindings", &r.Bindings)
+		})
+	case Stream:
+		m.Need("stream")
+		var parts []string
+		if m.Texts("stream", &parts) {
+			r.Out = textOut(strings.Join(parts, ""))
+		}
+	}
+	return nil
+}
+
+// readPlan keeps the text of a plan, which package plan checks whole.
+func (r *Reply) readPlan(v form.Value) {
+	if v.EDN().Kind() != edn.KindMap {
+		v.Fault(form.Invalid, "expected a plan, which is a map with nodes")
+		return
+	}
+	if !v.EDN().IsJSON() {
+		r.Plan = v.EDN().Append(nil)
+		return
+	}
+	var data json.RawMessage
+	if v.JSON(&data) {
+		r.Plan = data
+	}
+}
+
+// textOut is the out of a stream of text.
+func textOut(text string) JSON {
+	// Text can always be written.
+	data, _ := json.Marshal(map[string]string{"text": text})
+	return data
+}
+
+// read reads what an answer cost. What else a capability says of it is its own.
+func (u *Usage) read(m *form.Map) {
+	m.AllowRest()
+	m.Int("input-tokens", &u.InputTokens, 0, math.MaxInt)
+	m.Int("output-tokens", &u.OutputTokens, 0, math.MaxInt)
+	m.Float("usd", &u.USD, 0, math.Inf(1))
+	m.Int("attempts", &u.Attempts, 0, math.MaxInt)
+	var ms int
+	m.Int("latency-ms", &ms, 0, math.MaxInt)
+	u.LatencyMS = int64(ms)
+	m.Name("cap/id", &u.Cap)
+}
+
+// readError reads the field "error". Whatever else it says, it stays that error.
+func readError(m *form.Map) *Error {
+	e := &Error{}
+	m.Need("error")
+	m.Map("error", func(m *form.Map) {
+		m.AllowRest()
+		m.Need("type")
+		m.Name("type", &e.Type)
+		m.Text("message", &e.Message)
+		m.Bool("retryable?", &e.Retryable)
+		if v, ok := m.Field("where"); ok {
+			if v.EDN().Kind() == edn.KindString {
+				v.Text(&e.Where)
+			} else {
+				v.Name(&e.Where)
+			}
+		}
+		m.JSON("details", &e.Details)
+	})
+	return e
+}

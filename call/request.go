@@ -1,0 +1,244 @@
+package call
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// Proto is the number of the protocol of the envelopes.
+const Proto = 1
+
+// MaxEnvelope is the largest request or reply that is read, in bytes. It may be
+// nested 512 deep.
+const MaxEnvelope = 8 << 20
+
+var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
+
+// ReadRequest reads the envelope of a request, in EDN or JSON: a call of which
+// Input, Context and Constraints always give the same. Applicator and Queries are
+// not set. The error is an *Error of type InvalidRequest that names the first
+// fault, see Error.Reason, and has all of them in its details. Whether anybody can
+// answer is for Applicator.CheckRequest and stone.Validate to tell.
+func ReadRequest(data []byte) (Trace, Spec, error) {
+	v, err := edn.ReadEither(data, envelopeLimits)
+	if err != nil {
+		f := form.Fault{Kind: "malformed", Message: err.Error()}
+		if at := (*edn.Error)(nil); errors.As(err, &at) {
+			f = form.Fault{Kind: f.Kind, Line: at.Line, Column: at.Column, Message: at.Reason}
+		}
+		return Trace{}, Spec{}, refuse(form.Faults{f})
+	}
+	var trace Trace
+	var spec Spec
+	faults := form.Read(v, func(m *form.Map) {
+		if !readProto(m) {
+			m.AllowRest() // of another protocol nothing is known
+			return
+		}
+		m.Need("trace", "task", "input")
+		m.Map("trace", trace.read)
+		m.Map("task", func(m *form.Map) {
+			m.Need("intent")
+			m.Name("intent", &spec.Intent)
+			ReadParts(m, &spec, "requires", "dispatch")
+		})
+		readObject(m, "input", &spec.Input)
+		readObject(m, "context", &spec.Context)
+		readObject(m, "constraints", &spec.Constraints)
+		ReadParts(m, &spec, "done", "budget", "effects")
+	})
+	if len(faults) > 0 {
+		return Trace{}, Spec{}, refuse(faults)
+	}
+	return trace, spec, nil
+}
+
+// readProto tells whether the envelope is of this protocol.
+func readProto(m *form.Map) bool {
+	m.Need("proto")
+	v, ok := m.Field("proto")
+	if !ok {
+		return true // the others are worth a look
+	}
+	if n, ok := v.EDN().Int64(); !ok || n != Proto {
+		v.Fault("unsupported", "expected the integer %d, the protocol that is spoken here", Proto)
+		return false
+	}
+	return true
+}
+
+func (t *Trace) read(m *form.Map) {
+	m.Need("id")
+	if m.Text("id", &t.ID) && strings.TrimSpace(t.ID) == "" {
+		m.FaultAt("id", form.Invalid, "expected a string that is not blank")
+	}
+	m.Int("turn", &t.Turn, 0, 1<<53)
+}
+
+// readObject makes a field that must be a map the constant that a Spec wants.
+func readObject(m *form.Map, key string, to *func(dag.DAG) (any, error)) {
+	v, ok := m.Field(key)
+	if !ok {
+		return
+	}
+	if v.EDN().Kind() != edn.KindMap {
+		v.Fault(form.Invalid, "expected a map")
+		return
+	}
+	var data JSON
+	if v.JSON(&data) {
+		*to = func(dag.DAG) (any, error) { return data, nil }
+	}
+}
+
+// A refusal is one fault of a request, in the details of the error.
+type refusal struct {
+	Reason     string `json:"reason"`
+	Path       string `json:"path,omitempty"`
+	Line       int    `json:"line,omitempty"`
+	Column     int    `json:"column,omitempty"`
+	Message    string `json:"message"`
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+func refuse(faults form.Faults) *Error {
+	all := make([]refusal, len(faults))
+	for i, f := range faults {
+		all[i] = refusal{reasonOf(f), f.Path, f.Line, f.Column, f.Message, f.Suggestion}
+	}
+	return refuseFor(faults.Error(), all...)
+}
+
+func refuseFor(message string, all ...refusal) *Error {
+	details := struct {
+		Reason string    `json:"reason"`
+		Faults []refusal `json:"faults"`
+	}{all[0].Reason, all}
+	// Strings and numbers can always be written.
+	data, _ := json.Marshal(details)
+	return &Error{Type: InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
+}
+
+// RefuseRequest makes of the findings about the one call of a request the error
+// with which it is refused, or nil if none of them is an error.
+func RefuseRequest(findings stone.Findings) error {
+	var all []refusal
+	for _, f := range findings.Errors() {
+		all = append(all, refusal{Reason: f.Type, Path: "task", Message: f.Message, Suggestion: f.Suggestion})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return refuseFor(all[0].Message, all...)
+}
+
+// Reason returns why a request was refused, as "trace/missing"; "" for other
+// errors.
+func (e *Error) Reason() string {
+	var details struct {
+		Reason string `json:"reason"`
+	}
+	if e.Type != InvalidRequest || json.Unmarshal(e.Details, &details) != nil {
+		return ""
+	}
+	return details.Reason
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// reasonOf names a fault after the part of the envelope that it is in, the rest of
+// the way to it, and what is wrong: trace/missing, done/score-min-out-of-range,
+// requires/unknown-keys. What is in the task is a part of its own.
+func reasonOf(f form.Fault) string {
+	path := f.Path
+	if f.Kind == form.UnknownKey {
+		path = f.In
+	}
+	if rest, ok := strings.CutPrefix(path, "task."); ok {
+		path = rest
+	}
+	part, rest, _ := strings.Cut(index.ReplaceAllString(path, ""), ".")
+	if part == "" {
+		part = "request"
+	}
+	what := f.Kind
+	if rest != "" {
+		what = strings.NewReplacer(".", "-", "/", "-", "?", "").Replace(rest) + "-" + what
+	}
+	return part + "/" + what
+}
+
+// CheckRequest checks what is known before anybody is asked: that there is the
+// intent, and that the input is in its schema. The error is of type InvalidRequest.
+func (app *Applicator) CheckRequest(s Spec) error {
+	if app.Intents == nil {
+		return nil
+	}
+	intent, ok := app.Intents[s.Intent]
+	if !ok {
+		message := fmt.Sprintf("nobody here knows the intent %q", s.Intent)
+		return refuseFor(message, refusal{Reason: "intent/not-supported", Path: "task.intent", Message: message})
+	}
+	if intent.In == "" || s.Input == nil {
+		return nil
+	}
+	in, ok := app.Schema(intent.In)
+	if !ok {
+		message := fmt.Sprintf("the intent %q has the in-schema %q, which nobody defines", s.Intent, intent.In)
+		return refuseFor(message, refusal{Reason: "unknown-schema", Path: "task.intent", Message: message})
+	}
+	input, err := s.Input(dag.DAG{})
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(input); err == nil {
+			err = in.Validate(data)
+		}
+	}
+	if err != nil {
+		message := fmt.Sprintf("expected %s: %v", intent.In, err)
+		return refuseFor(message, refusal{Reason: InputInvalid, Path: "input", Message: message})
+	}
+	return nil
+}
+
+// MarshalJSON writes the envelope of a request as capabilities outside are sent
+// it. What is left of the budget is in it; who is asked, the number of the attempt
+// and the key are not.
+func (r *Request) MarshalJSON() ([]byte, error) {
+	type allowed struct {
+		Allowed []string `json:"allowed"`
+	}
+	type task struct {
+		Intent   string   `json:"intent"`
+		Requires Requires `json:"requires,omitzero"`
+	}
+	out := struct {
+		Proto       int     `json:"proto"`
+		Trace       Trace   `json:"trace"`
+		Task        task    `json:"task"`
+		Input       JSON    `json:"input"`
+		Context     JSON    `json:"context,omitempty"`
+		Constraints JSON    `json:"constraints,omitempty"`
+		Done        Done    `json:"done,omitzero"`
+		Budget      Budget  `json:"budget,omitzero"`
+		Effects     allowed `json:"effects"`
+	}{
+		Proto, r.Trace, task{r.Intent, r.Requires}, r.Input, r.Context, r.Constraints, r.Done, r.Budget,
+		allowed{r.Effects},
+	}
+	if len(r.Input) == 0 {
+		out.Input = JSON("{}")
+	}
+	if len(r.Effects) == 0 {
+		out.Effects.Allowed = []string{"none"}
+	}
+	return json.Marshal(out)
+}

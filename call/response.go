@@ -1,0 +1,202 @@
+package call
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// A Response is the envelope in which a request is answered: with Reply, or with
+// Err if that is not nil.
+type Response struct {
+	Trace Trace
+	Reply *Reply
+	Err   error
+}
+
+// MarshalJSON writes the envelope in JSON.
+func (r Response) MarshalJSON() ([]byte, error) {
+	v, err := r.value(true)
+	if err != nil {
+		return nil, err
+	}
+	return edn.ToJSON(v)
+}
+
+// EDN returns the envelope in EDN, with line breaks. The keys in what was answered
+// become keywords where they can.
+func (r Response) EDN() ([]byte, error) {
+	v, err := r.value(false)
+	if err != nil {
+		return nil, err
+	}
+	return edn.Format(v), nil
+}
+
+// value makes the envelope as a value, which is written in either notation.
+func (r Response) value(inJSON bool) (edn.Value, error) {
+	var b fields
+	b.add("proto", edn.Int(Proto))
+	var trace fields
+	trace.add("id", edn.String(r.Trace.ID))
+	if r.Trace.Turn != 0 {
+		trace.add("turn", edn.Int(int64(r.Trace.Turn)))
+	}
+	b.add("trace", trace.value())
+	switch {
+	case r.Err != nil:
+		b.add("error", errorValue(r.Err, &b))
+	case r.Reply != nil:
+		b.add("result", replyValue(r.Reply, inJSON, &b))
+	default:
+		return edn.Value{}, errors.New("a response needs a reply or an error")
+	}
+	return b.value(), b.err
+}
+
+// errorValue writes any error; one that has no type of its own has the kind of its
+// failure.
+func errorValue(err error, b *fields) edn.Value {
+	e := AsError(err)
+	var f fields
+	f.name("type", e.Type)
+	if e.Message != "" {
+		f.add("message", edn.String(e.Message))
+	}
+	if e.Retryable {
+		f.add("retryable?", edn.Bool(true))
+	}
+	if e.Where != "" {
+		f.add("where", edn.String(e.Where))
+	}
+	f.data("details", e.Details)
+	b.note(f.err)
+	return f.value()
+}
+
+func replyValue(r *Reply, inJSON bool, b *fields) edn.Value {
+	var f fields
+	kind := r.Type
+	switch r.Type {
+	case Plan:
+		plan, err := edn.ReadEither(r.Plan, edn.Limits{})
+		if err == nil && plan.Len() > 0 && plan.IsJSON() != inJSON {
+			err = errors.New("a plan can only be answered with in its own notation")
+		}
+		f.note(err)
+		f.add("plan", plan)
+		f.data("bindings", r.Bindings)
+	default:
+		kind = Value // a stream has been folded
+		f.data("out", r.Out)
+	}
+	f.name("type", kind)
+	if r.Usage != (Usage{}) {
+		f.add("usage", usageValue(r.Usage, b))
+	}
+	b.note(f.err)
+	return f.value()
+}
+
+func usageValue(u Usage, b *fields) edn.Value {
+	var f fields
+	number := func(key string, n int64) {
+		if n != 0 {
+			f.add(key, edn.Int(n))
+		}
+	}
+	number("input-tokens", int64(u.InputTokens))
+	number("output-tokens", int64(u.OutputTokens))
+	number("attempts", int64(u.Attempts))
+	number("latency-ms", u.LatencyMS)
+	if u.USD != 0 {
+		f.add("usd", edn.Float(u.USD))
+	}
+	if u.Cap != "" {
+		f.name("cap/id", u.Cap)
+	}
+	b.note(f.err)
+	return f.value()
+}
+
+// fields collect the keys and values of a map, and the first error.
+type fields struct {
+	all []edn.Value
+	err error
+}
+
+func (f *fields) note(err error) {
+	if f.err == nil && err != nil {
+		f.err = fmt.Errorf("write the response: %w", err)
+	}
+}
+
+func (f *fields) add(key string, v edn.Value) {
+	k, err := edn.Keyword(key)
+	f.note(err)
+	f.all = append(f.all, k, v)
+}
+
+func (f *fields) name(key, name string) {
+	v, err := edn.Keyword(name)
+	f.note(err)
+	f.add(key, v)
+}
+
+// data adds what is canonical JSON; nothing if there is none.
+func (f *fields) data(key string, data JSON) {
+	if len(data) == 0 {
+		return
+	}
+	v, err := edn.FromJSON(data, edn.Limits{Bytes: 1 << 30, Depth: 10_000})
+	f.note(err)
+	f.add(key, withKeywords(v))
+}
+
+func (f *fields) value() edn.Value {
+	v, err := edn.Map(f.all...)
+	f.note(err)
+	return v
+}
+
+// withKeywords makes the keys of objects keywords where they can be.
+func withKeywords(v edn.Value) edn.Value {
+	switch v.Kind() {
+	case edn.KindVector:
+		items := make([]edn.Value, 0, v.Len())
+		for _, e := range v.Elements() {
+			items = append(items, withKeywords(e))
+		}
+		return edn.Vector(items...)
+	case edn.KindMap:
+		items := make([]edn.Value, 0, 2*v.Len())
+		for key, e := range v.Entries() {
+			if k, err := edn.Keyword(key.Text()); err == nil {
+				key = k
+			}
+			items = append(items, key, withKeywords(e))
+		}
+		// The keys differed before, and are not made equal.
+		m, _ := edn.Map(items...)
+		return m
+	}
+	return v
+}
+
+// AsError returns the *Error in err; one of the kind of its failure if there is
+// none.
+func AsError(err error) *Error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e
+	}
+	e := &Error{Type: InvokeFailed, Message: err.Error(), Cause: err}
+	var kinded interface{ FailureKind() string }
+	if errors.As(err, &kinded) {
+		e.Type = kinded.FailureKind()
+	}
+	return e
+}
+
+var _ json.Marshaler = Response{}

@@ -1,0 +1,104 @@
+package call
+
+import (
+	"encoding/json"
+
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/schema"
+)
+
+// ReadPolicy reads a policy: "default", and "intents" by their names. Routing,
+// which stands apart, is for ReadRouting.
+func ReadPolicy(m *form.Map, to *Policy) {
+	m.Map("default", to.Default.read)
+	m.Entries("intents", func(intent string, v form.Value) {
+		var r Rules
+		v.Map(r.read)
+		if to.Intents == nil {
+			to.Intents = map[string]Rules{}
+		}
+		to.Intents[intent] = r
+	})
+}
+
+// ReadRouting reads the last level of a policy: "retry", "switch-on" and
+// "fallback".
+func ReadRouting(m *form.Map, to *Rules) {
+	m.Map("retry", to.Retry.read)
+	m.NameSet("switch-on", &to.SwitchOn)
+	m.NameList("fallback", &to.Fallback)
+}
+
+func (r *Rules) read(m *form.Map) {
+	ReadRouting(m, r)
+	m.Map("done", r.Done.read)
+	m.Map("judge", r.Judge.read)
+}
+
+func (j *Judge) read(m *form.Map) {
+	form.Ptr(&j.On, func(to *bool) bool { return m.Bool("on", to) })
+	form.Ptr(&j.Weight, func(to *float64) bool { return m.Float("w", to, 0, 1) })
+	form.Ptr(&j.Veto, func(to *bool) bool { return m.Bool("veto", to) })
+	m.OneOf("on-error", &j.OnError, "closed", "open")
+	form.Ptr(&j.Canary, func(to *float64) bool { return m.Float("canary", to, 0, 1) })
+	m.Name("cap/id", &j.Cap)
+}
+
+// ReadIntents reads the known intents: what each takes and gives, by its name. It
+// is never nil, which would be any intent.
+func ReadIntents(v form.Value) map[string]Intent {
+	intents := map[string]Intent{}
+	v.Entries(func(name string, v form.Value) {
+		var i Intent
+		v.Map(func(m *form.Map) {
+			m.Name("in-schema", &i.In)
+			m.Name("out-schema", &i.Out)
+		})
+		intents[name] = i
+	})
+	return intents
+}
+
+// ReadSchemas reads JSON Schemas by their names.
+func ReadSchemas(v form.Value) map[string]*schema.Schema {
+	schemas := map[string]*schema.Schema{}
+	v.Entries(func(name string, v form.Value) {
+		var text json.RawMessage
+		if !v.JSON(&text) {
+			return
+		}
+		s, err := schema.Parse(text)
+		switch {
+		case err != nil:
+			v.Fault(form.Invalid, "expected a JSON Schema: %v", err)
+		case builtin[name] != nil:
+			v.Fault(form.Duplicate, "the schema %q is built in: choose another name", name)
+		default:
+			schemas[name] = s
+		}
+	})
+	return schemas
+}
+
+// ReadRoles reads the rules of effects by their names.
+func ReadRoles(v form.Value) Roles {
+	roles := Roles{}
+	v.Entries(func(effect string, v form.Value) {
+		var r Rule
+		v.Map(func(m *form.Map) {
+			m.NameSet("any", &r.Any)
+			m.NameSet("all", &r.All)
+			m.NameSet("forbidden", &r.Forbidden)
+		})
+		roles[effect] = r
+	})
+	return roles
+}
+
+// ReadPrincipal reads who runs something. Only the host may give it: never read
+// it from a plan or a request.
+func ReadPrincipal(m *form.Map, to *Principal) {
+	m.Need("id")
+	m.Text("id", &to.ID)
+	m.NameSet("roles", &to.Roles)
+}
