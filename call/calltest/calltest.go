@@ -1,0 +1,203 @@
+// Package calltest checks that a call.Capability keeps the contract that is written
+// at that type. A package that makes capabilities tests itself with one call:
+//
+//	func TestCapability(t *testing.T) {
+//		calltest.Capability(t, calltest.Case{
+//			Make: func(t *testing.T) call.Capability { return mine.New(call.Metadata{}, mine.Config{}) },
+//			OK:   &call.Request{Intent: "mine/do", Input: call.JSON(`{"what":"this"}`)},
+//			Slow: &call.Request{Intent: "mine/do", Input: call.JSON(`{"what":"something long"}`)},
+//		})
+//	}
+package calltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/stonelayer/stone/call"
+)
+
+// A Case is a capability and what it is asked.
+type Case struct {
+	// Make makes the capability. What it starts is ended by t.Cleanup.
+	Make func(t *testing.T) call.Capability
+	// OK is a request that is answered, with the same value whenever it is made,
+	// apart from usage. Slow, if not nil, takes at least three seconds to answer.
+	OK, Slow *call.Request
+}
+
+// soon is how long a capability may take to notice that nobody waits any more.
+const soon = 3 * time.Second
+
+// Capability runs the whole suite as subtests of t.
+func Capability(t *testing.T, c Case) {
+	t.Helper()
+	for _, sub := range []struct {
+		name string
+		run  func(*testing.T, Case)
+	}{
+		{"Metadata", testMetadata},
+		{"Answer", testAnswer},
+		{"Input", testInput},
+		{"Concurrent", testConcurrent},
+		{"Done", testDone},
+		{"Cancel", testCancel},
+		{"Deadline", testDeadline},
+	} {
+		t.Run(sub.name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // its cleanups come before the look
+			goleak.VerifyNone(t, before)
+		})
+	}
+}
+
+func testMetadata(t *testing.T, c Case) {
+	m := c.Make(t)
+	if m.ID == "" || m.Kind == "" || m.Invoke == nil {
+		t.Errorf("the id is %q, the kind %q, Invoke is there: %v; want all three", m.ID, m.Kind, m.Invoke != nil)
+	}
+}
+
+func testAnswer(t *testing.T, c Case) {
+	before := *c.OK
+	before.Input, before.Context = append(call.JSON(nil), c.OK.Input...), append(call.JSON(nil), c.OK.Context...)
+	input, about := c.OK.Input, c.OK.Context
+	reply, err := c.Make(t).Invoke(t.Context(), c.OK)
+	check(t, reply, err)
+	if string(input) != string(before.Input) || string(about) != string(before.Context) || c.OK.Intent != before.Intent {
+		t.Error("the request was changed")
+	}
+}
+
+// check tells whether a reply is one that an applicator can use.
+func check(t *testing.T, reply *call.Reply, err error) {
+	t.Helper()
+	if err != nil || reply == nil {
+		t.Fatalf("reply %v, error %v; want an answer", reply, err)
+	}
+	switch reply.Type {
+	case "", call.Value, call.Stream:
+		if !json.Valid(reply.Out) {
+			t.Errorf("the out is no JSON: %.200q", reply.Out)
+		}
+	case call.Plan:
+		if len(reply.Plan) == 0 {
+			t.Error("a reply of type plan has none")
+		}
+	default:
+		t.Errorf("type %q, want value, plan or stream", reply.Type)
+	}
+	if u := reply.Usage; u.InputTokens < 0 || u.OutputTokens < 0 || u.USD < 0 {
+		t.Errorf("usage %+v is negative", u)
+	}
+}
+
+// testInput asks what makes no sense: an answer or an error, in time.
+func testInput(t *testing.T, c Case) {
+	capability := c.Make(t)
+	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {
+		req := *c.OK
+		req.Input = call.JSON(input)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		reply, err := capability.Invoke(ctx, &req)
+		if err == nil {
+			check(t, reply, nil)
+		} else {
+			checkError(t, err)
+		}
+		if ctx.Err() != nil {
+			t.Errorf("input %q takes more than ten seconds", input)
+		}
+		cancel()
+	}
+}
+
+func checkError(t *testing.T, err error) {
+	t.Helper()
+	var typed *call.Error
+	if errors.As(err, &typed) && typed.Type == "" {
+		t.Errorf("the error has no type: %v", err)
+	}
+	if err.Error() == "" {
+		t.Error("the error says nothing")
+	}
+}
+
+func testConcurrent(t *testing.T, c Case) {
+	capability := c.Make(t)
+	first, err := capability.Invoke(t.Context(), c.OK)
+	check(t, first, err)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			reply, err := capability.Invoke(t.Context(), c.OK)
+			if err != nil || reply == nil {
+				t.Errorf("reply %v, error %v while others ask too", reply, err)
+			} else if !same(reply.Out, first.Out) {
+				t.Errorf("out %.200s while others ask too, %.200s alone", reply.Out, first.Out)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func same(a, b call.JSON) bool {
+	var x, y any
+	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func testDone(t *testing.T, c Case) {
+	req := c.Slow
+	if req == nil {
+		req = c.OK
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	start := time.Now()
+	if _, err := c.Make(t).Invoke(ctx, req); err == nil && c.Slow != nil {
+		t.Error("no error, although nobody waits")
+	}
+	if took := time.Since(start); took > soon {
+		t.Errorf("it takes %v to see that nobody waits", took)
+	}
+}
+
+func testCancel(t *testing.T, c Case) {
+	if c.Slow == nil {
+		t.Skip("no slow request to cancel")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	interrupted(t, ctx, c)
+}
+
+func testDeadline(t *testing.T, c Case) {
+	if c.Slow == nil {
+		t.Skip("no slow request to stop")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	interrupted(t, ctx, c)
+}
+
+func interrupted(t *testing.T, ctx context.Context, c Case) {
+	t.Helper()
+	start := time.Now()
+	reply, err := c.Make(t).Invoke(ctx, c.Slow)
+	if took := time.Since(start); took > soon {
+		t.Errorf("it goes on for %v after nobody waits any more", took)
+	}
+	if err == nil {
+		t.Errorf("reply %v to a request that nobody waits for, want an error", reply)
+	} else {
+		checkError(t, err)
+	}
+}

@@ -1,0 +1,144 @@
+package cel
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/expr"
+)
+
+// Types of failure beside those of package call.
+const (
+	Invalid   = "expression/invalid"    // it cannot be compiled
+	Failed    = "expression/failed"     // it broke while it ran
+	TooCostly = "expression/too-costly" // it needs more work or memory than it may have
+)
+
+// Check makes a check of an expression over call and out, which must be true or
+// false. The error says where in the expression the mistake is.
+func Check(expression string) (call.Check, error) {
+	program, err := expr.Compile(expression, []string{"call", "out"}, expr.Bool)
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", expression, err)
+	}
+	readsCall := slices.Contains(program.Variables(), "call")
+	return func(ctx context.Context, s call.Subject) error {
+		variables := map[string]call.JSON{"out": s.Out}
+		if readsCall {
+			variables["call"] = subject(s.Request)
+		}
+		holds, err := program.Bool(ctx, variables)
+		if err != nil {
+			return fmt.Errorf("expression %q: %w", expression, err)
+		}
+		if !holds {
+			return fmt.Errorf("%s does not hold", expression)
+		}
+		return nil
+	}, nil
+}
+
+// subject is the call as an expression sees it.
+func subject(req *call.Request) call.JSON {
+	seen := map[string]call.JSON{}
+	if req != nil {
+		intent, _ := json.Marshal(req.Intent) // a string always has JSON
+		seen["intent"] = intent
+		for name, part := range map[string]call.JSON{"input": req.Input, "context": req.Context, "constraints": req.Constraints} {
+			if len(part) > 0 && json.Valid(part) {
+				seen[name] = part
+			}
+		}
+	}
+	text, _ := json.Marshal(seen) // each part is JSON
+	return text
+}
+
+// Config says what the capability evaluates.
+type Config struct {
+	// Expression over call. If it is empty, input has one, over variables that are
+	// there too:
+	//
+	//	{"expression": "a + b", "vars": {"a": 1, "b": 2}}
+	Expression string
+}
+
+// Check says what is wrong with the configuration.
+func (c Config) Check() error {
+	if c.Expression == "" {
+		return nil
+	}
+	_, err := expr.Compile(c.Expression, []string{"call"}, expr.Any)
+	if err != nil {
+		return fmt.Errorf("expression %q: %w", c.Expression, err)
+	}
+	return nil
+}
+
+// New returns a capability whose out is {"value": …}, what the expression comes to.
+// By default it is solver/cel of kind solver and answers cel/eval.
+func New(m call.Metadata, c Config) call.Capability {
+	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
+	if m.Intents == nil {
+		m.Intents = []string{"cel/eval"}
+	}
+	if c.Expression == "" {
+		return call.Capability{Metadata: m, Invoke: evalInput}
+	}
+	program, err := expr.Compile(c.Expression, []string{"call"}, expr.Any)
+	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		if err != nil {
+			return nil, failure(ctx, Invalid, err)
+		}
+		return eval(ctx, program, map[string]call.JSON{"call": subject(req)})
+	}}
+}
+
+func evalInput(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	var input struct {
+		Expression *string              `json:"expression"`
+		Vars       map[string]call.JSON `json:"vars"`
+	}
+	if err := json.Unmarshal(req.Input, &input); err != nil || input.Expression == nil {
+		return nil, &call.Error{Type: call.InvalidRequest, Where: "input", Cause: err,
+			Message: `the input must be {"expression": text, "vars": {name: value}}`}
+	}
+	program, err := expr.Compile(*input.Expression, slices.Collect(maps.Keys(input.Vars)), expr.Any)
+	if err != nil {
+		return nil, failure(ctx, Invalid, err)
+	}
+	return eval(ctx, program, input.Vars)
+}
+
+func eval(ctx context.Context, program *expr.Program, variables map[string]call.JSON) (*call.Reply, error) {
+	value, err := program.Eval(ctx, variables)
+	if err != nil {
+		return nil, failure(ctx, Failed, err)
+	}
+	out, err := json.Marshal(map[string]call.JSON{"value": value})
+	if err != nil {
+		return nil, err
+	}
+	return &call.Reply{Type: call.Value, Out: out}, nil
+}
+
+func failure(ctx context.Context, kind string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, expr.ErrTooCostly) {
+		kind = TooCostly
+	}
+	failed := &call.Error{Type: kind, Message: err.Error(), Where: "expression", Cause: err}
+	var place *expr.Error
+	if errors.As(err, &place) && place.Line > 0 {
+		failed.Details = call.JSON(fmt.Sprintf(`{"line":%d,"column":%d}`, place.Line, place.Column))
+	}
+	return failed
+}

@@ -1,0 +1,10 @@
+// Package cel lets expressions take part in calls, written in the Common Expression
+// Language: as checks that judge an answer, and as a capability that computes one.
+//
+//	check, err := cel.Check("out.total == call.input.a + call.input.b")
+//
+// A check sees call, a map with intent, input, context and constraints, and out. The
+// capability evaluates an expression of its configuration over call, or the one in
+// its input over the variables there. What expressions may do and cost is bounded,
+// so that a model may write them.
+package cel
