@@ -46,7 +46,10 @@ var table = []struct{ pkg, imports string }{
 	{"budget", ""},
 	{"internal/expr", "internal/canon internal/suggest"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"call/...", "call internal/confine internal/expr llm"},
+	{"call/mcp", "call tool/mcp"},
+	{"call/internal/...", "internal/confine call/scope"},
+	{"call/scope", ""},
+	{"call/...", "call call/scope call/internal/... internal/confine internal/expr llm"},
 	{"call", ". budget internal/form internal/edn internal/panics"},
 	{"plan", "call internal/expr"},
 
