@@ -1,4 +1,130 @@
 package call
 
-// Counters count calls and attempts.
-type Counters struct{}
+import (
+	"maps"
+	"strings"
+	"sync"
+)
+
+// Counters count calls and attempts. The zero value is ready; nil counts nothing.
+// They may be used by any number of runs and goroutines at once.
+type Counters struct {
+	mu    sync.Mutex
+	tally Tally
+}
+
+// A Tally is what was counted up to some moment.
+type Tally struct {
+	Calls        int            `json:"calls/total"`
+	Succeeded    int            `json:"calls/succeeded"`
+	Failed       int            `json:"calls/failed"`
+	FailureTypes map[string]int `json:"calls/failure-types,omitempty"` // of the failed calls
+	Retries      int            `json:"calls/retries"`                 // attempts after the first of a capability
+	FallbackHops int            `json:"calls/fallback-hops"`           // capabilities tried after the first of a call
+	Attempts     int            `json:"attempts/total"`                // repairs included
+	MustFailed   int            `json:"quality/must-failed"`           // attempts of which a must failed
+	JudgeUsed    int            `json:"quality/judge-used"`
+	JudgePass    int            `json:"quality/judge-pass"`
+}
+
+// Count counts a call that has ended, by its record. Tools are not counted.
+func (c *Counters) Count(r *Record) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &c.tally
+	t.Calls++
+	if r.Failure == "" {
+		t.Succeeded++
+	} else {
+		t.Failed++
+		if t.FailureTypes == nil {
+			t.FailureTypes = map[string]int{}
+		}
+		t.FailureTypes[r.Failure]++
+	}
+	t.Attempts += len(r.Tried)
+	tried := map[string]bool{}
+	for _, a := range r.Tried {
+		if len(a.MustFailed) > 0 {
+			t.MustFailed++
+		}
+		switch {
+		case a.Repair:
+		case tried[a.Cap]:
+			t.Retries++
+		default:
+			if len(tried) > 0 {
+				t.FallbackHops++
+			}
+			tried[a.Cap] = true
+		}
+	}
+}
+
+// Judged counts that a judge was asked, and whether what it said let the attempt
+// pass.
+func (c *Counters) Judged(passed bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.JudgeUsed++
+	if passed {
+		c.tally.JudgePass++
+	}
+}
+
+// Tally returns what was counted so far.
+func (c *Counters) Tally() Tally {
+	if c == nil {
+		return Tally{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.tally
+	t.FailureTypes = maps.Clone(t.FailureTypes)
+	return t
+}
+
+// KPIs are the rates of a Tally. A rate of which nothing was counted is nil.
+type KPIs struct {
+	ParseRate      *float64       `json:"parse-rate"`       // calls that did not fail with schema/invalid or format/drift, per call
+	RetryRate      *float64       `json:"retry-rate"`       // per call
+	FallbackRate   *float64       `json:"fallback-rate"`    // per call
+	JudgePassRate  *float64       `json:"judge-pass-rate"`  // per use
+	MustFailedRate *float64       `json:"must-failed-rate"` // per attempt
+	ByType         map[string]int `json:"by-type"`          // failed calls
+	ByDomain       map[string]int `json:"by-domain"`        // failed calls, by what stands before the slash of the type
+}
+
+// KPIs works the rates out.
+func (t Tally) KPIs() KPIs {
+	unread := t.FailureTypes[SchemaInvalid] + t.FailureTypes[FormatDrift]
+	k := KPIs{
+		ParseRate:      rate(t.Calls-unread, t.Calls),
+		RetryRate:      rate(t.Retries, t.Calls),
+		FallbackRate:   rate(t.FallbackHops, t.Calls),
+		JudgePassRate:  rate(t.JudgePass, t.JudgeUsed),
+		MustFailedRate: rate(t.MustFailed, t.Attempts),
+		ByType:         map[string]int{},
+		ByDomain:       map[string]int{},
+	}
+	for failure, n := range t.FailureTypes {
+		domain, _, _ := strings.Cut(failure, "/")
+		k.ByType[failure] += n
+		k.ByDomain[domain] += n
+	}
+	return k
+}
+
+func rate(n, of int) *float64 {
+	if of == 0 {
+		return nil
+	}
+	r := float64(n) / float64(of)
+	return &r
+}
