@@ -1,0 +1,226 @@
+package killtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/tool"
+)
+
+// The tests run this binary again as the process that is killed. What it is to do
+// is in the environment: the folder of its files, the point at which it kills
+// itself, as "after work 17" for the 17th time, and whom it runs as.
+const (
+	childFolder = "STONE_KILLTEST_FOLDER"
+	childPoint  = "STONE_KILLTEST_POINT"
+	childUser   = "STONE_KILLTEST_UID"
+)
+
+const (
+	lease = 50 * time.Millisecond
+	retry = 500 * time.Millisecond
+	runID = "r"
+)
+
+// reached is the hook of journal/sqlite for its own tests. Exported it would be part
+// of an API for everybody.
+//
+//go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
+var reached func(string)
+
+func TestMain(m *testing.M) {
+	folder := os.Getenv(childFolder)
+	if folder == "" {
+		os.Exit(m.Run())
+	}
+	if uid, err := strconv.Atoi(os.Getenv(childUser)); err == nil {
+		if err := syscall.Setuid(uid); err != nil {
+			panic(err)
+		}
+	}
+	killAt(os.Getenv(childPoint))
+	if err := child(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// killAt makes the process kill itself at a point.
+func killAt(point string) {
+	cut := strings.LastIndex(point, " ")
+	if cut < 0 {
+		return
+	}
+	times, err := strconv.Atoi(point[cut+1:])
+	if err != nil {
+		panic(err)
+	}
+	left := make(chan int, 1)
+	left <- times
+	reached = func(at string) {
+		if at != point[:cut] {
+			return
+		}
+		n := <-left - 1
+		if n == 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		left <- n
+	}
+}
+
+// child does the run, or what is left of it, and prints the ids of its nodes. On
+// SIGTERM it begins nothing more.
+func child(folder string) error {
+	db, err := sqlite.Open(filepath.Join(folder, "stone.db"), sqlite.Options{Lease: lease, Retry: retry})
+	if err != nil {
+		return err
+	}
+	lines, err := appendTo(folder, "lines")
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	defer lines.Close()
+	acks, err := appendTo(folder, "acks")
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	defer acks.Close()
+	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	result, err := run(term, pipeline(lines), witness{db, acks})
+	if err := errors.Join(err, db.Close()); err != nil {
+		return err
+	}
+	for n := range result.DAG.Nodes() {
+		fmt.Println(n.ID())
+	}
+	return nil
+}
+
+func appendTo(folder, name string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(folder, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
+// witness is a journal that writes down what was acknowledged.
+type witness struct {
+	*sqlite.DB
+	acks *os.File
+}
+
+func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	rec, err := w.DB.Do(ctx, key, work)
+	if err == nil {
+		_, err = fmt.Fprintln(w.acks, key.Kind, key.Path)
+	}
+	return rec, err
+}
+
+// run does a run that ends early when term does.
+func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
+	cfg := stone.Config{RunID: runID, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	if j, ok := any(db).(journal.Journal); ok {
+		return journal.Run(context.Background(), p, cfg, j, journal.Options{Drain: term.Done()})
+	}
+	cfg.Recorder = db
+	return stone.Run(term, p, cfg)
+}
+
+var (
+	note    = dag.NewType[int]("note")
+	round   = dag.NewType[int]("round")
+	item    = dag.NewType[int]("item")
+	draft   = dag.NewType[string]("draft")
+	joined  = dag.NewType[string]("joined")
+	summary = dag.NewType[agent.Text]("summary")
+)
+
+// pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 lanes and an agent of
+// 5 turns with two tool calls each but the last. Each piece of work appends its
+// path to the file.
+func pipeline(file *os.File) stone.Ashlar {
+	work := func(path string) error {
+		time.Sleep(time.Millisecond)
+		_, err := fmt.Fprintln(file, path)
+		return err
+	}
+	var steps []stone.Ashlar
+	for i := range 10 {
+		steps = append(steps, stone.Func0(fmt.Sprint("leaf-", i), note, func(ctx context.Context) (int, error) {
+			return i, work(stone.Path(ctx))
+		}))
+	}
+	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
+		before, err := round.All(d)
+		return len(before), errors.Join(err, work(stone.Path(ctx)))
+	}, stone.Queries(dag.Optional(dag.Every(round))))
+	lane := stone.Func1("lane", item, draft, func(ctx context.Context, i int) (string, error) {
+		return fmt.Sprint("lane ", i), work(stone.Path(ctx))
+	})
+	join := stone.FuncAll("join", draft, joined, func(ctx context.Context, all []string) (string, error) {
+		return strings.Join(all, ", "), work(stone.Path(ctx))
+	})
+	lanes := func(dag.DAG) (items []int, err error) {
+		for i := range 50 {
+			items = append(items, i)
+		}
+		return items, nil
+	}
+	return stone.Seq("all", append(steps,
+		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), stone.Max(9)),
+		stone.Map("fan", stone.EachDAG(item, lanes), lane),
+		stone.Reduce(join),
+		writer(work),
+	)...)
+}
+
+// writer is the agent. What its model says follows from the conversation, as it
+// does with a model that outlives the process.
+func writer(work func(path string) error) stone.Ashlar {
+	model := script.Func(func(_ int, req *llm.Request) script.Answer {
+		turn := 1
+		for _, m := range req.Messages {
+			if len(m.ToolCalls) > 0 {
+				turn++
+			}
+		}
+		if err := work(fmt.Sprint("all/write/turn-", turn)); err != nil {
+			return script.Fail(err)
+		}
+		if turn == 5 {
+			return script.Text("written")
+		}
+		return script.Calls(call(turn, 1), call(turn, 2))
+	})
+	type line struct {
+		Text string `json:"text"`
+	}
+	appendLine := tool.Func("append_line", "Appends a line to the file.", func(ctx context.Context, in line) (string, error) {
+		return "appended " + in.Text, work(stone.Path(ctx))
+	})
+	return agent.New("write", summary, model, agent.Config{
+		System: agent.Say("You write lines."), User: agent.Say("Write."), Use: []agent.Middleware{appendLine},
+	})
+}
+
+func call(turn, n int) llm.ToolCall {
+	return llm.ToolCall{ID: fmt.Sprintf("call-%d-%d", turn, n), Name: "append_line", Input: fmt.Appendf(nil, `{"text":"%d of turn %d"}`, n, turn)}
+}

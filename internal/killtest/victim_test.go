@@ -1,0 +1,222 @@
+package killtest
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// victim is a run whose processes are killed.
+type victim struct {
+	*testing.T
+	folder string
+	kills  int
+	known  map[string]int // recorded steps, and how often they were worked by then
+}
+
+func newVictim(t *testing.T) *victim {
+	return &victim{T: t, folder: t.TempDir(), known: map[string]int{}}
+}
+
+func (v *victim) database() string { return filepath.Join(v.folder, "stone.db") }
+
+// process is a child, its output and its errors.
+type process struct {
+	*exec.Cmd
+	out, errs bytes.Buffer
+}
+
+func (v *victim) start(point string, env ...string) *process {
+	v.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0])}
+	// The race detector would wait for a second at the end of each process.
+	p.Env = append(append(os.Environ(), env...), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
+	p.Stdout, p.Stderr = &p.out, &p.errs
+	if err := p.Start(); err != nil {
+		v.Fatal(err)
+	}
+	return p
+}
+
+// end waits for a process and reports whether it came to its end before it was
+// killed. Anything else is an error.
+func (v *victim) end(p *process) bool {
+	v.Helper()
+	err := p.Wait()
+	if err == nil {
+		return true
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		v.Fatalf("the process ended with %v: %s", err, p.errs.String())
+	}
+	v.kills++
+	return false
+}
+
+// refused waits for a process that must end with an error of one line that has
+// these parts.
+func (v *victim) refused(p *process, parts ...string) {
+	v.Helper()
+	err := p.Wait()
+	text := strings.TrimSpace(p.errs.String())
+	if p.ProcessState.ExitCode() != 1 || strings.Contains(text, "panic") {
+		v.Fatalf("the process ended with %v: %s", err, text)
+	}
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			v.Errorf("the process ended with %q, want %q in it", text, part)
+		}
+	}
+}
+
+// lines counts how often each piece of work was done.
+func (v *victim) lines() map[string]int { return v.count("lines") }
+
+func (v *victim) count(file string) map[string]int {
+	v.Helper()
+	text, err := os.ReadFile(filepath.Join(v.folder, file))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		v.Fatal(err)
+	}
+	lines := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		lines[strings.TrimSpace(line)]++
+	}
+	return lines
+}
+
+// check holds the database against the lines: what was acknowledged is recorded,
+// what was recorded was not done again, and nothing was done without an intent.
+func (v *victim) check(want trace) {
+	v.Helper()
+	db, err := sqlite.Open(v.database(), sqlite.Options{Lease: lease})
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer db.Close()
+	steps, err := db.Steps(v.Context(), runID)
+	if err != nil {
+		v.Fatal(err)
+	}
+	lines := v.lines()
+	for path, n := range v.known {
+		if lines[path] != n {
+			v.Errorf("%s was worked %d times, recorded after %d", path, lines[path], n)
+		}
+	}
+	begun, acks := map[string]int{}, v.count("acks")
+	for _, s := range steps {
+		begun[s.Path] += s.Attempts // a leaf and a decision may share a path
+		if s.Recorded {
+			delete(acks, s.Kind+" "+s.Path)
+			v.known[s.Path] = lines[s.Path]
+			if want.lines[s.Path] > lines[s.Path] {
+				v.Errorf("%s is recorded and was not worked", s.Path)
+			}
+		}
+	}
+	for step := range acks {
+		v.Errorf("%s was acknowledged and is not recorded", step)
+	}
+	for path, n := range lines {
+		if n > begun[path] {
+			v.Errorf("%s was worked %d times, the journal knows of %d", path, n, begun[path])
+		}
+	}
+}
+
+// trace is what a run leaves behind.
+type trace struct {
+	ids   string // of the nodes of its result
+	nodes []string
+	steps []string
+	lines map[string]int
+	took  time.Duration
+}
+
+// finish resumes the run to its end, and returns what it leaves behind.
+func (v *victim) finish() trace {
+	v.Helper()
+	begin := time.Now()
+	p := v.start("")
+	if !v.end(p) {
+		v.Fatal("the process was killed by somebody else")
+	}
+	return v.trace(p, time.Since(begin))
+}
+
+func (v *victim) trace(p *process, took time.Duration) trace {
+	v.Helper()
+	t := trace{ids: p.out.String(), lines: v.lines(), took: took}
+	db, err := sqlite.Open(v.database(), sqlite.Options{Lease: lease})
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer db.Close()
+	d, err := db.DAG(v.Context(), runID)
+	if err != nil {
+		v.Fatal(err)
+	}
+	for n := range d.Nodes() {
+		t.nodes = append(t.nodes, n.ID().String())
+	}
+	steps, err := db.Steps(v.Context(), runID)
+	if err != nil {
+		v.Fatal(err)
+	}
+	for _, s := range steps {
+		if !s.Recorded {
+			v.Errorf("%s has no result at the end", s.Path)
+		}
+		t.steps = append(t.steps, s.Kind+" "+s.Path)
+	}
+	slices.Sort(t.nodes)
+	slices.Sort(t.steps)
+	return t
+}
+
+// compare holds what a run left behind against a run that nobody disturbed. Each
+// line may be there once more for each of the repeats.
+func (v *victim) compare(got, want trace, repeats int) {
+	v.Helper()
+	if got.ids != want.ids {
+		v.Errorf("after %d kills the result has the nodes\n%swant\n%s", v.kills, got.ids, want.ids)
+	}
+	if !slices.Equal(got.nodes, want.nodes) {
+		v.Errorf("after %d kills the journal has the nodes\n%q\nwant\n%q", v.kills, got.nodes, want.nodes)
+	}
+	if !slices.Equal(got.steps, want.steps) {
+		v.Errorf("after %d kills the journal has the steps\n%q\nwant\n%q", v.kills, got.steps, want.steps)
+	}
+	for path := range want.lines {
+		if got.lines[path] == 0 {
+			v.Errorf("%s has no line", path)
+		}
+	}
+	for path, n := range got.lines {
+		if n > 1+repeats || want.lines[path] == 0 {
+			v.Errorf("%s has %d lines after %d kills", path, n, v.kills)
+		}
+	}
+}
+
+// undisturbed is what a run leaves behind that nobody kills.
+func undisturbed(t *testing.T) trace {
+	t.Helper()
+	want := newVictim(t).finish()
+	// 10 leaves, 4 rounds, 50 lanes, what joins them, 5 turns, 8 tool calls.
+	if len(want.lines) != 78 {
+		t.Fatalf("the run has %d pieces of work, want 78: %v", len(want.lines), want.lines)
+	}
+	return want
+}
