@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/skill"
+)
+
+func (a *app) installSkill() *cobra.Command {
+	var force bool
+	var dir string
+	c := &cobra.Command{
+		Use:   "install-skill",
+		Short: "Teach a coding agent to design ashlars",
+		Long: "Install-skill writes the folder " + skill.Name + ": an interview about what a pipeline is to do, a cheat\n" +
+			"sheet of the library, patterns, and the checks to run. It goes below ~/.claude/skills, where some coding\n" +
+			"agents look; for others name their folder of skills.",
+		Annotations:       map[string]string{onlyFailed: "yes"},
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(*cobra.Command, []string) error { return a.putSkill(dir, force) },
+	}
+	c.Flags().BoolVar(&force, "force", false, "replace an installation that is there, with all that was changed in it")
+	c.Flags().StringVar(&dir, "target-dir", "", "install below `DIR` in place of ~/.claude/skills")
+	return c
+}
+
+func (a *app) putSkill(dir string, force bool) error {
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return fmt.Errorf("there is no home directory (%w): name a folder with --target-dir", err)
+		}
+		dir = filepath.Join(home, ".claude", "skills")
+	}
+	path, err := skill.Install(dir, force)
+	var installed *skill.InstalledError
+	if errors.As(err, &installed) {
+		return failed("%w: --force replaces it", err)
+	}
+	if err != nil {
+		return failed("the skill could not be installed: %w", err)
+	}
+	_, err = fmt.Fprintf(a.Stdout, "%s installed in %s\n", skill.Name, path)
+	return output(err)
+}
