@@ -1,0 +1,184 @@
+package sat
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/call"
+)
+
+// Types of failure beside those of package call.
+const (
+	TooLarge = "solver/too-large" // the formula is beyond the limits of Config
+	GaveUp   = "solver/gave-up"   // it was not decided within Config.Conflicts
+)
+
+// Config bounds the work. Zero fields are the defaults.
+type Config struct {
+	Variables int // of a formula, 100,000 by default
+	Literals  int // in all its clauses and groups, 2,000,000 by default
+	// Conflicts is how many dead ends the solver may run into before it gives up,
+	// 2,000,000 by default, which is minutes.
+	Conflicts int
+}
+
+// Check says what is wrong with the configuration.
+func (c Config) Check() error {
+	if c.Variables < 0 || c.Literals < 0 || c.Conflicts < 0 {
+		return errors.New("sat: a limit is negative: want zero for the default")
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	c.Variables = cmp.Or(c.Variables, 100_000)
+	c.Literals = cmp.Or(c.Literals, 2_000_000)
+	c.Conflicts = cmp.Or(c.Conflicts, 2_000_000)
+	return c
+}
+
+// New returns the capability. By default it is solver/sat of kind solver and answers
+// sat/solve.
+func New(m call.Metadata, c Config) call.Capability {
+	m.ID, m.Kind = cmp.Or(m.ID, "solver/sat"), cmp.Or(m.Kind, "solver")
+	if m.Intents == nil {
+		m.Intents = []string{"sat/solve"}
+	}
+	invalid := c.Check()
+	c = c.withDefaults()
+	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		if invalid != nil {
+			return nil, invalid
+		}
+		f, err := read(req.Input, c)
+		if err != nil {
+			return nil, err
+		}
+		model, err := solve(ctx, f, c.Conflicts)
+		if err != nil {
+			return nil, err
+		}
+		out, err := json.Marshal(answer{Satisfiable: model != nil, Model: f.named(model)})
+		if err != nil {
+			return nil, err
+		}
+		return &call.Reply{Type: call.Value, Out: out}, nil
+	}}
+}
+
+type answer struct {
+	Satisfiable bool            `json:"satisfiable"`
+	Model       map[string]bool `json:"model,omitzero"`
+}
+
+// A formula says which clauses and groups must hold. Variables are numbers from 1, a
+// negative one is a negation.
+type formula struct {
+	names      []string // of variable i+1
+	clauses    [][]int  // at least one literal of each is true
+	atMost     [][]int  // at most one literal of each is true
+	exactlyOne [][]int
+}
+
+func (f *formula) named(model []bool) map[string]bool {
+	if model == nil {
+		return nil
+	}
+	named := make(map[string]bool, len(f.names))
+	for i, name := range f.names {
+		named[name] = model[i]
+	}
+	return named
+}
+
+// holds tries a model on the formula.
+func (f *formula) holds(model []bool) error {
+	count := func(literals []int) int {
+		n, seen := 0, map[int]bool{}
+		for _, l := range literals {
+			if !seen[l] && (l > 0) == model[max(l, -l)-1] {
+				n++
+			}
+			seen[l] = true
+		}
+		return n
+	}
+	for i, c := range f.clauses {
+		if count(c) == 0 {
+			return fmt.Errorf("clause %d is not satisfied", i+1)
+		}
+	}
+	for i, g := range f.atMost {
+		if count(g) > 1 {
+			return fmt.Errorf("group %d of at-most-one is not satisfied", i+1)
+		}
+	}
+	for i, g := range f.exactlyOne {
+		if count(g) != 1 {
+			return fmt.Errorf("group %d of exactly-one is not satisfied", i+1)
+		}
+	}
+	return nil
+}
+
+// compile returns clauses that mean the same, over the variables of the formula and
+// further ones.
+func (f *formula) compile() (clauses [][]int, variables int) {
+	variables = len(f.names)
+	add := func(literals ...int) {
+		if c, taut := tidy(literals); !taut {
+			clauses = append(clauses, c)
+		}
+	}
+	atMostOne := func(group []int) {
+		group, _ = tidy(group)
+		if len(group) <= 5 {
+			for i, a := range group {
+				for _, b := range group[:i] {
+					add(-a, -b)
+				}
+			}
+			return
+		}
+		// A further variable for each literal says that one up to it is true. That
+		// takes three clauses for each literal, where pairs would be a square.
+		for i, l := range group {
+			upTo := variables + i + 1
+			add(-l, upTo)
+			if i > 0 {
+				add(-(upTo - 1), upTo)
+				add(-(upTo - 1), -l)
+			}
+		}
+		variables += len(group)
+	}
+	for _, c := range f.clauses {
+		add(c...)
+	}
+	for _, g := range f.atMost {
+		atMostOne(g)
+	}
+	for _, g := range f.exactlyOne {
+		add(g...)
+		atMostOne(g)
+	}
+	return clauses, variables
+}
+
+// tidy returns each literal once, and whether one stands beside its negation, which
+// makes a clause true whatever comes.
+func tidy(literals []int) (once []int, taut bool) {
+	seen := make(map[int]bool, len(literals))
+	for _, l := range literals {
+		if seen[l] {
+			continue
+		}
+		seen[l] = true
+		taut = taut || seen[-l]
+		once = append(once, l)
+	}
+	return once, taut
+}
