@@ -64,6 +64,7 @@ type form uint8
 const (
 	leafForm form = iota
 	seqForm
+	flowForm
 	loopForm
 	matchForm
 	mapForm
@@ -73,7 +74,7 @@ const (
 	scopedForm
 )
 
-var formNames = [...]string{"leaf", "seq", "loop", "match", "map", "parallel", "reduce", "rescue", "scoped"}
+var formNames = [...]string{"leaf", "seq", "flow", "loop", "match", "map", "parallel", "reduce", "rescue", "scoped"}
 
 // decision is a choice that the machine asks for and records: whether to go on,
 // which branch, which items.
@@ -99,8 +100,8 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name under which a stands in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Form returns "leaf", "seq", "loop", "match", "map", "parallel", "reduce",
-// "rescue" or "scoped".
+// Form returns "leaf", "seq", "flow", "loop", "match", "map", "parallel",
+// "reduce", "rescue" or "scoped".
 func (a Ashlar) Form() string { return formNames[a.spec().form] }
 
 // Children returns the steps that a is composed of, none for a leaf.
@@ -216,7 +217,7 @@ func (a Ashlar) last() dag.AnyType {
 	switch s.form {
 	case leafForm, scopedForm:
 		return s.out
-	case seqForm, loopForm, reduceForm:
+	case seqForm, flowForm, loopForm, reduceForm:
 		if n := len(s.children); n > 0 {
 			return s.children[n-1].last()
 		}

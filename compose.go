@@ -22,6 +22,24 @@ func Seq(name string, steps ...Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
+// Flow is a Seq whose steps do not wait for each other without need: a step
+// begins as soon as those in front of it have ended that can produce a type which
+// it, or anything below it, reads. What it leaves is what Seq would leave, with
+// the same ids. At most 256 steps are in flight at once.
+//
+// A step with a fan-out, a Reduce or a Scoped in it, and one that reads the latest
+// node or everything, waits for all in front of it. Bodies see of the others what
+// their queries name, and no more: one that asks a DAG how long it is, or writes
+// ids of nodes into its content, will find other ones than in a Seq. After a
+// failure the steps behind it are cancelled and leave nothing; those in front of
+// it come to their end. While one waits for an answer, those that do without it go
+// on.
+func Flow(name string, steps ...Ashlar) Ashlar {
+	a := Seq(name, steps...)
+	a.s.form = flowForm
+	return a
+}
+
 // Loop runs body again and again until its condition holds; it needs an Until
 // or UntilDAG, and a Max. A round sees every node of the rounds before it. A
 // failure of body ends the loop; so does Max, with kind "loop-exhausted".
@@ -124,12 +142,38 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 func RunChild(ctx context.Context, child Ashlar, d dag.DAG) dag.DAG {
 	f := frameOf(ctx)
 	if f == nil {
-		return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
+		return outside(d)
 	}
 	return f.inner(ctx, child, d)
 }
 
-var errNoRun = Fail(kind.Error, "RunChild outside of a run: give it the context that the body was given")
+var errNoRun = Fail(kind.Error, "there is no run: give the context that the body was given")
+
+func outside(d dag.DAG) dag.DAG {
+	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
+}
+
+// RunDynamic runs an ashlar that was made during the run, such as a plan that a
+// model wrote, on behalf of the body that was given ctx: of a leaf or of a Scoped.
+// It returns d extended by what p did, with a failure in flight if it failed. All
+// of it is part of the run: it stands below the body in addresses, and is
+// recorded, watched and cancelled like everything else. What it does is for the
+// body to judge; a leaf can keep its nodes with Keep.
+//
+// P is validated first, with d as its input; if it is refused, nothing of it runs,
+// and the failure, of kind "invalid", unwraps to *Invalid. It may need the effects
+// in grant, as far as the run around it grants them; a nil grant is all of those.
+//
+// P reads what its own queries name, whatever the body has declared, and the DAG
+// that is returned can be read without limits. Within a Flow what is there in d
+// depends on the queries of the leaf, see Await. One name is run one at a time.
+func RunDynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
+	f := frameOf(ctx)
+	if f == nil {
+		return outside(d)
+	}
+	return f.dynamic(ctx, p, d.Within(nil), grant)
+}
 
 // Scoped makes a composite that is no combination of the others. Body runs its
 // children with RunChild, as often as it likes, and returns a DAG that extends the

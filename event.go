@@ -68,7 +68,7 @@ func (f *frame) logs(level slog.Level) bool {
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
 // frames that only mark a round, a branch, an attempt or a step have not.
 func (f *frame) spanned() *frame {
-	for f.up != nil && (f.up.spec == f.spec || f.seg == stepSegment) && !f.lane() {
+	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment) && !f.lane() {
 		f = f.up
 	}
 	return f

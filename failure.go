@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
@@ -120,12 +121,22 @@ func failureIn(n *dag.Node, cause error) error {
 	return &Failure{Kind: content.Kind, Reason: content.Reason, Cause: cause}
 }
 
-// meta is what is noted beside the node of a failure.
+// meta is what is noted beside the node of a failure: the path, the stack of a
+// panic, and what an error with a method FailureMeta says.
 func (f *Failure) meta() map[string]string {
 	meta := map[string]string{"path": f.Path}
 	var p interface{ stack() string }
 	if errors.As(f, &p) && p.stack() != "" {
 		meta["stack"] = p.stack()
+	}
+	var own interface{ FailureMeta() map[string]string }
+	if errors.As(f, &own) {
+		for k, v := range own.FailureMeta() {
+			k = strings.ToValidUTF8(k, "\uFFFD")
+			if _, ours := meta[k]; !ours && k != "stack" {
+				meta[k] = strings.ToValidUTF8(v, "\uFFFD")
+			}
+		}
 	}
 	return meta
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/stonelayer/stone/kind"
 )
 
 // A Finding is something that Validate has to say. Its types are, of errors,
@@ -86,8 +88,12 @@ func (fs Findings) Err() error {
 	return &Invalid{fs}
 }
 
-// Invalid is the error of a pipeline that is refused before anything runs.
+// Invalid is the error of a pipeline, or of what RunDynamic is given, that is
+// refused before anything of it runs.
 type Invalid struct{ Findings Findings }
+
+// FailureKind returns the kind of a failure to run something that is invalid.
+func (e *Invalid) FailureKind() string { return kind.Invalid }
 
 // Error returns the first error and how many more there are.
 func (e *Invalid) Error() string {

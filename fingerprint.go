@@ -56,4 +56,7 @@ type found struct {
 	print     dag.ID
 	countOnce sync.Once // guards counts, see occurrence
 	counts    []int
+
+	courseOnce sync.Once // guards course, which is that of a flow
+	course     *course
 }

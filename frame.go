@@ -34,6 +34,11 @@ type extra struct {
 	steps   stepNames
 	digest  *dag.ID                 // with a recorder: of the step as part of which a body runs
 	reached atomic.Pointer[dag.DAG] // what the last child of a scoped body left
+	grant   []string                // of what is run with RunDynamic; nil for that around it
+	flow    *flowing                // of the visit of a flow
+	ground  atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
+	leave   sync.Mutex              // guards left
+	left    bool                    // the body of an attempt goes on, but nobody waits for it
 }
 
 func (f *frame) more() *extra {

@@ -84,6 +84,10 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 		if err != nil {
 			return nil, err
 		}
+		_, d, err = ctx.(*frame).grounds(d)
+		if err != nil {
+			return nil, err
+		}
 		n, err := out.Node(d, v, at)
 		if err != nil {
 			return nil, badContent(err)
@@ -94,7 +98,8 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 
 // Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for
 // steps whose content is known as JSON only. The parents must be those that
-// d.Next returns; a node without a time gets that of the run.
+// d.Next returns, d being what the body was given, or what Await or Keep returned
+// to it; a node without a time gets that of the run.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...Option) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)
@@ -102,6 +107,9 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 	return leaf(name, out, func(ctx context.Context, d dag.DAG, at time.Time) (*dag.Node, error) {
 		n, err := body(ctx, d)
 		if err != nil || n == nil {
+			return nil, err
+		}
+		if _, d, err = ctx.(*frame).grounds(d); err != nil {
 			return nil, err
 		}
 		if n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {

@@ -23,7 +23,8 @@ type Executor interface {
 	Decide(t Task, d dag.DAG) (any, error)
 	// Fan calls lane(i) for every i in [0, n), each once, at most Task.Lanes
 	// of them at the same time, and returns when all that were called have
-	// returned. When the task has an Err it calls no more.
+	// returned. When the task has an Err it calls no more. A lane may wait for
+	// another one that was called before it, as the steps of a Flow do.
 	Fan(t Task, n int, lane func(i int))
 }
 
@@ -65,12 +66,16 @@ func (t Task) Do(d dag.DAG) dag.DAG {
 
 // settle appends the node of a leaf, or puts its failure in flight.
 func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
-	if err != nil {
-		return f.fail(d, err)
+	bare, full, wrong := f.grounds(d)
+	if err == nil {
+		err = wrong
 	}
-	out, err := d.Append(n)
 	if err != nil {
-		return f.fail(d, badContent(err))
+		return f.fail(bare, err)
+	}
+	out, err := full.Append(n)
+	if err != nil {
+		return f.fail(bare, badContent(err))
 	}
 	return out
 }
@@ -92,6 +97,7 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 			return n, err
 		}
 		f.triedInVain(i, err)
+		f.keepNothing()
 		pause = min(pause, maxBackoff)
 		sleep(f.Context, pause)
 		if err := f.over(); err != nil {
@@ -145,6 +151,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	case r := <-done:
 		return r.n, r.err
 	case <-ctx.Done():
+		own.leftBehind()
 		return nil, stopped(ctx)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
@@ -37,6 +38,8 @@ func (r *run) compose(f *frame, d dag.DAG) dag.DAG {
 	switch f.spec.form {
 	case seqForm:
 		return r.sequence(f, d)
+	case flowForm:
+		return r.flow(f, d)
 	case loopForm:
 		return r.loop(f, d)
 	case matchForm:
@@ -248,16 +251,58 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	if !ok {
 		return f.fail(d, Fail(kind.Error, "%q is no child of this ashlar: name it in Scoped or Children", a.Name()))
 	}
-	visit, alone := f.names().enter(child.Name())
-	if !alone {
-		return f.fail(d, Fail(kind.Error, "child %q is under way already: run the children of an ashlar one at a time", child.Name()))
-	}
-	defer f.names().leave(child.Name())
-	next := f.below(child.spec(), visitSegment, visit)
-	next.Context = ctx
-	out := f.run.visit(next, d.Within(nil))
+	out := f.within(ctx, child, d, func(next *frame) dag.DAG { return f.run.visit(next, d.Within(nil)) })
 	f.more().reached.Store(&out)
 	return out.Within(f)
+}
+
+// within runs something that has the name of a below f.
+func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame) dag.DAG) dag.DAG {
+	visit, alone := f.names().enter(a.Name())
+	if !alone {
+		return f.fail(d, Fail(kind.Error, "%q is under way already: run what has one name one at a time", a.Name()))
+	}
+	defer f.names().leave(a.Name())
+	next := f.below(a.spec(), visitSegment, visit)
+	next.Context = ctx
+	return run(next)
+}
+
+// dynamic runs an ashlar that was made during the run, on behalf of the body of f.
+func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
+	return f.within(ctx, p, d, func(next *frame) dag.DAG {
+		if granted := narrower(f.granted(), grant); granted != nil {
+			next.more().grant = granted
+		}
+		if err := accept(p, Config{Input: d, Grant: next.granted()}); err != nil {
+			return next.fail(d, err)
+		}
+		return f.run.visit(next, d)
+	})
+}
+
+// granted returns the effects that are allowed at f, nil for all.
+func (f *frame) granted() []string {
+	for ; f != nil; f = f.up {
+		if x := f.extra.Load(); x != nil && x.grant != nil {
+			return x.grant
+		}
+		if f.up == nil {
+			return f.run.grant
+		}
+	}
+	return nil
+}
+
+// narrower returns the effects that both grants allow.
+func narrower(a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return slices.DeleteFunc(append([]string{}, b...), func(e string) bool { return !slices.Contains(a, e) })
 }
 
 func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {

@@ -65,8 +65,11 @@ type Record struct {
 	// Failure is set, in place of Type and Content, if the step failed. That is
 	// recorded too, or a resumed run could take another way.
 	Failure *dag.FailureContent `json:"failure,omitempty"`
-	// Sum stands for Type, Content and Failure. A record that was changed does
-	// not fit its sum, and is refused when it is replayed.
+	// Kept is set if a leaf has called Keep or Await: the nodes that it keeps
+	// beside its own, and where they stand. It is for replaying alone.
+	Kept json.RawMessage `json:"kept,omitempty"`
+	// Sum stands for Type, Content, Failure and Kept. A record that was changed
+	// does not fit its sum, and is refused when it is replayed.
 	Sum dag.ID `json:"sum"`
 
 	// Node is the node of a leaf as it stands in this run, for a recorder that
@@ -141,13 +144,16 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		own.Context = ctx
 		own.more().digest = &key.Digest
 		rec, err := work(own)
-		if err != nil && (f.run.over() != nil || errors.Is(err, ErrWaiting)) {
+		if err != nil && (f.run.over() != nil || errors.Is(err, ErrWaiting) || overtaken(f.Context)) {
 			unfinished = err
 			return Record{}, err
 		}
 		if err != nil {
 			failed = err
 			rec = failureRecord(err, f.run.now())
+		}
+		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
+			return Record{}, err
 		}
 		rec.Sum = rec.sum()
 		return rec, nil
@@ -179,6 +185,11 @@ func (f *frame) replay(key Key, rec Record) (Record, error) {
 	if rec.Failure == nil && err != nil {
 		return rec, f.mismatch(key, "its content cannot be read: %w", err)
 	}
+	if rec.Kept != nil {
+		if rec.Kept, err = canon.AppendJSON(nil, rec.Kept); err != nil {
+			return rec, f.mismatch(key, "what it kept cannot be read: %w", err)
+		}
+	}
 	if rec.Content = content; rec.sum() != rec.Sum {
 		return rec, f.mismatch(key, "it was changed after it was made; remove it to do the work again")
 	}
@@ -203,6 +214,10 @@ func (rec Record) sum() dag.ID {
 	} else {
 		h.Write(rec.Content)
 	}
+	if rec.Kept != nil {
+		h.Write([]byte("\x00kept\x00"))
+		h.Write(rec.Kept)
+	}
 	return dag.ID(h.Sum(nil))
 }
 
@@ -222,18 +237,25 @@ func failureRecord(err error, at time.Time) Record {
 
 // failure returns the recorded error.
 func (rec Record) failure() error {
-	cause := &replayedError{rec.Failure.Kind, rec.Failure.Reason, rec.Meta["stack"]}
+	cause := &replayedError{rec.Failure.Kind, rec.Failure.Reason, rec.Meta["stack"], rec.Meta}
 	if path, ok := rec.Meta["path"]; ok {
 		return &Failure{Kind: cause.kind, Reason: cause.text, Path: path, Cause: cause}
 	}
 	return cause
 }
 
-type replayedError struct{ kind, text, trace string }
+type replayedError struct {
+	kind, text, trace string
+	meta              map[string]string
+}
 
 func (e *replayedError) Error() string       { return e.text }
 func (e *replayedError) FailureKind() string { return e.kind }
 func (e *replayedError) stack() string       { return e.trace }
+
+// FailureMeta returns what was noted beside the failure; of that the path and the
+// stack are noted anew, as those of the run.
+func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
 	key := f.key("leaf", d)
@@ -244,10 +266,19 @@ func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
 		}
 		return Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
 	})
+	if rec.Replayed {
+		if lost := f.restoreGround(key, d, rec.Kept); lost != nil {
+			err = lost
+		}
+	}
 	if err != nil || !rec.Replayed {
 		return f.settle(d, rec.Node, err)
 	}
-	n, err := dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: d.Next(), Meta: rec.Meta, Time: rec.Time})
+	_, full, err := f.grounds(d)
+	if err != nil {
+		return f.settle(d, nil, err)
+	}
+	n, err := dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: full.Next(), Meta: rec.Meta, Time: rec.Time})
 	if err != nil {
 		err = f.mismatch(key, "it makes no node: %w", err)
 	}

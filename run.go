@@ -54,6 +54,7 @@ type run struct {
 	frontend   Frontend
 	recorder   Recorder
 	executor   Executor
+	grant      []string
 	now        func() time.Time
 	spans      atomic.Uint64
 	halted     atomic.Pointer[error]
@@ -148,7 +149,7 @@ func accept(p Ashlar, cfg Config) error {
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
 		id: cfg.RunID, ctx: ctx, log: cfg.Log, now: cfg.Now,
-		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor,
+		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor, grant: cfg.Grant,
 	}
 	if r.now == nil {
 		r.now = time.Now

@@ -174,7 +174,7 @@ func (v *validator) visit(a Ashlar, index int) {
 	switch s.form {
 	case leafForm:
 		v.leaf(s)
-	case seqForm:
+	case seqForm, flowForm:
 		v.children(s)
 	case loopForm:
 		v.loop(s)

@@ -24,6 +24,9 @@ const (
 	// BadContent is a content that JSON cannot hold, or that is not of the declared type.
 	BadContent = "bad-content"
 
+	// Invalid is a pipeline made during a run that was refused before anything of
+	// it ran.
+	Invalid = "invalid"
 	// EmptySequence is a sequence without steps.
 	EmptySequence = "empty-sequence"
 	// LoopExhausted is a loop whose condition never held.

@@ -106,7 +106,7 @@ func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 		return part{}
 	}
 	switch a.Form() {
-	case "seq":
+	case "seq", "flow":
 		return g.sequence(in, a.Children(), a.Name())
 	case "loop":
 		return g.loop(in, a)

@@ -50,7 +50,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/internal/...", "internal/confine call/scope"},
 	{"call/scope", ""},
 	{"call/...", "call call/scope call/internal/... internal/confine internal/expr llm"},
-	{"call", ". budget internal/form internal/edn internal/panics"},
+	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/expr"},
 
 	{"frontend", "."},
@@ -163,7 +163,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is how many names the root package may export.
-const vocabulary = 76
+const vocabulary = 80
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")

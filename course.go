@@ -1,0 +1,253 @@
+package stone
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A course is what is known of a flow before it runs: which step waits for which.
+type course struct {
+	stages  []stage // first the steps, then the gates
+	steps   int
+	inOrder bool // every step waits for the one in front of it: a sequence
+}
+
+// A stage is a step, or a gate: several steps for which others wait together.
+// With gates there are about as many edges as steps have types that they read and
+// write; without, every reader of a type would wait for each of its writers.
+type stage struct {
+	deps  []int32 // the stages that it waits for
+	gates []int32 // that wait for it
+	all   bool    // it waits for everything in front of it, in place of deps
+	sees  stepSet // deps, and what those see
+	from  int32   // the stage of whose result, or view, it sees all and nothing else; -1 if there is none
+}
+
+// traits is what counts of a step.
+type traits struct {
+	reads, writes []string
+	all           bool // it must see everything in front of it
+	any           bool // it may write nodes of any type
+	matches       bool // it asks whether there is a node at all
+}
+
+// traitsOf asks a and all below it. A fan-out sees everything, since its lanes
+// stand beside each other and are not to be moved; a scoped body may do with its
+// DAG what it likes.
+func traitsOf(a Ashlar) (t traits) {
+	a.each(func(s *spec) {
+		for _, q := range s.queries {
+			t.all = t.all || q.Type() == nil
+			t.reads = withName(withName(t.reads, q.Type()), q.After())
+		}
+		t.writes = withName(t.writes, s.out)
+		switch s.form {
+		case matchForm:
+			t.matches = true
+		case reduceForm:
+			t.all = true
+		case rescueForm:
+			t.writes = withName(t.writes, dag.Failure)
+		case scopedForm:
+			t.all, t.any = true, true
+		case mapForm, parallelForm:
+			t.all = true
+			t.writes = withName(withName(t.writes, dag.Failure), laneType) // lost lanes, and what lanes begin with
+		}
+	})
+	return t
+}
+
+func withName(names []string, t dag.AnyType) []string {
+	if t == nil || slices.Contains(names, t.Name()) {
+		return names
+	}
+	return append(names, t.Name())
+}
+
+// course returns the course of a flow.
+func (s *spec) course() *course {
+	f := s.found()
+	f.courseOnce.Do(func() { f.course = survey(s.children) })
+	return f.course
+}
+
+// surveyor makes a course, step by step.
+type surveyor struct {
+	course
+	writers map[string][]int32 // by type: the stages that together are all its writers so far
+	others  []int32            // the same for types that are not in the map
+}
+
+func survey(steps []Ashlar) *course {
+	v := &surveyor{course: course{stages: make([]stage, len(steps)), steps: len(steps), inOrder: true}, writers: map[string][]int32{}}
+	for i, a := range steps {
+		v.step(i, traitsOf(a))
+		v.inOrder = v.inOrder && v.stages[i].sees.len() == i
+	}
+	return &v.course
+}
+
+func (v *surveyor) step(i int, t traits) {
+	v.stages[i].from = -1
+	if t.all {
+		v.stages[i].all, v.stages[i].sees = true, firstSteps(i)
+	} else {
+		var deps []int32
+		for _, name := range t.reads {
+			for _, d := range v.writersOf(name) {
+				if !slices.Contains(deps, d) {
+					deps = append(deps, d)
+				}
+			}
+		}
+		if t.matches && len(deps) == 0 && i > 0 {
+			deps = []int32{int32(i - 1)}
+		}
+		v.stages[i].deps = deps
+		v.look(i)
+	}
+	for _, name := range t.writes {
+		before, known := v.writers[name]
+		switch {
+		case t.all || slices.Contains(t.reads, name): // it waits for the writers before it
+			before = nil
+		case !known:
+			before = slices.Clone(v.others)
+		}
+		v.writers[name] = append(before, int32(i))
+	}
+	if t.any {
+		clear(v.writers)
+		v.others = []int32{int32(i)}
+	}
+}
+
+// writersOf returns the one stage that stands for all writers of a type so far.
+func (v *surveyor) writersOf(name string) []int32 {
+	of, known := v.writers[name]
+	if !known {
+		return v.others
+	}
+	if len(of) > 1 {
+		gate := len(v.stages)
+		v.stages = append(v.stages, stage{deps: of})
+		for _, member := range of {
+			v.stages[member].gates = append(v.stages[member].gates, int32(gate))
+		}
+		v.look(gate)
+		of = []int32{int32(gate)}
+		v.writers[name] = of
+	}
+	return of
+}
+
+// look finds out what a stage sees.
+func (v *surveyor) look(i int) {
+	at := &v.stages[i]
+	at.from = -1
+	for _, d := range at.deps {
+		at.sees = at.sees.union(v.stages[d].sees)
+		if int(d) < v.steps {
+			at.sees = at.sees.with(int(d))
+		}
+	}
+	if len(at.deps) == 1 {
+		at.from = at.deps[0]
+	} else if last := at.sees.last(); last >= 0 && v.stages[last].sees.len() == at.sees.len()-1 {
+		at.from = int32(last) // what it sees beside that, that sees too
+	}
+}
+
+// A stepSet is a set of steps. Most of them hold all steps up to some one: that
+// part is a number only.
+type stepSet struct {
+	full  int      // so many times 64 steps from the first one on are all in it
+	words []uint64 // the others, a bit each; the last word is not zero
+}
+
+// firstSteps is the set of the first n steps.
+func firstSteps(n int) stepSet {
+	s := stepSet{full: n / 64}
+	if n%64 > 0 {
+		s.words = []uint64{1<<(n%64) - 1}
+	}
+	return s
+}
+
+func (s stepSet) union(o stepSet) stepSet {
+	if s.full < o.full {
+		s, o = o, s
+	}
+	more := o.words[min(len(o.words), s.full-o.full):]
+	if len(more) == 0 {
+		return s
+	}
+	words := make([]uint64, max(len(s.words), len(more)))
+	copy(words, s.words)
+	for i, w := range more {
+		words[i] |= w
+	}
+	return stepSet{s.full, words}.trimmed()
+}
+
+func (s stepSet) with(i int) stepSet {
+	at := i/64 - s.full
+	if at < 0 {
+		return s
+	}
+	words := make([]uint64, max(len(s.words), at+1))
+	copy(words, s.words)
+	words[at] |= 1 << (i % 64)
+	return stepSet{s.full, words}.trimmed()
+}
+
+func (s stepSet) trimmed() stepSet {
+	for len(s.words) > 0 && s.words[0] == ^uint64(0) {
+		s.full, s.words = s.full+1, s.words[1:]
+	}
+	return s
+}
+
+func (s stepSet) has(i int) bool {
+	at := i/64 - s.full
+	return at < 0 || at < len(s.words) && s.words[at]&(1<<(i%64)) != 0
+}
+
+func (s stepSet) len() int {
+	n := 64 * s.full
+	for _, w := range s.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// last returns the last step of the set, -1 if it is empty.
+func (s stepSet) last() int {
+	if n := len(s.words); n > 0 {
+		return 64*(s.full+n) - 1 - bits.LeadingZeros64(s.words[n-1])
+	}
+	return 64*s.full - 1
+}
+
+// start returns how many of the first steps are all in the set.
+func (s stepSet) start() int {
+	if len(s.words) == 0 {
+		return 64 * s.full
+	}
+	return 64*s.full + bits.TrailingZeros64(^s.words[0])
+}
+
+// since ranges over the steps of the set from step i on.
+func (s stepSet) since(i int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for last := s.last(); i <= last; i++ {
+			if s.has(i) && !yield(i) {
+				return
+			}
+		}
+	}
+}

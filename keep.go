@@ -1,0 +1,374 @@
+package stone
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Await waits, in the body of a leaf within a Flow, until everything in front of
+// it is committed, and returns the DAG that the leaf would have been given in a
+// Seq, to be read without limits: for a body that learns only while it runs what
+// there is to read, as one that runs a plan with RunDynamic. D is the DAG that the
+// body was given. The node of the leaf then follows what Await returned, and the
+// steps of the Flow that read it see everything in front of it.
+//
+// Elsewhere there is nothing to wait for, and Await returns d. Call it from the
+// body itself and not within a Step, and let it depend only on what the body has
+// read: a resumed run must wait in the same places. It fails when ctx is done, and
+// with an error around ErrWaiting if a step in front waits for an answer.
+func Await(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	body, leaf := bodyOf(ctx)
+	if body == nil {
+		return d, errNoRun
+	}
+	return leaf.await(ctx, body, d.Within(nil))
+}
+
+// Keep puts lanes beside the node that a leaf makes, such as what RunDynamic has
+// left: they stay in the DAG and are found by All, like the lanes of a fan-out. D
+// is the DAG that the body was given, or what Await returned, and every lane
+// extends it; in an empty one call [dag.Origin] before. A body that builds its
+// node itself builds it on the DAG that Keep returns. Lanes are kept once, all at
+// the same time, by the body itself and not within a Step.
+//
+// In a Flow, those steps see what is kept that read what the leaf produces.
+func Keep(ctx context.Context, d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
+	body, leaf := bodyOf(ctx)
+	if body == nil {
+		return d, errNoRun
+	}
+	if body.spec.form != leafForm {
+		return d, Fail(kind.Error, "Keep is for leaves: %q brings its lanes together with dag.Join", body.spec.name)
+	}
+	base := d.Within(nil)
+	full, err := leaf.keep(body, base, lanes)
+	if err != nil {
+		return d, badContent(err)
+	}
+	return full.Within(body), nil
+}
+
+// ground is what a leaf stands on that has called Await or Keep.
+type ground struct {
+	from    dag.DAG // what the body was given
+	awaited bool
+	bare    dag.DAG // what Await has made of that, for the failure of the leaf
+	full    dag.DAG // that, and what is kept, for its node
+	kept    []keptNode
+}
+
+// bodyOf returns the frame of the body that was given ctx, and that of its visit.
+func bodyOf(ctx context.Context) (body, visit *frame) {
+	for body = frameOf(ctx); body != nil; body = body.up {
+		if body.spec.body != nil || body.spec.scope != nil {
+			return body, body.visit()
+		}
+	}
+	return nil, nil
+}
+
+// visit returns the frame that stands for all attempts of a leaf.
+func (f *frame) visit() *frame {
+	for f.up != nil && f.up.spec == f.spec && f.seg != visitSegment {
+		f = f.up
+	}
+	return f
+}
+
+// grounds returns on what the failure of a leaf stands that was given d, and on
+// what its node.
+func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
+	x := f.visit().extra.Load()
+	if x == nil {
+		return d, d, nil
+	}
+	g := x.ground.Load()
+	if g == nil {
+		return d, d, nil
+	}
+	if bare = d; g.awaited {
+		bare = g.bare
+	}
+	if !same(g.from, d) && (d.Len() > 0 || g.from.Len() != 1) { // or its origin
+		return bare, bare, Fail(kind.BadContent, "Await and Keep were given another DAG than the body: give them that")
+	}
+	return bare, g.full, nil
+}
+
+func same(a, b dag.DAG) bool { return a.Len() == b.Len() && a.Extends(b) }
+
+// standOn makes g the ground of a leaf, unless the run has left its body behind.
+func (f *frame) standOn(body *frame, g *ground) error {
+	x := f.more()
+	x.leave.Lock()
+	defer x.leave.Unlock()
+	if b := body.extra.Load(); b != nil && b.left {
+		return Fail(kind.Canceled, "the run has gone on without this body")
+	}
+	if before := x.ground.Load(); before != nil {
+		switch {
+		case before.kept != nil || g.awaited:
+			return Fail(kind.Error, "want Await, if at all, and then Keep, each once")
+		case !same(before.bare, g.from):
+			return Fail(kind.Error, "want lanes on the DAG that Await returned")
+		}
+		g.from, g.awaited, g.bare = before.from, true, before.bare
+	}
+	x.ground.Store(g)
+	return nil
+}
+
+// leftBehind is called on the frame of a body for which nobody waits any more.
+func (f *frame) leftBehind() {
+	x := f.visit().more()
+	x.leave.Lock()
+	defer x.leave.Unlock()
+	f.more().left = true
+}
+
+// keepNothing forgets what an attempt has kept that failed.
+func (f *frame) keepNothing() {
+	x := f.visit().more()
+	if g := x.ground.Load(); g != nil && g.awaited {
+		x.ground.Store(&ground{from: g.from, awaited: true, bare: g.bare, full: g.bare})
+	} else {
+		x.ground.Store(nil)
+	}
+}
+
+func (f *frame) keep(body *frame, d dag.DAG, lanes []dag.DAG) (dag.DAG, error) {
+	full, err := dag.Join(d, lanes)
+	if err != nil {
+		return d, err
+	}
+	var nodes []*dag.Node
+	for _, lane := range lanes {
+		nodes = append(nodes, lane.Within(nil).Beyond(d)...)
+	}
+	kept, err := keptNodes(nodes, d.Next())
+	if err != nil {
+		return d, err
+	}
+	return full, f.standOn(body, &ground{from: d, bare: d, full: full, kept: kept})
+}
+
+func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, error) {
+	out, err := f.lift(ctx, d, func(to dag.DAG) error {
+		return f.standOn(body, &ground{from: d, awaited: true, bare: to, full: to})
+	})
+	if err != nil {
+		return d, err
+	}
+	if x := f.extra.Load(); x != nil {
+		if g := x.ground.Load(); g != nil && g.awaited { // since now, or since an earlier call
+			return g.bare, nil
+		}
+	}
+	return out, nil
+}
+
+// lift puts d, which extends the DAG with which a step of the flow around f began,
+// onto what is committed in front of that step, as soon as that is; and so on
+// through all flows around. Before anything is changed, agree is asked.
+func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) (dag.DAG, error) {
+	w, i := f.inFlow()
+	if w == nil {
+		return d, nil
+	}
+	s := &w.steps[i]
+	if !w.wait(ctx, &s.front) {
+		return d, f.inVain(ctx)
+	}
+	turn := w.turn(i)
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return d, f.inVain(ctx)
+	}
+	w.mu.Lock()
+	front, awaited := w.at[i], s.awaited
+	w.mu.Unlock()
+	if awaited { // and d was lifted with the step
+		return d, nil
+	}
+	front, err := w.f.lift(ctx, front, nil)
+	if err != nil {
+		return d, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if same(front, s.start) {
+		return d, nil
+	}
+	out, err := dag.Rebase(front, d, s.start)
+	if err == nil && agree != nil {
+		err = agree(out)
+	}
+	if err != nil {
+		return d, err
+	}
+	s.start, s.awaited = front, true
+	w.awaited = append(w.awaited, i)
+	return out, nil
+}
+
+// inFlow returns the step of a flow as part of which f was visited, nil if there
+// is none, or if the body of another ashlar stands between.
+func (f *frame) inFlow() (*flowing, int) {
+	for ; f.up != nil && f.seg != visitSegment; f = f.up {
+		if f.up.spec.form == flowForm && f.seg == childSegment {
+			if x := f.up.extra.Load(); x != nil && x.flow != nil {
+				return x.flow, int(f.index)
+			}
+		}
+	}
+	return nil, 0
+}
+
+// inVain is why nothing will come of waiting.
+func (f *frame) inVain(ctx context.Context) error {
+	if err := f.over(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
+	return Fail(kind.Waiting, "a step in front of %q: %w", f.spec.name, ErrWaiting)
+}
+
+// turn returns what is held by the one who awaits within step i.
+func (w *flowing) turn(i int) chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.steps[i].turn == nil {
+		w.steps[i].turn = make(chan struct{}, 1)
+	}
+	return w.steps[i].turn
+}
+
+// keptRecord is the ground of a leaf in its Record.
+type keptRecord struct {
+	Awaited bool       `json:"awaited,omitempty"`
+	Nodes   []keptNode `json:"nodes,omitempty"`
+}
+
+// keptNode is a node that a leaf has kept. Its parents are numbers, so that the
+// same record fits in another run: n for the n-th of the kept nodes, and -1-n for
+// the n-th of those that the lanes follow; none if they are all of those.
+type keptNode struct {
+	Type    string            `json:"type"`
+	Content json.RawMessage   `json:"content"`
+	Parents []int             `json:"parents,omitempty"`
+	Meta    map[string]string `json:"meta,omitempty"`
+	Time    time.Time         `json:"time"`
+}
+
+func keptNodes(nodes, before []*dag.Node) ([]keptNode, error) {
+	at := make(map[dag.ID]int, len(before)+len(nodes))
+	for i, n := range before {
+		at[n.ID()] = -1 - i
+	}
+	kept := make([]keptNode, len(nodes))
+	for i, n := range nodes {
+		k := keptNode{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+		if parents := n.Parents(); !slices.Equal(parents, before) {
+			for _, p := range parents {
+				place, ok := at[p.ID()]
+				if !ok {
+					return nil, fmt.Errorf("%s cannot be kept: its parent %s is neither kept nor among those that the lanes follow", n, p)
+				}
+				k.Parents = append(k.Parents, place)
+			}
+		}
+		at[n.ID()], kept[i] = i, k
+	}
+	return kept, nil
+}
+
+// groundRecord returns what a record of f says of its ground; of a failed leaf
+// nothing is kept.
+func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
+	x := f.extra.Load()
+	if x == nil {
+		return nil, nil
+	}
+	g := x.ground.Load()
+	if g == nil || failed && !g.awaited {
+		return nil, nil
+	}
+	rec := keptRecord{Awaited: g.awaited}
+	if !failed {
+		rec.Nodes = g.kept
+	}
+	return canon.Append(nil, rec)
+}
+
+// restoreGround makes the ground anew on which a recorded leaf stood, also if the
+// body has run and somebody else's record came first.
+func (f *frame) restoreGround(key Key, d dag.DAG, raw json.RawMessage) error {
+	if x := f.extra.Load(); x != nil && x.ground.Load() != nil {
+		f.keepNothing()
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	var rec keptRecord
+	if err := json.Unmarshal(raw, &rec); err != nil {
+		return f.mismatch(key, "what it kept cannot be read: %w", err)
+	}
+	if rec.Awaited {
+		var err error
+		if d, err = f.await(f, f, d); err != nil {
+			return err
+		}
+	}
+	if len(rec.Nodes) == 0 {
+		return nil
+	}
+	d, err := dag.Origin(d)
+	if err == nil {
+		var lane dag.DAG
+		if lane, err = rec.lane(d); err == nil {
+			_, err = f.keep(f, d, []dag.DAG{lane})
+		}
+	}
+	if err != nil {
+		return f.mismatch(key, "what it kept makes no nodes: %w", err)
+	}
+	return nil
+}
+
+// lane makes the nodes anew, on d.
+func (rec keptRecord) lane(d dag.DAG) (dag.DAG, error) {
+	before := d.Next()
+	nodes := make([]*dag.Node, len(rec.Nodes))
+	for i, k := range rec.Nodes {
+		spec := dag.Spec{Type: k.Type, Content: k.Content, Parents: before, Meta: k.Meta, Time: k.Time}
+		if len(k.Parents) > 0 {
+			spec.Parents = make([]*dag.Node, len(k.Parents))
+		}
+		for j, place := range k.Parents {
+			switch {
+			case place >= i || place < -len(before):
+				return d, fmt.Errorf("node %d has the parent %d: want one in front of it", i, place)
+			case place >= 0:
+				spec.Parents[j] = nodes[place]
+			default:
+				spec.Parents[j] = before[-1-place]
+			}
+		}
+		var err error
+		if nodes[i], err = dag.NewNode(spec); err != nil {
+			return d, err
+		}
+	}
+	return dag.Extend(d, nodes)
+}
