@@ -54,4 +54,9 @@ type Subject struct {
 	Request *Request
 	Out     JSON
 	Schema  *schema.Schema // of the out; nil if it has none
+	// Step names the attempt within its call. A check that is paid for does its
+	// work in a stone.Step of its own name and this one, see Paid.
+	Step string
+
+	invalid error // what Schema says
 }

@@ -20,6 +20,7 @@ const (
 	PlanInvalid     = "plan/invalid"
 	PlanTooDeep     = "plan/too-deep"
 	InvalidRequest  = "invalid-request"
+	InputInvalid    = "input/schema-invalid" // the input is out of its schema; nobody was asked
 )
 
 // An Error is how a capability, or a whole call, fails.
@@ -32,6 +33,8 @@ type Error struct {
 	// RetryAfter is how long to wait before the next attempt, if that is known.
 	RetryAfter time.Duration `json:"-"`
 	Cause      error         `json:"-"`
+	// Record says how the call went that failed so; nil for a capability.
+	Record *Record `json:"-"`
 }
 
 // Error returns type and message.
@@ -44,6 +47,14 @@ func (e *Error) Error() string {
 
 // FailureKind makes the type the kind of the failure of the step.
 func (e *Error) FailureKind() string { return e.Type }
+
+// FailureMeta notes the Record beside the failure of the step.
+func (e *Error) FailureMeta() map[string]string {
+	if e.Record == nil {
+		return nil
+	}
+	return e.Record.meta()
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }

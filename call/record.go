@@ -1,5 +1,13 @@
 package call
 
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+)
+
 // A Record says how a call went. It is kept in the meta of the node that the
 // call made, or of its failure, under MetaKey, as JSON.
 type Record struct {
@@ -42,4 +50,29 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
+}
+
+// meta is the record as it stands beside a node. A value of the data model always
+// has JSON.
+func (r *Record) meta() map[string]string {
+	text, err := canon.Append(nil, r)
+	if err != nil {
+		text = strconv.AppendQuote([]byte(`{"error":`), "no record: "+err.Error())
+		text = append(text, '}')
+	}
+	return map[string]string{MetaKey: string(text)}
+}
+
+// RecordOf reads the record beside a node that a call made, or beside its failure.
+// It is nil if there is none.
+func RecordOf(n *dag.Node) *Record {
+	text, ok := n.Meta()[MetaKey]
+	if !ok {
+		return nil
+	}
+	r := new(Record)
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil
+	}
+	return r
 }

@@ -16,7 +16,10 @@ type Spec struct {
 
 	Intent string // what is wanted, as "text/respond"
 	// Cap pins the call to one capability; nobody takes over for it.
-	Cap      string
+	Cap string
+	// Tool asks a tool of the Applicator in place of a capability. Nobody takes
+	// over for it either, and Intent and Requires say nothing.
+	Tool     string
 	Requires Requires
 	Dispatch Dispatch
 	Done     Done

@@ -1,0 +1,254 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/kind"
+)
+
+const (
+	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
+	maxBackoff   = 30 * time.Second
+)
+
+// A lane asks one candidate, as often as it may be asked. A cascade has one after
+// the other, the other strategies several at once.
+type lane struct {
+	*session
+	entry    *entry
+	ctx      context.Context
+	reserved *budget.Reservation // for the first attempt, if it was reserved before the lane began
+	tried    []Attempt
+	last     outcome
+}
+
+// An outcome is what an attempt came to.
+type outcome struct {
+	out     JSON // nil if there was none
+	lane    dag.DAG
+	planned bool // out is what a plan emitted, whose nodes are in lane
+	verdict verdict
+	failure *Error
+	final   bool   // nothing more can be paid for
+	live    bool   // it was not taken from the recorder
+	cap     string // who was asked
+}
+
+// run makes the attempts. The error says that the lane did not come to its end:
+// the run is over, or the lane is not wanted any more.
+func (l *lane) run() error {
+	for n := 1; ; n++ {
+		err := l.attempt(n)
+		o := &l.last
+		if err != nil || !l.goesOn(o) || n > l.sameCapMax || l.entry.down() {
+			return err
+		}
+		if o.live {
+			if err := pause(l.ctx, backoff(n, o.failure.RetryAfter)); err != nil {
+				return l.ended(err)
+			}
+		}
+	}
+}
+
+// goesOn reports whether somebody may be asked after the outcome.
+func (s *session) goesOn(o *outcome) bool {
+	return o.failure != nil && !o.final && s.recoverable(o.failure)
+}
+
+// backoff is the time before the attempt after the n-th one. Jitter keeps those
+// who failed together from coming back together.
+func backoff(n int, after time.Duration) time.Duration {
+	d := min(firstBackoff<<min(n-1, 16), maxBackoff)
+	return max(d/2+rand.N(d/2), after)
+}
+
+// attempt asks the candidate for the n-th time, and has what the gate refuses
+// repaired.
+func (l *lane) attempt(n int) error {
+	step := l.entry.ID + " " + strconv.Itoa(n)
+	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, l.request.Context, step); err != nil {
+		return err
+	}
+	fixer := l.repairer
+	if fixer == nil {
+		fixer = l.entry
+	}
+	for k := 1; k <= l.repairs && l.goesOn(&l.last) && l.last.out != nil && !fixer.down(); k++ {
+		about, err := repairContext(l.request.Context, &l.last)
+		if err != nil {
+			return err
+		}
+		if err := l.ask(fixer, Attempt{Cap: fixer.ID, Number: n, Repair: true}, about, fmt.Sprintf("%s repair %d", step, k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask makes one invocation and passes what it answers through the gate. What was
+// refused before stays what is repaired if there is no new out.
+func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
+	refused := l.last.out
+	l.last = outcome{cap: e.ID}
+	o := &l.last
+	req := l.request
+	req.Cap, req.Attempt, req.Context = e.ID, as.Number, about
+	if l.inputs[e] != nil {
+		if err := l.inputs[e].Validate(req.Input); err != nil {
+			o.failure = &Error{Type: InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}
+			return nil
+		}
+	}
+	req.Budget = l.account.Left()
+	a, failure, err := l.pay(l.ctx, e, &req, step)
+	if failure != nil {
+		o.failure, o.final = failure, true
+		return nil
+	}
+	as.Usage = usageOf(e, &a)
+	if o.live = a.live; err == nil {
+		if o.failure = a.Failure; o.failure == nil {
+			err = l.accept(e, &req, a.Reply, step)
+		} else {
+			o.failure.RetryAfter = a.RetryAfter
+		}
+	}
+	if err != nil {
+		err = l.ended(err)
+	}
+	if o.out == nil && as.Repair {
+		o.out = refused
+	}
+	if as.Cancelled = err != nil; err == nil || l.lost(err) {
+		l.note(as, o)
+	}
+	return err
+}
+
+// accept makes a value of a reply and passes it through the gate.
+func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err error) {
+	o := &l.last
+	if want := req.Requires.Reply; want == Plan && reply.Type != Plan || want == Value && reply.Type == Plan {
+		o.failure = &Error{Type: SchemaInvalid, Message: fmt.Sprintf("%s replied with a %s: the call requires a %s", e.ID, reply.Type, want), Where: "result.type"}
+		return nil
+	}
+	o.out = reply.Out
+	if o.planned = reply.Type == Plan; o.planned {
+		if o.out, o.lane, o.failure, err = l.runPlan(reply, step); o.failure != nil || err != nil {
+			return err
+		}
+	}
+	sub := &Subject{Request: req, Out: o.out, Schema: l.outSchema(), Step: step}
+	if o.verdict, err = l.gate(l.ctx, sub); err != nil {
+		return err
+	}
+	o.failure = o.verdict.failure
+	o.final = o.failure != nil && o.failure.Type == BudgetExhausted
+	return nil
+}
+
+// pay makes one paid invocation in a step of its own: it is drawn on the account
+// before, and not made again in a run that is resumed. The failure says that the
+// account is spent.
+func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
+	draw := l.reserved
+	if l.reserved = nil; draw == nil {
+		if draw, err = l.account.Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD}); err != nil {
+			return a, exhausted(err), nil
+		}
+	}
+	live := false
+	a, err = stone.Step(ctx, step, func(ctx context.Context) (answer, error) {
+		live = true
+		if req.Key = stone.Path(ctx); req.Key != "" {
+			req.Key = stone.TraceID(ctx) + "/" + req.Key
+		}
+		req.Delta = listening(ctx, e.ID)
+		return e.ask(ctx, req)
+	})
+	if err == nil {
+		u := usageOf(e, &a)
+		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
+	}
+	a.live = live
+	if isKind(err, BudgetExhausted) {
+		return a, exhausted(err), nil
+	}
+	return a, nil, err
+}
+
+// ended makes the outcome of what ended before its time: that of the account is a
+// failure of the call. Everything else is no concern of the call, and is returned.
+func (l *lane) ended(err error) error {
+	switch {
+	case isKind(err, BudgetExhausted):
+		l.last.failure, l.last.final = exhausted(err), true
+		return nil
+	case l.lost(err):
+		l.last.failure = errLost
+	}
+	return err
+}
+
+func exhausted(err error) *Error {
+	return &Error{Type: BudgetExhausted, Message: err.Error(), Cause: err}
+}
+
+// isKind reports whether an error has the kind of failure.
+func isKind(err error, want string) bool {
+	var kinded interface{ FailureKind() string }
+	return errors.As(err, &kinded) && kinded.FailureKind() == want
+}
+
+// errLost cancels the lanes of a race that somebody else has won.
+var errLost = &Error{Type: kind.Canceled, Message: "another candidate was first"}
+
+// lost reports whether an error says that the lane is not wanted any more, now or
+// when it was recorded, while the call itself goes on.
+func (s *session) lost(err error) bool {
+	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
+}
+
+// usageOf is what an invocation cost: as it says, or as declared.
+func usageOf(e *entry, a *answer) Usage {
+	u := Usage{USD: e.Cost.USD, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}
+	if r := a.Reply; r != nil {
+		u.InputTokens, u.OutputTokens = max(r.Usage.InputTokens, 0), max(r.Usage.OutputTokens, 0)
+		if u.USD = r.Usage.USD; u.USD <= 0 {
+			u.USD = e.Cost.Price(u.InputTokens, u.OutputTokens)
+		}
+	}
+	return u
+}
+
+// repairContext adds what was refused, and why, to the context of a request.
+func repairContext(context JSON, o *outcome) (JSON, error) {
+	repair, err := canon.Append(nil, struct {
+		Out     JSON          `json:"out"`
+		Failure *Error        `json:"failure"`
+		Failed  []failedCheck `json:"failed,omitempty"`
+	}{o.out, &Error{Type: o.failure.Type, Message: o.failure.Message}, append(o.verdict.must, o.verdict.should...)})
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]JSON{}
+	if len(context) > 0 && json.Unmarshal(context, &fields) != nil {
+		fields = map[string]JSON{"context": context} // no object, so it stands in one
+	}
+	if fields == nil {
+		fields = map[string]JSON{}
+	}
+	fields["repair"] = repair
+	return canon.Append(nil, fields)
+}

@@ -1,0 +1,165 @@
+package call
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// Why a candidate is not asked, in the order of the tests.
+const (
+	NotFound        = "cap/not-found"
+	WrongIntent     = "intent/not-supported"
+	WrongReply      = "result-type/not-supported"
+	WrongEffects    = "effects/not-allowed"
+	WrongSchema     = "requires/schema-mismatch"
+	WrongKind       = "requires/cap-kind-mismatch"
+	WrongTags       = "requires/cap-tags-mismatch"
+	Down            = "availability/down"
+	LatencyExceeded = "budget/latency"
+	CostExceeded    = "budget/cost"
+)
+
+const noEffect = "none"
+
+// A candidate is one capability that may be asked, or why it may not.
+type candidate struct {
+	id     string
+	entry  *entry // nil if there is none
+	reason string // the first test on its metadata that fails, or ""
+}
+
+// candidates lists who is asked for a call, in order, with the tests on their
+// metadata. These do not change; see (*entry).unavailable for those that do.
+func (a *Applicator) candidates(s *Spec) []candidate {
+	if s.Tool != "" {
+		c := candidate{id: s.Tool, entry: a.Tools.entry(s.Tool)}
+		if c.entry == nil {
+			c.reason = NotFound
+		}
+		return []candidate{c}
+	}
+	var list []candidate
+	for _, id := range a.base(s) {
+		if slices.ContainsFunc(list, func(c candidate) bool { return c.id == id }) {
+			continue
+		}
+		c := candidate{id: id, entry: a.Registry.entry(id)}
+		if c.entry == nil {
+			c.reason = NotFound
+		} else {
+			c.reason = c.entry.refuses(s)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// base returns the ids of the candidates, some perhaps more than once.
+func (a *Applicator) base(s *Spec) []string {
+	if s.Cap != "" {
+		return []string{s.Cap}
+	}
+	ids := s.Dispatch.Candidates
+	if len(ids) == 0 && a.Registry != nil {
+		for _, e := range a.Registry.order {
+			if e.answers(s.Intent) {
+				ids = append(ids, e.ID)
+			}
+		}
+	}
+	return slices.Concat(ids, a.Policy.fallback(s.Intent))
+}
+
+// refuses returns the first test that the metadata fails, or "".
+func (m *Metadata) refuses(s *Spec) string {
+	r := &s.Requires
+	switch {
+	case !m.answers(s.Intent):
+		return WrongIntent
+	case r.Reply != "" && !m.produces(r.Reply):
+		return WrongReply
+	case !within(s.Effects, m.Effects):
+		return WrongEffects
+	case r.InSchema != "" && r.InSchema != cmp.Or(m.In, AnyRequest),
+		r.OutSchema != "" && r.OutSchema != cmp.Or(m.Out, AnyAnswer):
+		return WrongSchema
+	case r.Kind != "" && r.Kind != m.Kind:
+		return WrongKind
+	case !containsAll(m.Tags, r.Tags):
+		return WrongTags
+	}
+	return ""
+}
+
+func (m *Metadata) answers(intent string) bool {
+	return m.Intents == nil || slices.Contains(m.Intents, intent)
+}
+
+// produces reports whether the capability may reply in that way: a stream is a
+// value that comes in pieces.
+func (m *Metadata) produces(reply string) bool {
+	return m.mayReply(reply) || reply == Value && m.mayReply(Stream)
+}
+
+// mayReply reports whether the type is one of cap/can-produce.
+func (m *Metadata) mayReply(typ string) bool {
+	if m.CanProduce == nil {
+		return typ == Value
+	}
+	return slices.Contains(m.CanProduce, typ)
+}
+
+// within reports whether all effects are granted; "none" is no effect.
+func within(effects, granted []string) bool {
+	for _, e := range effects {
+		if e != noEffect && !slices.Contains(granted, e) {
+			return false
+		}
+	}
+	return true
+}
+
+func containsAll(have, want []string) bool {
+	for _, w := range want {
+		if !slices.Contains(have, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// unavailable returns the first test that a capability fails at the moment, or "".
+// Left is what may be spent.
+func (e *entry) unavailable(left budget.Limits) string {
+	switch {
+	case e.down():
+		return Down
+	case left.Latency > 0 && e.Cost.Latency > left.Latency: // with none left the account says so
+		return LatencyExceeded
+	case left.USD != 0 && e.Cost.USD > max(left.USD, 0)*(1+1e-9):
+		return CostExceeded
+	}
+	return ""
+}
+
+// Candidates lists who is asked for a call as things are, in order, and who is
+// not, each with the first test that it fails. Left is what may be spent; zero
+// fields bound nothing.
+func (a *Applicator) Candidates(s Spec, left Budget) (asked []string, rejected []Rejection) {
+	for _, c := range a.candidates(&s) {
+		if c.reason == "" {
+			c.reason = c.entry.unavailable(left)
+		}
+		if c.reason == "" {
+			asked = append(asked, c.id)
+		} else {
+			rejected = append(rejected, Rejection{Cap: c.id, Reason: c.reason})
+		}
+	}
+	if most := a.Policy.resolve(&s).fallbackMax; most >= 0 && len(asked) > most+1 {
+		asked = asked[:most+1]
+	}
+	return asked, rejected
+}

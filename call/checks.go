@@ -1,0 +1,143 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/llm/repetition"
+)
+
+// builtinChecks are known by name everywhere.
+var builtinChecks = map[string]Check{
+	"schema-valid":  func(_ context.Context, s Subject) error { return s.invalid },
+	"non-empty":     nonEmpty,
+	"max-chars":     maxChars,
+	"json":          isJSON,
+	"regex":         matches,
+	"no-repetition": noRepetition,
+	"legal-move": func(context.Context, Subject) error {
+		return errors.New("nobody here knows the rules: add the check of a package that does, such as call/uci")
+	},
+}
+
+// check finds a check by its name; nil if there is none.
+func (app *Applicator) check(name string) Check {
+	if c := app.Checks[name]; c != nil {
+		return c
+	}
+	return builtinChecks[name]
+}
+
+// Paid makes of a check that costs something, such as a command, one that is not
+// made again in a run that is resumed. Name must be that under which the
+// Applicator has it.
+func Paid(name string, check Check) Check {
+	return func(ctx context.Context, s Subject) error {
+		why, err := stone.Step(ctx, "check "+name+" "+s.Step, func(ctx context.Context) (string, error) {
+			if err := check(ctx, s); err != nil {
+				if ctx.Err() != nil {
+					return "", err
+				}
+				return err.Error(), nil
+			}
+			return "", nil
+		})
+		if err == nil && why != "" {
+			err = errors.New(why)
+		}
+		return err
+	}
+}
+
+// textOf returns the text of an out: a string, that in the field "text" or
+// "content", or else its JSON.
+func textOf(out JSON) (text string, isText bool) {
+	if json.Unmarshal(out, &text) == nil && string(out) != "null" {
+		return text, true
+	}
+	var object struct{ Text, Content *string }
+	if json.Unmarshal(out, &object) == nil {
+		for _, s := range []*string{object.Text, object.Content} {
+			if s != nil {
+				return *s, true
+			}
+		}
+	}
+	return string(out), false
+}
+
+func nonEmpty(_ context.Context, s Subject) error {
+	text, isText := textOf(s.Out)
+	if isText && strings.TrimSpace(text) == "" || text == "null" || text == "[]" || text == "{}" {
+		return errors.New("the out is empty")
+	}
+	return nil
+}
+
+func maxChars(_ context.Context, s Subject) error {
+	var limit int
+	if err := constraint(s.Request, "max-chars", &limit); err != nil {
+		return err
+	}
+	text, _ := textOf(s.Out)
+	if n := utf8.RuneCountInString(text); n > limit {
+		return fmt.Errorf("the out has %d characters: want at most %d", n, limit)
+	}
+	return nil
+}
+
+func isJSON(_ context.Context, s Subject) error {
+	if text, isText := textOf(s.Out); isText && !json.Valid([]byte(text)) {
+		return errors.New("the text is no JSON")
+	}
+	return nil
+}
+
+func matches(_ context.Context, s Subject) error {
+	var pattern string
+	if err := constraint(s.Request, "regex", &pattern); err != nil {
+		return err
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return fmt.Errorf("constraints.regex: %w", err)
+	}
+	if text, _ := textOf(s.Out); !re.MatchString(text) {
+		return fmt.Errorf("the out does not match %s", pattern)
+	}
+	return nil
+}
+
+func noRepetition(_ context.Context, s Subject) error {
+	text, _ := textOf(s.Out)
+	var detector repetition.NGram
+	_, _ = detector.Write([]byte(text)) // never fails
+	if hit := detector.Tripped(); hit != nil {
+		return fmt.Errorf("the out repeats itself: %v", hit)
+	}
+	return nil
+}
+
+// constraint reads one of the constraints of a request.
+func constraint(r *Request, name string, to any) error {
+	var all map[string]json.RawMessage
+	if r.Constraints != nil {
+		if err := json.Unmarshal(r.Constraints, &all); err != nil {
+			return fmt.Errorf("the constraints are no object: %w", err)
+		}
+	}
+	value, ok := all[name]
+	if !ok || string(value) == "null" {
+		return fmt.Errorf("the call says no %s in its constraints: add it", name)
+	}
+	if err := json.Unmarshal(value, to); err != nil {
+		return fmt.Errorf("constraints.%s: %w", name, err)
+	}
+	return nil
+}

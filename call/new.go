@@ -1,0 +1,231 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/schema"
+)
+
+// New makes a call: an ashlar that finds a capability to answer it, and whose node
+// of type produces holds the out that was accepted. A Record of how that went
+// stands beside the node. Its failure is an *Error, whose Type is the kind of the
+// failure of the step; with Dispatch.AllowFailure the run goes on, with a node of
+// type Failed(produces) in place of the other.
+//
+// The Applicator must be complete when the ashlar is validated or run. Validate
+// reports a call that nobody can answer as "no-candidate", and names that nobody
+// knows as "unknown-schema" and "unknown-check".
+func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
+	if name == "" && produces != nil {
+		name = produces.Name()
+	}
+	c := &caller{name: name, produces: produces, spec: spec}
+	queries := make([]dag.Querier, len(spec.Queries))
+	for i, q := range spec.Queries {
+		queries[i] = q
+	}
+	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == noEffect })
+	leaf := stone.Leaf(name, produces, c.run, stone.Queries(queries...), stone.Effects(effects...), stone.Detail(c))
+	if !spec.Dispatch.AllowFailure || produces == nil {
+		return leaf
+	}
+	return stone.Rescue(name, leaf, heal(name, produces))
+}
+
+// heal makes the node of an allowed failure.
+func heal(name string, produces dag.AnyType) stone.Ashlar {
+	out := Failed(produces)
+	return stone.New(name+" failed", out, func(_ context.Context, d dag.DAG) (Record, error) {
+		n, err := d.Nearest(dag.Failure.Name())
+		if err != nil {
+			return Record{}, err
+		}
+		return failureRecord(n), nil
+	}, stone.Queries(dag.Failure))
+}
+
+// SpecOf returns what is said about a call, if the ashlar is the leaf of one.
+func SpecOf(a stone.Ashlar) (Spec, bool) {
+	c, ok := a.Detail().(*caller)
+	if !ok {
+		return Spec{}, false
+	}
+	return c.spec, true
+}
+
+// Failed is the type of the node that stands for an allowed failure: its content
+// is the Record of the call.
+func Failed(produces dag.AnyType) dag.Type[Record] {
+	return dag.NewType[Record]("stone/failed/" + produces.Name())
+}
+
+// A caller is a call as it stands in a pipeline. It is the Detail of its leaf.
+type caller struct {
+	name     string
+	produces dag.AnyType
+	spec     Spec
+	once     sync.Once
+	resolved *resolved
+}
+
+// resolved is what a call comes to among the capabilities and policies that there
+// are, which is found once.
+type resolved struct {
+	effective
+	candidates []candidate
+	inputs     map[*entry]*schema.Schema // what a candidate takes, if that is not anything
+	must       []namedCheck
+	should     []namedCheck
+	in         *schema.Schema   // of the intent; nil is anything
+	outSchemas []*schema.Schema // of the call or its intent, then that of the type
+	judge      *entry
+	repairs    int
+	repairer   *entry // nil is who answered
+	faults     []stone.Finding
+}
+
+// A session is one call while it is answered.
+type session struct {
+	*caller
+	*resolved
+	app     *Applicator
+	ctx     context.Context // ends with the time of the account
+	dag     dag.DAG
+	account *budget.Account
+	request Request
+	reasons []string // why a candidate was not asked, in their order
+
+	awaited   sync.Once // dag is all that came before, see ground
+	groundErr error
+}
+
+// run is the body of the leaf.
+func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+	if len(c.resolve().faults) > 0 {
+		return nil, &Error{Type: InvalidRequest, Message: c.resolved.faults[0].Message}
+	}
+	s := &session{caller: c, resolved: c.resolved, app: c.spec.Applicator, ctx: ctx, dag: d}
+	if err := s.ask(); err != nil {
+		return nil, err
+	}
+	s.account = budget.From(ctx)
+	if c.spec.Budget != (Budget{}) {
+		s.account = s.account.Sub(c.spec.Budget)
+	}
+	if _, limited := s.account.Deadline(); limited {
+		var cancel context.CancelFunc
+		s.ctx, cancel = s.account.Context(ctx)
+		defer cancel()
+	}
+	s.request.Trace = traceOf(ctx)
+	begun := time.Now()
+	win, tried, err := s.dispatch()
+	if err != nil {
+		return nil, err
+	}
+	rec := s.record(win, tried, time.Since(begun))
+	s.tell(rec)
+	if win.failure != nil {
+		failure := *win.failure
+		failure.Record = rec
+		return nil, &failure
+	}
+	if d, err = s.keep(ctx, win); err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: c.produces.Name(), Content: win.out, Parents: d.Next(), Meta: rec.meta()})
+}
+
+// ask makes the request.
+func (s *session) ask() (err error) {
+	spec := &s.spec
+	r := &s.request
+	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Effects: spec.Effects}
+	if r.Input, err = s.read(spec.Input); err != nil {
+		return err
+	}
+	if r.Input == nil {
+		r.Input = JSON("{}")
+	}
+	if r.Context, err = s.read(spec.Context); err != nil {
+		return err
+	}
+	if r.Constraints, err = s.read(spec.Constraints); err != nil {
+		return err
+	}
+	if s.in != nil {
+		if err := s.in.Validate(r.Input); err != nil {
+			return s.refused(&Error{Type: InputInvalid, Message: "the input is not what the intent " + spec.Intent + " takes: " + err.Error(), Where: "input"})
+		}
+	}
+	return nil
+}
+
+// refused is the failure of a call before anybody was asked.
+func (s *session) refused(e *Error) error {
+	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message}
+	s.tell(e.Record)
+	return e
+}
+
+func (s *session) read(make func(dag.DAG) (any, error)) (JSON, error) {
+	if make == nil {
+		return nil, nil
+	}
+	v, err := make(s.dag)
+	if err != nil {
+		return nil, err
+	}
+	if raw, ok := v.(json.RawMessage); ok {
+		return canon.AppendJSON(nil, raw)
+	}
+	return canon.Append(nil, v)
+}
+
+// record tells how the call went.
+func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Record {
+	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried,
+		MustFailed: names(win.verdict.must), ShouldFailed: names(win.verdict.should)}
+	for i, reason := range s.reasons {
+		if reason != "" {
+			rec.Rejected = append(rec.Rejected, Rejection{Cap: s.candidates[i].id, Reason: reason})
+		}
+	}
+	if win.out != nil {
+		rec.Score = &win.verdict.score
+	}
+	rec.Cap = win.cap
+	if win.failure != nil {
+		rec.Failure, rec.Error, rec.Out = win.failure.Type, win.failure.Message, win.out
+	}
+	rec.Usage = Usage{Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
+	for _, a := range tried {
+		rec.Usage.InputTokens += a.Usage.InputTokens
+		rec.Usage.OutputTokens += a.Usage.OutputTokens
+		rec.Usage.USD += a.Usage.USD
+	}
+	return rec
+}
+
+// failureRecord is the record of a failure that is allowed: that of the call, or
+// what is known where something else failed.
+func failureRecord(n *dag.Node) Record {
+	if r := RecordOf(n); r != nil {
+		return *r
+	}
+	f, err := dag.Failure.Of(n)
+	if err != nil {
+		f.Reason = err.Error()
+	}
+	return Record{Failure: cmp.Or(f.Kind, kind.Error), Error: f.Reason}
+}

@@ -1,0 +1,93 @@
+package call
+
+import (
+	"cmp"
+	"slices"
+)
+
+// switchesOn are the failures after which somebody else is asked, where nobody
+// says otherwise.
+var switchesOn = []string{SchemaInvalid, FormatDrift, LowScore, MustFailed, SoftTimeout, Unavailable, InvokeFailed}
+
+// effective is what all levels of a policy come to for one call: the call itself,
+// its intent, the default and the routing, the most specific first.
+type effective struct {
+	done         Done
+	scoreMin     float64
+	sameCapMax   int
+	fallbackMax  int // negative is no limit
+	switchOn     []string
+	switchStated bool // somebody states it, so what is retryable says nothing
+	judge        judging
+}
+
+type judging struct {
+	on, veto, open bool
+	weight, canary float64
+	cap            string
+}
+
+// resolve lays the levels over each other. What is tried again by default need not
+// bear it if it is a tool, which has its effects each time: it is tried again if
+// the call itself says so, and it is not judged.
+func (p *Policy) resolve(s *Spec) effective {
+	intent := p.Intents[s.Intent]
+	levels := []Rules{{Done: s.Done, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
+		{Retry: p.Routing.Retry, SwitchOn: p.Routing.SwitchOn}}
+	if s.Tool != "" {
+		levels = []Rules{levels[0], {Done: p.Default.Done}}
+	}
+	e := effective{fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1}}
+	for _, l := range slices.Backward(levels) {
+		e.done.Must = union(e.done.Must, l.Done.Must)
+		e.done.Should = union(e.done.Should, l.Done.Should)
+		over(&e.scoreMin, l.Done.ScoreMin)
+		e.judge.over(l.Judge)
+		over(&e.sameCapMax, l.Retry.SameCapMax)
+		over(&e.fallbackMax, l.Retry.FallbackMax)
+		if l.SwitchOn != nil {
+			e.switchOn, e.switchStated = l.SwitchOn, true
+		}
+	}
+	e.done.ScoreMin = new(e.scoreMin)
+	e.judge.on = e.judge.on && s.Intent != EvalGrade
+	return e
+}
+
+// fallback returns who is asked after those that the call names.
+func (p *Policy) fallback(intent string) []string {
+	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
+}
+
+// recoverable reports whether somebody else may be asked after a failure.
+func (e *effective) recoverable(err *Error) bool {
+	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
+}
+
+func (j *judging) over(level Judge) {
+	over(&j.on, level.On)
+	over(&j.veto, level.Veto)
+	over(&j.weight, level.Weight)
+	over(&j.canary, level.Canary)
+	j.cap = cmp.Or(level.Cap, j.cap)
+	if level.OnError != "" {
+		j.open = level.OnError == "open"
+	}
+}
+
+// over replaces what a less specific level says.
+func over[T any](to *T, by *T) {
+	if by != nil {
+		*to = *by
+	}
+}
+
+// union returns the names of both lists, each once.
+func union(a, b []string) []string {
+	for _, name := range b {
+		if !slices.Contains(a, name) {
+			a = append(slices.Clip(a), name)
+		}
+	}
+	return a
+}

@@ -1,0 +1,235 @@
+package call
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/schema"
+)
+
+// resolve finds once what the call comes to, and what is wrong with it.
+func (c *caller) resolve() *resolved {
+	c.once.Do(func() {
+		r := &resolved{}
+		c.resolved = r
+		app := c.spec.Applicator
+		if app == nil {
+			r.fault("no-candidate", "the call has no Applicator: set one")
+			return
+		}
+		r.effective = app.Policy.resolve(&c.spec)
+		r.checkSpec(&c.spec)
+		if err := app.Registry.Err(); err != nil {
+			r.fault("bad-capability", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		if err := app.Tools.Err(); err != nil {
+			r.fault("bad-capability", "a tool: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		r.resolveSchemas(c, app)
+		r.must = r.checks(app, r.done.Must)
+		r.should = r.checks(app, r.done.Should)
+		r.resolveCandidates(&c.spec, app)
+		r.resolveJudge(app)
+	})
+	return c.resolved
+}
+
+// Check returns what is wrong with the call. Validate asks it.
+func (c *caller) Check() []stone.Finding { return c.resolve().faults }
+
+func (r *resolved) fault(typ, format string, args ...any) *stone.Finding {
+	r.faults = append(r.faults, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+	return &r.faults[len(r.faults)-1]
+}
+
+// unknown reports a name that nobody knows.
+func (r *resolved) unknown(typ, what, name string, known iter.Seq[string]) {
+	f := r.fault(typ, "there is no %s %q", what, name)
+	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
+}
+
+func (r *resolved) checkSpec(s *Spec) {
+	bad := func(format string, args ...any) { r.fault("bad-option", format, args...) }
+	switch s.Dispatch.Strategy {
+	case "", Cascade, Tournament, Race:
+	default:
+		bad("the strategy is %q: want cascade, tournament or race", s.Dispatch.Strategy)
+	}
+	switch s.Requires.Reply {
+	case "", Value, Plan:
+	default:
+		bad("the reply that is required is %q: want value or plan", s.Requires.Reply)
+	}
+	if s.Dispatch.Hedge < 0 {
+		bad("hedge-ms is %v: want none below zero", s.Dispatch.Hedge)
+	}
+	if r.scoreMin < 0 || r.scoreMin > 1 {
+		bad("score-min is %v: want it within 0 and 1", r.scoreMin)
+	}
+	if r.sameCapMax < 0 {
+		bad("same-cap-max is %d: want none below zero", r.sameCapMax)
+	}
+	if j := &r.effective.judge; j.weight < 0 || j.weight > 1 || j.canary < 0 || j.canary > 1 {
+		bad("the weight of the judge is %v and the share that it judges %v: want both within 0 and 1", j.weight, j.canary)
+	}
+	if s.Tool != "" && s.Cap != "" {
+		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
+	}
+}
+
+func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
+	intent := app.Intents[c.spec.Intent]
+	find := func(name string) *schema.Schema {
+		s, ok := app.Schema(name)
+		if !ok {
+			r.unknown("unknown-schema", "schema", name, app.schemaNames())
+		}
+		return specific(s)
+	}
+	if c.spec.Tool == "" {
+		r.in = find(intent.In)
+	}
+	find(c.spec.Requires.InSchema)
+	out := c.spec.Requires.OutSchema
+	if out == "" && c.spec.Tool == "" {
+		out = intent.Out
+	}
+	if s := find(out); s != nil {
+		r.outSchemas = append(r.outSchemas, s)
+	}
+	if c.produces != nil {
+		if s := specific(c.produces.Schema()); s != nil && !slices.Contains(r.outSchemas, s) {
+			r.outSchemas = append(r.outSchemas, s)
+		}
+	}
+}
+
+// specific returns nil for a schema that anything fits.
+func specific(s *schema.Schema) *schema.Schema {
+	if text := s.String(); s == nil || text == "{}" || text == "true" {
+		return nil
+	}
+	return s
+}
+
+func (app *Applicator) schemaNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range app.Schemas {
+			if !yield(name) {
+				return
+			}
+		}
+		for name := range builtin {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// outSchema is that of the call, which checks see.
+func (r *resolved) outSchema() *schema.Schema {
+	if len(r.outSchemas) == 0 {
+		return nil
+	}
+	return r.outSchemas[0]
+}
+
+func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
+	var out []namedCheck
+	for _, name := range names {
+		if run := app.check(name); run != nil {
+			out = append(out, namedCheck{name, run})
+			continue
+		}
+		r.unknown("unknown-check", "check", name, func(yield func(string) bool) {
+			for _, known := range [2]map[string]Check{app.Checks, builtinChecks} {
+				for name := range maps.Keys(known) {
+					if !yield(name) {
+						return
+					}
+				}
+			}
+		})
+	}
+	return out
+}
+
+// resolveCandidates finds who may be asked. There must be somebody whose metadata
+// pass the tests.
+func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
+	r.candidates = app.candidates(s)
+	r.inputs = map[*entry]*schema.Schema{}
+	var why []string
+	for _, c := range r.candidates {
+		if c.reason != "" {
+			why = append(why, c.id+" "+c.reason)
+		}
+		r.takes(app, c.entry)
+	}
+	if len(why) == len(r.candidates) {
+		what := fmt.Sprintf("nobody can answer the intent %q", s.Intent)
+		if s.Tool != "" {
+			what = fmt.Sprintf("there is no tool %q", s.Tool)
+		}
+		if app.Intents != nil && s.Tool == "" {
+			if _, known := app.Intents[s.Intent]; !known {
+				what += ", which is none of the known ones"
+			}
+		}
+		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "register a capability that can"), ", "))
+		f.Queried = s.Intent
+	} else if _, known := app.Intents[s.Intent]; !known && app.Intents != nil && s.Tool == "" {
+		r.unknown("no-candidate", "intent", s.Intent, maps.Keys(app.Intents))
+	}
+	if fix := s.Dispatch.Repair; fix != nil {
+		r.repairs = max(fix.Max, 1)
+		if fix.Cap != "" {
+			if r.repairer = app.Registry.entry(fix.Cap); r.repairer == nil {
+				r.unknown("no-candidate", "capability to repair with,", fix.Cap, slices.Values(app.Registry.IDs()))
+			} else if reason := r.repairer.refuses(&Spec{Intent: s.Intent, Effects: s.Effects}); reason != "" {
+				r.fault("no-candidate", "%s cannot repair: %s", fix.Cap, reason)
+			}
+			r.takes(app, r.repairer)
+		}
+	}
+}
+
+// takes notes what a capability takes, if that is not anything.
+func (r *resolved) takes(app *Applicator, e *entry) {
+	if e == nil {
+		return
+	}
+	s, ok := app.Schema(e.In)
+	if !ok {
+		r.unknown("unknown-schema", "schema of "+e.ID+",", e.In, app.schemaNames())
+	}
+	if s = specific(s); s != nil && s != r.in {
+		r.inputs[e] = s
+	}
+}
+
+// resolveJudge finds who judges: whom the policy names, or the cheapest whose
+// intents have the one to grade. A tool is not judged, and nor is a judge.
+func (r *resolved) resolveJudge(app *Applicator) {
+	j := &r.effective.judge
+	if !j.on {
+		return
+	}
+	r.judge = app.Registry.entry(j.cap)
+	if j.cap == "" && app.Registry != nil {
+		for _, e := range app.Registry.order {
+			if r.judge == nil && slices.Contains(e.Intents, EvalGrade) {
+				r.judge = e
+			}
+		}
+	}
+	if r.judge == nil {
+		r.fault("no-candidate", "the call is to be judged, but there is no judge %s: register a capability with the intent %s", j.cap, EvalGrade)
+	}
+}

@@ -1,0 +1,210 @@
+package call
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// dispatch asks the candidates as the strategy says, and returns what that came to
+// and all attempts, lane by lane. The error says that the call did not come to its
+// end.
+func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
+	s.filter()
+	switch s.spec.Dispatch.Strategy {
+	case Tournament:
+		return s.tournament()
+	case Race:
+		return s.race()
+	}
+	return s.cascade()
+}
+
+// filter notes who is not asked as things are.
+func (s *session) filter() {
+	s.reasons = make([]string, len(s.candidates))
+	left := s.account.Left()
+	for i, c := range s.candidates {
+		if s.reasons[i] = c.reason; c.reason == "" {
+			s.reasons[i] = c.entry.unavailable(left)
+		}
+	}
+}
+
+// eligible returns the places of those who are asked: of the candidates that pass
+// all tests, as many as the policy allows.
+func (s *session) eligible() []int {
+	var places []int
+	for i, reason := range s.reasons {
+		if reason == "" && (s.fallbackMax < 0 || len(places) <= s.fallbackMax) {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+func (s *session) lane(ctx context.Context, i int) *lane {
+	return &lane{session: s, entry: s.candidates[i].entry, ctx: ctx}
+}
+
+// none is the outcome when nobody was asked.
+func (s *session) none() *outcome {
+	e := &Error{Type: NoCandidate, Message: "nobody can answer " + s.subject()}
+	for i, reason := range s.reasons {
+		if i == 0 {
+			e.Message += ": "
+		} else {
+			e.Message += ", "
+		}
+		e.Message += s.candidates[i].id + " " + reason
+	}
+	return &outcome{failure: e}
+}
+
+func (s *session) subject() string {
+	if s.spec.Tool != "" {
+		return "as the tool " + s.spec.Tool
+	}
+	return "the intent " + s.spec.Intent
+}
+
+// cascade asks one after the other. Those who can no longer be asked when their
+// turn comes cost neither an attempt nor a fallback.
+func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
+	asked, poor := 0, false
+	for i, c := range s.candidates {
+		if s.fallbackMax >= 0 && asked > s.fallbackMax {
+			poor = false // it is not money that ends this
+			break
+		}
+		if s.reasons[i] == "" && asked > 0 { // things may have changed since
+			s.reasons[i] = c.entry.unavailable(s.account.Left())
+			poor = poor || s.reasons[i] == CostExceeded || s.reasons[i] == LatencyExceeded
+		}
+		if s.reasons[i] != "" {
+			continue
+		}
+		asked++
+		l := s.lane(s.ctx, i)
+		err := l.run()
+		tried = append(tried, l.tried...)
+		if win = &l.last; err != nil || !s.goesOn(win) {
+			return win, tried, err
+		}
+	}
+	switch {
+	case win == nil:
+		win = s.none()
+	case poor:
+		win.failure = &Error{Type: BudgetExhausted, Message: "what is left pays for no further candidate; the last failure was " + win.failure.Error(), Cause: win.failure}
+	}
+	return win, tried, nil
+}
+
+// tournament asks all at once and takes the best, of equals the earliest. What
+// the first attempts cost is drawn in order before any of them is made, and a
+// tournament that the account cannot pay for fails as a whole: or who wins would
+// depend on who was first to draw.
+func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
+	places := s.eligible()
+	if len(places) == 0 {
+		return s.none(), nil, nil
+	}
+	lanes := make([]*lane, len(places))
+	for k, i := range places {
+		l := s.lane(s.ctx, i)
+		draw, err := s.account.Reserve(budget.Amount{Roundtrips: 1, USD: l.entry.Cost.USD})
+		if err != nil {
+			for _, l := range lanes[:k] {
+				l.reserved.Cancel()
+			}
+			return &outcome{failure: exhausted(err), final: true}, nil, nil
+		}
+		lanes[k], l.reserved = l, draw
+	}
+	errs := make([]error, len(lanes))
+	var all sync.WaitGroup
+	for k, l := range lanes {
+		all.Go(func() { errs[k] = l.run() })
+	}
+	all.Wait()
+	for k, l := range lanes {
+		tried = append(tried, l.tried...)
+		switch o := &l.last; {
+		case errs[k] != nil:
+			return nil, tried, errs[k]
+		case o.final:
+			return o, tried, nil
+		case o.failure == nil && (win == nil || win.failure != nil || o.verdict.score > win.verdict.score),
+			o.failure != nil && (win == nil || win.failure != nil):
+			win = o
+		}
+	}
+	return win, tried, nil
+}
+
+// race starts the candidates together, or each when the one before has failed or
+// is late, and takes the first answer that passes. The others are cancelled, and
+// have ended when it returns.
+func (s *session) race() (win *outcome, tried []Attempt, err error) {
+	places := s.eligible()
+	if len(places) == 0 {
+		return s.none(), nil, nil
+	}
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	defer cancel(nil)
+	lanes := make([]*lane, 0, len(places))
+	errs := make([]error, len(places))
+	ended := make(chan int, len(places))
+	start := func() {
+		k := len(lanes)
+		l := s.lane(ctx, places[k])
+		lanes = append(lanes, l)
+		go func() {
+			errs[k] = l.run()
+			ended <- k
+		}()
+	}
+	hedge := s.spec.Dispatch.Hedge
+	late := time.NewTimer(hedge)
+	defer late.Stop()
+	start()
+	for running := 1; running > 0; {
+		select {
+		case <-late.C:
+			if len(lanes) < len(places) && win == nil {
+				start()
+				running++
+				late.Reset(hedge)
+			}
+		case k := <-ended:
+			running--
+			o := &lanes[k].last
+			switch {
+			case win != nil: // too late
+			case errs[k] == nil && o.failure == nil:
+				win = o
+				cancel(errLost)
+			case errs[k] != nil && !s.lost(errs[k]):
+				err = errs[k]
+				cancel(errLost)
+			case err == nil && len(lanes) < len(places):
+				start()
+				running++
+				late.Reset(hedge)
+			}
+		}
+	}
+	for _, l := range lanes {
+		tried = append(tried, l.tried...)
+	}
+	switch {
+	case win != nil:
+		return win, tried, nil
+	case err != nil:
+		return nil, tried, err
+	}
+	return &lanes[len(lanes)-1].last, tried, nil
+}

@@ -1,0 +1,93 @@
+package call
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+)
+
+type depthKey struct{}
+
+// depthOf returns how many plans that were answered are around ctx.
+func depthOf(ctx context.Context) int {
+	n, _ := ctx.Value(depthKey{}).(int)
+	return n
+}
+
+// runPlan checks and runs a plan that a capability answered with. Its out is what
+// the plan emitted, and ran the DAG with its nodes, which is kept if out is
+// accepted.
+func (l *lane) runPlan(reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
+	if l.app.Plans == nil {
+		return nil, ran, &Error{Type: PlanInvalid, Message: "nobody here runs plans: set Applicator.Plans"}, nil
+	}
+	base, err := l.ground()
+	if err != nil {
+		return nil, ran, nil, err
+	}
+	grant := append([]string{}, l.request.Effects...) // not nil, which would be everything
+	depth := depthOf(l.ctx) + 1
+	p, err := l.app.Plans.Plan(l.app, reply, base, grant, depth)
+	if err != nil {
+		return nil, ran, errorOf(err), nil
+	}
+	start, err := dag.Lane(base, 0)
+	if err != nil {
+		return nil, ran, nil, err
+	}
+	ctx := context.WithValue(budget.With(l.ctx, l.account), depthKey{}, depth)
+	ran = stone.RunDynamic(ctx, stone.Seq("plan of "+step, p), start, grant)
+	if ran.Failed() {
+		failure, err = l.failureOf(ran.Cause())
+		return nil, ran, failure, err
+	}
+	emitted, err := ran.Nearest(EmitType)
+	before, _ := base.Nearest(EmitType)
+	if errors.Is(err, dag.ErrMissing) || err == nil && before != nil && emitted.ID() == before.ID() {
+		return JSON("null"), ran, nil, nil // it emitted nothing
+	}
+	if err != nil {
+		return nil, ran, nil, err
+	}
+	return emitted.Content(), ran, nil, nil
+}
+
+// failureOf makes a failure of how a plan failed, unless that is because nobody
+// wants it any more, or because it waits for a person.
+func (l *lane) failureOf(err error) (*Error, error) {
+	switch {
+	case l.ctx.Err() != nil:
+		return nil, context.Cause(l.ctx)
+	case errors.Is(err, stone.ErrWaiting):
+		return nil, err
+	}
+	if refused := (*stone.Invalid)(nil); errors.As(err, &refused) {
+		return &Error{Type: PlanInvalid, Message: refused.Error(), Cause: err}, nil
+	}
+	failure := *errorOf(err)
+	failure.Record = nil // that of a call within
+	return &failure, nil
+}
+
+// ground returns the DAG on which plans run and the node of the call will stand:
+// all that came before it.
+func (s *session) ground() (dag.DAG, error) {
+	s.awaited.Do(func() {
+		if s.dag, s.groundErr = stone.Await(s.ctx, s.dag); s.groundErr == nil {
+			s.dag, s.groundErr = dag.Origin(s.dag)
+		}
+	})
+	return s.dag, s.groundErr
+}
+
+// keep puts the nodes of a plan beside the node of the call, and returns the DAG on
+// which that is made.
+func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
+	if !win.planned {
+		return s.dag, nil
+	}
+	return stone.Keep(ctx, s.dag, win.lane)
+}
