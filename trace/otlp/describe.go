@@ -30,6 +30,7 @@ func (sp *span) describe(e trace.Event) {
 		sp.genAI = true
 	case "call-attempt":
 		sp.Name = strings.TrimSpace("call-attempt " + text(e, "cap"))
+		sp.genAI = true
 	case "lane-start", "lane-end":
 		sp.Name = strings.TrimSpace("lane " + name)
 	case "ashlar-start", "ashlar-end":

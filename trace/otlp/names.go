@@ -34,8 +34,8 @@ const (
 	unfinished = "unfinished"
 )
 
-// genAI holds what the conventions have a name for in an agent, a turn or a tool
-// call.
+// genAI holds what the conventions have a name for in an agent, a turn, a tool call
+// or an attempt.
 var genAI = map[string]string{
 	"ashlar-name":   AgentName,
 	"input-tokens":  InputTokens,
