@@ -1,7 +1,6 @@
 package call
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -53,7 +52,11 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 	default:
 		return edn.Value{}, errors.New("a response needs a reply or an error")
 	}
-	return b.value(), b.err
+	v := b.value()
+	if b.err != nil {
+		return v, fmt.Errorf("write the response: %w", b.err)
+	}
+	return v, nil
 }
 
 // errorValue writes any error; one that has no type of its own has the kind of its
@@ -129,7 +132,7 @@ type fields struct {
 
 func (f *fields) note(err error) {
 	if f.err == nil && err != nil {
-		f.err = fmt.Errorf("write the response: %w", err)
+		f.err = err
 	}
 }
 
@@ -198,5 +201,3 @@ func AsError(err error) *Error {
 	}
 	return e
 }
-
-var _ json.Marshaler = Response{}
