@@ -48,6 +48,7 @@ type Report struct {
 
 // Export sends the trace that r holds. It returns when all is sent, at the first
 // batch that cannot be, or when ctx is done; the report then says how far it came.
+// That a collector cannot be reached is an error at once: it mostly is not running.
 // Spans that the collector rejects do not end the export, but are an error at
 // its end. Lines that cannot be used are skipped.
 //

@@ -186,14 +186,14 @@ type lanes struct {
 func (l *lanes) Read(b []byte) (int, error) {
 	if len(l.line) == 0 {
 		const format = `{"data":{"event":"%s","timestamp":%d,"trace-id":"r","span-id":"s%d","parent-span-id":"%s","ashlar-name":"each","lane":%d,"ok":true}}` + "\n"
-		event, lane := "lane-start", l.n/2
+		event, lane := "lane-start", (l.n-1)/2
 		switch {
 		case l.n == 0:
 			l.line = fmt.Appendf(nil, format, "run-start", 1760000000000, 0, "", 0)
 		case l.n == 2*l.lanes+1:
 			return 0, io.EOF // and the run does not end
 		default:
-			if lane = (l.n - 1) / 2; l.n%2 == 0 {
+			if l.n%2 == 0 {
 				event = "lane-end"
 			}
 			l.line = fmt.Appendf(nil, format, event, 1760000000000+l.n, lane+1, "s0", lane)

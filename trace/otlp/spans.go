@@ -80,7 +80,7 @@ func (s *spans) place(r *run, e trace.Event, typ string, at nanoseconds) error {
 		return s.whole(r, e, typ, at)
 	}
 	sp.happened(e, typ, at)
-	if sp.End > 0 && sp.failure.kind != "" {
+	if sp.End > 0 && tellsFailure(e, typ) {
 		return s.end(r, sp, true, sp.End)
 	}
 	return nil
@@ -97,8 +97,8 @@ func (s *spans) conclude(r *run, e trace.Event, typ, key string, at nanoseconds)
 		return nil
 	}
 	bad := e.Data["ok"] == false
-	if bad && sp.failure.kind == "" && typ == "agent-ashlar-end" {
-		sp.End = at // the event that says why is yet to come
+	if bad && typ == "agent-ashlar-end" {
+		sp.End = max(sp.Start, at) // the event that says why is yet to come
 		return nil
 	}
 	if typ == "run-end" {
@@ -130,7 +130,7 @@ func (s *spans) begin(r *run, e trace.Event, typ, key string, at nanoseconds) er
 	sp := r.span(e, typ, at)
 	sp.key, sp.closer = key, openers[typ]
 	r.open[key] = sp
-	if r.root == nil && typ == "run-start" {
+	if typ == "run-start" {
 		r.root = sp
 	}
 	return nil
@@ -235,7 +235,7 @@ func (r *run) span(e trace.Event, typ string, at nanoseconds) *span {
 	if err != nil {
 		data = []byte(typ) // what was read from JSON always has JSON
 	}
-	sum := sha256.Sum256(data)
+	sum := sha256.Sum256(append(data, e.Message...))
 	r.seq++
 	sp := &span{TraceID: r.traceID, SpanID: hex.EncodeToString(sum[:8]), Kind: internalKind, Start: max(at, 0), seq: r.seq}
 	switch typ {
