@@ -60,7 +60,7 @@ func (sp *span) happened(e trace.Event, typ string, at nanoseconds) {
 		return
 	}
 	ev := event{Time: at, Name: cmp.Or(typ, e.Message, "event")}
-	ev.Attrs.describe(e, sp.genAI)
+	ev.Attrs.describe(e, false)
 	sp.Events = append(sp.Events, ev)
 }
 
