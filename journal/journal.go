@@ -125,6 +125,7 @@ type Outcome struct {
 	Ended   time.Time `json:"ended,omitzero"`
 	Failure *Failure  `json:"failure,omitempty"`
 	Retry   []string  `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
+	Node    dag.ID    `json:"node,omitzero"`   // the last one: the result, or the failure
 	Steps   int       `json:"steps"`           // that have a result
 	Usage   Usage     `json:"usage"`           // of all of them
 	DAG     dag.DAG   `json:"-"`               // for End only

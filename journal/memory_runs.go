@@ -58,7 +58,7 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 			}
 		}
 	}
-	r.info = info
+	r.info, r.dag = info, dag.DAG{}
 	r.info.Owner, r.info.Outcome = "", Outcome{State: Running}
 	return nil
 }

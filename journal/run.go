@@ -66,6 +66,9 @@ func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts 
 	}
 	before, err := j.Acquire(ctx, cfg.RunID)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = &stone.Failure{Kind: kind.Canceled, Reason: context.Cause(ctx).Error(), Cause: errors.Join(context.Cause(ctx), err)}
+		}
 		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
 	if err := r.begin(ctx, p, before); err != nil {
@@ -204,6 +207,9 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 		return nil // it is another's to end
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG}
+	if n := result.DAG.Latest(); n != nil {
+		o.Node = n.ID()
+	}
 	o.Steps, o.Usage = r.tally.sum()
 	ctx = context.WithoutCancel(ctx)
 	var f *stone.Failure

@@ -8,35 +8,17 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// HeldError reports that a run belongs to another DB, in this process or another.
-type HeldError struct {
-	File, Run string
-	Owner     string // host/pid/nonce
-}
-
-// Error names the owner.
-func (e *HeldError) Error() string {
-	return fmt.Sprintf("run %q in %s is held by %s: wait until that process ends", e.Run, e.File, e.Owner)
-}
-
-// DamageError reports a record that does not read as it was written.
-type DamageError struct {
-	File, Run string
-	Path      string // of the step, empty for a node that no step made
-	Node      string // id of the node, empty if the record has none
-	Reason    string
-}
-
-// Error names the place and what to do.
-func (e *DamageError) Error() string {
-	what := "its record"
-	if e.Path != "" {
-		what = "the record of " + e.Path
+// passing reports whether an error may go away by itself.
+func passing(err error) bool {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return false
 	}
-	if e.Node != "" {
-		what += fmt.Sprintf(" (node %.12s)", e.Node)
+	switch e.Code() & 0xff {
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_FULL, codes.SQLITE_IOERR:
+		return true
 	}
-	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of the file, or begin a new run", e.Run, e.File, what, e.Reason)
+	return false
 }
 
 // explain makes one line of an error of SQLite: the file, what is wrong, what to do.

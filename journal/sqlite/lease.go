@@ -3,28 +3,44 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 )
 
-// run is a run that this DB has the lease of.
+// run is a run that this DB has the lease of, or wants.
 type run struct {
 	id  string
 	row int64
 
-	held atomic.Bool // signs of life are given
+	acquired bool        // by Acquire; under the lock of the DB
+	held     atomic.Bool // signs of life are given
 
 	// What the writer knows, under its lock.
 	next  int64
 	nodes map[dag.ID]bool
 
-	mu    sync.Mutex
-	ready bool
-	known map[dag.ID]*known
+	mu      sync.Mutex
+	news    sync.Cond // about known and loading
+	ready   bool      // loading has begun
+	reuse   string    // from which run, as in journal.RunInfo
+	known   map[dag.ID]*known
+	loading *loading
+}
+
+func newRun(id string) *run {
+	r := &run{id: id}
+	r.news.L = &r.mu
+	return r
 }
 
 // open returns the run, with the lease on it and what is recorded of it.
@@ -36,7 +52,7 @@ func (db *DB) open(ctx context.Context, id string) (*run, error) {
 	}
 	r := db.runs[id]
 	if r == nil {
-		r = &run{id: id}
+		r = newRun(id)
 		db.runs[id] = r
 	}
 	db.mu.Unlock()
@@ -46,15 +62,86 @@ func (db *DB) open(ctx context.Context, id string) (*run, error) {
 	if r.ready {
 		return r, nil
 	}
-	if err := db.acquire(ctx, r); err != nil {
-		return nil, db.explain(err)
+	if !r.held.Load() {
+		if err := db.acquire(ctx, r); err != nil {
+			return nil, db.explain(err)
+		}
+		r.held.Store(true)
 	}
-	r.held.Store(true)
-	if err := db.load(ctx, r); err != nil {
-		return nil, db.explain(err)
+	info, err := db.known(ctx, r)
+	if err != nil {
+		return nil, err
 	}
+	if r.reuse = info.Reuse; info.ID == "" {
+		r.reuse = journal.AnyRun
+	}
+	db.startLoading(r)
 	r.ready = true
 	return r, nil
+}
+
+// loaded waits until all is read of the run.
+func (r *run) loaded() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.loading.over {
+		r.news.Wait()
+	}
+	return r.loading.err
+}
+
+// known returns what is written of a run, with an empty id if it was not begun.
+func (db *DB) known(ctx context.Context, r *run) (info journal.RunInfo, err error) {
+	var stored, shape, outcome sql.NullString
+	err = db.sql.QueryRowContext(ctx, "SELECT info, shape, outcome FROM runs WHERE run = ?", r.row).Scan(&stored, &shape, &outcome)
+	if err != nil || !stored.Valid {
+		return info, db.explain(err)
+	}
+	err = errors.Join(json.Unmarshal([]byte(stored.String), &info), json.Unmarshal([]byte(outcome.String), &info.Outcome))
+	if shape.Valid {
+		err = errors.Join(err, json.Unmarshal([]byte(shape.String), &info.Shape))
+	}
+	if err != nil {
+		err = &journal.DamageError{Where: db.file, Run: r.id, Reason: "cannot be read: " + err.Error()}
+	}
+	return info, err
+}
+
+// Acquire implements [journal.Holder].
+func (db *DB) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
+	db.mu.Lock()
+	r := db.runs[id]
+	switch {
+	case db.closed:
+		db.mu.Unlock()
+		return journal.RunInfo{}, ErrClosed
+	case r != nil && (r.acquired || r.held.Load()):
+		db.mu.Unlock()
+		return journal.RunInfo{}, &journal.HeldError{Where: db.file, Run: id, Owner: db.owner}
+	case r == nil:
+		r = newRun(id)
+		db.runs[id] = r
+	}
+	r.acquired = true
+	db.mu.Unlock()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := db.acquire(ctx, r)
+	if err == nil {
+		r.held.Store(true)
+		var info journal.RunInfo
+		if info, err = db.known(ctx, r); err == nil {
+			return info, nil
+		}
+	}
+	db.mu.Lock()
+	r.acquired = false
+	if !r.held.Load() {
+		delete(db.runs, id)
+	}
+	db.mu.Unlock()
+	return journal.RunInfo{}, db.explain(err)
 }
 
 // lease is the state of a lease in the file.
@@ -88,12 +175,17 @@ func (db *DB) acquire(ctx context.Context, r *run) error {
 		}
 		now, err := db.lease(ctx, r)
 		switch {
+		case errors.Is(err, sql.ErrNoRows): // it was empty, and removed
+			if now, err = db.enter(ctx, r); err != nil {
+				return err
+			}
+			seen = now
 		case err != nil:
 			return err
 		case now.owner == "":
 			seen = now
 		case now != seen:
-			return &HeldError{File: db.file, Run: r.id, Owner: now.owner}
+			return &journal.HeldError{Where: db.file, Run: r.id, Owner: now.owner}
 		}
 	}
 }
@@ -104,10 +196,7 @@ func (db *DB) enter(ctx context.Context, r *run) (lease, error) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return found, err
 	}
-	db.out.using.Lock()
-	_, err = db.out.conn.ExecContext(ctx, "INSERT INTO runs (id, owner, beat, lease) VALUES (?, '', 0, 0) ON CONFLICT DO NOTHING", r.id)
-	db.out.using.Unlock()
-	if err != nil {
+	if _, err := db.out.now(ctx, "INSERT INTO runs (id, owner, beat, lease) VALUES (?, '', 0, 0) ON CONFLICT DO NOTHING", r.id); err != nil {
 		return lease{}, err
 	}
 	return db.lease(ctx, r)
@@ -120,14 +209,8 @@ func (db *DB) lease(ctx context.Context, r *run) (l lease, err error) {
 
 // take takes the lease, unless it is not any more as it was seen.
 func (db *DB) take(ctx context.Context, r *run, seen lease) (bool, error) {
-	db.out.using.Lock()
-	defer db.out.using.Unlock()
-	result, err := db.out.conn.ExecContext(ctx, "UPDATE runs SET owner = ?, beat = beat + 1, lease = ? WHERE run = ? AND owner = ? AND beat = ?",
+	n, err := db.out.now(ctx, "UPDATE runs SET owner = ?, beat = beat + 1, lease = ? WHERE run = ? AND owner = ? AND beat = ?",
 		db.owner, db.opts.Lease.Milliseconds(), r.row, seen.owner, seen.beat)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
 	return n == 1, err
 }
 
@@ -144,9 +227,51 @@ func (db *DB) signs() []*write {
 	return signs
 }
 
-func (w *writer) release(r *run) error {
-	w.using.Lock()
-	defer w.using.Unlock()
-	_, err := w.conn.ExecContext(context.Background(), "UPDATE runs SET owner = '' WHERE run = ? AND owner = ?", r.row, w.db.owner)
-	return w.db.explain(err)
+// Release implements [journal.Holder]: it gives up the lease, so that another
+// process can have the run, and forgets what is in memory of it.
+func (db *DB) Release(id string) error {
+	db.mu.Lock()
+	r := db.runs[id]
+	delete(db.runs, id)
+	db.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.stopLoading()
+	if !r.held.Load() {
+		return nil
+	}
+	return db.change(func(t *transaction) error {
+		_, err := t.do("UPDATE runs SET owner = '' WHERE run = ? AND owner = ?", r.row, db.owner)
+		if err == nil {
+			_, err = t.do(`DELETE FROM runs WHERE run = ?1 AND owner = '' AND info IS NULL
+				AND NOT EXISTS (SELECT 1 FROM records WHERE seq BETWEEN ?1 << 32 AND (?1 + 1 << 32) - 1)
+				AND NOT EXISTS (SELECT 1 FROM questions WHERE run = ?1)`, r.row)
+		}
+		return err
+	})
+}
+
+// lives reports whether an owner may still live: only of a process of this host
+// can be told that it does not. It is for people; a lease is never taken over for
+// it, since hosts with one name need not be one.
+func lives(owner string) bool {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 3 || parts[0] != hostname() {
+		return owner != ""
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return true
+	}
+	process, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host" // the owner is for people to read
+	}
+	return strings.ReplaceAll(host, "/", "_")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 )
 
 func stepKey(run string, n byte) stone.Key {
@@ -37,7 +38,7 @@ func do(t *testing.T, db *DB, key stone.Key) stone.Record {
 
 func wantHeld(t *testing.T, err error, by *DB) {
 	t.Helper()
-	var held *HeldError
+	var held *journal.HeldError
 	if !errors.As(err, &held) || held.Owner != by.owner || held.Run != "r" {
 		t.Errorf("error %v, want a HeldError that names %s", err, by.owner)
 	}
@@ -97,7 +98,7 @@ func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 		db := open(t, file, Options{})
 		group.Go(func() {
 			_, err := db.Do(t.Context(), stepKey("r", 1), work(&calls))
-			var held *HeldError
+			var held *journal.HeldError
 			switch {
 			case err == nil:
 				won.Add(1)

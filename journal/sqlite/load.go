@@ -7,18 +7,13 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// sealed is a row with the seal that the file has of it.
-type sealed struct {
-	*row
-	seal []byte
-}
-
-// rows reads the records of a run in the order in which they were written.
-func (db *DB) rows(ctx context.Context, run string) iter.Seq2[sealed, error] {
+// rows reads the records of a run in the order in which they were written, those
+// for which the condition holds.
+func (db *DB) rows(ctx context.Context, run, condition string) iter.Seq2[sealed, error] {
 	return func(yield func(sealed, error) bool) {
 		rows, err := db.sql.QueryContext(ctx, "SELECT "+columns+` FROM records
 			WHERE seq BETWEEN (SELECT run << 32 FROM runs WHERE id = ?1) AND (SELECT (run + 1 << 32) - 1 FROM runs WHERE id = ?1)
-			ORDER BY seq`, run)
+			AND `+condition+" ORDER BY seq", run)
 		if err != nil {
 			yield(sealed{}, db.explain(err))
 			return
@@ -40,28 +35,82 @@ func (db *DB) rows(ctx context.Context, run string) iter.Seq2[sealed, error] {
 	}
 }
 
-// load reads what is recorded of a run into memory: a run that goes on asks for
-// nearly all of it, and row by row that costs several times as much.
-func (db *DB) load(ctx context.Context, r *run) error {
-	steps, nodes := map[dag.ID]*known{}, map[dag.ID]bool{}
-	for row, err := range db.rows(ctx, r.id) {
+// loading is what is read of a run while it goes on already: it asks for nearly
+// all of it, in about the same order, and row by row that costs several times as
+// much. Whoever asks for a step waits until it is found, or all is read.
+type loading struct {
+	stop  context.CancelFunc
+	nodes map[dag.ID]bool
+	over  bool // and err says how; under the lock of the run
+	err   error
+}
+
+// batch is how many rows are read before those who wait are told.
+const batch = 64
+
+// startLoading is called with the lock of the run.
+func (db *DB) startLoading(r *run) {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &loading{stop: stop, nodes: map[dag.ID]bool{}}
+	r.loading, r.known = l, map[dag.ID]*known{}
+	go func() {
+		defer stop()
+		err := db.load(ctx, r, l)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		l.over, l.err = true, err
+		r.news.Broadcast()
+	}()
+}
+
+// stopLoading returns when nothing is read any more.
+func (r *run) stopLoading() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.loading == nil {
+		return
+	}
+	r.loading.stop()
+	for !r.loading.over {
+		r.news.Wait()
+	}
+}
+
+func (db *DB) load(ctx context.Context, r *run, l *loading) error {
+	var found []sealed
+	tell := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, row := range found {
+			if digest := id(row.digest); r.known[digest] == nil {
+				r.known[digest] = &known{seq: row.seq, row: row}
+			}
+		}
+		found = found[:0]
+		r.news.Broadcast()
+	}
+	for row, err := range db.rows(ctx, r.id, "(digest IS NOT NULL OR node IS NOT NULL)") {
 		if err != nil {
 			return err
 		}
 		if row.node != nil {
-			nodes[id(row.node)] = true
+			l.nodes[id(row.node)] = true
 		}
 		if row.digest != nil {
-			steps[id(row.digest)] = &known{row: row}
+			found = append(found, row)
+		}
+		if len(found) == batch {
+			tell()
 		}
 	}
-	var last int64
-	const query = "SELECT max((SELECT ifnull(max(seq), 0) FROM records WHERE seq < ?1), (SELECT ifnull(max(seq), 0) FROM intents WHERE seq < ?1))"
-	if err := db.sql.QueryRowContext(ctx, query, (r.row+1)<<32).Scan(&last); err != nil {
-		return err
+	tell()
+	var next int64
+	err := db.sql.QueryRowContext(ctx, "SELECT max(ifnull(max(seq), 0) - ?1, 0) FROM records WHERE seq < ?2", r.row<<32, (r.row+1)<<32).Scan(&next)
+	if err != nil {
+		return db.explain(err)
 	}
 	db.out.using.Lock()
 	defer db.out.using.Unlock()
-	r.known, r.nodes, r.next = steps, nodes, max(last-r.row<<32, 0)
+	r.nodes, r.next = l.nodes, next
 	return nil
 }

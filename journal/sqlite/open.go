@@ -9,9 +9,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ type Options struct {
 	Retry time.Duration
 }
 
-// DB is a [stone.Recorder] over a SQLite file. It may serve several runs and
+// DB is a [journal.Journal] over a SQLite file. It may serve several runs and
 // goroutines at once.
 type DB struct {
 	file  string
@@ -38,6 +40,7 @@ type DB struct {
 	opts  Options
 	sql   *sql.DB
 	out   *writer
+	now   func() time.Time // what rows are stamped with
 
 	mu     sync.Mutex
 	runs   map[string]*run
@@ -48,7 +51,7 @@ type DB struct {
 var schema string
 
 const (
-	version     = 1          // of the schema
+	version     = 2          // of the schema
 	application = 0x73746e65 // "stne" marks the file as ours
 )
 
@@ -63,16 +66,12 @@ func Open(file string, opts Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", file, err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown-host" // the owner is for people to read
-	}
 	var nonce [4]byte
 	rand.Read(nonce[:]) // never fails
 	db := &DB{
-		file: file, owner: fmt.Sprintf("%s/%d/%s", host, os.Getpid(), hex.EncodeToString(nonce[:])),
+		file: file, owner: fmt.Sprintf("%s/%d/%s", hostname(), os.Getpid(), hex.EncodeToString(nonce[:])),
 		opts: Options{Lease: cmp.Or(opts.Lease, 5*time.Second), Retry: cmp.Or(opts.Retry, 5*time.Second)},
-		runs: map[string]*run{},
+		runs: map[string]*run{}, now: time.Now,
 	}
 	if opts.Lease < 0 || opts.Retry < 0 {
 		return nil, fmt.Errorf("database %s: Lease %v and Retry %v must not be negative", file, opts.Lease, opts.Retry)
@@ -143,22 +142,8 @@ func (db *DB) migrate(ctx context.Context, conn *sql.Conn) error {
 		return fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", db.file, made, version)
 	}
 	// A file that was cut off shows when each table is touched.
-	_, err = conn.ExecContext(ctx, "SELECT max(seq) FROM records UNION SELECT max(seq) FROM intents UNION SELECT max(run) FROM runs")
+	_, err = conn.ExecContext(ctx, "SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
 	return err
-}
-
-// Release gives up the lease of a run, so that another process can have it, and
-// forgets what is in memory of it. Call it when the run has returned. Without a
-// lease on the run it does nothing.
-func (db *DB) Release(id string) error {
-	db.mu.Lock()
-	r := db.runs[id]
-	delete(db.runs, id)
-	db.mu.Unlock()
-	if r == nil {
-		return nil
-	}
-	return db.out.release(r)
 }
 
 // Close writes what is not written yet, gives up all leases and closes the file.
@@ -171,7 +156,11 @@ func (db *DB) Close() error {
 		return nil
 	}
 	db.closed = true
+	runs := slices.Collect(maps.Values(db.runs))
 	db.mu.Unlock()
+	for _, r := range runs {
+		r.stopLoading()
+	}
 	err := db.out.close()
 	return errors.Join(err, db.sql.Close())
 }

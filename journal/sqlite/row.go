@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bytes"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -16,25 +15,43 @@ import (
 
 // row is a row of the table of records.
 type row struct {
+	seq  int64
 	made *dag.Node // the node of the record, if it has one
 
 	digest, reuse, node, parents []byte // nil for NULL
-	path, kind, name             sql.NullString
-	typ, time                    string
-	content, meta, failure       []byte
-	sum                          []byte
+	head, content                []byte
 }
 
-func newRow(key stone.Key, rec stone.Record) (*row, error) {
-	r, err := recordRow(rec)
+// head is what a row holds as JSON: what the tables need not know. Record lacks
+// its content, which has a column of its own.
+type head struct {
+	Path   string        `json:"path,omitempty"`
+	Kind   string        `json:"kind,omitempty"`
+	Name   string        `json:"name,omitempty"`
+	From   string        `json:"from,omitempty"` // run from which it was reused
+	At     int64         `json:"at"`             // milliseconds of Unix time, for people
+	Record *stone.Record `json:"record,omitempty"`
+	Begun  []*intent     `json:"begun,omitempty"` // in a row that has nothing else
+}
+
+// An intent says that the work of a step begins.
+type intent struct {
+	Digest dag.ID `json:"digest"`
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+}
+
+// resultRow is the row of a result. From is the run from which it was reused.
+func resultRow(key stone.Key, rec stone.Record, from string, at time.Time) (*row, error) {
+	r, err := recordRow(head{Path: key.Path, Kind: key.Kind, Name: key.Name, From: from, At: at.UnixMilli()}, rec)
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
 	r.digest = key.Digest[:]
-	if key.Reuse != (dag.ID{}) {
+	if key.Reuse != (dag.ID{}) && rec.Failure == nil {
 		r.reuse = key.Reuse[:]
 	}
-	r.path, r.kind, r.name = text(key.Path), text(key.Kind), text(key.Name)
 	if rec.Node != nil {
 		r.made = rec.Node
 		r.addNode(rec.Node)
@@ -43,8 +60,9 @@ func newRow(key stone.Key, rec stone.Record) (*row, error) {
 }
 
 // nodeRow is the row of a node that no step made.
-func nodeRow(n *dag.Node) (*row, error) {
-	r, err := recordRow(stone.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()})
+func nodeRow(n *dag.Node, at time.Time) (*row, error) {
+	rec := stone.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+	r, err := recordRow(head{At: at.UnixMilli()}, rec)
 	if err != nil {
 		return nil, fmt.Errorf("record of node %s: %w", n, err)
 	}
@@ -52,7 +70,13 @@ func nodeRow(n *dag.Node) (*row, error) {
 	return r, nil
 }
 
-func text(s string) sql.NullString { return sql.NullString{String: s, Valid: true} }
+func recordRow(h head, rec stone.Record) (r *row, err error) {
+	r = &row{content: bytes.Clone(rec.Content)}
+	rec.Content = nil
+	h.Record = &rec
+	r.head, err = json.Marshal(h)
+	return r, err
+}
 
 func (r *row) addNode(n *dag.Node) {
 	id := n.ID()
@@ -63,23 +87,9 @@ func (r *row) addNode(n *dag.Node) {
 	}
 }
 
-func recordRow(rec stone.Record) (r *row, err error) {
-	r = &row{typ: rec.Type, time: rec.Time.Format(time.RFC3339Nano), content: bytes.Clone(rec.Content), sum: rec.Sum[:]}
-	if len(rec.Meta) > 0 {
-		if r.meta, err = json.Marshal(rec.Meta); err != nil {
-			return nil, err
-		}
-	}
-	if rec.Failure != nil {
-		r.failure, err = json.Marshal(rec.Failure)
-	}
-	return r, err
-}
-
 // args are the columns in the order of the schema.
-func (r *row) args(seq, run int64) []any {
-	return []any{seq, run, null(r.digest), null(r.reuse), r.path, r.kind, r.name, null(r.node), null(r.parents),
-		r.typ, null(r.content), nullText(r.meta), r.time, nullText(r.failure), r.sum, r.seal()}
+func (r *row) args(seq int64) []any {
+	return []any{seq, null(r.digest), null(r.reuse), null(r.node), null(r.parents), string(r.head), r.seal(), null(r.content)}
 }
 
 func null(b []byte) any {
@@ -89,19 +99,12 @@ func null(b []byte) any {
 	return b
 }
 
-func nullText(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return string(b)
-}
-
-// seal stands for everything that is replayed: a stone.Record has a sum over its
-// type, content and failure only. It is short, since it is against accidents.
+// seal stands for everything that is replayed: a stone.Record has a sum over a
+// part of it only. It is short, since it is against accidents.
 func (r *row) seal() []byte {
 	h := sha256.New()
 	var size [8]byte
-	for _, field := range [...][]byte{r.digest, r.reuse, r.node, r.parents, []byte(r.typ), r.content, r.meta, []byte(r.time), r.failure, r.sum} {
+	for _, field := range [...][]byte{r.digest, r.reuse, r.node, r.parents, r.head, r.content} {
 		binary.LittleEndian.PutUint64(size[:], uint64(len(field)))
 		h.Write(size[:])
 		h.Write(field)
@@ -109,34 +112,38 @@ func (r *row) seal() []byte {
 	return h.Sum(nil)[:8]
 }
 
+// sealed is a row with the seal that the file has of it.
+type sealed struct {
+	*row
+	seal []byte
+}
+
 // columns are those that scan reads.
-const columns = "digest, reuse, path, node, parents, type, content, meta, time, failure, sum, seal"
+const columns = "seq, digest, reuse, node, parents, head, seal, content"
 
 // scan reads a row. Reader is *sql.Row or *sql.Rows.
 func scan(reader interface{ Scan(...any) error }) (sealed, error) {
 	r := sealed{row: new(row)}
-	err := reader.Scan(&r.digest, &r.reuse, &r.path, &r.node, &r.parents, &r.typ, &r.content, &r.meta, &r.time, &r.failure, &r.sum, &r.seal)
+	err := reader.Scan(&r.seq, &r.digest, &r.reuse, &r.node, &r.parents, &r.head, &r.seal, &r.content)
 	return r, err
 }
 
-// record makes the record of a row that was read, unless the row was changed.
-func (r sealed) record() (stone.Record, error) {
-	rec := stone.Record{Type: r.typ, Content: r.content, Sum: id(r.sum), Replayed: true}
+// open returns what a row holds, unless it was changed.
+func (r sealed) open() (head, error) {
+	h := head{Record: new(stone.Record)}
 	if !bytes.Equal(r.row.seal(), r.seal) {
-		return rec, errors.New("was changed after it was written")
+		_ = json.Unmarshal(r.head, &h) // for the name of its step, if it has one still
+		return h, errors.New("was changed after it was written")
 	}
-	var err error
-	if rec.Time, err = time.Parse(time.RFC3339Nano, r.time); err != nil {
-		return rec, fmt.Errorf("has no time: %w", err)
+	if err := json.Unmarshal(r.head, &h); err != nil {
+		return h, fmt.Errorf("cannot be read: %w", err)
 	}
-	if r.meta != nil {
-		err = json.Unmarshal(r.meta, &rec.Meta)
-	}
-	if r.failure != nil {
-		err = errors.Join(err, json.Unmarshal(r.failure, &rec.Failure))
-	}
-	if err != nil {
-		return rec, fmt.Errorf("cannot be read: %w", err)
-	}
-	return rec, nil
+	h.Record.Content, h.Record.Replayed = r.content, true
+	return h, nil
+}
+
+// id is the id in a column, zero if there is none.
+func id(column []byte) (id dag.ID) {
+	copy(id[:], column)
+	return id
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
 )
 
@@ -29,5 +29,8 @@ func open(t testing.TB, file string, opts Options) *DB {
 }
 
 func TestDB(t *testing.T) {
-	journaltest.TestRecorder(t, func() stone.Recorder { return open(t, "", Options{Lease: time.Second}) })
+	journaltest.TestJournal(t, func() func() journal.Journal {
+		file := filepath.Join(t.TempDir(), "stone.db")
+		return func() journal.Journal { return open(t, file, Options{Lease: time.Second}) }
+	})
 }

@@ -2,25 +2,17 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 )
-
-// An intent says that the work of a step begins.
-type intent struct {
-	Digest dag.ID `json:"digest"`
-	Path   string `json:"path"`
-	Kind   string `json:"kind"`
-	Name   string `json:"name"`
-}
 
 // transaction is one commit. What it knows is told to the runs when it stands.
 type transaction struct {
 	*writer
-	group   []*write
-	parts   []*part
-	seconds []*write // results of steps that have one already
+	parts []*part
 }
 
 // part is what a transaction holds of one run.
@@ -29,7 +21,7 @@ type part struct {
 	next    int64 // sequence number
 	taken   bool  // by another owner
 	intents []*intent
-	nodes   map[dag.ID]bool // that are new in the file
+	nodes   []dag.ID // that are new in the file
 }
 
 // part returns the part of a run. The first time it checks the lease. There are
@@ -44,13 +36,14 @@ func (t *transaction) part(r *run) (*part, error) {
 	if err := t.stmt.ours.QueryRowContext(context.Background(), r.row, t.db.owner).Scan(&ours); err != nil {
 		return nil, err
 	}
-	p := &part{run: r, next: r.next, taken: ours == 0, nodes: map[dag.ID]bool{}}
+	p := &part{run: r, next: r.next, taken: ours == 0}
 	t.parts = append(t.parts, p)
 	return p, nil
 }
 
-func (t *transaction) apply() error {
-	for _, x := range t.group {
+// apply writes a group of intents, results and signs of life.
+func (t *transaction) apply(group []*write) error {
+	for _, x := range group {
 		p, err := t.part(x.run)
 		if err != nil {
 			return err
@@ -60,7 +53,7 @@ func (t *transaction) apply() error {
 		case x.intent != nil && !x.abandoned.Load():
 			p.intents = append(p.intents, x.intent)
 		case x.row != nil:
-			err = t.record(p, x)
+			err = t.record(p, x.row)
 		case x.intent == nil:
 			err = t.exec(t.stmt.beat, x.run.row, t.db.owner)
 		}
@@ -72,97 +65,70 @@ func (t *transaction) apply() error {
 		if len(p.intents) == 0 {
 			continue
 		}
-		steps, err := json.Marshal(p.intents)
+		begun, err := json.Marshal(head{At: t.db.now().UnixMilli(), Begun: p.intents})
 		if err != nil {
 			return err
 		}
-		if err := t.exec(t.stmt.intents, p.seq(), string(steps)); err != nil {
+		if err := t.insert(p, &row{head: begun}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *part) seq() int64 {
-	p.next++
-	return p.run.row<<32 | p.next
-}
-
 // record writes a result, and before it the nodes from which its node was made.
-func (t *transaction) record(p *part, x *write) error {
-	if x.row.made != nil {
-		for _, n := range p.missing(x.row.made) {
-			row, err := nodeRow(n)
-			if err != nil {
+func (t *transaction) record(p *part, r *row) error {
+	if r.made != nil {
+		for _, n := range journal.Missing(r.made, p.run.nodes) {
+			if err := t.node(p, n); err != nil {
 				return err
 			}
-			if err := t.exec(t.stmt.record, row.args(p.seq(), p.run.row)...); err != nil {
-				return err
-			}
-			p.nodes[n.ID()] = true
 		}
 	}
-	first, err := t.changed(t.stmt.record, x.row.args(p.seq(), p.run.row)...)
-	switch {
-	case err != nil:
+	return t.insert(p, r)
+}
+
+// node writes a node that no step made.
+func (t *transaction) node(p *part, n *dag.Node) error {
+	r, err := nodeRow(n, t.db.now())
+	if err != nil {
 		return err
-	case !first:
-		t.seconds = append(t.seconds, x)
-	case x.row.made != nil:
-		p.nodes[x.row.made.ID()] = true
 	}
-	return nil
+	return t.insert(p, r)
 }
 
-// missing returns the ancestors of n that are not in the file, parents first.
-func (p *part) missing(n *dag.Node) []*dag.Node {
-	var found []*dag.Node
-	seen := map[dag.ID]bool{}
-	type visit struct {
-		node *dag.Node
-		done bool // its parents are found
+func (t *transaction) insert(p *part, r *row) error {
+	p.next++
+	r.seq = p.run.row<<32 | p.next
+	if r.node != nil && !p.run.nodes[id(r.node)] {
+		p.run.nodes[id(r.node)] = true
+		p.nodes = append(p.nodes, id(r.node))
 	}
-	var todo []visit
-	push := func(n *dag.Node) {
-		for _, parent := range n.Parents() {
-			if id := parent.ID(); !p.run.nodes[id] && !p.nodes[id] && !seen[id] {
-				todo = append(todo, visit{node: parent})
-			}
-		}
-	}
-	for push(n); len(todo) > 0; {
-		v := &todo[len(todo)-1]
-		id := v.node.ID()
-		switch {
-		case !v.done && !seen[id]:
-			v.done, seen[id] = true, true
-			push(v.node)
+	return t.exec(t.stmt.record, r.args(r.seq)...)
+}
+
+// stands tells the runs that the transaction stands, or that it does not.
+func (t *transaction) stands(ok bool) {
+	for _, p := range t.parts {
+		if ok {
+			p.run.next = p.next
 			continue
-		case v.done:
-			found = append(found, v.node)
 		}
-		todo = todo[:len(todo)-1]
+		for _, id := range p.nodes {
+			delete(p.run.nodes, id)
+		}
 	}
-	return found
 }
 
-// settle tells the runs and the callers that the transaction stands.
-func (t *transaction) settle() {
+// settle tells the callers that the transaction stands.
+func (t *transaction) settle(group []*write) {
 	held := map[*run]error{}
 	for _, p := range t.parts {
 		if p.taken {
 			held[p.run] = t.holder(p.run)
-			continue
-		}
-		p.run.next = p.next
-		for id := range p.nodes {
-			p.run.nodes[id] = true
 		}
 	}
-	for _, x := range t.seconds {
-		x.second = true
-	}
-	for _, x := range t.group {
+	for _, x := range group {
 		if x.err = held[x.run]; x.err != nil {
 			x.run.drop(x)
 		} else if x.row != nil {
@@ -176,9 +142,23 @@ func (t *transaction) settle() {
 
 // holder says who has taken a run over.
 func (t *transaction) holder(r *run) error {
-	held := &HeldError{File: t.db.file, Run: r.id}
+	held := &journal.HeldError{Where: t.db.file, Run: r.id}
 	if err := t.conn.QueryRowContext(context.Background(), "SELECT owner FROM runs WHERE run = ?", r.row).Scan(&held.Owner); err != nil {
 		return t.db.explain(err)
 	}
 	return held
+}
+
+// do executes a statement that is not worth preparing.
+func (t *transaction) do(statement string, args ...any) (changed int64, err error) {
+	result, err := t.conn.ExecContext(context.Background(), statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// row queries one row.
+func (t *transaction) row(query string, args ...any) *sql.Row {
+	return t.conn.QueryRowContext(context.Background(), query, args...)
 }

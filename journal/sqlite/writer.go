@@ -23,7 +23,6 @@ type write struct {
 	abandoned atomic.Bool   // nobody waits for this intent any more
 	done      chan struct{} // closed when the fields below are set
 	err       error         // the run is not ours any more
-	second    bool          // another record of the step stood already
 }
 
 // writer is the one goroutine that writes, and its connection.
@@ -40,7 +39,7 @@ type writer struct {
 
 	using sync.Mutex // conn and what was prepared on it
 	conn  *sql.Conn
-	stmt  struct{ begin, commit, rollback, beat, ours, intents, record *sql.Stmt }
+	stmt  struct{ begin, commit, rollback, beat, ours, record *sql.Stmt }
 	stmts []*sql.Stmt
 	lost  error // what close could not write
 }
@@ -61,8 +60,7 @@ func (db *DB) startWriter() (*writer, error) {
 		{&w.stmt.rollback, "ROLLBACK"},
 		{&w.stmt.beat, "UPDATE runs SET beat = beat + 1 WHERE run = ? AND owner = ?"},
 		{&w.stmt.ours, "SELECT count(*) FROM runs WHERE run = ? AND owner = ?"},
-		{&w.stmt.intents, "INSERT INTO intents VALUES (?, ?)"},
-		{&w.stmt.record, "INSERT OR IGNORE INTO records VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+		{&w.stmt.record, "INSERT INTO records VALUES (?,?,?,?,?,?,?,?)"},
 	} {
 		if *s.into, err = conn.PrepareContext(ctx, s.text); err != nil {
 			return nil, errors.Join(err, w.hangUp())
@@ -189,19 +187,13 @@ func (w *writer) commit(group []*write) error {
 	}
 	w.using.Lock()
 	defer w.using.Unlock()
-	t := transaction{writer: w, group: group}
-	err := w.exec(w.stmt.begin)
-	if err == nil {
-		if err = t.apply(); err == nil {
-			reached("before commit")
-			err = w.exec(w.stmt.commit)
+	t, err := w.atomically(func(t *transaction) error {
+		if err := t.apply(group); err != nil {
+			return err
 		}
-		if err != nil {
-			// A rollback that fails has nothing to roll back: SQLite did
-			// so itself, as it does when the disk is full.
-			_ = w.exec(w.stmt.rollback)
-		}
-	}
+		reached("before commit")
+		return nil
+	})
 	w.queued.Lock()
 	w.trouble = err
 	w.queued.Unlock()
@@ -209,23 +201,66 @@ func (w *writer) commit(group []*write) error {
 		return err
 	}
 	reached("after commit")
-	t.settle()
+	t.settle(group)
 	return nil
+}
+
+// atomically does all that f does, or nothing. The writer must be locked.
+func (w *writer) atomically(f func(*transaction) error) (*transaction, error) {
+	t := &transaction{writer: w}
+	err := w.exec(w.stmt.begin)
+	if err != nil {
+		return t, err
+	}
+	if err = f(t); err == nil {
+		err = w.exec(w.stmt.commit)
+	}
+	if err != nil {
+		// A rollback that fails has nothing to roll back: SQLite did so
+		// itself, as it does when the disk is full.
+		_ = w.exec(w.stmt.rollback)
+	}
+	t.stands(err == nil)
+	return t, err
+}
+
+// now executes one statement, and says how many rows it changed.
+func (w *writer) now(ctx context.Context, statement string, args ...any) (int64, error) {
+	w.using.Lock()
+	defer w.using.Unlock()
+	if w.conn == nil {
+		return 0, ErrClosed
+	}
+	result, err := w.conn.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// change is a transaction of its own. One that fails is tried again for a while,
+// as a group is.
+func (db *DB) change(f func(*transaction) error) error {
+	begun := time.Now()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		db.out.using.Lock()
+		var err error
+		if db.out.conn == nil {
+			err = ErrClosed
+		} else {
+			_, err = db.out.atomically(f)
+		}
+		db.out.using.Unlock()
+		if err == nil || !passing(err) || time.Since(begun) > db.opts.Retry {
+			return db.explain(err)
+		}
+		time.Sleep(pause)
+	}
 }
 
 func (w *writer) exec(s *sql.Stmt, args ...any) error {
 	_, err := s.ExecContext(context.Background(), args...)
 	return err
-}
-
-// changed is exec for one row, and reports whether there is one more, or another.
-func (w *writer) changed(s *sql.Stmt, args ...any) (bool, error) {
-	result, err := s.ExecContext(context.Background(), args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n == 1, err
 }
 
 func (w *writer) close() error {
@@ -247,5 +282,7 @@ func (w *writer) hangUp() error {
 	for _, s := range w.stmts {
 		errs = append(errs, s.Close())
 	}
-	return errors.Join(append(errs, w.conn.Close())...)
+	errs = append(errs, w.conn.Close())
+	w.conn = nil
+	return errors.Join(errs...)
 }
