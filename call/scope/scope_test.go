@@ -1,0 +1,86 @@
+package scope_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stonelayer/stone/call/scope"
+)
+
+func Example() {
+	net := scope.Net{"https://api.example.com"}
+	for _, text := range []string{"https://API.example.com:443/v1", "http://api.example.com/v1", "https://example.com"} {
+		u, _ := url.Parse(text)
+		fmt.Println(net.Check(u))
+	}
+	fmt.Println(scope.Process{}.Check("/bin/sh"))
+	// Output:
+	// <nil>
+	// the server http://api.example.com:80 is not in scope: https://api.example.com
+	// the server https://example.com:443 is not in scope: https://api.example.com
+	// the program /bin/sh is not in scope: nothing is
+}
+
+func TestFS(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, other := filepath.Join(base, "root"), filepath.Join(base, "root-other")
+	for _, err := range []error{os.MkdirAll(filepath.Join(root, "in"), 0o755), os.MkdirAll(other, 0o755),
+		os.Symlink(other, filepath.Join(root, "out")), os.Symlink(root, filepath.Join(base, "link"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		scope scope.FS
+		path  string
+		ok    bool
+	}{
+		{nil, "/etc", true},
+		{scope.FS{}, root, false},
+		{scope.FS{root}, root, true},
+		{scope.FS{root}, filepath.Join(root, "in"), true},
+		{scope.FS{root}, filepath.Join(root, "new"), true},
+		{scope.FS{filepath.Join(base, "link")}, filepath.Join(root, "in"), true},
+		{scope.FS{root}, filepath.Join(base, "link", "in"), true},
+		{scope.FS{root}, filepath.Join(root, "..", "root-other"), false},
+		{scope.FS{root}, filepath.Join(root, "out"), false},
+		{scope.FS{root}, filepath.Join(root, "out", "new"), false},
+		{scope.FS{root}, other, false},
+		{scope.FS{root}, "/", false},
+	} {
+		if _, err := test.scope.Resolve(test.path); (err == nil) != test.ok {
+			t.Errorf("%v %s: %v, want ok %v", test.scope, test.path, err, test.ok)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		scope scope.Scope
+		ok    bool
+	}{
+		{scope.Scope{}, true},
+		{scope.Scope{FS: scope.FS{"/srv"}, Process: scope.Process{"/bin/true"}, Net: scope.Net{"https://example.com", "http://[::1]:80/"}}, true},
+		{scope.Scope{FS: scope.FS{"srv"}}, false},
+		{scope.Scope{Process: scope.Process{"true"}}, false},
+		{scope.Scope{Net: scope.Net{"example.com"}}, false},
+		{scope.Scope{Net: scope.Net{"https://example.com/path"}}, false},
+		{scope.Scope{Net: scope.Net{"https://u:p@example.com"}}, false},
+	} {
+		if err := test.scope.Check(); (err == nil) != test.ok {
+			t.Errorf("%+v: %v, want ok %v", test.scope, err, test.ok)
+		}
+	}
+	if err := (scope.Process{"/usr/bin/../bin/true"}).Check("/usr/bin/true"); err != nil {
+		t.Error(err)
+	}
+	if err := scope.Process(nil).Check("true"); err == nil {
+		t.Error("a program that is searched for is in scope")
+	}
+}

@@ -1,0 +1,186 @@
+package uci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/confine"
+)
+
+// found is what a search came to.
+type found struct {
+	move string // "" before it is there
+	pv   []string
+	eval *eval
+}
+
+// search runs the engine once.
+func (c Config) search(ctx context.Context, p *position, in input) (*found, error) {
+	running, end := context.WithCancel(ctx)
+	defer end()
+	cmd := exec.Command(c.Command[0], c.Command[1:]...)
+	cmd.Dir, cmd.Env = "/", []string{}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	d := &dialogue{to: stdin, options: c.Options, position: p.String(), search: "go" + c.bounds(in), over: func() {
+		// One that does not end by itself gets the signal of a context that is done.
+		time.AfterFunc(100*time.Millisecond, end)
+	}}
+	cmd.Stdout = d
+	start := make(chan error, 1)
+	go func() { start <- d.send("uci") }()
+	err = confine.Run(running, confine.Unconfined, confine.Policy{}, cmd)
+	stdin.Close()
+	<-start // now nobody writes any more
+	switch {
+	case d.found.move != "":
+		return &d.found, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case d.err != nil:
+		return nil, &call.Error{Type: Engine, Message: d.err.Error(), Cause: d.err}
+	case errors.As(err, new(*exec.ExitError)) || err == nil:
+		return nil, &call.Error{Type: Engine, Message: fmt.Sprintf("the engine ended without a move (%v)", cmd.ProcessState), Cause: err}
+	default:
+		return nil, &call.Error{Type: call.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
+	}
+}
+
+func (c Config) bounds(in input) string {
+	millis := in.MoveTimeMS
+	if millis == 0 && in.Depth == 0 {
+		millis = int(c.MoveTime.Milliseconds())
+	}
+	bounds := ""
+	if millis > 0 {
+		bounds += fmt.Sprintf(" movetime %d", millis)
+	}
+	if in.Depth > 0 {
+		bounds += fmt.Sprintf(" depth %d", in.Depth)
+	}
+	return bounds
+}
+
+// A dialogue reads what the engine says and answers it. Its input stays open until
+// there is a move: engines stop searching when it ends.
+type dialogue struct {
+	to       io.WriteCloser
+	options  map[string]string
+	position string
+	search   string
+	over     func()
+
+	line  []byte // that is not complete yet
+	found found
+	err   error
+}
+
+const maxLine = 1 << 20
+
+// Write takes output of the engine. It never fails: that would leave the engine
+// blocked.
+func (d *dialogue) Write(text []byte) (int, error) {
+	n := len(text)
+	for d.err == nil && d.found.move == "" {
+		line, rest, whole := bytes.Cut(text, []byte("\n"))
+		d.line = append(d.line, line...)
+		if len(d.line) > maxLine {
+			d.fail(fmt.Errorf("the engine says a line of more than %d bytes", maxLine))
+		}
+		if !whole {
+			break
+		}
+		d.hear(strings.Fields(string(d.line)))
+		d.line, text = d.line[:0], rest
+	}
+	return n, nil
+}
+
+func (d *dialogue) fail(err error) {
+	d.err = err
+	d.over()
+}
+
+// send says lines to the engine.
+func (d *dialogue) send(lines ...string) error {
+	_, err := io.WriteString(d.to, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+func (d *dialogue) hear(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	var err error
+	switch words[0] {
+	case "uciok":
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(d.options)) {
+			lines = append(lines, fmt.Sprintf("setoption name %s value %s", name, d.options[name]))
+		}
+		err = d.send(append(lines, "isready")...)
+	case "readyok":
+		err = d.send("ucinewgame", "position fen "+d.position, d.search)
+	case "info":
+		d.info(words[1:])
+	case "bestmove":
+		if len(words) < 2 {
+			d.fail(errors.New("the engine says bestmove without a move"))
+			return
+		}
+		d.found.move = words[1]
+		err = d.send("quit") // one that has ended already is what is wanted
+		d.to.Close()
+		d.over()
+		return
+	}
+	if err != nil {
+		d.fail(fmt.Errorf("the engine does not listen: %w", err))
+	}
+}
+
+// info reads what the engine thinks, of the best line if it tells several.
+func (d *dialogue) info(words []string) {
+	e := eval{}
+	for i := 0; i+1 < len(words); i++ {
+		switch words[i] {
+		case "string":
+			return
+		case "multipv":
+			if words[i+1] != "1" {
+				return
+			}
+		case "depth":
+			e.Depth, _ = strconv.Atoi(words[i+1]) // a number by the protocol
+		case "cp", "mate":
+			n, err := strconv.Atoi(words[i+1])
+			if err != nil {
+				continue
+			}
+			if e.CP, e.Mate = &n, nil; words[i] == "mate" {
+				e.CP, e.Mate = nil, &n
+			}
+		case "lowerbound", "upperbound":
+			return
+		case "pv":
+			if e.CP != nil || e.Mate != nil {
+				d.found.eval = &e
+			}
+			d.found.pv = slices.Clone(words[i+1:])
+			return
+		}
+	}
+}

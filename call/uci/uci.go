@@ -1,0 +1,128 @@
+package uci
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/corentings/chess/v2"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/scope"
+)
+
+// Types of failure beside those of package call.
+const (
+	GameOver = "chess/game-over" // there is no legal move
+	Engine   = "chess/engine"    // the engine ended, or said what makes no sense
+)
+
+// Config names the engine. The zero value fails with call.Unavailable.
+type Config struct {
+	// Command is the absolute path of the engine, and its arguments.
+	Command []string
+	// Options are set before the search, as "Hash": "64".
+	Options map[string]string
+	// MoveTime is searched where the input names no bound, a second by default.
+	MoveTime time.Duration
+	Scope    scope.Scope // the engine must be in its Process
+}
+
+// Check says what is wrong with the configuration.
+func (c Config) Check() error {
+	if len(c.Command) == 0 {
+		return errors.New("uci: no engine: set Command to the absolute path of one")
+	}
+	if c.MoveTime < 0 {
+		return errors.New("uci: MoveTime is negative: want zero for the default")
+	}
+	for name, value := range c.Options {
+		if name == "" || strings.ContainsAny(name+value, "\r\n") {
+			return fmt.Errorf("uci: option %q = %q: a name is needed, and one line each", name, value)
+		}
+	}
+	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
+}
+
+// New returns the capability. By default it is chess/engine of kind chess and answers
+// chess/best-move; it needs the effect process.
+func New(m call.Metadata, c Config) call.Capability {
+	m.ID, m.Kind = cmp.Or(m.ID, "chess/engine"), cmp.Or(m.Kind, "chess")
+	if m.Intents == nil {
+		m.Intents = []string{"chess/best-move"}
+	}
+	invalid := c.Check()
+	c.MoveTime = cmp.Or(c.MoveTime, time.Second)
+	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		if invalid != nil {
+			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
+		}
+		return c.invoke(ctx, req)
+	}}
+}
+
+type input struct {
+	FEN        string `json:"fen"`
+	MoveTimeMS int    `json:"movetime-ms"`
+	Depth      int    `json:"depth"`
+	Want       struct {
+		PV   int  `json:"pv"`
+		Eval bool `json:"eval"`
+	} `json:"want"`
+}
+
+type output struct {
+	Move string   `json:"move"`
+	SAN  string   `json:"san"`
+	PV   []string `json:"pv,omitempty"`
+	Eval *eval    `json:"eval,omitempty"`
+}
+
+// An eval is what the engine thinks of the position: either CP or Mate is set.
+type eval struct {
+	CP    *int `json:"cp,omitempty"`
+	Mate  *int `json:"mate,omitempty"` // in so many moves; negative, it is mated
+	Depth int  `json:"depth"`
+}
+
+const maxMillis, maxDepth = 3_600_000, 200
+
+func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	var in input
+	if err := json.Unmarshal(req.Input, &in); err != nil {
+		return nil, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no question about a position: " + err.Error(), Cause: err}
+	}
+	if in.MoveTimeMS < 0 || in.MoveTimeMS > maxMillis || in.Depth < 0 || in.Depth > maxDepth || in.Want.PV < 0 {
+		return nil, &call.Error{Type: call.InvalidRequest, Where: "input",
+			Message: fmt.Sprintf("movetime-ms must be within %d, depth within %d, want.pv not negative", maxMillis, maxDepth)}
+	}
+	p, err := readPosition(in.FEN)
+	if err != nil {
+		return nil, &call.Error{Type: call.InvalidRequest, Where: "input.fen", Message: err.Error(), Cause: err}
+	}
+	if len(p.legal) == 0 {
+		return nil, &call.Error{Type: GameOver, Where: "input.fen", Message: "there is no legal move: " + p.Status().String()}
+	}
+	found, err := c.search(ctx, p, in)
+	if err != nil {
+		return nil, err
+	}
+	move, err := p.move(found.move)
+	if err != nil {
+		return nil, &call.Error{Type: Engine, Message: "the engine's answer: " + err.Error(), Cause: err}
+	}
+	out := output{Move: move.String(), SAN: chess.AlgebraicNotation{}.Encode(p.Position, &move)}
+	out.PV = found.pv[:min(in.Want.PV, len(found.pv))]
+	if in.Want.Eval {
+		out.Eval = found.eval
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return &call.Reply{Type: call.Value, Out: text}, nil
+}
