@@ -1,6 +1,7 @@
 package skill
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/plan"
 )
 
 func TestInstall(t *testing.T) {
@@ -113,6 +118,7 @@ func page(t *testing.T, name string) string {
 
 var (
 	fence = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	data  = regexp.MustCompile("(?ms)^```edn\n(.*?)^```$")
 	link  = regexp.MustCompile(`\]\(([^)#]+\.md)\)`)
 )
 
@@ -153,6 +159,32 @@ func TestCode(t *testing.T) {
 	run(t, "vet", patterns)
 	run(t, "test", sheet, tests)
 	run(t, "run", sheet, "validate")
+}
+
+// The plan of the cheat sheet can be read, and would run.
+func TestPlan(t *testing.T) {
+	echo := func(_ context.Context, in any) (any, error) { return in, nil }
+	app := &call.Applicator{
+		Registry: call.NewRegistry(
+			call.Func(call.Metadata{ID: "sort/rules", Intents: []string{"ticket/sort"}}, echo),
+			call.Func(call.Metadata{ID: "sort/model", Intents: []string{"ticket/sort"}}, echo),
+			call.Func(call.Metadata{ID: "answer/model", Intents: []string{"ticket/answer"}}, echo),
+		),
+		Checks: map[string]call.Check{"known-area": func(context.Context, call.Subject) error { return nil }},
+	}
+	blocks := data.FindAllStringSubmatch(page(t, "cheatsheet.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("no plan on the page")
+	}
+	for _, block := range blocks {
+		p, err := plan.Read([]byte(block[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, finding := range p.Check(app, plan.Options{}, stone.Config{}) {
+			t.Error(finding)
+		}
+	}
 }
 
 func TestPages(t *testing.T) {
