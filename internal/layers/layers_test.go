@@ -69,7 +69,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are named after something in the world outside, or are for tests only.
 // They never import each other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "trace/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
