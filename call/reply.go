@@ -23,23 +23,29 @@ func ReadReply(data []byte) (*Reply, error) {
 
 // ReadOutput reads what a program answers in JSON or EDN: the envelope of a
 // reply, in which proto and trace may be missing, or the bare out of a value. A
-// map that has proto, result or error is taken for an envelope, so that no error
-// passes for a value.
+// map that has proto, error, or a result with a type is taken for an envelope, so
+// that no error passes for a value.
 func ReadOutput(data []byte) (*Reply, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
 		return nil, malformed(err)
 	}
-	for _, key := range []string{"proto", "result", "error"} {
-		if _, ok := v.Field(key); ok {
-			return readReply(v, false)
-		}
+	if isEnvelope(v) {
+		return readReply(v, false)
 	}
 	out, err := edn.ToJSON(v)
 	if err != nil {
 		return nil, malformed(err)
 	}
 	return &Reply{Type: Value, Out: out}, nil
+}
+
+func isEnvelope(v edn.Value) bool {
+	_, proto := v.Field("proto")
+	_, failed := v.Field("error")
+	result, _ := v.Field("result")
+	_, typed := result.Field("type")
+	return proto || failed || typed
 }
 
 func malformed(err error) *Error {
@@ -137,12 +143,13 @@ func textOut(text string) JSON {
 // read reads what an answer cost. What else a capability says of it is its own.
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
-	m.Int("input-tokens", &u.InputTokens, 0, math.MaxInt)
-	m.Int("output-tokens", &u.OutputTokens, 0, math.MaxInt)
+	const most = 1 << 53 // so that a sum of some is no negative number
+	m.Int("input-tokens", &u.InputTokens, 0, most)
+	m.Int("output-tokens", &u.OutputTokens, 0, most)
 	m.Float("usd", &u.USD, 0, math.Inf(1))
-	m.Int("attempts", &u.Attempts, 0, math.MaxInt)
+	m.Int("attempts", &u.Attempts, 0, most)
 	var ms int
-	m.Int("latency-ms", &ms, 0, math.MaxInt)
+	m.Int("latency-ms", &ms, 0, most)
 	u.LatencyMS = int64(ms)
 	m.Name("cap/id", &u.Cap)
 }

@@ -212,7 +212,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 // MarshalJSON writes the envelope of a request as capabilities outside are sent
 // it. What is left of the budget is in it; who is asked, the number of the attempt
 // and the key are not.
-func (r *Request) MarshalJSON() ([]byte, error) {
+func (r Request) MarshalJSON() ([]byte, error) {
 	type allowed struct {
 		Allowed []string `json:"allowed"`
 	}

@@ -8,7 +8,8 @@
 // still name its place ([Value.Errorf]). [FromJSON] gives the same tree for
 // JSON, whose objects are maps with strings for keys and whose arrays are
 // vectors; [Value.Name] and [Value.Field] read the keyword of one notation and
-// the string of the other as one name. [ToJSON] goes the other way.
+// the string of the other as one name. [ReadEither] tells the two notations
+// apart. [ToJSON] goes the other way.
 //
 // # What is read
 //

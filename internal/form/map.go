@@ -35,11 +35,11 @@ func ReadValue(v edn.Value, read func(Value)) Faults {
 // ask for are faults.
 func (v Value) Map(read func(*Map)) bool {
 	before := v.log.count()
-	m := &Map{Value: v}
 	if v.edn.Kind() != edn.KindMap {
 		v.wrong("a map")
 		return false
 	}
+	m := &Map{Value: v.whole(), asked: make([]string, 0, 16)}
 	read(m)
 	m.close()
 	return v.log.count() == before
@@ -48,26 +48,34 @@ func (v Value) Map(read func(*Map)) bool {
 // close reports the fields that nobody asked for, and those that two spellings
 // have.
 func (m *Map) close() {
-	seen := map[string]bool{}
 	for key := range m.edn.Entries() {
 		name, ok := key.Name()
 		switch {
 		case !ok:
 			m.at(key, "").faultIn(m, UnknownKey, "expected names for keys, found "+show(key))
-		case seen[name]:
+		case m.isSecond(key, name):
 			m.at(key, name).Fault(Duplicate, "the field %q is there twice, with and without a colon", name)
 		case !m.open && !slices.Contains(m.asked, name):
 			m.unknown(key, name)
 		}
-		seen[name] = true
 	}
+}
+
+// isSecond tells whether a key of JSON is a name with a colon that is there
+// without one too.
+func (m *Map) isSecond(key edn.Value, name string) bool {
+	if !m.edn.IsJSON() || key.Text() == name {
+		return false
+	}
+	_, twice := m.edn.Get(edn.String(name))
+	return twice
 }
 
 // faultIn reports a key that should not be in the map, or one that should.
 func (v Value) faultIn(m *Map, kind, message string) {
 	v.log.add(func() Fault {
 		f := v.fault(kind, message, "")
-		f.In = m.path
+		f.In = m.in
 		return f
 	})
 }
@@ -80,22 +88,14 @@ func (m *Map) unknown(key edn.Value, name string) {
 			message = "unknown field " + shorten(name) + "; known are " + strings.Join(known, ", ")
 		}
 		f := m.at(key, name).fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
-		f.In = m.path
+		f.In = m.in
 		return f
 	})
 }
 
 // at is a field of the map: its path, and the place of a value.
 func (m *Map) at(v edn.Value, key string) Value {
-	path := m.path
-	switch {
-	case key == "":
-	case path == "":
-		path = shorten(key)
-	default:
-		path += "." + shorten(key)
-	}
-	return Value{edn: v, path: path, log: m.log}
+	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
 
 // AllowRest lets the map have fields that are not asked for: for a map of which

@@ -19,16 +19,33 @@ import (
 // methods tell whether it is what they read; what is not is reported. They must
 // not be used after the function that was given the Value.
 type Value struct {
-	edn  edn.Value
-	path string
-	log  *log
+	edn edn.Value
+	log *log
+	// The path is put together when somebody asks, since few values are at fault:
+	// in the whole at path in, the field key or else the element number-1.
+	in     string
+	key    string
+	number int
 }
+
+// whole is the value as what others stand in.
+func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()} }
 
 // EDN returns the data.
 func (v Value) EDN() edn.Value { return v.edn }
 
 // Path leads from the whole to the value, as nodes[2].done.must[1].
-func (v Value) Path() string { return v.path }
+func (v Value) Path() string {
+	switch {
+	case v.number > 0:
+		return v.in + "[" + strconv.Itoa(v.number-1) + "]"
+	case v.key == "":
+		return v.in
+	case v.in == "":
+		return shorten(v.key)
+	}
+	return v.in + "." + shorten(v.key)
+}
 
 // Fault reports that something is wrong with the value.
 func (v Value) Fault(kind, format string, args ...any) {
@@ -46,7 +63,7 @@ func (v Value) Unknown(what, name string, known ...string) {
 
 func (v Value) fault(kind, message, suggestion string) Fault {
 	line, column := v.edn.Position()
-	return Fault{Kind: kind, Path: v.path, Line: line, Column: column, Message: message, Suggestion: suggestion}
+	return Fault{Kind: kind, Path: v.Path(), Line: line, Column: column, Message: message, Suggestion: suggestion}
 }
 
 // wrong reports a value that is not of the kind that is wanted.
@@ -111,7 +128,8 @@ func (v Value) NameSet(to *[]string) bool {
 }
 
 func (v Value) names(to *[]string) bool {
-	names, seen := []string{}, map[string]bool{}
+	names := make([]string, 0, v.edn.Len())
+	seen := map[string]bool{}
 	good := v.elements(func(_ int, e Value) {
 		var name string
 		switch ok := e.Name(&name); {
@@ -244,9 +262,9 @@ func (v Value) Each(read func(i int, v Value)) bool {
 
 // elements tells whether no fault was found in any element.
 func (v Value) elements(read func(i int, v Value)) bool {
-	before := v.log.count()
+	before, path := v.log.count(), v.Path()
 	for i, e := range v.edn.Elements() {
-		read(i, Value{edn: e, path: v.path + "[" + strconv.Itoa(i) + "]", log: v.log})
+		read(i, Value{edn: e, log: v.log, in: path, number: i + 1})
 	}
 	return v.log.count() == before
 }
@@ -259,16 +277,15 @@ func (v Value) Entries(read func(name string, v Value)) bool {
 		return false
 	}
 	before := v.log.count()
-	m, seen := Map{Value: v}, map[string]bool{}
+	m := Map{Value: v.whole()}
 	for key, value := range v.edn.Entries() {
 		name, ok := key.Name()
 		switch {
 		case !ok:
 			m.at(key, "").wrong("a " + m.nameKind() + " for a key")
-		case seen[name]:
+		case m.isSecond(key, name):
 			m.at(key, name).Fault(Duplicate, "the key %q is there twice, with and without a colon", name)
 		default:
-			seen[name] = true
 			read(name, m.at(value, name))
 		}
 	}
