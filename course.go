@@ -23,7 +23,8 @@ type stage struct {
 	gates []int32 // that wait for it
 	all   bool    // it waits for everything in front of it, in place of deps
 	sees  stepSet // deps, and what those see
-	from  int32   // the stage of whose result, or view, it sees all and nothing else; -1 if there is none
+	from  int32   // a step with whose result, or a gate with whose view, its own begins; -1 if there is none
+	cut   int     // the first step that is not in that
 }
 
 // traits is what counts of a step.
@@ -155,10 +156,21 @@ func (v *surveyor) look(i int) {
 			at.sees = at.sees.with(int(d))
 		}
 	}
-	if len(at.deps) == 1 {
-		at.from = at.deps[0]
-	} else if last := at.sees.last(); last >= 0 && v.stages[last].sees.len() == at.sees.len()-1 {
-		at.from = int32(last) // what it sees beside that, that sees too
+	longest := 0
+	try := func(d int) {
+		n, cut := v.stages[d].sees.len(), v.stages[d].sees.last()+1
+		if d < v.steps {
+			n, cut = n+1, d+1
+		}
+		if n > longest && at.sees.before(cut) == n {
+			longest, at.from, at.cut = n, int32(d), cut
+		}
+	}
+	for _, d := range at.deps {
+		try(int(d))
+	}
+	if last := at.sees.last(); last >= 0 {
+		try(last)
 	}
 }
 
@@ -220,6 +232,22 @@ func (s stepSet) has(i int) bool {
 func (s stepSet) len() int {
 	n := 64 * s.full
 	for _, w := range s.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// before returns how many steps of the set stand in front of step i.
+func (s stepSet) before(i int) int {
+	at := i/64 - s.full
+	if at < 0 {
+		return i
+	}
+	n := 64 * s.full
+	for k, w := range s.words[:min(len(s.words), at+1)] {
+		if k == at {
+			w &= 1<<(i%64) - 1
+		}
 		n += bits.OnesCount64(w)
 	}
 	return n

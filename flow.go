@@ -58,7 +58,7 @@ type flowing struct {
 	steps   []flowStep
 	ended   []latch         // of the stages
 	open    []int32         // of the gates: for how many stages it waits
-	views   map[int]dag.DAG // with which stages begin that see several others
+	views   map[int]dag.DAG // of gates: with which the steps begin that wait for them
 	at      []dag.DAG       // what is committed, after none of the steps, after the first one, …
 	awaited []int           // the steps that were moved by Await
 	bound   int             // the first step that failed: what stands behind it is cancelled
@@ -174,20 +174,14 @@ func (w *flowing) begin(i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG with which a stage begins.
+// view returns the DAG with which a stage begins: what is committed, or what some
+// stage has left in front of it, as far as it sees all of that and nothing else,
+// and then the rest of what it sees.
 func (w *flowing) view(i int) (dag.DAG, error) {
-	at := &w.course.stages[i]
-	switch from := int(at.from); {
-	case at.all:
-		return w.at[i], nil
-	case from >= w.course.steps:
-		return w.view(from)
-	case from >= 0:
-		return w.steps[from].out, nil
-	}
 	if known, ok := w.views[i]; ok {
 		return known, nil
 	}
+	at := &w.course.stages[i]
 	first := at.sees.start()
 	for _, a := range slices.Backward(w.awaited) { // who sees a step that has awaited sees all in front of it
 		if at.sees.has(a) {
@@ -195,14 +189,27 @@ func (w *flowing) view(i int) (dag.DAG, error) {
 			break
 		}
 	}
-	d := w.at[first]
+	var d dag.DAG
+	var err error
+	switch from := int(at.from); {
+	case from < 0 || at.cut <= first:
+		d = w.at[first]
+	case from < w.course.steps:
+		d, first = w.steps[from].out, at.cut
+	default:
+		first = at.cut
+		if d, err = w.view(from); err != nil {
+			return d, err
+		}
+	}
 	for k := range at.sees.since(first) {
-		var err error
 		if d, err = dag.Rebase(d, w.steps[k].out, w.steps[k].start); err != nil {
 			return d, err
 		}
 	}
-	w.views[i] = d
+	if i >= w.course.steps { // several steps may begin with that
+		w.views[i] = d
+	}
 	return d, nil
 }
 
