@@ -24,9 +24,7 @@ func ReadMetadata(m *form.Map, to *Metadata) {
 		m.FaultAt("cap/id", form.Invalid, "expected %q, under which it is registered, found %q", id, to.ID)
 	}
 	m.Name("cap/kind", &to.Kind)
-	if v, ok := m.Field("cap/version"); ok && !versionOf(v, &to.Version) {
-		v.Text(&to.Version)
-	}
+	m.Text("cap/version", &to.Version)
 	m.NameSet("cap/intents", &to.Intents)
 	m.Name("io/in-schema", &to.In)
 	m.Name("io/out-schema", &to.Out)
@@ -45,14 +43,6 @@ func ReadMetadata(m *form.Map, to *Metadata) {
 }
 
 var replyTypes = []string{Value, Plan, Stream}
-
-// versionOf takes a name for a version too.
-func versionOf(v form.Value, to *string) bool {
-	if v.EDN().Kind() != edn.KindKeyword {
-		return false
-	}
-	return v.Name(to)
-}
 
 func (c *Cost) read(m *form.Map) {
 	m.Duration("latency-ms", &c.Latency)

@@ -64,7 +64,7 @@ func TestReadMetadataFaults(t *testing.T) {
 		{"", `{}`, "1:1: cap/id: the field \"cap/id\" is missing"},
 		{"a/b", `{}`, ""},
 		{"a/b", `{:cap/id :a/c}`, `1:10: cap/id: expected "a/b", under which it is registered, found "a/c"`},
-		{"a", `{:cap/version :v1}`, ""},
+		{"a", `{:cap/version :v1}`, "1:15: cap/version: expected a string, found the keyword :v1"},
 		{"a", `{:cap/version 2}`, "1:15: cap/version: expected a string, found 2"},
 		{"a", `{:cap/can-produce #{:valeu}}`, `1:19: cap/can-produce: unknown type of reply "valeu"; known are value, plan, stream; did you mean "value"?`},
 		{"a", `{:cap/limits {:timeout-ms 0}}`, "1:27: cap/limits.timeout-ms: expected at least 1, found 0"},

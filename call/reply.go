@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
@@ -143,14 +144,14 @@ func textOut(text string) JSON {
 // read reads what an answer cost. What else a capability says of it is its own.
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
-	const most = 1 << 53 // so that a sum of some is no negative number
+	const most = math.MaxInt >> 10 // so that a sum of many is no negative number
 	m.Int("input-tokens", &u.InputTokens, 0, most)
 	m.Int("output-tokens", &u.OutputTokens, 0, most)
 	m.Float("usd", &u.USD, 0, math.Inf(1))
 	m.Int("attempts", &u.Attempts, 0, most)
-	var ms int
-	m.Int("latency-ms", &ms, 0, most)
-	u.LatencyMS = int64(ms)
+	var latency time.Duration
+	m.Duration("latency-ms", &latency)
+	u.LatencyMS = latency.Milliseconds()
 	m.Name("cap/id", &u.Cap)
 }
 

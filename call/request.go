@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -80,7 +81,7 @@ func (t *Trace) read(m *form.Map) {
 	if m.Text("id", &t.ID) && strings.TrimSpace(t.ID) == "" {
 		m.FaultAt("id", form.Invalid, "expected a string that is not blank")
 	}
-	m.Int("turn", &t.Turn, 0, 1<<53)
+	m.Int("turn", &t.Turn, 0, math.MaxInt)
 }
 
 // readObject makes a field that must be a map the constant that a Spec wants.

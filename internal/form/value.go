@@ -184,17 +184,24 @@ func (v Value) Bool(to *bool) bool {
 
 // Int reads an integer from low to high.
 func (v Value) Int(to *int, low, high int) bool {
+	n, ok := v.integer(int64(low), int64(high), high == math.MaxInt)
+	if ok {
+		*to = int(n)
+	}
+	return ok
+}
+
+func (v Value) integer(low, high int64, unbounded bool) (int64, bool) {
 	if v.edn.Kind() != edn.KindInt {
 		v.wrong("an integer")
-		return false
+		return 0, false
 	}
 	n, ok := v.edn.Int64()
-	if !ok || n < int64(low) || n > int64(high) {
-		v.outOfRange("an integer", strconv.Itoa(low), strconv.Itoa(high), high == math.MaxInt)
-		return false
+	if !ok || n < low || n > high {
+		v.outOfRange("an integer", strconv.FormatInt(low, 10), strconv.FormatInt(high, 10), unbounded)
+		return 0, false
 	}
-	*to = int(n)
-	return true
+	return n, true
 }
 
 // Float reads a number from low to high, which may be infinite as a bound, but is
@@ -225,8 +232,7 @@ func (v Value) outOfRange(what, low, high string, unbounded bool) {
 // hundred years.
 func (v Value) Duration(to *time.Duration) bool {
 	const century = 100 * 366 * 24 * time.Hour
-	var ms int
-	ok := v.Int(&ms, 0, int(century/time.Millisecond))
+	ms, ok := v.integer(0, century.Milliseconds(), false)
 	if ok {
 		*to = time.Duration(ms) * time.Millisecond
 	}
