@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+)
+
+// The modes in which the nodes of a plan are run. All give the same nodes with the
+// same ids.
+const (
+	Hybrid = "hybrid" // a node runs as soon as the slots that it reads are there: the default
+	Strict = "strict" // one after the other
+	Lazy   = "lazy"   // batch after batch, each of as many nodes as do not wait for each other
+)
+
+// Limits bound a plan. Zero is the default.
+type Limits struct {
+	Nodes int // of all bodies together; 256
+	Depth int // of bodies in bodies and of plans that calls answer with; 16
+}
+
+// Options say how a plan becomes an ashlar. The zero value works.
+type Options struct {
+	Mode   string // Hybrid if empty
+	Limits Limits // also those of plans that calls answer with
+	// Slots are the names of slots that are there before the plan begins. It may
+	// read others, which the pipeline around it has to produce; but expressions in
+	// its guards know only these and its own.
+	Slots []string
+}
+
+// Emission is the type of what a plan emits; the nearest one is its result:
+//
+//	out, err := plan.Emission.Nearest(result.DAG)
+var Emission = dag.NewType[json.RawMessage](call.EmitType)
+
+// Bind appends slots to a DAG with which a plan is to begin, in the order of their
+// names. The values are anything that has JSON. The error names the slot that has
+// none, or whose name is reserved.
+func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
+	for _, name := range slices.Sorted(maps.Keys(slots)) {
+		if name == "" || reserved(name) {
+			return d, fmt.Errorf("slot %q: the name is reserved: auth/…, roles/… and stone/… are not for plans", name)
+		}
+		n, err := dag.NewNode(dag.Spec{Type: name, Content: slots[name], Parents: d.Next()})
+		if err != nil {
+			return d, fmt.Errorf("slot %q: %w", name, err)
+		}
+		if d, err = d.Append(n); err != nil {
+			return d, fmt.Errorf("slot %q: %w", name, err)
+		}
+	}
+	return d, nil
+}
+
+// Ashlar makes an ashlar of the plan, whose calls app answers. What stone.Validate
+// says of that is not looked at, which Run does. The error is a *stone.Invalid with
+// everything that is wrong with the plan in itself.
+func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
+	c := newCompiler(p, app, opts, 0)
+	if !c.measure() {
+		return stone.Ashlar{}, c.findings.Err()
+	}
+	a := c.compile()
+	return a, c.findings.Err()
+}
+
+// Check checks the plan whole, as it would run with cfg, and returns all findings
+// at once: about its form, its names, its slots, its expressions, its calls and
+// their effects. Path is the place in the plan, as nodes[2].input.t; the message
+// begins with line and column. Beside the types that stone.Validate has there are
+// unknown-op, unknown-field, missing-field, bad-value, reserved-name and
+// too-large.
+func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
+	opts.Slots = append(slices.Clone(opts.Slots), slotsOf(cfg.Input)...)
+	c := newCompiler(p, app, opts, 0)
+	if !c.measure() {
+		return c.findings
+	}
+	a := c.compile()
+	c.validate(a, cfg)
+	return c.findings
+}
+
+// slotsOf lists the slots that can be read in a DAG.
+func slotsOf(d dag.DAG) []string {
+	seen := map[string]bool{}
+	var names []string
+	for n := range d.Nodes() {
+		name := n.Type()
+		if seen[name] || reserved(name) {
+			continue
+		}
+		seen[name] = true
+		if _, err := d.Nearest(name); err == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+const (
+	defaultNodes = 256
+	defaultDepth = 16
+	// largest is how many nodes a plan may have that is looked at all the same.
+	largest = 10_000
+)
+
+func (l Limits) nodes() int {
+	if l.Nodes > 0 {
+		return l.Nodes
+	}
+	return defaultNodes
+}
+
+func (l Limits) depth() int {
+	if l.Depth > 0 {
+		return l.Depth
+	}
+	return defaultDepth
+}
+
+// measure reports a plan that is beyond the limits, and tells whether the rest of
+// it is worth a look.
+func (c *compiler) measure() bool {
+	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
+	if n := c.plan.size; n > most {
+		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("it has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
+	}
+	if d := c.plan.depth; d > deepest {
+		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("its bodies are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
+	}
+	switch c.opts.Mode {
+	case "", Hybrid, Strict, Lazy:
+	default:
+		c.add(stone.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
+	}
+	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
+}
+
+// validate adds what the validator of pipelines finds, at the places of the plan.
+func (c *compiler) validate(a stone.Ashlar, cfg stone.Config) {
+	found := stone.Validate(a, cfg)
+	if len(found) == 0 {
+		return
+	}
+	places := map[string]*place{}
+	c.locate(a, pathOf("", a, nil), nil, places)
+	for _, f := range found {
+		if f.Type == "unused-produce" && reserved(f.Queried) {
+			continue
+		}
+		// In a plan a slot has to be there.
+		if f.Type == "maybe-unavailable" {
+			f.Warning = false
+		}
+		at := places[f.Path]
+		if at == nil {
+			c.add(f)
+			continue
+		}
+		c.find(within(at, f), f, "%s", f.Message)
+	}
+}
+
+// locate finds the places of the ashlars below a.
+func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[string]*place) {
+	if own := c.places[a]; own != nil {
+		at = own
+	}
+	places[path] = at
+	branches := a.Branches()
+	for i, child := range a.Children() {
+		if a.Form() == "reduce" {
+			c.locate(child, path, at, places)
+			continue
+		}
+		var key *string
+		if branches != nil {
+			key = &branches[i]
+		}
+		c.locate(child, pathOf(path, child, key), at, places)
+	}
+}
+
+// pathOf is the path of an ashlar as the validator writes it.
+func pathOf(up string, a stone.Ashlar, branch *string) string {
+	if branch != nil {
+		up += "[" + escaped.Replace(*branch) + "]"
+	}
+	if up != "" {
+		up += "/"
+	}
+	return up + escaped.Replace(a.Name())
+}
+
+var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
+
+// within finds the part of a node that a finding is about.
+func within(at *place, f stone.Finding) *place {
+	var found *place
+	switch f.Type {
+	case "missing-producer", "maybe-unavailable", "schema-mismatch", "lane-type-read-as-one":
+		(&report{}).template(at, true).slots(func(r *slotRef) {
+			if found == nil && r.name == f.Queried {
+				found = r.at
+			}
+		}, func(string, *place) {})
+	case "unknown-check":
+		found = named(at, f.Queried, "done")
+	case "unknown-schema":
+		found = named(at, f.Queried, "requires", "output")
+	case "effect-not-granted":
+		found = named(at, f.Queried, "effects")
+	case "no-candidate":
+		found = named(at, "", "dispatch")
+	}
+	if found == nil {
+		return at
+	}
+	return found
+}
+
+// named returns the place of a name below some field of a node, or of the field.
+func named(at *place, name string, fields ...string) *place {
+	for _, key := range fields {
+		v, ok := at.value.Field(key)
+		if !ok {
+			continue
+		}
+		at := at.field(key, v)
+		if below := at.search(name); below != nil {
+			return below
+		}
+		return at
+	}
+	return nil
+}
+
+// search finds a name in a value.
+func (p *place) search(name string) *place {
+	if own, ok := p.value.Name(); ok && own == name {
+		return p
+	}
+	for k, v := range p.value.Entries() {
+		if found := p.field(nameOf(k), v).search(name); found != nil {
+			return found
+		}
+	}
+	for i, v := range p.value.Elements() {
+		if found := p.item(i, v).search(name); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// asInvalid returns the findings of an error that Read or Ashlar has returned.
+func asInvalid(err error) stone.Findings {
+	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
+		return invalid.Findings
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// This file compiles fan-outs, and what brings their lanes together: in a reduce
+// and after it, the slots of lanes are read like any others.
+
+func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.Ashlar {
+	r := c.reads(n, known, n.value)
+	lane := known.inner()
+	c.define(n, lane, slot{sure: true})
+	inside := lane.inner()
+	a := c.sequence("body", bodyOf(n), inside, depth+1)
+	c.open(n, []*scope{inside}, true)
+	item, ok := c.typeOf(n).(dag.Type[json.RawMessage])
+	if !ok {
+		item = open(n.as)
+	}
+	return stone.Map(name, stone.EachDAG(item, func(d dag.DAG) ([]json.RawMessage, error) {
+		value, err := n.value.render(view{r, d})
+		if err != nil {
+			return nil, err
+		}
+		return list(value)
+	}, r.queries()...), a)
+}
+
+func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone.Ashlar {
+	lanes := make([]stone.Ashlar, len(n.bodies))
+	scopes := make([]*scope, len(n.bodies))
+	for i, b := range n.bodies {
+		c.pending, c.fanned = nil, false
+		scopes[i] = known.inner()
+		lanes[i] = c.sequence(fmt.Sprintf("lane-%d", i+1), b.nodes, scopes[i], depth+1)
+		c.places[lanes[i]] = b.at
+	}
+	c.open(n, scopes, false)
+	return stone.Parallel(name, lanes)
+}
+
+// open notes what the lanes of a fan-out have.
+func (c *compiler) open(n *node, lanes []*scope, many bool) {
+	c.pending, c.fanned = map[string]laneSlot{}, true
+	for _, lane := range lanes {
+		for name, def := range lane.slots {
+			before, known := c.pending[name]
+			l := laneSlot{slot: *def, many: many || known}
+			l.call = l.call && !l.many
+			l.fails = l.fails || known && before.fails
+			c.pending[name] = l
+		}
+	}
+	if slices.ContainsFunc(n.bodies, func(b body) bool { return hasEmit(b.nodes) }) {
+		c.pending[call.EmitType] = laneSlot{}
+	}
+}
+
+// laneCount is the content of the node at which lanes come together.
+type laneCount struct {
+	Lanes int `json:"lanes"`
+}
+
+// closing is its type. Its first parent is the node before the fan-out, the others
+// are the ends of the lanes.
+var closing = dag.NewType[laneCount]("stone/lanes")
+
+// reduce compiles what brings lanes together: first what they have, then its body.
+// With a test, the body runs only where that holds.
+func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int, t *test) stone.Ashlar {
+	pending := c.pending
+	c.pending, c.fanned = nil, false
+	steps := []stone.Ashlar{stone.New("lanes", closing, func(_ context.Context, d dag.DAG) (laneCount, error) {
+		return laneCount{len(d.Next()) - 1}, nil
+	})}
+	for _, slot := range slices.Sorted(maps.Keys(pending)) {
+		if slot == call.EmitType || c.uses(slot) {
+			steps = append(steps, c.gather(slot, pending[slot], known)...)
+		}
+	}
+	if len(steps) == 1 {
+		steps = nil
+	}
+	within := inside.inner()
+	body := c.sequence("body", bodyOf(n), within, depth+1)
+	inside.leave(within, "")
+	if t != nil {
+		c.guards = c.guards[:len(c.guards)-1]
+		known.leave(inside, n.when.String())
+		body = c.guarded(n, "body", body, t)
+	}
+	return stone.Reduce(stone.Seq(name, append(steps, body)...))
+}
+
+// gather compiles what makes a slot of that of a lane, or a list of those of all
+// lanes.
+func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar {
+	read := []dag.Querier{closing}
+	if name == call.EmitType {
+		last := func(d dag.DAG) *dag.Node { return lastOf(inLanes(d, name, "")) }
+		return []stone.Ashlar{c.copied("emission", Emission, last, read)}
+	}
+	typ := c.slotType(name)
+	failed := call.Failed(typ)
+	if l.many {
+		known.define(name, slot{sure: true})
+		return []stone.Ashlar{stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+			values := []json.RawMessage{}
+			for _, n := range inLanes(d, name, failed.Name()) {
+				if n.Type() == name {
+					values = append(values, json.RawMessage(n.JSON()))
+				}
+			}
+			return dag.NewNode(dag.Spec{Type: name, Content: values, Parents: d.Next()})
+		}, stone.Queries(read...))}
+	}
+	l.lanes = true
+	known.define(name, l.slot)
+	one := func(want string) func(dag.DAG) *dag.Node {
+		return func(d dag.DAG) *dag.Node {
+			if n := lastOf(inLanes(d, name, failed.Name())); n != nil && n.Type() == want {
+				return n
+			}
+			return nil
+		}
+	}
+	steps := []stone.Ashlar{c.copied(name, typ, one(name), read)}
+	if l.fails {
+		steps = append(steps, c.copied(name+" failed", failed, one(failed.Name()), read))
+	}
+	return steps
+}
+
+// copied writes a node again, with the record beside it, if there is one.
+func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.Node, read []dag.Querier) stone.Ashlar {
+	leaf := stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
+		n := find(d)
+		if n == nil {
+			return nil, stone.Fail(kind.MissingInput, "no lane has %q", typ.Name())
+		}
+		return dag.NewNode(dag.Spec{Type: typ.Name(), Content: n.Content(), Parents: d.Next(), Meta: n.Meta()})
+	}, stone.Queries(read...))
+	return c.perhaps(name+"?", leaf, func(d dag.DAG) (bool, error) { return find(d) != nil, nil }, read)
+}
+
+func lastOf(nodes []*dag.Node) *dag.Node {
+	if len(nodes) == 0 {
+		return nil
+	}
+	return nodes[len(nodes)-1]
+}
+
+// inLanes returns, of every lane that survived, the nearest node of one of two
+// types, in the order of the lanes.
+func inLanes(d dag.DAG, typ, or string) []*dag.Node {
+	at, err := d.Nearest(closing.Name())
+	if err != nil {
+		return nil
+	}
+	parents := at.Parents()
+	if len(parents) == 0 {
+		return nil
+	}
+	var out []*dag.Node
+	for _, end := range ends(parents[1:]) {
+		if end.Type() == dag.Failure.Name() { // a lane that was lost
+			continue
+		}
+		for n := end; n != nil && n.ID() != parents[0].ID(); n = n.Parent() {
+			if t := n.Type(); t == typ || t == or {
+				out = append(out, n)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// ends returns the ends of lanes, which stand in groups where there are many.
+func ends(heads []*dag.Node) []*dag.Node {
+	var out []*dag.Node
+	for _, h := range heads {
+		if h.Type() == dag.JoinType {
+			out = append(out, ends(h.Parents()[1:])...)
+		} else {
+			out = append(out, h)
+		}
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// A place is where something stands in the text of a plan. Its path is put
+// together only when there is something to say about it.
+type place struct {
+	up    *place
+	key   string
+	index int // in a list, if the key is empty
+	value edn.Value
+}
+
+func (p *place) field(key string, v edn.Value) *place {
+	return &place{up: p, key: key, value: v}
+}
+
+func (p *place) item(i int, v edn.Value) *place {
+	return &place{up: p, index: i, value: v}
+}
+
+// path leads from the whole to the place, as nodes[2].input.t.
+func (p *place) path() string {
+	switch {
+	case p == nil:
+		return ""
+	case p.key == "" && p.up != nil:
+		return p.up.path() + "[" + strconv.Itoa(p.index) + "]"
+	}
+	if up := p.up.path(); up != "" {
+		return up + "." + p.key
+	}
+	return p.key
+}
+
+// report collects what is to be said about a plan.
+type report struct {
+	findings stone.Findings
+	seen     map[[4]string]bool
+}
+
+// most is how many findings are told one by one.
+const most = 1000
+
+func (r *report) add(f stone.Finding) {
+	key := [4]string{f.Type, f.Path, f.Queried, f.Ashlar}
+	if f.Queried == "" {
+		key[2] = f.Message
+	}
+	if r.seen == nil {
+		r.seen = map[[4]string]bool{}
+	}
+	if r.seen[key] || len(r.findings) >= most {
+		return
+	}
+	r.seen[key] = true
+	r.findings = append(r.findings, f)
+}
+
+// find reports something at a place.
+func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
+	f.Path = at.path()
+	f.Message = located(at, fmt.Sprintf(format, args...))
+	r.add(f)
+}
+
+// located puts line and column before a message, where they are known.
+func located(at *place, message string) string {
+	if at == nil {
+		return message
+	}
+	return withPosition(at.value, message)
+}
+
+func withPosition(v edn.Value, message string) string {
+	if line, column := v.Position(); line > 0 {
+		return fmt.Sprintf("%d:%d: %s", line, column, message)
+	}
+	return message
+}
+
+// Types of findings beside those of package stone.
+const (
+	unknownOp     = "unknown-op"
+	unknownField  = "unknown-field"
+	reservedName  = "reserved-name"
+	tooLarge      = "too-large"
+	badExpression = "bad-expression"
+	badValue      = "bad-value"
+	missingField  = "missing-field"
+	badSyntax     = "bad-syntax"
+)
+
+// faults takes over what a form found.
+func (r *report) faults(faults form.Faults) {
+	for _, f := range faults {
+		typ := badValue
+		switch f.Kind {
+		case form.UnknownKey:
+			typ = unknownField
+		case form.Missing:
+			typ = missingField
+		case unknownOp, badExpression, "missing-until", "missing-max", "duplicate-branch":
+			typ = f.Kind
+		}
+		message := f.Message
+		if f.Line > 0 {
+			message = fmt.Sprintf("%d:%d: %s", f.Line, f.Column, message)
+		}
+		r.add(stone.Finding{Type: typ, Path: f.Path, Message: message, Suggestion: f.Suggestion})
+	}
+}

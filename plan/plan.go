@@ -1,0 +1,117 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// A Plan is a program as data. It never changes; use it from any goroutine.
+type Plan struct {
+	id    string
+	nodes []*node
+	size  int // how many nodes there are in all
+	depth int // how deep they are nested, 1 without any body
+	// faults are what is wrong with its form.
+	faults stone.Findings
+
+	form   edn.Value // its canonical form
+	digest string
+}
+
+// node is one node of a plan, whatever its op. Fields that its op does not have are
+// zero.
+type node struct {
+	op   string
+	id   string
+	as   string
+	when *guard
+	at   *place
+
+	value       *template // input, value, over, on or question
+	context     *template
+	constraints *template
+	spec        call.Spec // of a call or a tool
+	bodies      []body    // of a composite
+	until       *guard
+	max         int
+	choices     []string
+}
+
+// body is a sequence of nodes: a body, a lane, a branch.
+type body struct {
+	key   string // of a branch: the value that selects it
+	at    *place
+	nodes []*node
+}
+
+// Read reads a plan, in EDN or JSON. It reads as much as can be read: what else is
+// wrong is among the findings of Check, and such a plan does not become an ashlar.
+// The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than
+// 8 MiB, or nested more than 512 deep.
+func Read(data []byte) (*Plan, error) {
+	v, err := edn.ReadEither(data, edn.Limits{})
+	if err != nil {
+		finding := stone.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
+		return nil, &stone.Invalid{Findings: stone.Findings{finding}}
+	}
+	r := &reading{}
+	p := r.plan(v)
+	p.faults = r.findings
+	if len(p.faults) == 0 {
+		if p.form, err = p.print(false); err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(p.form.Append(nil))
+		p.digest = hex.EncodeToString(sum[:])
+	}
+	return p, nil
+}
+
+// ID returns what the plan calls itself, "" if it does not.
+func (p *Plan) ID() string { return p.id }
+
+// Nodes returns how many nodes the plan has, those of all bodies counted.
+func (p *Plan) Nodes() int { return p.size }
+
+// Digest stands for what the plan says: the SHA-256, in hexadecimal, of its
+// canonical text. It does not depend on the notation, on the order of fields, or on
+// what is left out because it goes without saying. A plan whose form is at fault
+// has none.
+func (p *Plan) Digest() string { return p.digest }
+
+// String returns the canonical text of the plan, EDN in one line; "" if its form
+// is at fault.
+func (p *Plan) String() string {
+	if p.digest == "" {
+		return ""
+	}
+	return p.form.String()
+}
+
+// EDN returns the plan for people: the canonical text with line breaks.
+func (p *Plan) EDN() ([]byte, error) {
+	if p.digest == "" {
+		return nil, p.faults.Err()
+	}
+	return edn.Format(p.form), nil
+}
+
+// JSON returns the plan as JSON, in one line. An error is also a text in an emit
+// that JSON could only read as the name of a slot.
+func (p *Plan) JSON() ([]byte, error) {
+	if p.digest == "" {
+		return nil, p.faults.Err()
+	}
+	form, err := p.print(true)
+	if err != nil {
+		return nil, err
+	}
+	return edn.ToJSON(form)
+}
+
+var errColon = errors.New("a text that begins with a colon stands where JSON would read it as a slot: put it into a slot of its own with let")

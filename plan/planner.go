@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+)
+
+// Planner runs the plans that capabilities answer with, for call.Applicator.Plans.
+// Calls in plans have one without being given it.
+func Planner(opts Options) call.Planner { return planner{opts: opts} }
+
+type planner struct {
+	opts  Options
+	depth int // of the call that is answered
+}
+
+// Plan checks a plan that a capability answered with, and compiles it.
+func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant []string, depth int) (stone.Ashlar, error) {
+	p, err := Read(reply.Plan)
+	if err != nil {
+		return stone.Ashlar{}, refused(asInvalid(err))
+	}
+	opts := pl.opts
+	depth = max(depth, pl.depth)
+	if limit := opts.Limits.depth(); depth+p.depth > limit {
+		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would stand %d deep, at most %d are allowed", depth+p.depth, limit)}
+	}
+	bound, names, findings := bindings(reply.Bindings)
+	opts.Slots = slices.Concat(slotsOf(d), names)
+	c := newCompiler(p, app, opts, depth)
+	c.findings = append(c.findings, findings...)
+	if !c.measure() {
+		return stone.Ashlar{}, refused(c.findings)
+	}
+	a := c.compile()
+	if len(bound) > 0 {
+		a = stone.Seq(a.Name(), stone.Seq("bindings", bound...), a)
+	}
+	// What is not granted to the call is not granted to its answer; nil would
+	// grant everything.
+	c.validate(a, stone.Config{Input: d, Grant: append([]string{}, grant...)})
+	if err := c.findings.Err(); err != nil {
+		return stone.Ashlar{}, refused(c.findings)
+	}
+	return a, nil
+}
+
+// refused is the error of a plan that a capability answered with.
+func refused(findings stone.Findings) error {
+	err := findings.Err()
+	e := &call.Error{Type: call.PlanInvalid, Message: "the plan is invalid", Cause: err}
+	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
+		e.Message = invalid.Error()
+	}
+	// Findings are made of text and always have JSON.
+	e.Details, _ = json.Marshal(map[string]any{"findings": findings.Errors()})
+	return e
+}
+
+// bindings makes the steps that write the slots which come with a plan.
+func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings stone.Findings) {
+	if object == nil {
+		return nil, nil, nil
+	}
+	var slots map[string]json.RawMessage
+	if err := json.Unmarshal(object, &slots); err != nil {
+		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(slots)) {
+		if name == "" || reserved(name) {
+			findings = append(findings, stone.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
+				Message: fmt.Sprintf("the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)})
+			continue
+		}
+		value := slots[name]
+		names = append(names, name)
+		steps = append(steps, stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }))
+	}
+	return steps, names, findings
+}
+
+// Capability makes a capability of a plan: it answers a request with the plan,
+// which the applicator then runs, and the fields of the input are the slots with
+// which it begins. The kind is "plan" unless m says otherwise, and so is the type
+// of its replies. The error is a *stone.Invalid if the form of the plan is at fault.
+func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
+	text := p.String()
+	if text == "" {
+		return call.Capability{}, p.faults.Err()
+	}
+	if m.Kind == "" {
+		m.Kind = "plan"
+	}
+	if m.CanProduce == nil {
+		m.CanProduce = []string{call.Plan}
+	}
+	return call.Capability{Metadata: m, Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
+		return &call.Reply{Type: call.Plan, Plan: []byte(text), Bindings: req.Input}, nil
+	}}, nil
+}

@@ -1,0 +1,292 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// reading makes a typed plan of data, and reports all that is not as it must be.
+type reading struct {
+	report
+	size, depth int
+}
+
+func (r *reading) plan(v edn.Value) *Plan {
+	p := &Plan{}
+	whole := &place{value: v}
+	r.faults(form.Read(v, func(m *form.Map) {
+		m.Need("nodes")
+		m.Name("id", &p.id)
+		if p.id == "" { // ids of plans are often written as text
+			m.Text("id", &p.id)
+		}
+		if nodes, ok := m.Field("nodes"); ok {
+			p.nodes = r.sequence(whole.field("nodes", nodes.EDN()), 1)
+		}
+	}))
+	p.size, p.depth = r.size, r.depth
+	return p
+}
+
+// sequence reads a vector of nodes.
+func (r *reading) sequence(at *place, depth int) []*node {
+	r.depth = max(r.depth, depth)
+	if !r.vector(at, "a vector of nodes") {
+		return nil
+	}
+	var nodes []*node
+	for i, v := range at.value.Elements() {
+		r.size++
+		if n := r.node(at.item(i, v), depth); n != nil {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+func (r *reading) vector(at *place, what string) bool {
+	if kind := at.value.Kind(); kind != edn.KindVector {
+		r.find(at, stone.Finding{Type: badValue}, "expected %s, found a %s", what, kind)
+		return false
+	}
+	return true
+}
+
+var ops = []string{"ask", "call", "emit", "let", "loop", "map", "match", "parallel", "reduce", "seq", "tool"}
+
+// readerOf says what is read of the nodes of an op, beside op, id and when.
+func readerOf(op string) func(*reading, *node, fields) {
+	switch op {
+	case "ask":
+		return (*reading).readAsk
+	case "call":
+		return (*reading).readCall
+	case "emit":
+		return (*reading).readEmit
+	case "let":
+		return (*reading).readLet
+	case "loop":
+		return (*reading).readLoop
+	case "map":
+		return (*reading).readMap
+	case "match":
+		return (*reading).readMatch
+	case "parallel":
+		return (*reading).readParallel
+	case "reduce", "seq":
+		return (*reading).readBody
+	case "tool":
+		return (*reading).readTool
+	}
+	return nil
+}
+
+// fields are those of a node that is being read.
+type fields struct {
+	*form.Map
+	at    *place
+	depth int
+}
+
+// place returns where a field stands, nil if it is not there.
+func (f fields) place(key string) *place {
+	v, ok := f.Field(key)
+	if !ok {
+		return nil
+	}
+	return f.at.field(key, v.EDN())
+}
+
+// node reads a node. Of one with an unknown op only the names are kept.
+func (r *reading) node(at *place, depth int) *node {
+	n := &node{at: at}
+	faults := form.Read(at.value, func(m *form.Map) {
+		m.Need("op")
+		m.Name("op", &n.op)
+		f := fields{m, at, depth}
+		f.name("id", &n.id)
+		if at := f.place("when"); at != nil {
+			n.when = r.guard(at)
+		}
+		if read := readerOf(n.op); read != nil {
+			read(r, n, f)
+			return
+		}
+		m.AllowRest()
+		m.Name("as", &n.as)
+		if n.op != "" {
+			m.FaultAt("op", unknownOp, "unknown op %q; known are %s%s", n.op, strings.Join(ops, ", "), meant(n.op))
+		}
+	})
+	for i := range faults {
+		faults[i].Path = at.path() + joined(faults[i].Path)
+	}
+	r.faults(faults)
+	if at.value.Kind() != edn.KindMap {
+		return nil
+	}
+	return n
+}
+
+func joined(path string) string {
+	if path == "" {
+		return ""
+	}
+	return "." + path
+}
+
+func meant(op string) string {
+	if near := suggest.Closest(op, slices.Values(ops)); near != "" {
+		return "; did you mean " + strconv.Quote(near) + "?"
+	}
+	return ""
+}
+
+// name reads an identifier, which may be a name or, as often, text.
+func (f fields) name(key string, to *string) {
+	if v, ok := f.Field(key); ok {
+		if v.EDN().Kind() == edn.KindString && !v.EDN().IsJSON() {
+			v.Text(to)
+		} else {
+			v.Name(to)
+		}
+	}
+}
+
+// field reads a field as a template, nil if it is not there.
+func (r *reading) field(f fields, key string, words bool) *template {
+	at := f.place(key)
+	if at == nil {
+		return nil
+	}
+	return r.template(at, words)
+}
+
+func (r *reading) readLet(n *node, f fields) {
+	f.Need("value", "as")
+	n.value = r.field(f, "value", false)
+	f.Name("as", &n.as)
+}
+
+func (r *reading) readEmit(n *node, f fields) {
+	f.Need("input")
+	n.value = r.field(f, "input", true)
+}
+
+func (r *reading) readCall(n *node, f fields) {
+	f.Need("intent")
+	f.Name("intent", &n.spec.Intent)
+	f.Name("cap/id", &n.spec.Cap)
+	n.value = r.field(f, "input", false)
+	n.context = r.field(f, "context", false)
+	n.constraints = r.field(f, "constraints", false)
+	readRequires(f.Map, n)
+	call.ReadParts(f.Map, &n.spec, "dispatch", "done", "budget", "effects")
+	f.Name("as", &n.as)
+}
+
+func (r *reading) readTool(n *node, f fields) {
+	f.Need("tool/id")
+	f.Name("tool/id", &n.spec.Tool)
+	n.value = r.field(f, "input", false)
+	call.ReadParts(f.Map, &n.spec, "dispatch", "done", "effects")
+	f.Name("as", &n.as)
+}
+
+// readBody reads the one body of a node.
+func (r *reading) readBody(n *node, f fields) {
+	f.Need("body")
+	if at := f.place("body"); at != nil {
+		n.bodies = []body{{at: at, nodes: r.sequence(at, f.depth+1)}}
+	}
+}
+
+func (r *reading) readLoop(n *node, f fields) {
+	r.readBody(n, f)
+	if at := f.place("until"); at != nil {
+		n.until = r.guard(at)
+	} else {
+		f.FaultAt("until", "missing-until", "a loop needs a condition: add until")
+	}
+	if _, ok := f.Field("max"); ok {
+		f.Int("max", &n.max, 1, math.MaxInt32)
+	} else {
+		f.FaultAt("max", "missing-max", "a loop needs a bound: add max, at least 1")
+	}
+}
+
+func (r *reading) readMap(n *node, f fields) {
+	f.Need("over", "as")
+	n.value = r.field(f, "over", false)
+	f.Name("as", &n.as)
+	r.readBody(n, f)
+}
+
+func (r *reading) readParallel(n *node, f fields) {
+	f.Need("lanes")
+	at := f.place("lanes")
+	if at == nil || !r.vector(at, "a vector of lanes") {
+		return
+	}
+	for i, v := range at.value.Elements() {
+		lane := at.item(i, v)
+		n.bodies = append(n.bodies, body{at: lane, nodes: r.sequence(lane, f.depth+1)})
+	}
+}
+
+func (r *reading) readMatch(n *node, f fields) {
+	f.Need("on", "branches")
+	n.value = r.field(f, "on", false)
+	at := f.place("branches")
+	switch {
+	case at == nil:
+		return
+	case at.value.Kind() != edn.KindMap:
+		r.find(at, stone.Finding{Type: badValue}, "expected a map from values to nodes, found a %s", at.value.Kind())
+		return
+	}
+	seen := map[string]bool{}
+	for k, v := range at.value.Entries() {
+		key, ok := branchKey(k)
+		branch := at.field(key, v)
+		switch {
+		case !ok:
+			r.find(branch, stone.Finding{Type: "bad-branch"}, "expected a text, a name, a number, a boolean or nil to match, found a %s", k.Kind())
+		case seen[key]:
+			r.find(branch, stone.Finding{Type: "duplicate-branch", Queried: key}, "two branches for %q: remove one", key)
+		}
+		seen[key] = true
+		n.bodies = append(n.bodies, body{key: key, at: branch, nodes: r.sequence(branch, f.depth+1)})
+	}
+	slices.SortStableFunc(n.bodies, func(a, b body) int { return strings.Compare(a.key, b.key) })
+}
+
+// branchKey is what selects a branch. Keys are text in JSON, so a number or a
+// boolean is the same as its text.
+func branchKey(v edn.Value) (string, bool) {
+	switch v.Kind() {
+	case edn.KindString, edn.KindKeyword, edn.KindSymbol:
+		return v.Text(), true
+	case edn.KindNil, edn.KindBool, edn.KindInt, edn.KindFloat, edn.KindDecimal:
+		text, err := edn.ToJSON(v)
+		return string(text), err == nil
+	}
+	return "", false
+}
+
+func (r *reading) readAsk(n *node, f fields) {
+	f.Need("question", "as")
+	n.value = r.field(f, "question", false)
+	if _, ok := f.Field("choices"); ok {
+		f.Texts("choices", &n.choices)
+	}
+	f.Name("as", &n.as)
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/kind"
+)
+
+// An access is how a node reads a slot: what it declares, and what it looks at.
+type access struct {
+	typ    dag.AnyType
+	failed dag.AnyType // not nil if the slot can be a failure that was allowed
+	needed bool        // the validator is to see that there is a producer
+	loose  bool        // of a keyword that is data where there is no such slot
+}
+
+// queries of the access. Whether a failure is nearer than a value is asked with
+// Since.
+func (a *access) queries() []dag.Querier {
+	q := a.typ.Query()
+	if !a.needed {
+		q = dag.Optional(q)
+	}
+	if a.failed == nil {
+		return []dag.Querier{q}
+	}
+	return []dag.Querier{q, dag.Optional(a.failed), dag.Optional(dag.Since(a.failed, a.typ))}
+}
+
+// find returns the node of a slot, or the one that stands for its failure; both
+// are nil if there is neither.
+func (a *access) find(d dag.DAG) (n, failure *dag.Node) {
+	n, err := d.Nearest(a.typ.Name())
+	if err != nil {
+		n = nil
+	}
+	if a.failed == nil {
+		return n, nil
+	}
+	if n == nil {
+		if failure, err = d.Nearest(a.failed.Name()); err != nil {
+			failure = nil
+		}
+		return nil, failure
+	}
+	if since, err := d.Since(a.failed.Name(), a.typ.Name()); err == nil && len(since) > 0 {
+		return nil, since[len(since)-1]
+	}
+	return n, nil
+}
+
+// reads is what one node reads, by the names of slots.
+type reads map[string]*access
+
+func (r reads) queries() []dag.Querier {
+	var out []dag.Querier
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		out = append(out, r[name].queries()...)
+	}
+	return out
+}
+
+// A view reads slots in a DAG.
+type view struct {
+	reads
+	dag dag.DAG
+}
+
+func (v view) slot(ref *slotRef) (json.RawMessage, error) {
+	n, failure := v.reads[ref.name].find(v.dag)
+	var value json.RawMessage
+	switch {
+	case ref.record:
+		record, err := recordOf(n, failure)
+		if err != nil {
+			return nil, err
+		}
+		value = record
+	case n != nil:
+		value = json.RawMessage(n.JSON())
+	}
+	switch {
+	case value == nil && failure != nil:
+		return nil, stone.Fail(kind.MissingInput, "%s: the call failed, and was allowed to: guard the node with {:present? :%s}, or read {:slot/record :%[2]s}", ref, ref.name)
+	case value == nil:
+		return nil, stone.Fail(kind.MissingInput, "%s: there is no such slot", ref)
+	}
+	out, ok := walk(value, ref.path)
+	if !ok {
+		return nil, stone.Fail(kind.MissingInput, "%s: there is nothing at this path", ref)
+	}
+	return out, nil
+}
+
+func (v view) word(name string) (json.RawMessage, bool, error) {
+	a := v.reads[name]
+	if a == nil { // a reserved name
+		return nil, false, nil
+	}
+	if !a.loose {
+		value, err := v.slot(&slotRef{name: name})
+		return value, true, err
+	}
+	n, _ := a.find(v.dag)
+	if n == nil {
+		return nil, false, nil
+	}
+	return json.RawMessage(n.JSON()), true, nil
+}
+
+// record is what a plan can read of the record of a call: what does not depend on
+// time.
+type record struct {
+	Cap      string    `json:"cap/id,omitempty"`
+	Attempts int       `json:"attempts"`
+	Failure  string    `json:"failure/type,omitempty"`
+	Error    string    `json:"error,omitempty"`
+	Out      call.JSON `json:"out,omitempty"`
+}
+
+// recordOf returns the record of a call as JSON, nil if there is none.
+func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
+	var of *call.Record
+	switch {
+	case n != nil:
+		of = call.RecordOf(n)
+	case failure != nil:
+		of = new(call.Record)
+		if err := json.Unmarshal([]byte(failure.JSON()), of); err != nil {
+			return nil, stone.Fail(kind.BadContent, "%s is no record of a call: %w", failure, err)
+		}
+	}
+	if of == nil {
+		return nil, nil
+	}
+	out := record{of.Cap, of.Attempts, of.Failure, of.Error, of.Out}
+	if n != nil {
+		out.Out = json.RawMessage(n.JSON())
+	}
+	return canon.Append(nil, out)
+}
+
+// A test is a guard where it stands.
+type test struct {
+	*guard
+	program *expr.Program // of an expression
+	reads   reads
+}
+
+// holds tells whether the guard holds.
+func (t *test) holds(d dag.DAG) (bool, error) {
+	v := view{t.reads, d}
+	switch t.form {
+	case always:
+		return true, nil
+	case present, failed:
+		n, failure := v.reads[t.name].find(d)
+		return t.form == present && n != nil || t.form == failed && failure != nil, nil
+	case expression:
+		values := make(map[string]json.RawMessage)
+		for _, name := range t.program.Variables() {
+			value, err := v.slot(&slotRef{name: name})
+			if err != nil {
+				return false, err
+			}
+			values[name] = value
+		}
+		// What it may cost is bounded, so that it needs no context to end.
+		ok, err := t.program.Bool(context.Background(), values)
+		if err != nil {
+			return false, stone.Fail(badExpression, "%q: %w", t.text, err)
+		}
+		return ok, nil
+	}
+	return false, nil
+}
+
+// reserved tells whether a name is not for plans.
+func reserved(name string) bool {
+	for _, prefix := range []string{"auth/", "roles/", "stone/"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}

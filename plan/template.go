@@ -1,0 +1,300 @@
+package plan
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// A template is data with places for slots. It is made once; what is put into the
+// places is data, and never looked at again.
+type template struct {
+	constant json.RawMessage // if none of the others is set
+	slot     *slotRef
+	word     string // a keyword that stands for a slot, if there is one of that name
+	fields   []field
+	items    []*template
+	at       *place
+}
+
+type field struct {
+	name  string
+	key   []byte // the name as JSON
+	value *template
+}
+
+// A slotRef is {:slot/id …}, {:slot/path …} or {:slot/record …}.
+type slotRef struct {
+	name   string
+	path   []step
+	record bool
+	at     *place
+}
+
+// A step of a path is a field or, if that is empty, an element of a list.
+type step struct {
+	field   string
+	index   int
+	element bool
+}
+
+func (s step) String() string {
+	if s.element {
+		return strconv.Itoa(s.index)
+	}
+	return s.field
+}
+
+// String writes the reference as messages do: x.text.0
+func (r *slotRef) String() string {
+	var b strings.Builder
+	b.WriteString(r.name)
+	for _, s := range r.path {
+		b.WriteString("." + s.String())
+	}
+	if r.record {
+		return "the record of " + b.String()
+	}
+	return b.String()
+}
+
+// template reads data with places for slots. With words, a keyword that is the
+// whole value of a field stands for the slot of that name.
+func (r *report) template(at *place, words bool) *template {
+	t := &template{at: at}
+	switch v := at.value; v.Kind() {
+	case edn.KindMap:
+		if key := slotKey(v); key != "" {
+			t.slot = r.slot(at, key)
+			return t
+		}
+		r.fields(t, words)
+	case edn.KindVector, edn.KindList, edn.KindSet:
+		for i, e := range v.Elements() {
+			t.items = append(t.items, r.template(at.item(i, e), false))
+		}
+	default:
+		if words {
+			t.word = word(v)
+		}
+	}
+	if t.isConstant() {
+		var err error
+		if t.constant, err = edn.ToJSON(at.value); err != nil {
+			r.find(at, stone.Finding{Type: badValue}, "%v", err)
+		}
+		t.fields, t.items = nil, nil
+	}
+	return t
+}
+
+func (r *report) fields(t *template, words bool) {
+	seen := map[string]bool{}
+	for k, e := range t.at.value.Entries() {
+		name := k.Text()
+		key, err := canon.Append(nil, name)
+		switch kind := k.Kind(); {
+		case kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol || err != nil:
+			r.find(t.at.field("", k), stone.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", k.Kind())
+		case seen[name]:
+			r.find(t.at.field(name, k), stone.Finding{Type: badValue}, "the key %q is there twice", name)
+		default:
+			t.fields = append(t.fields, field{name, key, r.template(t.at.field(name, e), words)})
+		}
+		seen[name] = true
+	}
+}
+
+func (t *template) isConstant() bool {
+	if t.slot != nil || t.word != "" {
+		return false
+	}
+	for _, f := range t.fields {
+		if f.value.constant == nil {
+			return false
+		}
+	}
+	for _, item := range t.items {
+		if item.constant == nil {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	slotID     = "slot/id"
+	slotPath   = "slot/path"
+	slotRecord = "slot/record"
+)
+
+// slotKey returns the key with which a map is a place for a slot, or "".
+func slotKey(v edn.Value) string {
+	for _, key := range []string{slotID, slotPath, slotRecord} {
+		if _, ok := v.Field(key); ok {
+			return key
+		}
+	}
+	return ""
+}
+
+// word is the keyword that v is; JSON has it as a string with a colon.
+func word(v edn.Value) string {
+	name, ok := v.Name()
+	if !ok || v.IsJSON() && !strings.HasPrefix(v.Text(), ":") {
+		return ""
+	}
+	return name
+}
+
+// slot reads a place for a slot. What is wrong with it is reported, and the
+// reference then names no slot.
+func (r *report) slot(at *place, key string) *slotRef {
+	v, _ := at.value.Field(key)
+	ref := &slotRef{record: key == slotRecord, at: at}
+	if at.value.Len() > 1 {
+		for k := range at.value.Entries() {
+			if name, _ := k.Name(); name != key {
+				r.find(at.field(name, k), stone.Finding{Type: unknownField, Queried: name}, "beside %s there is no other field", key)
+			}
+		}
+	}
+	if name, ok := v.Name(); ok && key != slotPath {
+		ref.name = name
+		return ref
+	}
+	in := at.field(key, v)
+	if kind := v.Kind(); kind != edn.KindVector && kind != edn.KindList || v.Len() == 0 {
+		r.find(in, stone.Finding{Type: badValue}, "expected the name of a slot, or a vector of one and the path into it")
+		return ref
+	}
+	var ok bool
+	if ref.name, ok = v.At(0).Name(); !ok {
+		r.find(in.item(0, v.At(0)), stone.Finding{Type: badValue}, "expected the name of a slot")
+	}
+	for i, e := range v.Elements() {
+		if i > 0 {
+			ref.path = append(ref.path, r.step(in.item(i, e)))
+		}
+	}
+	return ref
+}
+
+func (r *report) step(at *place) step {
+	if name, ok := at.value.Name(); ok {
+		return step{field: name}
+	}
+	switch v := at.value; v.Kind() {
+	case edn.KindString, edn.KindSymbol:
+		return step{field: v.Text()}
+	case edn.KindInt:
+		if n, ok := v.Int64(); ok && n >= -1<<31 && n < 1<<31 {
+			return step{index: int(n), element: true}
+		}
+	}
+	r.find(at, stone.Finding{Type: badValue}, "expected the name of a field or the index of an element")
+	return step{}
+}
+
+// slots calls fn for every reference to a slot in the template, and word for every
+// keyword that may be one.
+func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
+	switch {
+	case t == nil:
+	case t.slot != nil:
+		fn(t.slot)
+	case t.word != "":
+		word(t.word, t.at)
+	}
+	if t == nil {
+		return
+	}
+	for _, f := range t.fields {
+		f.value.slots(fn, word)
+	}
+	for _, item := range t.items {
+		item.slots(fn, word)
+	}
+}
+
+// A reader gives what the slots hold while a plan runs.
+type reader interface {
+	slot(*slotRef) (json.RawMessage, error)
+	word(name string) (value json.RawMessage, ok bool, err error)
+}
+
+// render puts what slots hold into the template.
+func (t *template) render(r reader) (json.RawMessage, error) {
+	if t == nil {
+		return json.RawMessage("{}"), nil
+	}
+	if t.constant != nil {
+		return t.constant, nil
+	}
+	return t.append(nil, r)
+}
+
+func (t *template) append(dst []byte, r reader) (_ []byte, err error) {
+	var value json.RawMessage
+	switch {
+	case t.constant != nil:
+		return append(dst, t.constant...), nil
+	case t.slot != nil:
+		value, err = r.slot(t.slot)
+		return append(dst, value...), err
+	case t.word != "":
+		value, ok, err := r.word(t.word)
+		if err == nil && !ok {
+			return canon.Append(dst, t.word)
+		}
+		return append(dst, value...), err
+	case t.items != nil:
+		dst = append(dst, '[')
+		for i, item := range t.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = item.append(dst, r); err != nil {
+				return nil, err
+			}
+		}
+		return append(dst, ']'), nil
+	}
+	dst = append(dst, '{')
+	for i, f := range t.fields {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = f.value.append(append(append(dst, f.key...), ':'), r); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// walk follows a path into JSON. It tells how far it came.
+func walk(value json.RawMessage, path []step) (json.RawMessage, bool) {
+	for _, s := range path {
+		if s.element {
+			var list []json.RawMessage
+			if json.Unmarshal(value, &list) != nil || s.index < 0 || s.index >= len(list) {
+				return nil, false
+			}
+			value = list[s.index]
+			continue
+		}
+		var object map[string]json.RawMessage
+		if json.Unmarshal(value, &object) != nil {
+			return nil, false
+		}
+		var ok bool
+		if value, ok = object[s.field]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
