@@ -41,7 +41,8 @@
 //		),
 //	)
 //
-// [Seq] runs steps in order. [Loop] repeats a body until a condition holds, at
+// [Seq] runs steps in order. [Flow] leaves the same as Seq, but lets steps go on
+// at the same time that do not read from each other. [Loop] repeats a body until a condition holds, at
 // most Max times. [Match] takes the one branch that a value selects. [Map] runs
 // a body for each item of a list and [Parallel] runs several bodies, each in a
 // lane of its own that sees nothing of the others; [Reduce] marks the step that
@@ -51,6 +52,21 @@
 // Composition is data. What runs it is one interpreter, which hands leaves,
 // decisions and fan-outs to an [Executor] and passes each through a [Recorder],
 // so that the same pipeline runs in a test, on a laptop and elsewhere.
+//
+// # What is made during a run
+//
+// A body can run an ashlar that did not exist when the run began, such as a plan
+// that a model wrote: [RunDynamic] validates it, holds it to a grant of effects,
+// and runs it as part of the run. [Keep] leaves its nodes in the DAG, beside the
+// node of the leaf, and in a Flow [Await] brings what it reads:
+//
+//	d, err := stone.Await(ctx, d)
+//	…
+//	out := stone.RunDynamic(ctx, compiled, d, []string{"fs/read"})
+//	if out.Failed() {
+//		return none, out.Cause()
+//	}
+//	d, err = stone.Keep(ctx, d, out)
 //
 // # Validation
 //
@@ -77,7 +93,9 @@
 // stops, a fan-out drops the lane and goes on with the others (unless AllLanes
 // or Quorum say otherwise), a Rescue records it. At the edge Run returns a
 // [*Failure] with kind, reason and place, which unwraps to the error of the
-// body. A panic is a failure like any other. Package kind names the kinds.
+// body. A panic is a failure like any other. Package kind names the kinds. What an
+// error says in a method FailureMeta() map[string]string is noted beside the node
+// of the failure.
 //
 // # Watching
 //

@@ -54,7 +54,8 @@ func Extend(d DAG, nodes []*Node) (DAG, error) {
 // Rebase returns onto with what from has beyond base, as if that had been
 // appended there in the first place: with other parents, and so other ids, but
 // the same contents in the same order. Nodes that followed what base left behind
-// follow what onto leaves behind. A failure in flight in from comes along.
+// follow what onto leaves behind. An origin node, with which an empty DAG began,
+// is left out where there is something. A failure in flight in from comes along.
 //
 // It is an error if from does not extend base, or if a node has a parent that
 // onto has not.
@@ -95,6 +96,12 @@ type mover struct {
 }
 
 func (m *mover) move(e *entry) error {
+	if e.prev == nil && m.out.log != nil && e.node != nil && e.node.typ == OriginType {
+		if m.moved != nil {
+			m.moved[e.node.id] = m.out.here()
+		}
+		return nil
+	}
 	next := m.out.next()
 	if e.group == nil { // it follows all heads before it, there as here
 		n := e.node.under(next)

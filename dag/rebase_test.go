@@ -74,6 +74,17 @@ func TestRebase(t *testing.T) {
 			return past(t, 1).on(t, d)
 		}
 		base, onto, h := seed(), seed(), past(t, 2)
+		if rapid.IntRange(0, 3).Draw(t, "empty") == 0 {
+			from, err := dag.Origin(dag.DAG{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := dag.Rebase(onto, h.on(t, from), dag.DAG{})
+			if want := h.on(t, onto); err != nil || fmt.Sprint(rebaseListing(got)) != fmt.Sprint(rebaseListing(want)) {
+				t.Fatalf("%v; got\n%v\nwant\n%v", err, rebaseListing(got), rebaseListing(want))
+			}
+			return
+		}
 		from := h.on(t, base)
 		want := rebaseListing(h.on(t, onto))
 		got, err := dag.Rebase(onto, from, base)
