@@ -103,6 +103,13 @@ func (s *Schema) Validate(data []byte) error {
 // decodeDocument reads a JSON text with the digits of its numbers, but refuses numbers whose
 // exponent alone would take a machine down: 1e999999 is six digits to write and a million to compare.
 func decodeDocument(data []byte) (any, error) {
+	if v, ok := decodeQuick(data); ok {
+		return v, nil
+	}
+	return decodeSlow(data)
+}
+
+func decodeSlow(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
