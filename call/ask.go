@@ -26,14 +26,15 @@ type answer struct {
 }
 
 // ask invokes the capability once, within its limits. The error says that this
-// did not come to its end, because ctx did.
-func (e *entry) ask(ctx context.Context, req *Request) (answer, error) {
-	leave, err := e.enter(ctx)
-	if err != nil {
+// did not come to its end, because ctx did. Loose is an invocation that others go
+// on without.
+func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
+	if err := e.enter(ctx); err != nil {
 		return failing(err, ctx)
 	}
 	begun := time.Now()
-	reply, err := e.invoke(ctx, req, leave)
+	reply, end, err := e.invoke(ctx, req, loose)
+	e.leave(end)
 	a := answer{Reply: reply}
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, stone.ErrWaiting)):
@@ -62,16 +63,28 @@ func failing(err error, ctx context.Context) (answer, error) {
 	return answer{}, context.Cause(ctx)
 }
 
-// invoke calls the capability. One that does not listen when its time is over, or
-// when its answer is not wanted any more, is left behind after a moment: whatever
-// it returns later goes nowhere.
-func (e *entry) invoke(ctx context.Context, req *Request, leave func(ending)) (*Reply, error) {
-	var cancel context.CancelFunc
+// invoke calls the capability, here if nothing but the end of the run can stop it.
+func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Reply, end ending, err error) {
+	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
+		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, e.Limits.Timeout, &Error{Type: SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		limited = true
 	}
+	if limited || loose {
+		reply, err = e.apart(ctx, req)
+	} else if reply, err = e.call(ctx, req); err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return reply, endingOf(ctx, err), err
+}
+
+// apart calls the capability in a goroutine of its own. One that does not listen
+// when its time is over, or when its answer is not wanted any more, is left behind
+// after a moment: whatever it returns later goes nowhere.
+func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
 		reply *Reply
@@ -91,24 +104,22 @@ func (e *entry) invoke(ctx context.Context, req *Request, leave func(ending)) (*
 		defer func() { done <- r }()
 		r.reply, r.err = e.call(ctx, req)
 	}()
-	var r result
 	select {
-	case r = <-done:
+	case r := <-done:
 		if r.err != nil && ctx.Err() != nil {
 			r.err = context.Cause(ctx)
 		}
+		return r.reply, r.err
 	case <-ctx.Done():
-		late.Store(true)
-		timer := time.NewTimer(grace)
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C:
-		}
-		r.err = context.Cause(ctx)
 	}
-	leave(endingOf(ctx, r.err))
-	return r.reply, r.err
+	late.Store(true)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	return nil, context.Cause(ctx)
 }
 
 func endingOf(ctx context.Context, err error) ending {

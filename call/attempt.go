@@ -27,6 +27,7 @@ type lane struct {
 	*session
 	entry    *entry
 	ctx      context.Context
+	loose    bool                // others go on without it
 	reserved *budget.Reservation // for the first attempt, if it was reserved before the lane began
 	tried    []Attempt
 	last     outcome
@@ -175,7 +176,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 			req.Key = stone.TraceID(ctx) + "/" + req.Key
 		}
 		req.Delta = listening(ctx, e.ID)
-		return e.ask(ctx, req)
+		return e.ask(ctx, req, l.loose)
 	})
 	if err == nil {
 		u := usageOf(e, &a)

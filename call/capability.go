@@ -8,10 +8,12 @@ import (
 // A Capability is anything that answers requests.
 type Capability struct {
 	Metadata
-	// Invoke answers one request. An *Error is a failure of its type; any other
-	// error is "runtime/invoke-failed", or "timeout/soft" if ctx is past its
-	// deadline; so is a panic. It is called from several goroutines at once and
-	// returns soon after ctx is done.
+	// Invoke answers one request. An *Error is a failure of its type, and an error
+	// with a FailureKind, as those of stone.Fail, one of that kind; any other error
+	// is "runtime/invoke-failed", or "timeout/soft" if ctx is past its deadline; so
+	// is a panic. It is called from several goroutines at once and returns soon
+	// after ctx is done; if it does not, it is left behind, and what it returns
+	// later is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
 }
 
@@ -63,7 +65,7 @@ type Request struct {
 	Effects     []string // that are granted to the answer
 	Attempt     int      // from 1, of this capability in this call
 	// Key is the same whenever the same invocation is made again, after a crash:
-	// an idempotency key for whoever is paid.
+	// an idempotency key for whoever is paid. It is "" outside of a run.
 	Key string
 	// Delta, if not nil, takes pieces of text while the answer is made.
 	Delta func(text string)

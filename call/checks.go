@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,18 +59,64 @@ func Paid(name string, check Check) Check {
 // textOf returns the text of an out: a string, that in the field "text" or
 // "content", or else its JSON.
 func textOf(out JSON) (text string, isText bool) {
-	if json.Unmarshal(out, &text) == nil && string(out) != "null" {
+	if text, isText = stringOf(out); isText {
 		return text, true
 	}
-	var object struct{ Text, Content *string }
-	if json.Unmarshal(out, &object) == nil {
-		for _, s := range []*string{object.Text, object.Content} {
-			if s != nil {
-				return *s, true
-			}
+	for _, name := range []string{"text", "content"} {
+		if text, isText = stringOf(member(out, name)); isText {
+			return text, true
 		}
 	}
 	return string(out), false
+}
+
+// stringOf reads a JSON string.
+func stringOf(v JSON) (s string, ok bool) {
+	if len(v) == 0 || v[0] != '"' {
+		return "", false
+	}
+	if bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1]), true
+	}
+	return s, json.Unmarshal(v, &s) == nil
+}
+
+// member returns a field of a canonical object, nil if there is none. Canonical
+// JSON has no space, and escapes no letter.
+func member(object JSON, name string) JSON {
+	if len(object) < 2 || object[0] != '{' {
+		return nil
+	}
+	for i := 1; i < len(object)-1; i++ { // over the comma
+		colon := i + valueEnd(object[i:])
+		end := colon + 1 + valueEnd(object[colon+1:])
+		if string(object[i+1:colon-1]) == name {
+			return object[colon+1 : end]
+		}
+		i = end
+	}
+	return nil
+}
+
+// valueEnd returns where the value ends with which data, canonical JSON, begins.
+func valueEnd(data JSON) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case (c == '}' || c == ']') && depth > 0:
+			depth--
+		case depth == 0 && (c == ',' || c == ':' || c == '}' || c == ']'):
+			return i
+		}
+	}
+	return len(data)
 }
 
 func nonEmpty(_ context.Context, s Subject) error {

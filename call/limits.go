@@ -105,35 +105,36 @@ func (w *window) wait(ctx context.Context) error {
 	return pause(ctx, at.Sub(now))
 }
 
-// enter waits until the capability may be asked. The function that it returns
-// notes how that ended.
-func (e *entry) enter(ctx context.Context) (leave func(ending), err error) {
+// enter waits until the capability may be asked. Who has entered must leave.
+func (e *entry) enter(ctx context.Context) error {
 	if !e.breaker.enter() {
-		return nil, &Error{Type: Unavailable, Message: e.ID + " is down after failing again and again"}
+		return &Error{Type: Unavailable, Message: e.ID + " is down after failing again and again"}
 	}
 	if e.slots != nil {
 		select {
 		case e.slots <- struct{}{}:
 		case <-ctx.Done():
 			e.breaker.leave(stopped)
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 	e.flights.Add(1)
-	leave = func(end ending) {
-		e.flights.Add(-1)
-		if e.slots != nil {
-			<-e.slots
-		}
-		e.breaker.leave(end)
-	}
 	if e.rate != nil {
 		if err := e.rate.wait(ctx); err != nil {
-			leave(stopped)
-			return nil, err
+			e.leave(stopped)
+			return err
 		}
 	}
-	return leave, nil
+	return nil
+}
+
+// leave notes how an invocation ended.
+func (e *entry) leave(end ending) {
+	e.flights.Add(-1)
+	if e.slots != nil {
+		<-e.slots
+	}
+	e.breaker.leave(end)
 }
 
 // pause sleeps, and returns early with the cause when ctx is done.

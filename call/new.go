@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -151,19 +152,20 @@ func (s *session) ask() (err error) {
 	spec := &s.spec
 	r := &s.request
 	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Effects: spec.Effects}
-	if r.Input, err = s.read(spec.Input); err != nil {
+	typed, err := (*schema.Schema)(nil), error(nil)
+	if r.Input, typed, err = s.read(spec.Input); err != nil {
 		return err
 	}
 	if r.Input == nil {
 		r.Input = JSON("{}")
 	}
-	if r.Context, err = s.read(spec.Context); err != nil {
+	if r.Context, _, err = s.read(spec.Context); err != nil {
 		return err
 	}
-	if r.Constraints, err = s.read(spec.Constraints); err != nil {
+	if r.Constraints, _, err = s.read(spec.Constraints); err != nil {
 		return err
 	}
-	if s.in != nil {
+	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(r.Input); err != nil {
 			return s.refused(&Error{Type: InputInvalid, Message: "the input is not what the intent " + spec.Intent + " takes: " + err.Error(), Where: "input"})
 		}
@@ -178,18 +180,26 @@ func (s *session) refused(e *Error) error {
 	return e
 }
 
-func (s *session) read(make func(dag.DAG) (any, error)) (JSON, error) {
+// read makes a part of the request. A Go value needs no check against the schema of
+// its own type, which is returned: it is what the value is written by.
+func (s *session) read(make func(dag.DAG) (any, error)) (JSON, *schema.Schema, error) {
 	if make == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	v, err := make(s.dag)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if raw, ok := v.(json.RawMessage); ok {
-		return canon.AppendJSON(nil, raw)
+		data, err := canon.AppendJSON(nil, raw)
+		return data, nil, err
 	}
-	return canon.Append(nil, v)
+	data, err := canon.Append(nil, v)
+	if err != nil || v == nil {
+		return data, nil, err
+	}
+	typed, _ := schema.ForType(reflect.TypeOf(v)) // no schema is no shortcut
+	return data, typed, nil
 }
 
 // record tells how the call went.

@@ -2,7 +2,7 @@ package call
 
 import (
 	"encoding/json"
-	"strconv"
+	"sync"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -52,14 +52,18 @@ type Attempt struct {
 	Usage        Usage    `json:"usage,omitzero"`
 }
 
-// meta is the record as it stands beside a node. A value of the data model always
-// has JSON.
+// buffers are for records on their way to becoming strings.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// meta is the record as it stands beside a node.
 func (r *Record) meta() map[string]string {
-	text, err := canon.Append(nil, r)
-	if err != nil {
-		text = strconv.AppendQuote([]byte(`{"error":`), "no record: "+err.Error())
-		text = append(text, '}')
+	b := buffers.Get().(*[]byte)
+	defer buffers.Put(b)
+	text, err := canon.Append((*b)[:0], r)
+	if err != nil { // only bytes that are no UTF-8 have no JSON: in a message
+		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
+	*b = text
 	return map[string]string{MetaKey: string(text)}
 }
 

@@ -88,8 +88,9 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 		}
 		asked++
 		l := s.lane(s.ctx, i)
+		l.tried = tried
 		err := l.run()
-		tried = append(tried, l.tried...)
+		tried = l.tried
 		if win = &l.last; err != nil || !s.goesOn(win) {
 			return win, tried, err
 		}
@@ -161,6 +162,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	start := func() {
 		k := len(lanes)
 		l := s.lane(ctx, places[k])
+		l.loose = true
 		lanes = append(lanes, l)
 		go func() {
 			errs[k] = l.run()
