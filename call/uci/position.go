@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/corentings/chess/v2"
 
@@ -45,9 +46,14 @@ type position struct {
 
 const start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
+// reading is held because the library reads positions into one buffer for all.
+var reading sync.Mutex
+
 // readPosition reads a FEN and finds the legal moves. Positions that cannot be, such
 // as one without a king, are refused: engines crash on them.
 func readPosition(fen string) (p *position, err error) {
+	reading.Lock()
+	defer reading.Unlock()
 	defer func() {
 		if r := recover(); r != nil {
 			p, err = nil, fmt.Errorf("the position %.100q cannot be read: %v", fen, r)

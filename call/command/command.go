@@ -1,0 +1,103 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/scope"
+)
+
+// Config names the program. The zero value fails with call.Unavailable.
+type Config struct {
+	// Command is the absolute path of the program, and its arguments.
+	Command []string
+	// Dir is where it works: by default the first directory in scope, or an empty
+	// one of its own if the scope has none, or where this program works if it says
+	// nothing of directories.
+	Dir string
+	// Env are the names of the variables that it gets of our environment.
+	Env []string
+	// Scope is what it may reach. The program must be in Process. FS are directories
+	// that it may change; it sees nothing else then but the programs of the system.
+	// A program cannot be held to single servers: Net is nil, or empty for no network.
+	Scope scope.Scope
+	// MaxOutput bounds its standard output, in bytes; 8 MiB by default.
+	MaxOutput int
+}
+
+// Check says what is wrong with the configuration.
+func (c Config) Check() error {
+	if len(c.Command) == 0 {
+		return errors.New("command: no program: set Command to the absolute path of one")
+	}
+	if c.Dir != "" && !filepath.IsAbs(c.Dir) {
+		return fmt.Errorf("command: Dir %q is not an absolute path", c.Dir)
+	}
+	if c.MaxOutput < 0 {
+		return errors.New("command: MaxOutput is negative: want zero for the default")
+	}
+	for _, name := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return fmt.Errorf("command: Env has %q: want the name of a variable", name)
+		}
+	}
+	if len(c.Scope.Net) > 0 {
+		return errors.New("command: a program cannot be held to single servers: leave scope.net out, or make it empty for no network")
+	}
+	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
+}
+
+// New returns a capability of kind command, whose id is by default the name of the
+// program.
+func New(m call.Metadata, c Config) call.Capability {
+	m.Kind = cmp.Or(m.Kind, "command")
+	if m.ID == "" {
+		m.ID = "command"
+		if len(c.Command) > 0 {
+			m.ID = filepath.Base(c.Command[0])
+		}
+	}
+	invalid := c.Check()
+	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		if invalid != nil {
+			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
+		}
+		envelope, err := json.Marshal(*req)
+		if err != nil {
+			return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
+		}
+		out, err := c.run(ctx, envelope)
+		if err != nil {
+			return nil, err
+		}
+		return call.ReadOutput(out)
+	}}
+}
+
+// Check makes a check of a program, which holds if it exits with 0. A run that may
+// be resumed should not run it again: see call.Paid.
+func Check(c Config) call.Check {
+	invalid := c.Check()
+	return func(ctx context.Context, s call.Subject) error {
+		if invalid != nil {
+			return invalid
+		}
+		var subject struct {
+			Request *call.Request `json:"request,omitempty"`
+			Out     call.JSON     `json:"out"`
+		}
+		subject.Request, subject.Out = s.Request, s.Out
+		text, err := json.Marshal(subject)
+		if err != nil {
+			return err
+		}
+		_, err = c.run(ctx, text)
+		return err
+	}
+}
