@@ -144,21 +144,27 @@ func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.M
 	if cfg.Model == nil {
 		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
 	}
-	return stone.Step(ctx, "compact-"+strconv.Itoa(turn), func(ctx context.Context) (summary, error) {
-		reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
-			System:    cfg.Instruction,
-			Messages:  []llm.Message{llm.User(transcript(middle))},
-			MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
-		})
-		if err == nil && strings.TrimSpace(reply.Text) == "" {
-			err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
-		}
-		if err != nil {
-			return summary{}, modelFailure(ctx, fmt.Errorf("compacting the conversation: %w", err))
-		}
-		text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", len(middle), reply.Text)
-		return summary{Text: utf8Only(text), Usage: reply.Usage}, nil
+	ask := func(ctx context.Context) (summary, error) { return cfg.ask(ctx, middle) }
+	return spend(ctx,
+		func() (summary, error) { return stone.Step(ctx, "compact-"+strconv.Itoa(turn), ask) },
+		func(s summary) llm.Usage { return s.Usage })
+}
+
+// ask has the model write a summary.
+func (cfg CompactConfig) ask(ctx context.Context, middle []llm.Message) (summary, error) {
+	reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
+		System:    cfg.Instruction,
+		Messages:  []llm.Message{llm.User(transcript(middle))},
+		MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
 	})
+	if err == nil && strings.TrimSpace(reply.Text) == "" {
+		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
+	}
+	if err != nil {
+		return summary{}, modelFailure(ctx, fmt.Errorf("compacting the conversation: %w", err))
+	}
+	text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", len(middle), reply.Text)
+	return summary{Text: utf8Only(text), Usage: reply.Usage}, nil
 }
 
 // transcript writes messages down as plain text: no provider takes tool calls

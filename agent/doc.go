@@ -53,6 +53,12 @@
 // type; see the example of that name. Where one server does both, one agent is
 // cheaper and has one prompt to tune.
 //
+// # Budget
+//
+// A turn is a round trip on the account in the context, see package budget, and its
+// tokens are charged to it, as are summaries of a Compact. An agent whose account
+// is spent fails with the kind "budget/exhausted".
+//
 // # Durability
 //
 // The turns of the model and the calls of tools are steps of the run: what the

@@ -37,7 +37,7 @@ type run struct {
 func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	r := &run{agent: a, events: eventsOf(ctx), dag: d, limit: a.cfg.MaxTurns}
 	ended := r.started(ctx)
-	n, err := r.work(ctx)
+	n, err := inTime(ctx, r.work)
 	if ended != nil {
 		ended(err)
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -114,7 +115,9 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
 	}
-	rec, err := stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), q.ask)
+	rec, err := spend(ctx,
+		func() (turnRecord, error) { return stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), q.ask) },
+		func(rec turnRecord) llm.Usage { return cmp.Or(rec.Reply, &llm.Reply{}).Usage })
 	switch {
 	case err != nil:
 		return nil, err

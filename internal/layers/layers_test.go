@@ -54,7 +54,7 @@ var table = []struct{ pkg, imports string }{
 	{"plan", "call internal/expr"},
 
 	{"frontend", "."},
-	{"agent", ". llm"},
+	{"agent", ". budget llm"},
 	{"tool", "agent"},
 	{"tool/...", "tool internal/confine"},
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
