@@ -123,9 +123,10 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 }
 
 func endingOf(ctx context.Context, err error) ending {
-	switch e := (*Error)(nil); {
-	case err == nil:
+	if err == nil {
 		return well
+	}
+	switch e := (*Error)(nil); {
 	case errors.As(err, &e) && (e.Type == InvalidRequest || e.Type == InputInvalid):
 		return stopped // the fault is not with the capability
 	case ctx.Err() != nil && !(errors.As(err, &e) && e.Type == SoftTimeout):

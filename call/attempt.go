@@ -183,7 +183,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
 	}
 	a.live = live
-	if isKind(err, BudgetExhausted) {
+	if err != nil && isKind(err, BudgetExhausted) {
 		return a, exhausted(err), nil
 	}
 	return a, nil, err

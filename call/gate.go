@@ -163,12 +163,13 @@ func gradeInput(sub *Subject) (JSON, error) {
 	r := sub.Request
 	return canon.Append(nil, struct {
 		Intent      string `json:"intent"`
+		Cap         string `json:"cap/id"` // who answered
 		Input       JSON   `json:"input"`
 		Context     JSON   `json:"context,omitempty"`
 		Constraints JSON   `json:"constraints,omitempty"`
 		Done        Done   `json:"done"`
 		Out         JSON   `json:"out"`
-	}{r.Intent, r.Input, r.Context, r.Constraints, r.Done, sub.Out})
+	}{r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Done, sub.Out})
 }
 
 // gradeOf reads what the judge answered: an object with a number "score", or the
