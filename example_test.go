@@ -137,3 +137,50 @@ func ExampleFail() {
 	}
 	// Output: no-compiler until-green[0]/try
 }
+
+// What two steps do not read from each other they do at the same time; the DAG is
+// that of a Seq.
+func ExampleFlow() {
+	page := dag.NewType[string]("page")
+	words := dag.NewType[int]("words")
+	title := dag.NewType[string]("title")
+	line := dag.NewType[string]("line")
+	p := stone.Flow("summary",
+		stone.Func0("read", page, func(context.Context) (string, error) { return "stone: a wall", nil }),
+		stone.Func1("count", page, words, func(_ context.Context, s string) (int, error) { return len(strings.Fields(s)), nil }),
+		stone.Func1("title", page, title, func(_ context.Context, s string) (string, error) {
+			before, _, _ := strings.Cut(s, ":")
+			return before, nil
+		}),
+		stone.Func2("line", title, words, line, func(_ context.Context, title string, n int) (string, error) {
+			return fmt.Sprintf("%s, %d words", title, n), nil
+		}),
+	)
+	result, err := stone.Run(context.Background(), p, stone.Config{})
+	fmt.Println(result.Node.Text(), err)
+	// Output: stone, 3 words <nil>
+}
+
+// A plan that is made during the run: validated then, run within its grant, and
+// kept beside the node of the leaf that ran it.
+func ExampleRunDynamic() {
+	note := dag.NewType[string]("note")
+	outcome := dag.NewType[int]("outcome")
+	worker := stone.New("worker", outcome, func(ctx context.Context, d dag.DAG) (int, error) {
+		d, err := dag.Origin(d)
+		if err != nil {
+			return 0, err
+		}
+		plan := stone.Seq("plan", stone.Func0("note", note, func(context.Context) (string, error) { return "done", nil }))
+		lane := stone.RunDynamic(ctx, plan, d, []string{})
+		if lane.Failed() {
+			return 0, lane.Cause()
+		}
+		_, err = stone.Keep(ctx, d, lane)
+		return lane.Len() - d.Len(), err
+	})
+	result, err := stone.Run(context.Background(), worker, stone.Config{})
+	notes, _ := note.All(result.DAG)
+	fmt.Println(result.Node.Text(), notes, err)
+	// Output: 1 [done] <nil>
+}

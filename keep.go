@@ -176,7 +176,8 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 
 // lift puts d, which extends the DAG with which a step of the flow around f began,
 // onto what is committed in front of that step, as soon as that is; and so on
-// through all flows around. Before anything is changed, agree is asked.
+// through all flows around. Before anything is changed, agree is told what will be
+// returned; if it has an error, nothing is.
 func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) (dag.DAG, error) {
 	w, i := f.inFlow()
 	if w == nil {
@@ -199,25 +200,29 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 	if awaited { // and d was lifted with the step
 		return d, nil
 	}
-	front, err := w.f.lift(ctx, front, nil)
-	if err != nil {
-		return d, err
+	out, asked := d, false
+	move := func(front dag.DAG) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if asked = true; same(front, s.start) {
+			return nil
+		}
+		moved, err := dag.Rebase(front, d, s.start)
+		if err == nil {
+			err = agree(moved)
+		}
+		if err != nil {
+			return err
+		}
+		out, s.start, s.awaited = moved, front, true
+		w.awaited = append(w.awaited, i)
+		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if same(front, s.start) {
-		return d, nil
+	_, err := w.f.lift(ctx, front, move)
+	if err == nil && !asked { // nothing was changed further out
+		err = move(front)
 	}
-	out, err := dag.Rebase(front, d, s.start)
-	if err == nil && agree != nil {
-		err = agree(out)
-	}
-	if err != nil {
-		return d, err
-	}
-	s.start, s.awaited = front, true
-	w.awaited = append(w.awaited, i)
-	return out, nil
+	return out, err
 }
 
 // inFlow returns the step of a flow as part of which f was visited, nil if there

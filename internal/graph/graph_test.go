@@ -44,6 +44,20 @@ func items() stone.Items {
 	return stone.EachDAG(item, func(dag.DAG) ([]int, error) { return nil, nil })
 }
 
+// A flow is drawn as the sequence that it stands for.
+func TestFlowIsDrawnAsSeq(t *testing.T) {
+	drawn := func(make func(string, ...stone.Ashlar) stone.Ashlar) string {
+		g, err := Of(make("all", step("one"), seq("two", "three"), step("four")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g.Mermaid()
+	}
+	if diff := cmp.Diff(drawn(stone.Seq), drawn(stone.Flow)); diff != "" {
+		t.Errorf("drawing (-seq +flow):\n%s", diff)
+	}
+}
+
 // pipelines are drawn into testdata/NAME.txtar.
 var pipelines = map[string]stone.Ashlar{
 	"leaf":  step("one"),
