@@ -1,0 +1,186 @@
+package model_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/calltest"
+	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/schema"
+)
+
+func Example() {
+	poet := model.New(call.Metadata{ID: "model/poet"}, model.Config{
+		Model:   script.New(script.Text("Heavy dough, warm oven.")),
+		Prompt:  "You are a baker.",
+		Intents: map[string]string{"text/haiku": "Answer in one line."},
+	})
+	reply, err := poet.Invoke(context.Background(), &call.Request{Intent: "text/haiku", Input: call.JSON(`{"prompt":"Bread?"}`)})
+	fmt.Println(string(reply.Out), err)
+	// Output: {"text":"Heavy dough, warm oven."} <nil>
+}
+
+// slow is a model that says nothing for a long time.
+type slow struct{}
+
+func (slow) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		select {
+		case <-ctx.Done():
+			yield(llm.Delta{}, ctx.Err())
+		case <-time.After(time.Minute):
+		}
+	}
+}
+
+// either asks slow for requests that say so.
+type either struct{ *script.Model }
+
+func (e either) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	if strings.Contains(req.Messages[0].Text(), "slow") {
+		return slow{}.Stream(ctx, req)
+	}
+	return e.Model.Stream(ctx, req)
+}
+
+func TestCapability(t *testing.T) {
+	calltest.Capability(t, calltest.Case{
+		Make: func(*testing.T) call.Capability {
+			always := script.Func(func(int, *llm.Request) script.Answer { return script.Text("yes") })
+			return model.New(call.Metadata{}, model.Config{Model: either{always}})
+		},
+		OK:   &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"quick?"}`)},
+		Slow: &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"slow?"}`)},
+	})
+}
+
+var cake = must(schema.Parse([]byte(`{"type":"object","properties":{"cake":{"type":"string"}},"required":["cake"]}`)))
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func schemas(name string) (*schema.Schema, bool) {
+	if name == "res/cake" {
+		return cake, true
+	}
+	return nil, false
+}
+
+func TestAnswers(t *testing.T) {
+	const envelope = `{"proto":1,"trace":{"id":"r"},"result":{"type":"value","out":{"cake":"from an envelope"}}}`
+	for _, test := range []struct{ requires, text, want string }{
+		{"", "plain", `value {"text":"plain"}`},
+		{"", "```go\nx\n```", "value {\"text\":\"```go\\nx\\n```\"}"},
+		{"", `{"proto":1}`, `value {"text":"{\"proto\":1}"}`},
+		{"", envelope, `value {"cake":"from an envelope"}`},
+		{"", `{"proto":1,"trace":{"id":"r"},"error":{"type":"oven/cold","message":"no gas"}}`, `oven/cold: no gas`},
+		{"res/cake", `{"cake":"sponge"}`, `value {"cake":"sponge"}`},
+		{"res/cake", "Here it is:\n```json\n{\"cake\":\"sponge\"}\n```\nEnjoy!", `value {"cake":"sponge"}`},
+		{"res/cake", "```json\n" + envelope + "\n```", `value {"cake":"from an envelope"}`},
+		{"res/cake", `{"pie":1}`, `format/drift: the answer does not fit res/cake: `},
+		{"res/cake", `I would rather not.`, `format/drift: the answer is no JSON, but "I would rather not."`},
+		{"res/unknown", `{}`, `runtime/invoke-failed: the schema res/unknown is not known here`},
+		{"plan", "```edn\n{:nodes [{:op :emit :input 1}]}\n```", `plan {:nodes [{:op :emit :input 1}]}`},
+		{"plan", `{"nodes":[]}`, `plan {"nodes":[]}`},
+		{"plan", `{:proto 1 :trace {:id "r"} :result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
+		{"plan", `First I would heat the oven.`, `format/drift: the answer is no plan: `},
+		{"plan", `{:steps []}`, `format/drift: the answer is no plan: want a map with nodes`},
+	} {
+		req := &call.Request{Intent: "cake/bake", Input: call.JSON(`{"prompt":"?"}`)}
+		if req.Requires.OutSchema = test.requires; test.requires == "plan" {
+			req.Requires = call.Requires{Reply: call.Plan}
+		}
+		m := script.New(script.Text(test.text))
+		reply, err := model.New(call.Metadata{}, model.Config{Model: m, Schema: schemas}).Invoke(t.Context(), req)
+		got := ""
+		switch {
+		case err != nil:
+			got = err.Error()
+		case reply.Type == call.Plan:
+			got = "plan " + string(reply.Plan)
+		default:
+			got = reply.Type + " " + string(reply.Out)
+		}
+		if !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s %.60q: %s, want %s", test.requires, test.text, got, test.want)
+		}
+	}
+}
+
+func TestRequest(t *testing.T) {
+	m := script.New(script.Text("{\"cake\":\"x\"}"))
+	cap := model.New(call.Metadata{Out: "res/cake"}, model.Config{
+		Model: m, Name: "gpt-x", MaxTokens: 7, Prompt: " All. ", Role: "Baker.", Intents: map[string]string{"cake/bake": "Bake."}, Schema: schemas})
+	req := &call.Request{Intent: "cake/bake", Input: call.JSON(`{"text":"a","lang":"en"}`), Context: call.JSON(`{"repair":{"checks":["c"]}}`), Constraints: call.JSON(`{}`)}
+	if _, err := cap.Invoke(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	sent := m.Requests()[0]
+	if want := "All.\n\nBaker.\n\nBake.\n\nAnswer with JSON that fits this schema"; !strings.HasPrefix(sent.System, want) {
+		t.Errorf("system %q, want %q", sent.System, want)
+	}
+	if got, want := sent.Messages[0].Text(), "{\"text\":\"a\",\"lang\":\"en\"}\n\nContext:\n{\"repair\":{\"checks\":[\"c\"]}}"; got != want {
+		t.Errorf("question %q, want %q", got, want)
+	}
+	if sent.Model != "gpt-x" || sent.MaxTokens != 7 || sent.ResponseFormat == nil || sent.ResponseFormat.Name != "res_cake" {
+		t.Errorf("%+v", sent)
+	}
+}
+
+func TestDeltasAndUsage(t *testing.T) {
+	answer := script.Text("one two three")
+	var heard strings.Builder
+	m := script.New(answer)
+	reply, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(t.Context(), &call.Request{
+		Input: call.JSON(`{"text":"count"}`), Delta: func(text string) { heard.WriteString(text) }})
+	if err != nil || heard.String() != "one two three" {
+		t.Errorf("heard %q, %v", heard.String(), err)
+	}
+	whole, err := llm.Collect(t.Context(), script.New(answer), &llm.Request{Messages: []llm.Message{llm.User("count")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := whole.Usage.OutputTokens; n != nil && reply.Usage.OutputTokens != *n {
+		t.Errorf("usage %+v, want %d tokens out", reply.Usage, *n)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, test := range []struct {
+		err   error
+		kind  string
+		after time.Duration
+	}{
+		{&llm.HTTPError{Status: 429, RetryAfter: 3 * time.Second}, call.Unavailable, 3 * time.Second},
+		{&llm.HTTPError{Status: 503}, call.Unavailable, 0},
+		{&llm.HTTPError{Status: 400, Body: "bad"}, call.InvokeFailed, 0},
+		{&llm.ConnectError{URL: "http://x", Err: errors.New("refused")}, call.Unavailable, 0},
+		{errors.New("odd"), call.InvokeFailed, 0},
+	} {
+		m := script.New(script.Fail(test.err))
+		_, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(t.Context(), &call.Request{Input: call.JSON(`{"text":"x"}`)})
+		var typed *call.Error
+		if !errors.As(err, &typed) || typed.Type != test.kind || typed.RetryAfter != test.after || !errors.Is(err, test.err) {
+			t.Errorf("%v: %v, want %s after %v", test.err, err, test.kind, test.after)
+		}
+	}
+	if _, err := model.New(call.Metadata{}, model.Config{}).Invoke(t.Context(), &call.Request{}); err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: model: no Model") {
+		t.Error(err)
+	}
+	m := script.New(script.Text("x"))
+	if _, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(t.Context(), &call.Request{}); err == nil || !strings.HasPrefix(err.Error(), "invalid-request: the input is empty") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,170 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// wanted is the form in which a call wants its answer.
+type wanted struct {
+	plan   bool
+	name   string         // of the schema
+	schema *schema.Schema // nil is text
+}
+
+// texts are the schemas that a plain text fits.
+var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
+
+func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
+	if req.Requires.Reply == call.Plan {
+		return wanted{plan: true}, nil
+	}
+	name := req.Requires.OutSchema
+	if name == "" {
+		name = m.Out
+	}
+	if texts[name] {
+		return wanted{}, nil
+	}
+	if c.Schema != nil {
+		if s, ok := c.Schema(name); ok && s != nil {
+			return wanted{name: name, schema: s}, nil
+		}
+	}
+	return wanted{}, &call.Error{Type: call.InvokeFailed, Where: "out-schema",
+		Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
+}
+
+// format asks the provider for JSON of the schema.
+func (w wanted) format() *llm.Format {
+	if w.schema == nil {
+		return nil
+	}
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '_'
+	}, w.name)
+	return &llm.Format{Name: name[:min(len(name), 64)], Schema: w.schema.JSON()}
+}
+
+func (c Config) system(intent string, want wanted) string {
+	layers := []string{c.Prompt, c.Role, c.Intents[intent]}
+	switch {
+	case want.plan:
+		layers = append(layers, "Answer with a plan as data, in EDN or JSON, and nothing else.")
+	case want.schema != nil:
+		layers = append(layers, "Answer with JSON that fits this schema, and nothing else:\n"+string(want.schema.JSON()))
+	}
+	var said []string
+	for _, l := range layers {
+		if l = strings.TrimSpace(l); l != "" {
+			said = append(said, l)
+		}
+	}
+	return strings.Join(said, "\n\n")
+}
+
+// question renders the input, and below it what there is beside it.
+func question(req *call.Request) (string, error) {
+	if len(req.Input) > 0 && !json.Valid(req.Input) {
+		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
+	}
+	parts := []string{plain(req.Input)}
+	for _, beside := range []struct {
+		name string
+		json call.JSON
+	}{{"Context", req.Context}, {"Constraints", req.Constraints}} {
+		if text := strings.TrimSpace(string(beside.json)); text != "" && text != "null" && text != "{}" {
+			parts = append(parts, beside.name+":\n"+text)
+		}
+	}
+	text := strings.TrimSpace(strings.Join(parts, "\n\n"))
+	if text == "" {
+		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
+	}
+	return text, nil
+}
+
+// plain is the text of an input that is only that, or its JSON.
+func plain(input call.JSON) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
+		for _, name := range []string{"prompt", "text"} {
+			var text string
+			if json.Unmarshal(fields[name], &text) == nil {
+				return text
+			}
+		}
+	}
+	return string(input)
+}
+
+// read makes a reply of the text of an answer.
+func (w wanted) read(text string) (*call.Reply, error) {
+	body := unfence(text)
+	if reply, err, ok := envelope(body); ok {
+		return reply, err
+	}
+	switch {
+	case w.plan:
+		if err := planShaped(body); err != nil {
+			return nil, drift("the answer is no plan: %v", err)
+		}
+		return &call.Reply{Type: call.Plan, Plan: []byte(body)}, nil
+	case w.schema != nil:
+		if !json.Valid([]byte(body)) {
+			return nil, drift("the answer is no JSON, but %.80q", text)
+		}
+		if err := w.schema.Validate([]byte(body)); err != nil {
+			return nil, drift("the answer does not fit %s: %v", w.name, err)
+		}
+		return &call.Reply{Type: call.Value, Out: call.JSON(body)}, nil
+	default:
+		out, err := json.Marshal(map[string]string{"text": text})
+		return &call.Reply{Type: call.Value, Out: out}, err
+	}
+}
+
+func drift(format string, args ...any) error {
+	message := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	return &call.Error{Type: call.FormatDrift, Where: "model-output", Message: message}
+}
+
+// envelope reads an answer that is the envelope of a response; ok is false for
+// others.
+func envelope(body string) (reply *call.Reply, err error, ok bool) {
+	if !strings.HasPrefix(body, "{") || !strings.Contains(body, "proto") || !strings.Contains(body, "trace") {
+		return nil, nil, false
+	}
+	reply, err = call.ReadReply([]byte(body))
+	if typed := (*call.Error)(nil); errors.As(err, &typed) && typed.Type == call.SchemaInvalid {
+		return nil, nil, false
+	}
+	return reply, err, true
+}
+
+// unfence returns what stands in the code fence of an answer, if that is the only
+// one, or the answer itself.
+func unfence(text string) string {
+	text = strings.TrimSpace(text)
+	_, rest, ok := strings.Cut(text, "```")
+	if !ok {
+		return text
+	}
+	inside, after, ok := strings.Cut(rest, "```")
+	if !ok || strings.Contains(after, "```") {
+		return text
+	}
+	if _, body, ok := strings.Cut(inside, "\n"); ok {
+		return strings.TrimSpace(body)
+	}
+	return strings.TrimSpace(inside)
+}
