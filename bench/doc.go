@@ -7,8 +7,10 @@
 //
 // All figures are CPU time of the process, user and system, from getrusage:
 // it counts what goroutines and the garbage collector do on all cores, and
-// hardly moves when the machine is busy with something else. Each figure is the
-// median of several rounds; make bench runs five and prints the table.
+// hardly moves when the machine is busy with something else. Two figures of
+// durable work are of time that passes, since they are about waiting for the
+// disk and for a resumed run; they want a machine that does nothing else. Each
+// figure is the median of several rounds; make bench runs five and prints the table.
 //
 // A row is a benchmark, its last path element is who does the work:
 //
@@ -29,6 +31,10 @@
 // slices, maps or pointers, so that the value itself cannot be handed on). The
 // encoder is the one that Stone uses, and [encoding/json] reads.
 //
+// The floor of a durable step is a row with a UNIQUE id and the same content, by
+// the driver, with the settings and with the shared commits of journal/sqlite. It
+// is one write, where a step is two: that its work begins, and its result.
+//
 // # The peers
 //
 // Every peer does the work in the way that its own documentation shows, with
@@ -41,4 +47,14 @@
 // to goroutines of the caller. eino and trpc-agent-go are quadratic in the
 // length of a line and stay out of the long ones; the peers that start a
 // goroutine for each lane stay out of the million.
+//
+// For durable work everybody has a store of its own. Those of adk and trpc-agent-go
+// take a database: they get SQLite by the driver of Stone and with
+// synchronous=FULL, adk with a dialect of ours, since those for its library need a
+// C compiler or cannot be had. DBOS opens SQLite itself, with synchronous=NORMAL,
+// which may lose what it acknowledged with the power. langgraphgo has no store
+// without C but files, which it does not sync, and keeps the last ten of a line;
+// so it has no figure for the size. DBOS alone has one for a resumed run, since it does
+// as Stone does and goes through all steps again; the others go on, where they do,
+// from the last state that was saved.
 package bench

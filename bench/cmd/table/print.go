@@ -97,8 +97,12 @@ func figure(v float64, unit string) string {
 	switch {
 	case strings.HasPrefix(unit, "cpu-ns/") && v < 100:
 		return fmt.Sprintf("%.1f ns", v)
-	case strings.HasPrefix(unit, "cpu-ns/"):
+	case strings.HasPrefix(unit, "cpu-ns/"), unit == passes:
 		return fmt.Sprintf("%.2f µs", v/1e3)
+	case unit == "elapsed-s/resume":
+		return fmt.Sprintf("%.2f s", v)
+	case unit == "file-B/step":
+		return fmt.Sprintf("%.0f B", v)
 	case unit == "peak-MB":
 		return fmt.Sprintf("%.2f GB", v/1e3)
 	}

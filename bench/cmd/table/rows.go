@@ -24,6 +24,7 @@ const (
 	turn   = "cpu-ns/turn"
 	ashlar = "cpu-ns/ashlar"
 	octet  = "cpu-ns/byte"
+	passes = "elapsed-ns/step"
 
 	floor = "floor" // who does the work in bare Go
 )
@@ -55,6 +56,15 @@ var rows = []row{
 	{4, "… with schema checks, 1,000", "Build/schemas/1000", ashlar, "Build/same/1000", units(1000, "1 µs")},
 	{4, "… with schema checks, 100,000", "Build/schemas/100000", ashlar, "Build/same/100000", units(1000, "1 µs")},
 	{4, "… is flat: 100,000 against 1,000", "Build/schemas/100000", ashlar, "Build/same/100000", timesRow(1.5, "Build/schemas/1000", "that of 1,000")},
+
+	{5, "durable step, 32 at once, 1 KB", "Durable/0", step, "", timesFloor(1.5)},
+	{5, "… in a file with 100,000 steps", "Durable/100000", step, "", timesFloor(1.5)},
+	{5, "… is flat: after 100,000 against a new file", "Durable/100000", step, "", timesRow(1.5, "Durable/0", "that of a new file")},
+	{5, "… time that passes", "Durable/0", passes, "", units(100_000, "100 µs, 10,000/s")},
+	{5, "… bytes of file beyond its content", "Durable/0", "file-B/step", "", units(1024, "1 KB")},
+
+	{6, "resume of 100,000 steps, time that passes", "Resume/100000", "elapsed-s/resume", "", units(1, "1 s")},
+	{6, "resume of 10,000 steps, CPU time", "Resume/10000", step, "", units(10_000, "10 µs, 1 s for 100,000")},
 
 	{7, "nearest ancestor at depth 1,000,000", "Nearest/1000000", "cpu-ns/read", "", units(50, "50 ns")},
 

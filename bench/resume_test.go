@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// A resumer records a run of so many steps in a folder, which does not come to its
+// end. What it returns goes on with the run in a file that is opened anew, and says
+// when the first new step began.
+type resumer func(folder string, steps int) (resume func() (time.Time, error), err error)
+
+// BenchmarkResume is the time from the start of a process, without that of the
+// system, to the first new step. DBOS is spared the long run, which it needs a
+// minute to record.
+func BenchmarkResume(b *testing.B) {
+	for _, c := range []struct {
+		steps int
+		name  string
+		open  resumer
+	}{
+		{10_000, "stone", stoneResume},
+		{10_000, "dbos", dbosResume},
+		{100_000, "stone", stoneResume},
+	} {
+		b.Run(fmt.Sprintf("%d/%s", c.steps, c.name), func(b *testing.B) {
+			resume, err := c.open(b.TempDir(), c.steps)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var spent time.Duration
+			times := 0
+			measure(b, c.steps, "step", func() error {
+				begin := time.Now()
+				reached, err := resume()
+				spent += reached.Sub(begin)
+				times++
+				return err
+			})
+			b.ReportMetric(spent.Seconds()/float64(times), "elapsed-s/resume")
+		})
+	}
+}
+
+func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
+	var reached time.Time
+	p := stone.Seq("resumed", stoneLines(steps/durableLines),
+		stone.Func1("new", aTotal, aResult, func(context.Context, total) (result, error) {
+			reached = time.Now()
+			return result{}, stone.ErrWaiting // which is not recorded
+		}))
+	resume := func() (time.Time, error) {
+		db, err := sqlite.Open(filepath.Join(folder, "stone.db"), sqlite.Options{})
+		if err != nil {
+			return reached, err
+		}
+		_, err = stone.Run(context.Background(), p, stone.Config{RunID: "run", Recorder: db})
+		if errors.Is(err, stone.ErrWaiting) {
+			err = nil
+		}
+		return reached, errors.Join(err, db.Close())
+	}
+	_, err := resume()
+	return resume, err
+}
+
+// dbosReached gets the moment at which a workflow comes to its first new step.
+var dbosReached = make(chan time.Time)
+
+func dbosLong(ctx dbos.Context, steps int) (_ int, err error) {
+	v := aKilo
+	for range steps {
+		if v, err = dbosStep(ctx, v); err != nil {
+			return 0, err
+		}
+	}
+	return dbos.RunAsStep(ctx, func(context.Context) (int, error) {
+		dbosReached <- time.Now()
+		select {} // as if the process ended here
+	})
+}
+
+// dbosResume recovers the workflow at the start of another context, as another
+// process would.
+func dbosResume(folder string, steps int) (func() (time.Time, error), error) {
+	start := func(run func(dbos.Context) error) (reached time.Time, err error) {
+		ctx, err := dbosContext(folder)
+		if err != nil {
+			return reached, err
+		}
+		dbos.RegisterWorkflow(ctx, dbosLong)
+		if err := dbos.Launch(ctx); err != nil {
+			return reached, err
+		}
+		if err := run(ctx); err != nil {
+			return reached, err
+		}
+		select {
+		case reached = <-dbosReached:
+		case <-time.After(5 * time.Minute):
+			return reached, errors.New("the workflow was not recovered")
+		}
+		_ = dbos.Shutdown(ctx, time.Millisecond) // it says that the workflow is still there
+		return reached, nil
+	}
+	_, err := start(func(ctx dbos.Context) error {
+		_, err := dbos.RunWorkflow(ctx, dbosLong, steps, dbos.WithWorkflowID("run"))
+		return err
+	})
+	return func() (time.Time, error) { return start(func(dbos.Context) error { return nil }) }, err
+}
