@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -56,7 +57,7 @@ type opened struct {
 	leaves map[string]Step
 	parts  map[string]Part
 	dag    dag.DAG
-	nodes  map[dag.ID]*dag.Node
+	nodes  map[dag.ID]*dag.Node // by id, and by the sum of a record that has no other nodes
 }
 
 func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
@@ -79,8 +80,18 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	}
 	for n := range o.dag.Nodes() {
 		o.nodes[n.ID()] = n
+		o.nodes[sumOf(stone.Record{Type: n.Type(), Content: n.Content()})] = n
 	}
 	return o, nil
+}
+
+// node returns the node of a step. That of a result that was reused is found by
+// what it says, since the record is of another run.
+func (o *opened) node(s Step) *dag.Node {
+	if n := o.nodes[s.Node]; n != nil {
+		return n
+	}
+	return o.nodes[s.Sum]
 }
 
 // missing says why only one of two runs has a step.
@@ -98,7 +109,7 @@ func reasons(s, t Step, one, other *opened) []string {
 	if len(why) == 0 && p.Print != q.Print {
 		why = append(why, "its version, or its bounds, changed")
 	}
-	a, b := one.nodes[s.Node], other.nodes[t.Node]
+	a, b := one.node(s), other.node(t)
 	if a != nil && b != nil {
 		for _, r := range q.Reads {
 			if !alike(one.read(r, a), other.read(r, b)) {

@@ -97,6 +97,9 @@ func (s *secrets) cleanRecord(rec *stone.Record) (bool, error) {
 	if out == nil {
 		return false, nil
 	}
+	if kept := string(rec.Kept); out.Replace(kept) != kept {
+		return false, errors.New("a leaf keeps nodes that hold a secret: have the steps that made them recorded, or take it out")
+	}
 	found := false
 	clean := func(text string) string {
 		cleaned := out.Replace(text)
@@ -119,28 +122,37 @@ func (s *secrets) cleanRecord(rec *stone.Record) (bool, error) {
 // reseal gives a record its changed content, with the node and the sum that go
 // with it.
 func reseal(rec *stone.Record, content []byte) error {
-	spec := dag.Spec{Type: "x", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
-	if rec.Node != nil {
-		spec.Type, spec.Parents = rec.Node.Type(), rec.Node.Parents()
+	if rec.Failure == nil {
+		spec := dag.Spec{Type: "value", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
+		if rec.Node != nil {
+			spec.Type, spec.Parents = rec.Node.Type(), rec.Node.Parents()
+		}
+		n, err := dag.NewNode(spec) // which makes the content canonical again
+		if err != nil {
+			return fmt.Errorf("a result without its secrets makes no node: %w", err)
+		}
+		if rec.Content = n.Content(); rec.Node != nil {
+			rec.Node = n
+		}
 	}
-	h := sha256.New() // as root computes it
+	rec.Sum = sumOf(*rec)
+	return nil
+}
+
+// sumOf computes the Sum of a record as the root package does.
+func sumOf(rec stone.Record) dag.ID {
+	h := sha256.New()
 	h.Write([]byte(rec.Type + "\x00"))
 	if rec.Failure != nil {
 		h.Write([]byte("failure\x00" + rec.Failure.Kind + "\x00" + rec.Failure.Reason))
-		rec.Sum = dag.ID(h.Sum(nil))
-		return nil
+	} else {
+		h.Write(rec.Content)
 	}
-	n, err := dag.NewNode(spec)
-	if err != nil {
-		return fmt.Errorf("a result without its secrets makes no node: %w", err)
+	if rec.Kept != nil {
+		h.Write([]byte("\x00kept\x00"))
+		h.Write(rec.Kept)
 	}
-	rec.Content = n.Content()
-	h.Write(rec.Content)
-	rec.Sum = dag.ID(h.Sum(nil))
-	if rec.Node != nil {
-		rec.Node = n
-	}
-	return nil
+	return dag.ID(h.Sum(nil))
 }
 
 // refuse reports a secret in what is kept as it is: the input and the source.

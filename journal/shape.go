@@ -216,12 +216,12 @@ func differences(a, b Part) []string {
 	var out []string
 	say := func(what, was, is string) {
 		if was != is {
-			out = append(out, fmt.Sprintf("%s of %s was %s, now it is %s", what, b.Path, quote(was), quote(is)))
+			out = append(out, fmt.Sprintf("the %s of %s changed from %s to %s", what, b.Path, was, is))
 		}
 	}
-	say("the form", a.Form, b.Form)
-	say("the version", a.Version, b.Version)
-	say("the type", a.Type, b.Type)
+	say("form", a.Form, b.Form)
+	say("version", quote(a.Version), quote(b.Version))
+	say("type", quote(a.Type), quote(b.Type))
 	if a.Type == b.Type && a.Schema != b.Schema {
 		out = append(out, fmt.Sprintf("the schema of type %s of %s changed", quote(b.Type), b.Path))
 	}
@@ -235,8 +235,8 @@ func differences(a, b Part) []string {
 			out = append(out, fmt.Sprintf("%s now reads %s", b.Path, q.Query))
 		}
 	}
-	say("the branches", strings.Join(a.Branches, ", "), strings.Join(b.Branches, ", "))
-	say("the bound", strconv.Itoa(a.Rounds), strconv.Itoa(b.Rounds))
+	say("branches", "["+strings.Join(a.Branches, " ")+"]", "["+strings.Join(b.Branches, " ")+"]")
+	say("bound", strconv.Itoa(a.Rounds), strconv.Itoa(b.Rounds))
 	return out
 }
 

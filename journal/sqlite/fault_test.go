@@ -83,7 +83,7 @@ func writeFile(t *testing.T, file, text string) {
 }
 
 // execute runs a statement over the file from outside.
-func execute(t *testing.T, file, statement string) {
+func execute(t testing.TB, file, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)
 	if err != nil {

@@ -88,22 +88,33 @@ func (w *writer) put(x *write) error {
 	return nil
 }
 
+// patience is how many times as long as for a write that fails is waited for one
+// that the disk does not answer to: it may be busy.
+const patience = 12
+
 // wait waits until x is on the disk, though not for ever.
 func (w *writer) wait(x *write) error {
-	patience := time.NewTimer(w.db.opts.Retry)
-	defer patience.Stop()
-	select {
-	case <-x.done:
-		return x.err
-	case <-patience.C:
+	timer := time.NewTimer(w.db.opts.Retry)
+	defer timer.Stop()
+	for i := 1; ; i++ {
+		select {
+		case <-x.done:
+			return x.err
+		case <-timer.C:
+		}
+		w.queued.Lock()
+		trouble := w.trouble
+		w.queued.Unlock()
+		if trouble == nil && i < patience {
+			timer.Reset(w.db.opts.Retry)
+			continue
+		}
+		x.abandoned.Store(true)
+		if trouble != nil {
+			return w.db.explain(trouble)
+		}
+		return fmt.Errorf("database %s: its disk did not answer for %v: check it, or set a longer Retry", w.db.file, patience*w.db.opts.Retry)
 	}
-	x.abandoned.Store(true)
-	w.queued.Lock()
-	defer w.queued.Unlock()
-	if w.trouble != nil {
-		return w.db.explain(w.trouble)
-	}
-	return fmt.Errorf("database %s: its disk did not answer for %v: check it, or set a longer Retry", w.db.file, w.db.opts.Retry)
 }
 
 // loop commits what is queued. What cannot be written is kept and tried again.
