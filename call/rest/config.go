@@ -1,0 +1,87 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Config says where the server is. The zero value fails with call.Unavailable.
+type Config struct {
+	URL string // http or https
+	// Header is sent with every request to the server of the URL.
+	Header map[string]Value
+	// Client makes the requests; by default one for all capabilities. How it
+	// follows redirects is replaced.
+	Client *http.Client
+	Scope  scope.Scope // the server, and those that it redirects to, must be in Net
+	// MaxBody bounds an answer, in bytes; 8 MiB by default.
+	MaxBody int
+}
+
+// A Value is the value of a header: exactly one of its fields is set.
+type Value struct {
+	Text string `json:"text,omitempty"`
+	Env  string `json:"env,omitempty"`  // the variable that holds it
+	File string `json:"file,omitempty"` // the file that holds it, in one line
+}
+
+// Check says what is wrong with the configuration. Variables and files are read
+// only when the server is asked.
+func (c Config) Check() error {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		// The error of url.Parse would show the URL.
+		return errors.New("rest: URL is not an http or https URL with a host")
+	}
+	if c.MaxBody < 0 {
+		return errors.New("rest: MaxBody is negative: want zero for the default")
+	}
+	for name, v := range c.Header {
+		set := 0
+		for _, s := range []string{v.Text, v.Env, v.File} {
+			if s != "" {
+				set++
+			}
+		}
+		if !isToken(name) || set != 1 {
+			return fmt.Errorf("rest: header %q: want a name, and one of Text, Env and File", name)
+		}
+	}
+	return errors.Join(c.Scope.Check(), c.Scope.Net.Check(u))
+}
+
+// read returns the value. The error names the place, never the value.
+func (v Value) read() (llm.Secret, error) {
+	text := v.Text
+	switch {
+	case v.Env != "":
+		if text = os.Getenv(v.Env); text == "" {
+			return "", fmt.Errorf("the variable %s is not set", v.Env)
+		}
+	case v.File != "":
+		data, err := os.ReadFile(v.File)
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSpace(string(data))
+	}
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return "", errors.New("the value is not one line of text")
+	}
+	return llm.Secret(text), nil
+}
+
+// isToken tells whether a text can be the name of a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	})
+}

@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/call"
+)
+
+const (
+	defaultBody  = 8 << 20
+	maxRedirects = 5
+	maxErrorText = 500
+)
+
+// New returns a capability of kind http, whose id is by default the host.
+func New(m call.Metadata, c Config) call.Capability {
+	m.Kind = cmp.Or(m.Kind, "http")
+	if m.ID == "" {
+		m.ID = "http"
+		if u, err := url.Parse(c.URL); err == nil && u.Hostname() != "" {
+			m.ID = u.Hostname()
+		}
+	}
+	invalid := c.Check()
+	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		if invalid != nil {
+			return nil, unavailable(invalid)
+		}
+		return c.invoke(ctx, req)
+	}}
+}
+
+func unavailable(err error) *call.Error {
+	return &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+}
+
+func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	envelope, err := json.Marshal(*req)
+	if err != nil {
+		return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(envelope))
+	if err != nil {
+		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
+	}
+	header := http.Header{}
+	for name, value := range c.Header {
+		v, err := value.read()
+		if err != nil {
+			return nil, unavailable(fmt.Errorf("header %s: %w", name, err))
+		}
+		header.Set(name, string(v))
+	}
+	r.Header = header.Clone()
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, application/edn")
+	if req.Key != "" {
+		r.Header.Set("Idempotency-Key", req.Key)
+	}
+	resp, err := c.client(header).Do(r)
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	defer resp.Body.Close()
+	limit := cmp.Or(c.MaxBody, defaultBody)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, c.failure(ctx, err)
+	case len(body) > limit:
+		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return nil, refused(resp, body)
+	}
+	return call.ReadOutput(body)
+}
+
+// client is the configured one, held to the scope.
+func (c Config) client(secret http.Header) *http.Client {
+	client := &http.Client{}
+	if c.Client != nil {
+		*client = *c.Client
+	}
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		if r.Method != http.MethodPost {
+			return errors.New("a redirect that changes the method")
+		}
+		if err := c.Scope.Net.Check(r.URL); err != nil {
+			return err
+		}
+		if first := via[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
+			for name := range secret {
+				r.Header.Del(name)
+			}
+		}
+		return nil
+	}
+	return client
+}
+
+// failure is a server that did not answer. The error of package http shows the whole
+// URL, which may hold secrets.
+func (c Config) failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	u, _ := url.Parse(c.URL) // Check has
+	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))
+}
+
+// refused is an answer with another status than 2xx: what the envelope in it says,
+// or else the status says.
+func refused(resp *http.Response, body []byte) error {
+	failed := &call.Error{Type: call.InvokeFailed}
+	if _, err := call.ReadOutput(body); err != nil {
+		if said := (*call.Error)(nil); errors.As(err, &said) && said.Type != call.SchemaInvalid {
+			failed = said
+		}
+	}
+	if failed.Message == "" {
+		failed.Message = "the server answers with status " + strconv.Itoa(resp.StatusCode) + excerpt(body)
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
+		failed.Type, failed.Retryable = call.Unavailable, true
+		failed.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	}
+	return failed
+}
+
+func excerpt(body []byte) string {
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), maxErrorText)]), "")), " ")
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// retryAfter reads seconds or a date; 0 is neither.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.Atoi(value); err == nil {
+		return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
