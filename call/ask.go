@@ -1,9 +1,11 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,14 +37,14 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	begun := time.Now()
 	reply, end, err := e.invoke(ctx, req, loose)
 	e.leave(end)
-	a := answer{Reply: reply}
+	var a answer
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, stone.ErrWaiting)):
 		a, err = failing(err, ctx)
 	case err != nil:
-		a.Failure, err = errorOf(err), nil
+		a.Failure, err = cleaned(errorOf(err)), nil
 	default:
-		a.Failure = e.malformed(reply)
+		a.Reply, a.Failure = e.cleaned(reply)
 	}
 	if a.Failure != nil {
 		a.RetryAfter = a.Failure.RetryAfter
@@ -56,7 +58,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
 		if e := (*Error)(nil); errors.As(err, &e) {
-			return answer{Failure: e}, nil
+			return answer{Failure: cleaned(e)}, nil
 		}
 		return answer{}, err
 	}
@@ -152,27 +154,38 @@ func at(place string) string {
 	return "(" + place + ")"
 }
 
-// malformed says what is wrong with a reply as such, and makes its out canonical.
-func (e *entry) malformed(r *Reply) *Error {
-	if r == nil {
-		return &Error{Type: SchemaInvalid, Message: e.ID + " returned neither a reply nor an error"}
+// cleaned returns a copy of a reply that can be recorded, with a canonical out, or
+// says what is wrong with it as such.
+func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
+	wrong := func(format string, args ...any) (*Reply, *Error) {
+		return nil, cleaned(&Error{Type: SchemaInvalid, Message: "the reply of " + e.ID + " " + fmt.Sprintf(format, args...), Where: "result"})
 	}
-	if r.Type == "" {
-		r.Type = Value
+	if reply == nil {
+		return wrong("is not there, and there is no error")
 	}
-	wrong := func(format string, args ...any) *Error {
-		return &Error{Type: SchemaInvalid, Message: "the reply of " + e.ID + " " + fmt.Sprintf(format, args...), Where: "result"}
+	r := *reply
+	r.Type = cmp.Or(r.Type, Value)
+	if !(r.Usage.USD >= 0) || math.IsInf(r.Usage.USD, 1) {
+		r.Usage.USD = 0
 	}
+	r.Usage.Cap = e.ID
+	var err error
 	switch r.Type {
 	case Value, Stream:
-		out, err := canon.AppendJSON(make([]byte, 0, len(r.Out)), r.Out)
-		if err != nil {
+		r.Plan, r.Bindings = nil, nil
+		if r.Out, err = canon.AppendJSON(make([]byte, 0, len(r.Out)), r.Out); err != nil {
 			return wrong("is a %s without a usable out: %v", r.Type, err)
 		}
-		r.Out = out
 	case Plan:
+		r.Out = nil
 		if len(r.Plan) == 0 {
 			return wrong("is a plan without a plan")
+		}
+		if r.Bindings == nil {
+			break
+		}
+		if r.Bindings, err = canon.AppendJSON(nil, r.Bindings); err != nil || r.Bindings[0] != '{' {
+			return wrong("is a plan with bindings that are no object")
 		}
 	default:
 		return wrong("has the type %q: want value, plan or stream", r.Type)
@@ -180,8 +193,22 @@ func (e *entry) malformed(r *Reply) *Error {
 	if !e.mayReply(r.Type) {
 		return wrong("is a %s, which is not in its cap/can-produce", r.Type)
 	}
-	return nil
+	return &r, nil
 }
+
+// cleaned returns a copy of an error that can be recorded.
+func cleaned(e *Error) *Error {
+	c := *e
+	c.Type, c.Message, c.Where = valid(cmp.Or(c.Type, InvokeFailed)), valid(c.Message), valid(c.Where)
+	var err error
+	if c.Details, err = canon.AppendJSON(nil, c.Details); err != nil {
+		c.Details = nil
+	}
+	return &c
+}
+
+// valid replaces the bytes of a text that are no UTF-8.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // errorOf makes a failure of what a capability returned: one with a kind of its
 // own keeps it, whatever else went wrong is "runtime/invoke-failed".

@@ -122,7 +122,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		if o.failure = a.Failure; o.failure == nil {
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
-			o.failure.RetryAfter = a.RetryAfter
+			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too
 		}
 	}
 	if err != nil {

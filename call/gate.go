@@ -85,7 +85,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck) {
 	for _, c := range checks {
 		if err := c.holds(ctx, sub); err != nil {
-			out = append(out, failedCheck{c.name, err.Error()})
+			out = append(out, failedCheck{c.name, valid(err.Error())})
 		}
 	}
 	return out

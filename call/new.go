@@ -106,7 +106,8 @@ type session struct {
 	request Request
 	reasons []string // why a candidate was not asked, in their order
 
-	awaited   sync.Once // dag is all that came before, see ground
+	awaited   sync.Once // then dag is all that came before, and base is for plans: see ground
+	base      dag.DAG
 	groundErr error
 }
 

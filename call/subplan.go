@@ -72,15 +72,15 @@ func (l *lane) failureOf(err error) (*Error, error) {
 	return &failure, nil
 }
 
-// ground returns the DAG on which plans run and the node of the call will stand:
-// all that came before it.
+// ground returns the DAG on which plans run: all that came before the call, and
+// something that they can stand on.
 func (s *session) ground() (dag.DAG, error) {
 	s.awaited.Do(func() {
 		if s.dag, s.groundErr = stone.Await(s.ctx, s.dag); s.groundErr == nil {
-			s.dag, s.groundErr = dag.Origin(s.dag)
+			s.base, s.groundErr = dag.Origin(s.dag)
 		}
 	})
-	return s.dag, s.groundErr
+	return s.base, s.groundErr
 }
 
 // keep puts the nodes of a plan beside the node of the call, and returns the DAG on
@@ -89,5 +89,5 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	if !win.planned {
 		return s.dag, nil
 	}
-	return stone.Keep(ctx, s.dag, win.lane)
+	return stone.Keep(ctx, s.base, win.lane)
 }
