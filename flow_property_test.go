@@ -17,7 +17,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
 )
 
 // plot is a tree that was drawn once and is built several times, around Seq or
@@ -168,7 +167,7 @@ func (g *grove) leaf() plot {
 			if err != nil {
 				return 0, err
 			}
-			if awaits && sum%2 == 0 {
+			if awaits && sum%4 != 0 {
 				before := d.Len()
 				if d, err = stone.Await(ctx, d); err != nil {
 					return 0, err
@@ -185,7 +184,7 @@ func (g *grove) leaf() plot {
 			if plans {
 				w.plans.Add(1)
 				plan := blind
-				if awaits && sum%2 == 0 {
+				if awaits && sum%4 != 0 {
 					plan = seeing
 				}
 				if d, err = dag.Origin(d.Within(nil)); err != nil {
@@ -255,7 +254,7 @@ func (g *grove) tree(depth int) plot {
 		return func(c compose) stone.Ashlar {
 			return stone.Loop(name, body(c), stone.Max(3), stone.UntilDAG(func(d dag.DAG) (bool, error) {
 				sum, err := taste(d, qs)
-				return sum%2 == 0, err
+				return sum%5 != 0, err
 			}, declared(qs)...))
 		}
 	case 2:
@@ -415,8 +414,6 @@ func TestFlowResumes(t *testing.T) {
 		}
 	})
 }
-
-var _ stone.Recorder = (*journal.Memory)(nil)
 
 // Flow and Seq are one thing to the validator, but for their form.
 func TestFlowValidatesAsSeq(t *testing.T) {

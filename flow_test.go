@@ -16,8 +16,6 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// letters are types of which the name says what is read: "a" reads nothing, "ab"
-// reads a and writes b.
 func letter(name string) dag.Type[string] { return dag.NewType[string](name) }
 
 // toil makes a leaf that takes some seconds, reads the nearest nodes of the types
