@@ -1,0 +1,411 @@
+package call_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/schema"
+)
+
+func parse(t *testing.T, text string) *schema.Schema {
+	t.Helper()
+	s, err := schema.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func app(caps ...call.Capability) *call.Applicator {
+	return &call.Applicator{Registry: call.NewRegistry(caps...)}
+}
+
+func TestValidate(t *testing.T) {
+	w := &world{}
+	minus, two := -1, 2.0
+	yes := true
+	for _, tc := range []struct {
+		name string
+		spec call.Spec
+		set  func(*call.Applicator)
+		want string
+	}{
+		{"all is well", call.Spec{Cap: "a", Done: call.Done{Must: []string{"schema-valid", "legal-move"}}}, nil, ""},
+		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, "no-candidate: aa cap/not-found"},
+		{"nobody has the intent", call.Spec{Intent: "mail/print"}, nil, "no-candidate: register a capability that can"},
+		{"an effect that nobody has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed"},
+		{"none is no effect", call.Spec{Cap: "a", Effects: []string{"none"}}, nil, ""},
+		{"a reply", call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Plan}}, nil, "no-candidate: a result-type/not-supported"},
+		{"a kind", call.Spec{Cap: "a", Requires: call.Requires{Kind: "solver"}}, nil, "no-candidate: a requires/cap-kind-mismatch"},
+		{"tags", call.Spec{Cap: "a", Requires: call.Requires{Tags: []string{"quick", "pl"}}}, nil, "no-candidate: a requires/cap-tags-mismatch"},
+		{"a schema that it has not", call.Spec{Cap: "a", Requires: call.Requires{OutSchema: "res/text"}}, nil, "no-candidate: a requires/schema-mismatch"},
+		{"who is down may be up by then", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Registry.SetDown("a", true) }, ""},
+		{"a schema", call.Spec{Cap: "a", Requires: call.Requires{InSchema: "req/txet"}}, nil, `unknown-schema: did you mean "req/text"?; no-candidate: a requires/schema-mismatch`},
+		{"a check", call.Spec{Cap: "a", Done: call.Done{Should: []string{"non-emty"}}}, nil, `unknown-check: did you mean "non-empty"?`},
+		{"an intent", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Intents = map[string]call.Intent{"mail/sorts": {}} }, `no-candidate: did you mean "mail/sorts"?`},
+		{"options", call.Spec{Cap: "a", Dispatch: call.Dispatch{Strategy: "lottery", Hedge: -1, Retry: call.Retry{SameCapMax: &minus}}, Done: call.Done{ScoreMin: &two}}, nil, "bad-option: ; bad-option: ; bad-option: ; bad-option: "},
+		{"a repairer", call.Spec{Cap: "a", Dispatch: repair("c", 1, call.Dispatch{})}, nil, `no-candidate: did you mean "a"?`},
+		{"a judge", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Policy.Default.Judge.On = &yes }, "no-candidate: "},
+		{"a tool", call.Spec{Tool: "a"}, nil, "no-candidate: a cap/not-found"},
+		{"the registry", call.Spec{Cap: "a"}, func(app *call.Applicator) {
+			app.Registry = call.NewRegistry(w.cap(nil, call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "a"}), call.Capability{Metadata: call.Metadata{ID: "c", Kind: "no kind"}})
+		}, "bad-capability: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			app := app(w.cap(nil, call.Metadata{ID: "a", Tags: []string{"quick"}, Intents: []string{"mail/sort"}}),
+				w.cap(nil, call.Metadata{ID: "b", Intents: []string{"mail/sort"}}))
+			if tc.set != nil {
+				tc.set(app)
+			}
+			tc.spec.Applicator = app
+			if tc.spec.Intent == "" {
+				tc.spec.Intent = "mail/sort"
+			}
+			var got []string
+			for _, f := range stone.Validate(call.New("ask", out, tc.spec), stone.Config{}).Errors() {
+				text := ""
+				if _, why, ok := strings.Cut(f.Message, ": "); ok && f.Type == "no-candidate" && f.Suggestion == "" {
+					text = strings.TrimSuffix(strings.TrimSuffix(why, ", register a capability that can"), "register a capability with the intent eval/grade")
+				}
+				if f.Suggestion != "" {
+					text = fmt.Sprintf("did you mean %q?", f.Suggestion)
+				}
+				got = append(got, f.Type+": "+text)
+			}
+			if got := strings.Join(got, "; "); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if got := stone.Validate(call.New("ask", out, call.Spec{}), stone.Config{}).Errors(); len(got) != 1 || got[0].Type != "no-candidate" {
+		t.Errorf("without an Applicator: %v", got)
+	}
+	if len(w.calls) > 0 {
+		t.Errorf("%v were asked while validating", w.calls)
+	}
+}
+
+func TestSchemas(t *testing.T) {
+	level := `{"type":"object","required":["level"],"properties":{"level":{"type":"integer","minimum":1}}}`
+	for _, tc := range []struct {
+		name, in, out, want, calls string
+		spec                       call.Spec
+		second                     call.Metadata
+	}{
+		{name: "both fit", in: `{"level":1}`, out: `{"level":2}`, want: `{"level":2}`, calls: "[a]"},
+		{name: "the input of the intent", in: `{"level":0}`, out: `{"level":2}`, want: "!input/schema-invalid", calls: "[]"},
+		{name: "the out of the intent", in: `{"level":1}`, out: `{"level":"2"}`, want: "!schema/invalid", calls: "[a]"},
+		{name: "the out of the call", in: `{"level":1}`, out: `{"text":" "}`, want: "!schema/invalid", calls: "[a]",
+			spec: call.Spec{Requires: call.Requires{OutSchema: "res/text"}}, second: call.Metadata{Out: "res/text"}},
+		{name: "the input of the capability", in: `{"level":1}`, out: `{"level":2}`, want: "!input/schema-invalid", calls: "[]", second: call.Metadata{In: "req/text"}},
+		{name: "a spelling of its own", in: `{ "level" : 1 }`, out: ` {"z":1, "level":2.0e0} `, want: `{"level":2,"z":1}`, calls: "[a]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := &world{}
+			tc.second.ID = "a"
+			app := app(w.cap(answers(tc.out), tc.second))
+			app.Schemas = map[string]*schema.Schema{"app/level": parse(t, level)}
+			app.Intents = map[string]call.Intent{"mail/sort": {In: "app/level", Out: "app/level"}}
+			tc.spec.Applicator, tc.spec.Cap = app, "a"
+			tc.spec.Input = func(dag.DAG) (any, error) { return call.JSON(tc.in), nil }
+			v := runCall(t.Context(), tc.spec, call.Budget{}, stone.Config{})
+			if v.brief() != tc.want || fmt.Sprint(w.calls) != tc.calls {
+				t.Errorf("got %s from %v, want %s from %s (%v)", v.brief(), w.calls, tc.want, tc.calls, v.err)
+			}
+		})
+	}
+}
+
+// The type that a call produces has a schema too.
+func TestProducedType(t *testing.T) {
+	w := &world{}
+	p := call.New("ask", dag.NewType[struct {
+		Level int `json:"level"`
+	}]("level"), call.Spec{Applicator: app(w.cap(answers(`{"level":"high"}`), call.Metadata{ID: "a"}), w.cap(answers(`{"level":3}`), call.Metadata{ID: "b"})), Intent: "x/y", Dispatch: caps("a", "b")})
+	res, err := stone.Run(t.Context(), p, stone.Config{})
+	if err != nil || res.Node.JSON() != `{"level":3}` || call.RecordOf(res.Node).Tried[0].Failure != call.SchemaInvalid {
+		t.Errorf("got %v, %v", res.Node, err)
+	}
+}
+
+func TestAllowedFailure(t *testing.T) {
+	w := &world{}
+	spec := call.Spec{Applicator: app(w.cap(says("no"), call.Metadata{ID: "a"})), Intent: "x/y", Dispatch: call.Dispatch{AllowFailure: true}, Done: call.Done{Must: []string{"json"}}}
+	p := stone.Seq("all", call.New("ask", out, spec), stone.Func1("read", call.Failed(out), out, func(_ context.Context, r call.Record) (call.JSON, error) {
+		return json.Marshal(fmt.Sprint(r.Cap, " ", r.Failure, " ", r.MustFailed, " ", string(r.Out), " ", r.Attempts))
+	}))
+	res, err := stone.Run(t.Context(), p, stone.Config{})
+	if want := `"a eval/must-failed [json] {\"text\":\"no\"} 1"`; err != nil || res.Node.JSON() != want {
+		t.Errorf("got %s, %v; want %s", res.Node.JSON(), err, want)
+	}
+	if got, ok := call.SpecOf(p.Children()[0].Children()[0]); !ok || got.Intent != "x/y" {
+		t.Errorf("SpecOf: %v, %v", got, ok)
+	}
+}
+
+// A planner runs plans that name one capability each, whose out they emit.
+type planner struct {
+	app  *call.Applicator
+	seen []string
+	mu   sync.Mutex
+}
+
+var emitted = dag.NewType[call.JSON](call.EmitType)
+
+func (p *planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant []string, depth int) (stone.Ashlar, error) {
+	p.mu.Lock()
+	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", grant, " ", depth))
+	p.mu.Unlock()
+	switch text := string(reply.Plan); text {
+	case "bad":
+		return stone.Ashlar{}, &call.Error{Type: call.PlanInvalid, Message: "it is bad"}
+	case "empty":
+		return stone.Func0("nothing", out, func(context.Context) (call.JSON, error) { return call.JSON("1"), nil }), nil
+	default:
+		return call.New("sub", emitted, call.Spec{Applicator: app, Intent: "x/y", Cap: text}), nil
+	}
+}
+
+func TestPlans(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		does  map[string]behaviour
+		spec  call.Spec
+		want  string
+		nodes string // types of the DAG
+		seen  string
+		fails string
+	}{
+		{name: "its emission is the out", does: map[string]behaviour{"a": plans("c")}, want: "c", nodes: "stone/origin stone/lane stone/emit out", seen: "[c [] 1]"},
+		{name: "plans answer with plans", does: map[string]behaviour{"a": plans("b"), "b": plans("c")}, want: "c",
+			nodes: "stone/origin stone/lane stone/lane stone/emit stone/emit out", seen: "[b [] 1 c [] 2]"},
+		{name: "one that is refused", does: map[string]behaviour{"a": plans("bad")}, want: "!plan/invalid", seen: "[bad [] 1]"},
+		{name: "one that fails lets somebody else answer", does: map[string]behaviour{"a": plans("c"), "c": fails(call.Unavailable)}, want: "b", nodes: "out", seen: "[c [] 1]"},
+		{name: "by its own type", does: map[string]behaviour{"a": plans("c"), "c": fails("post/strike")}, want: "!post/strike", seen: "[c [] 1]"},
+		{name: "what the gate refuses is not kept", does: map[string]behaviour{"a": plans("c")}, want: "b", spec: call.Spec{Done: call.Done{Must: []string{"b"}}}, nodes: "out", seen: "[c [] 1]"},
+		{name: "the best of a tournament", does: map[string]behaviour{"a": plans("c"), "b": plans("c")}, spec: call.Spec{Dispatch: tournament("a", "b")}, want: "c", nodes: "stone/origin stone/lane stone/emit out"},
+		{name: "nothing emitted is null", does: map[string]behaviour{"a": plans("empty")}, want: "null", nodes: "stone/origin stone/lane out out", seen: "[empty [] 1]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := &world{}
+			var all []call.Capability
+			for _, id := range []string{"a", "b", "c"} {
+				all = append(all, w.cap(tc.does[id], call.Metadata{ID: id, CanProduce: []string{call.Value, call.Plan}}))
+			}
+			app := app(all...)
+			p := &planner{app: app}
+			app.Plans, app.Checks = p, map[string]call.Check{"b": holds("b")}
+			tc.spec.Applicator = app
+			if tc.spec.Dispatch.Strategy == "" {
+				tc.spec.Dispatch = caps("a", "b")
+			}
+			v := runCall(t.Context(), tc.spec, call.Budget{}, stone.Config{})
+			if v.brief() != tc.want {
+				t.Errorf("got %s, want %s (%v)", v.brief(), tc.want, v.err)
+			}
+			var nodes []string
+			for n := range v.dag.Nodes() {
+				nodes = append(nodes, n.Type())
+			}
+			if got := strings.Join(nodes, " "); tc.nodes != "" && got != tc.nodes {
+				t.Errorf("nodes %s, want %s", got, tc.nodes)
+			}
+			if got := fmt.Sprint(p.seen); tc.seen != "" && got != tc.seen {
+				t.Errorf("plans %s, want %s", got, tc.seen)
+			}
+			if tc.nodes != "" && v.rec.Plan != strings.Contains(tc.nodes, "lane") {
+				t.Errorf("the record says of a plan %v", v.rec.Plan)
+			}
+		})
+	}
+}
+
+func TestTool(t *testing.T) {
+	w := &world{}
+	yes, one := true, 1
+	counters := &call.Counters{}
+	app := &call.Applicator{
+		Tools:    call.NewRegistry(w.cap(fails(call.SoftTimeout), call.Metadata{ID: "log/append", Intents: []string{"other/one"}})),
+		Counters: counters,
+	}
+	app.Policy.Default.Judge.On, app.Policy.Default.Retry.SameCapMax = &yes, &one
+	v := runCall(t.Context(), call.Spec{Applicator: app, Tool: "log/append", Effects: []string{"fs/write"}}, call.Budget{}, stone.Config{Grant: []string{"fs/write"}})
+	if v.brief() != "!timeout/soft" || len(w.calls) != 1 || counters.Tally().Calls != 0 {
+		t.Errorf("got %s after %v, counted %+v; want one attempt, uncounted", v.brief(), w.calls, counters.Tally())
+	}
+}
+
+func TestLimits(t *testing.T) {
+	many := func(t *testing.T, c call.Capability, n int) (took time.Duration, app *call.Applicator) {
+		app = &call.Applicator{Registry: call.NewRegistry(c)}
+		begun := time.Now()
+		var all sync.WaitGroup
+		for range n {
+			all.Go(func() {
+				if v := runCall(t.Context(), call.Spec{Applicator: app}, call.Budget{}, stone.Config{}); v.err != nil {
+					t.Error(v.err)
+				}
+			})
+		}
+		all.Wait()
+		return time.Since(begun), app
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		took, _ := many(t, w.cap(after(time.Second, says("a")), call.Metadata{ID: "a", Limits: call.Limits{Concurrency: 3}}), 7)
+		if took != 3*time.Second {
+			t.Errorf("seven, three at a time, took %v, want 3 s", took)
+		}
+		took, _ = many(t, w.cap(says("a"), call.Metadata{ID: "a", Limits: call.Limits{PerMinute: 3}}), 7)
+		if took != 2*time.Minute {
+			t.Errorf("seven, three a minute, took %v, want 2 min", took)
+		}
+	})
+}
+
+func TestBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		broken := true
+		app := app(w.cap(func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+			if broken {
+				return nil, errors.New("no route")
+			}
+			return says("a")(ctx, req)
+		}, call.Metadata{ID: "a"}))
+		ask := func(want string, calls int) {
+			t.Helper()
+			w.calls = nil
+			v := runCall(t.Context(), call.Spec{Applicator: app}, call.Budget{}, stone.Config{})
+			if v.brief() != want || len(w.calls) != calls {
+				t.Errorf("got %s after %d invocations, want %s after %d", v.brief(), len(w.calls), want, calls)
+			}
+		}
+		for range 5 {
+			ask("!runtime/invoke-failed", 1)
+		}
+		if s := app.Registry.State("a"); !s.Down || s.Failures != 5 {
+			t.Errorf("after five failures: %+v", s)
+		}
+		ask("!dispatch/no-candidate", 0)
+		time.Sleep(10 * time.Second)
+		ask("!runtime/invoke-failed", 1) // a probe
+		ask("!dispatch/no-candidate", 0)
+		time.Sleep(10 * time.Second)
+		broken = false
+		ask("a", 1)
+		ask("a", 1)
+		if s := app.Registry.State("a"); s != (call.State{}) {
+			t.Errorf("mended: %+v", s)
+		}
+		app.Registry.SetDown("a", true)
+		ask("!dispatch/no-candidate", 0)
+	})
+}
+
+func TestRequest(t *testing.T) {
+	var got call.Request
+	var key string
+	w := &world{}
+	app := app(w.cap(func(_ context.Context, req *call.Request) (*call.Reply, error) {
+		got, key = *req, req.Key
+		if req.Delta != nil {
+			req.Delta("one ")
+			req.Delta("two")
+		}
+		return &call.Reply{Type: call.Stream, Out: call.JSON(`{"text":"one two"}`), Usage: call.Usage{InputTokens: 10, OutputTokens: 20}}, nil
+	}, call.Metadata{ID: "a", CanProduce: []string{call.Stream}, Cost: call.Cost{USD: .25, USDPerMTokOut: 50000}}))
+	var said []string
+	ctx := call.Listen(t.Context(), func(cap, text string) { said = append(said, cap+":"+text) })
+	v := runCall(ctx, call.Spec{
+		Applicator: app, Requires: call.Requires{Reply: call.Value},
+		Context: func(dag.DAG) (any, error) { return map[string]int{"c": 1}, nil },
+	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r"})
+	if v.brief() != "one two" || fmt.Sprint(said) != "[a:one  a:two]" {
+		t.Errorf("got %s, heard %q", v.brief(), said)
+	}
+	if key != "r/ask/a 1" || string(got.Input) != "{}" || string(got.Context) != `{"c":1}` || got.Trace.ID != "r" || got.Attempt != 1 || got.Budget.Tokens != 100 {
+		t.Errorf("asked %+v", got)
+	}
+	if u := v.rec.Usage; u.USD != 1.25 || u.InputTokens != 10 || u.OutputTokens != 20 || u.Attempts != 1 || u.Cap != "a" {
+		t.Errorf("usage %+v", u)
+	}
+}
+
+func TestEventsAndCounters(t *testing.T) {
+	w := &world{}
+	yes := true
+	counters := &call.Counters{}
+	a := app(w.cap(fails(call.SoftTimeout), call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}), judge(w, map[string]string{"*": "0.5"}))
+	a.Counters, a.Policy.Default.Judge.On = counters, &yes
+	var log strings.Builder
+	h := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
+		if slices.Contains([]string{"time", "level", "latency-ms", "trace-id", "span-id", "parent-span-id"}, at.Key) {
+			return slog.Attr{}
+		}
+		return at
+	}})
+	runCall(t.Context(), call.Spec{Applicator: a, Dispatch: caps("a", "b")}, call.Budget{}, stone.Config{Log: h})
+	var events []string
+	for line := range strings.Lines(log.String()) {
+		if strings.HasPrefix(line, "msg=call-") {
+			events = append(events, strings.TrimSpace(line))
+		}
+	}
+	want := []string{
+		"msg=call-attempt call=ask cap=a attempt=1 input-tokens=0 output-tokens=0 usd=0 failure=timeout/soft",
+		"msg=call-attempt call=ask cap=b attempt=1 input-tokens=0 output-tokens=0 usd=0 score=0.75",
+		"msg=call-verdict call=ask intent=mail/sort cap=b attempts=2 input-tokens=0 output-tokens=0 usd=0 score=0.75",
+	}
+	if !slices.Equal(events, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))
+	}
+	if got := counters.Tally(); got.Calls != 1 || got.Attempts != 2 || got.FallbackHops != 1 || got.JudgeUsed != 1 || got.JudgePass != 1 {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+func TestHostileReplies(t *testing.T) {
+	nan := func(context.Context, *call.Request) (*call.Reply, error) {
+		zero := 0.0
+		return &call.Reply{Out: call.JSON(`1`), Usage: call.Usage{USD: zero / zero, InputTokens: -5}}, nil
+	}
+	for name, tc := range map[string]struct {
+		does behaviour
+		want string
+	}{
+		"usage that is no number":   {nan, "1"},
+		"text that is no UTF-8":     {answers("\"\xff\""), "!schema/invalid"},
+		"a number too large":        {answers("1e999"), "!schema/invalid"},
+		"one key twice":             {answers(`{"a":1,"a":2}`), "!schema/invalid"},
+		"a message that is no text": {returns(&call.Error{Type: "x/\xff", Message: "\xff", Details: call.JSON("{")}), "!x/\uFFFD"},
+		"an error without a type":   {returns(&call.Error{}), "!runtime/invoke-failed"},
+		"another type":              {func(context.Context, *call.Request) (*call.Reply, error) { return &call.Reply{Type: "table"}, nil }, "!schema/invalid"},
+		"bindings that are none": {func(context.Context, *call.Request) (*call.Reply, error) {
+			return &call.Reply{Type: call.Plan, Plan: []byte("{}"), Bindings: call.JSON("[1]")}, nil
+		}, "!schema/invalid"},
+		"deep": {answers(strings.Repeat("[", 100_000)), "!schema/invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{}
+			for _, cfg := range []stone.Config{{}, {RunID: "r", Recorder: &forgetful{}}} {
+				v := runCall(t.Context(), call.Spec{Applicator: app(w.cap(tc.does, call.Metadata{ID: "a", CanProduce: []string{call.Value, call.Plan}}))}, call.Budget{}, cfg)
+				if v.brief() != tc.want {
+					t.Errorf("got %s, want %s (%v)", v.brief(), tc.want, v.err)
+				}
+			}
+		})
+	}
+}
