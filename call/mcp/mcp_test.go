@@ -1,0 +1,149 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/calltest"
+	"github.com/stonelayer/stone/call/mcp"
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/internal/peer"
+)
+
+type city struct {
+	City string `json:"city"`
+}
+
+type weather struct {
+	Sky    string `json:"sky"`
+	Degree int    `json:"degree"`
+}
+
+// local is a server in the same program.
+func local() mcp.Config {
+	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "today"}, func(ctx context.Context, _ *sdk.CallToolRequest, in city) (*sdk.CallToolResult, weather, error) {
+		switch in.City {
+		case "Nowhere":
+			return nil, weather{}, errors.New("there is no such city")
+		case "Slow":
+			<-ctx.Done()
+			return nil, weather{}, ctx.Err()
+		}
+		return nil, weather{"sun", 21}, nil
+	})
+	sdk.AddTool(server, &sdk.Tool{Name: "say"}, func(_ context.Context, _ *sdk.CallToolRequest, in city) (*sdk.CallToolResult, any, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "Sun in " + in.City + "."}}}, nil, nil
+	})
+	return mcp.Config{Name: "weather", Transport: func(context.Context) (sdk.Transport, error) {
+		theirs, ours := sdk.NewInMemoryTransports()
+		_, err := server.Connect(context.Background(), theirs, nil)
+		return ours, err
+	}}
+}
+
+func Example() {
+	server := mcp.NewServer(local(), scope.Scope{})
+	defer server.Close()
+	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+	reply, err := today.Invoke(context.Background(), &call.Request{Input: call.JSON(`{"city":"Bern"}`)})
+	fmt.Println(today.ID, string(reply.Out), err)
+	// Output: mcp/today {"degree":21,"sky":"sun"} <nil>
+}
+
+func TestCapability(t *testing.T) {
+	calltest.Capability(t, calltest.Case{
+		Make: func(t *testing.T) call.Capability {
+			server := mcp.NewServer(local(), scope.Scope{})
+			t.Cleanup(func() { server.Close() })
+			return mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+		},
+		OK:   &call.Request{Input: call.JSON(`{"city":"Bern"}`)},
+		Slow: &call.Request{Input: call.JSON(`{"city":"Slow"}`)},
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	server := mcp.NewServer(local(), scope.Scope{})
+	defer server.Close()
+	for _, test := range []struct{ tool, input, want string }{
+		{"say", `{"city":"Bern"}`, `{"text":"Sun in Bern."}`},
+		{"today", `{"city":"Nowhere"}`, `runtime/invoke-failed: there is no such city`},
+		{"today", `{"town":"Bern"}`, `input/schema-invalid: the input is not what the tool today takes`},
+		{"today", `{}`, `input/schema-invalid: `},
+		{"todya", `{}`, `runtime/unavailable: `},
+	} {
+		reply, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: test.tool}).Invoke(t.Context(), &call.Request{Input: call.JSON(test.input)})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = string(reply.Out)
+		}
+		if !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") {
+			t.Errorf("%s %s: %s, want %s", test.tool, test.input, got, test.want)
+		}
+	}
+}
+
+func TestServer(t *testing.T) {
+	for _, test := range []struct {
+		config mcp.Config
+		scope  scope.Scope
+		want   string
+	}{
+		{mcp.Config{}, scope.Scope{}, "no server"},
+		{mcp.Config{Command: []string{"node"}}, scope.Scope{}, "not an absolute path"},
+		{mcp.Config{Command: []string{"/bin/true"}}, scope.Scope{Process: scope.Process{}}, "not in scope"},
+		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret"}, scope.Scope{Net: scope.Net{"https://example.com"}}, "not in scope"},
+		{mcp.Config{Command: []string{"/bin/false"}}, scope.Scope{}, ""},
+		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret", StartTimeout: time.Second}, scope.Scope{}, ""},
+	} {
+		server := mcp.NewServer(test.config, test.scope)
+		_, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "x"}).Invoke(t.Context(), &call.Request{})
+		if err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: ") || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v: want %s", err, test.want)
+		}
+		server.Close()
+	}
+	server := mcp.NewServer(local(), scope.Scope{})
+	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+	req := &call.Request{Input: call.JSON(`{"city":"Bern"}`)}
+	if _, err := today.Invoke(t.Context(), req); err != nil {
+		t.Error(err)
+	}
+	server.Close()
+	server.Close()
+	if _, err := today.Invoke(t.Context(), req); !errors.Is(err, mcp.ErrClosed) {
+		t.Errorf("%v, want ErrClosed", err)
+	}
+	if _, err := mcp.New(call.Metadata{}, mcp.ToolConfig{}).Invoke(t.Context(), req); err == nil {
+		t.Error("no tool is no error")
+	}
+}
+
+// TestPeer asks a server that others wrote.
+func TestPeer(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(peer.Module(t, "@modelcontextprotocol/server-filesystem"), "dist", "index.js")
+	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}}, scope.Scope{Process: scope.Process{"/usr/bin/env"}})
+	defer server.Close()
+	list := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "list_directory"})
+	for _, test := range []struct{ path, want string }{{dir, ""}, {"/etc", "Access denied"}} {
+		_, err := list.Invoke(t.Context(), &call.Request{Input: call.JSON(fmt.Sprintf(`{"path":%q}`, test.path))})
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.path, err, test.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/tool/mcp"
+)
+
+// Config says where a server is: see package tool/mcp.
+type Config = mcp.Config
+
+const (
+	defaultIdle = time.Minute
+	maxResult   = 8 << 20 // bytes of text, and of data
+)
+
+// ErrClosed is the error of calls to a Server that was closed.
+var ErrClosed = mcp.ErrClosed
+
+// A Server is the server of one or more capabilities. Its methods may be called from
+// several goroutines.
+type Server struct {
+	cfg   Config
+	scope scope.Scope
+
+	turn   chan struct{} // held by the one who looks at what follows
+	conn   *mcp.Server
+	tools  map[string]*agent.Tool
+	closed bool
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	once   sync.Once
+}
+
+// NewServer returns a server that is started or reached when it is needed. Its
+// program must be in scope.Process, its URL and those that it redirects to in
+// scope.Net.
+func NewServer(cfg Config, s scope.Scope) *Server {
+	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
+	cfg.MaxText, cfg.MaxData = cmp.Or(cfg.MaxText, maxResult), cmp.Or(cfg.MaxData, maxResult)
+	if cfg.URL != "" && s.Net != nil {
+		cfg.Client = held(cfg.Client, s.Net)
+	}
+	server := &Server{cfg: cfg, scope: s, turn: make(chan struct{}, 1), tools: map[string]*agent.Tool{}}
+	server.ctx, server.cancel = context.WithCancel(context.Background())
+	return server
+}
+
+// held returns a client that follows redirects only within the scope.
+func held(base *http.Client, net scope.Net) *http.Client {
+	client := &http.Client{}
+	if base != nil {
+		*client = *base
+	}
+	follow := client.CheckRedirect
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if err := net.Check(r.URL); err != nil {
+			return err
+		}
+		if follow != nil {
+			return follow(r, via)
+		}
+		if len(via) >= 10 {
+			return errors.New("more than 10 redirects")
+		}
+		return nil
+	}
+	return client
+}
+
+// Check says what is wrong with the configuration, without starting anything.
+func (s *Server) Check() error {
+	if err := s.scope.Check(); err != nil {
+		return err
+	}
+	switch {
+	case len(s.cfg.Command) > 0:
+		return s.scope.Process.Check(s.cfg.Command[0])
+	case s.cfg.URL != "":
+		u, err := url.Parse(string(s.cfg.URL))
+		if err != nil {
+			return errors.New("mcp: URL is not a URL") // the error of url.Parse would show it
+		}
+		return s.scope.Net.Check(u)
+	case s.cfg.Transport == nil:
+		return errors.New("mcp: no server: set Command, URL or Transport")
+	}
+	return nil
+}
+
+// Close ends the connection, and the processes of a command. Calls afterwards fail
+// with ErrClosed. It may be called more than once; the error is always nil.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		s.cancel()
+		s.turn <- struct{}{}
+		defer func() { <-s.turn }()
+		if s.closed = true; s.conn != nil {
+			s.conn.Close()
+		}
+	})
+	return nil
+}
+
+// tool returns a tool of the server, which it connects if that was not done.
+func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		if s.ctx.Err() != nil {
+			return nil, ErrClosed
+		}
+		return nil, ctx.Err()
+	}
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if t := s.tools[name]; t != nil {
+		return t, nil
+	}
+	if s.conn == nil {
+		conn, err := mcp.Connect(ctx, s.cfg)
+		if err != nil {
+			return nil, err
+		}
+		s.conn = conn
+	}
+	found, err := s.conn.Tools(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 || found[0].Tool == nil {
+		return nil, fmt.Errorf("mcp: the server has no tool %s", name)
+	}
+	s.tools[name] = found[0].Tool
+	return found[0].Tool, found[0].Tool.Err
+}
