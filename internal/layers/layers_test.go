@@ -46,10 +46,9 @@ var table = []struct{ pkg, imports string }{
 	{"budget", ""},
 	{"internal/expr", "internal/canon internal/suggest"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"call/mcp", "call tool/mcp"},
-	{"call/internal/...", "internal/confine call/scope"},
+	{"call/mcp", "call call/scope tool/mcp"},
 	{"call/scope", ""},
-	{"call/...", "call call/scope call/internal/... internal/confine internal/expr llm"},
+	{"call/...", "call call/scope internal/confine internal/expr llm"},
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/expr"},
 
