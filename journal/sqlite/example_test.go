@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
@@ -25,13 +26,13 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	for range 2 { // as two processes would
-		journal, err := sqlite.Open(filepath.Join(dir, "stone.db"), sqlite.Options{})
+		db, err := sqlite.Open(filepath.Join(dir, "stone.db"), sqlite.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		result, err := stone.Run(context.Background(), ask, stone.Config{RunID: "nightly", Recorder: journal})
-		fmt.Println(result.Node.Text(), err, journal.Close())
+		result, err := journal.Run(context.Background(), ask, stone.Config{RunID: "nightly"}, db, journal.Options{})
+		fmt.Println(result.Node.Text(), err, db.Close())
 	}
 	// Output:
 	// asking

@@ -22,8 +22,11 @@ type run struct {
 	id  string
 	row int64
 
-	acquired bool        // by Acquire; under the lock of the DB
+	acquired bool        // by Acquire; under the lock of the DB, as the next one
+	left     bool        // by Release, which waits for results that are not on the disk
 	held     atomic.Bool // signs of life are given
+
+	unwritten atomic.Int64 // results that are queued
 
 	// What the writer knows, under its lock.
 	next  int64
@@ -38,7 +41,7 @@ type run struct {
 }
 
 func newRun(id string) *run {
-	r := &run{id: id}
+	r := &run{id: id, known: map[dag.ID]*known{}}
 	r.news.L = &r.mu
 	return r
 }
@@ -115,33 +118,38 @@ func (db *DB) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	case db.closed:
 		db.mu.Unlock()
 		return journal.RunInfo{}, ErrClosed
-	case r != nil && (r.acquired || r.held.Load()):
+	case r != nil && (r.acquired || r.held.Load() && !r.left):
 		db.mu.Unlock()
 		return journal.RunInfo{}, &journal.HeldError{Where: db.file, Run: id, Owner: db.owner}
 	case r == nil:
 		r = newRun(id)
 		db.runs[id] = r
 	}
-	r.acquired = true
+	r.acquired, r.left = true, false
 	db.mu.Unlock()
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := db.acquire(ctx, r)
+	info, err := db.taken(ctx, r)
 	if err == nil {
-		r.held.Store(true)
-		var info journal.RunInfo
-		if info, err = db.known(ctx, r); err == nil {
-			return info, nil
-		}
+		return info, nil
 	}
 	db.mu.Lock()
+	defer db.mu.Unlock()
 	r.acquired = false
 	if !r.held.Load() {
 		delete(db.runs, id)
 	}
-	db.mu.Unlock()
 	return journal.RunInfo{}, db.explain(err)
+}
+
+// taken returns what is known of a run when it is ours.
+func (db *DB) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := db.acquire(ctx, r); err != nil {
+		return journal.RunInfo{}, err
+	}
+	r.held.Store(true)
+	return db.known(ctx, r)
 }
 
 // lease is the state of a lease in the file.
@@ -214,29 +222,45 @@ func (db *DB) take(ctx context.Context, r *run, seen lease) (bool, error) {
 	return n == 1, err
 }
 
-// signs returns a sign of life for every run that is held.
-func (db *DB) signs() []*write {
+// signs returns a sign of life for every run that is held, and those that were
+// left and can be let go now.
+func (db *DB) signs() (signs []*write, left []*run) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	var signs []*write
-	for _, r := range db.runs {
-		if r.held.Load() {
+	for id, r := range db.runs {
+		switch {
+		case r.left && r.unwritten.Load() == 0:
+			delete(db.runs, id)
+			left = append(left, r)
+		case r.held.Load():
 			signs = append(signs, &write{run: r})
 		}
 	}
-	return signs
+	return signs, left
 }
 
 // Release implements [journal.Holder]: it gives up the lease, so that another
-// process can have the run, and forgets what is in memory of it.
+// process can have the run, and forgets what is in memory of it. As long as there
+// are results that could not be written, it keeps both.
 func (db *DB) Release(id string) error {
 	db.mu.Lock()
 	r := db.runs[id]
-	delete(db.runs, id)
-	db.mu.Unlock()
 	if r == nil {
+		db.mu.Unlock()
 		return nil
 	}
+	r.acquired = false
+	if r.left = r.held.Load() && r.unwritten.Load() > 0; !r.left {
+		delete(db.runs, id)
+	}
+	db.mu.Unlock()
+	if r.left {
+		return nil
+	}
+	return db.letGo(r)
+}
+
+func (db *DB) letGo(r *run) error {
 	r.stopLoading()
 	if !r.held.Load() {
 		return nil

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"iter"
+	"maps"
 
 	"github.com/stonelayer/stone/dag"
 )
@@ -52,13 +53,17 @@ const batch = 64
 func (db *DB) startLoading(r *run) {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &loading{stop: stop, nodes: map[dag.ID]bool{}}
-	r.loading, r.known = l, map[dag.ID]*known{}
+	r.loading = l
+	maps.DeleteFunc(r.known, func(_ dag.ID, k *known) bool { return k.pending == nil })
 	go func() {
 		defer stop()
 		err := db.load(ctx, r, l)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		l.over, l.err = true, err
+		if err != nil && r.loading == l {
+			r.ready = false // whoever comes next tries again
+		}
 		r.news.Broadcast()
 	}()
 }

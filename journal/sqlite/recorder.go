@@ -76,6 +76,7 @@ func (r *run) put(digest dag.ID, x *write, out *writer) (first bool, err error) 
 		return false, err
 	}
 	r.known[digest] = &known{pending: x}
+	r.unwritten.Add(1)
 	return true, nil
 }
 
@@ -183,6 +184,7 @@ func (r *run) written(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known[dag.ID(x.row.digest)] = &known{seq: x.row.seq}
+	r.unwritten.Add(-1)
 }
 
 // drop forgets a result that cannot be written, since the run is another's. The
@@ -194,5 +196,6 @@ func (r *run) drop(x *write) {
 	r.held.Store(false)
 	if x.row != nil {
 		delete(r.known, dag.ID(x.row.digest))
+		r.unwritten.Add(-1)
 	}
 }

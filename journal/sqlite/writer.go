@@ -131,17 +131,23 @@ func (w *writer) loop() {
 			again, wake = time.After(pause), nil
 		}
 		var signs []*write
+		var left []*run
 		select {
 		case <-again:
 		case <-wake:
 			w.gather()
 		case <-beats.C:
-			signs = w.db.signs()
+			signs, left = w.db.signs()
 		case <-w.stop:
 			stopped = true
 		}
 		group := append(append(kept, w.take()...), signs...)
 		err := w.commit(group)
+		for _, r := range left {
+			// If it cannot be said that a run is nobody's, whoever wants
+			// it finds no sign of life.
+			_ = w.db.letGo(r)
+		}
 		if kept = nil; err == nil {
 			pause = 0
 			continue

@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A clock that jumps back an hour changes nothing: neither who holds a run, nor
+// what is replayed, nor the order of steps.
+func TestClockJumpsBack(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	clock := stopped()
+	now := func() time.Time { return clock }
+	holder, other := open(t, file, Options{}), open(t, file, Options{Lease: 100 * time.Millisecond})
+	holder.now, other.now = now, now
+
+	calls := 0
+	p := stone.Seq("all", stone.Func0("first", draft, func(context.Context) (string, error) {
+		calls++
+		clock = clock.Add(-time.Hour)
+		_, err := other.Acquire(context.Background(), "r")
+		var held *journal.HeldError
+		if !errors.As(err, &held) {
+			t.Errorf("after the clock jumped the run was taken over: %v", err)
+		}
+		return "x", nil
+	}), stone.Func0("second", joined, func(context.Context) (string, error) { return "y", nil }))
+	cfg := stone.Config{RunID: "r", Now: now}
+	first, err := journal.Run(t.Context(), p, cfg, holder, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock = clock.Add(-time.Hour)
+	again, err := journal.Run(t.Context(), p, cfg, other, journal.Options{})
+	if err != nil || calls != 1 || again.Node.ID() != first.Node.ID() {
+		t.Errorf("resumed: %v, %d calls, node %v; want one call and node %v", err, calls, again.Node, first.Node)
+	}
+	steps, err := other.Steps(t.Context(), "r")
+	if err != nil || len(steps) != 2 || steps[0].Name != "first" || !steps[1].Ended.Before(steps[0].Begun) {
+		t.Errorf("steps %+v, %v; want first and second, in spite of the times", steps, err)
+	}
+	runs, err := other.Runs(t.Context(), journal.Query{})
+	if err != nil || len(runs) != 1 || runs[0].State != journal.Done {
+		t.Errorf("runs %+v, %v", runs, err)
+	}
+}
+
+// A run whose process was killed is shown as interrupted, although nobody gave up
+// its lease.
+func TestDeadOwnerIsInterrupted(t *testing.T) {
+	db := open(t, "", Options{})
+	const noSuchProcess = "/999999999/"
+	for _, c := range []struct {
+		owner string
+		want  journal.State
+	}{
+		{hostname() + noSuchProcess + "ab", journal.Interrupted}, {"elsewhere" + noSuchProcess + "ab", journal.Running},
+		{db.owner, journal.Running}, {"", journal.Interrupted},
+	} {
+		info := seen(journal.RunInfo{}, "r", c.owner)
+		if info.State != c.want || (info.Owner != "") != (c.want == journal.Running) {
+			t.Errorf("a run of %q is %s, owned by %q; want it %s", c.owner, info.State, info.Owner, c.want)
+		}
+	}
+}
+
+// A run that is left while it is loaded stops being loaded.
+func TestReleaseWhileLoading(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db := open(t, file, Options{})
+	for n := range byte(200) {
+		do(t, db, stepKey("r", n+1))
+	}
+	for range 20 {
+		if err := db.Release("r"); err != nil {
+			t.Fatal(err)
+		}
+		if !do(t, db, stepKey("r", 1)).Replayed {
+			t.Fatal("the first step was not replayed")
+		}
+	}
+	if do(t, db, stepKey("r", 201)).Replayed {
+		t.Error("a new step was replayed")
+	}
+}
+
+// What comes after a failed end belongs to the record no more when the run goes on.
+func TestTailIsRemoved(t *testing.T) {
+	db := open(t, "", Options{})
+	fails := true
+	p := stone.Func0("a", draft, func(context.Context) (string, error) {
+		if fails {
+			return "", errors.New("no luck")
+		}
+		return "x", nil
+	})
+	if _, err := journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{}); err == nil {
+		t.Fatal("the run did not fail")
+	}
+	d, err := db.DAG(t.Context(), "r")
+	if err != nil || d.Len() != 1 || d.Latest().Type() != dag.Failure.Name() {
+		t.Errorf("after the failure: %d nodes, %v; want the failure", d.Len(), err)
+	}
+	fails = false
+	if _, err = journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = db.DAG(t.Context(), "r"); err != nil || d.Len() != 1 || d.Latest().Text() != "x" {
+		t.Errorf("after the second try: %d nodes, %v; want the result", d.Len(), err)
+	}
+}

@@ -1,0 +1,95 @@
+//go:build linux
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+)
+
+// smallDisk mounts a file system of a megabyte.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("stone-test", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("needs the right to mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// On a disk that is full the run fails clearly, nothing that was acknowledged is
+// lost, and the result is kept and recorded when there is space.
+func TestFullDisk(t *testing.T) {
+	dir := smallDisk(t)
+	file, filler := filepath.Join(dir, "stone.db"), filepath.Join(dir, "filler")
+	db, err := Open(file, Options{Retry: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}()
+	calls := map[string]int{}
+	big := strings.Repeat("x", 100_000)
+	p := stone.Seq("all",
+		stone.Func0("first", draft, func(context.Context) (string, error) { calls["first"]++; return "kept", nil }),
+		stone.Func0("second", joined, func(context.Context) (string, error) {
+			calls["second"]++
+			if err := fill(filler); err != nil {
+				return "", err
+			}
+			return big, nil
+		}))
+	run := func() (stone.Result, error) {
+		return journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{})
+	}
+	_, err = run()
+	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {
+		t.Fatalf("Run on a full disk: %v, want that there is no space left", err)
+	}
+	steps, err := db.Steps(t.Context(), "r")
+	if err != nil || len(steps) != 2 || !steps[0].Recorded || steps[1].Recorded {
+		t.Errorf("on the full disk: %+v, %v; want the first step recorded", steps, err)
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	result, err := run()
+	for deadline := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(deadline); {
+		result, err = run()
+	}
+	if err != nil || result.Node.Text() != big || calls["first"] != 1 || calls["second"] != 1 {
+		t.Errorf("with space again: %v, calls %v; want the result without another call", err, calls)
+	}
+}
+
+// fill writes a file until the disk is full.
+func fill(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}
