@@ -121,7 +121,7 @@ func valueEnd(data JSON) int {
 
 func nonEmpty(_ context.Context, s Subject) error {
 	text, isText := textOf(s.Out)
-	if isText && strings.TrimSpace(text) == "" || text == "null" || text == "[]" || text == "{}" {
+	if isText && strings.TrimSpace(text) == "" || !isText && (text == "null" || text == "[]" || text == "{}") {
 		return errors.New("the out is empty")
 	}
 	return nil

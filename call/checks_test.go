@@ -1,0 +1,54 @@
+package call_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+)
+
+func TestBuiltInChecks(t *testing.T) {
+	long := strings.Repeat("All work and no play makes Jack a dull boy, and all play makes him a toy. ", 12)
+	for _, tc := range []struct {
+		check, constraints, out string
+		want                    string // why it does not hold, or ""
+	}{
+		{"schema-valid", ``, `{"text":"x"}`, ""},
+		{"non-empty", ``, `{"text":"x"}`, ""},
+		{"non-empty", ``, `{"a":[1,{"text":"no"}],"b":"}\"{","text":" \n"}`, "is empty"},
+		{"non-empty", ``, `{"content":"","n":1}`, "is empty"},
+		{"non-empty", ``, `""`, "is empty"},
+		{"non-empty", ``, `null`, "is empty"},
+		{"non-empty", ``, `[]`, "is empty"},
+		{"non-empty", ``, `{}`, "is empty"},
+		{"non-empty", ``, `0`, ""},
+		{"non-empty", ``, `"null"`, ""},
+		{"max-chars", `{"max-chars":3}`, `{"text":"żół"}`, ""},
+		{"max-chars", `{"max-chars":3}`, `"ab\ncd"`, "5 characters"},
+		{"max-chars", `{"max-chars":3}`, `[1,2]`, "5 characters"},
+		{"max-chars", `{"max-chars":"3"}`, `""`, "constraints.max-chars"},
+		{"max-chars", ``, `""`, "says no max-chars"},
+		{"json", ``, `{"text":"{\"a\":1}"}`, ""},
+		{"json", ``, `{"a":1}`, ""},
+		{"json", ``, `"{"`, "is no JSON"},
+		{"regex", `{"regex":"^a+$"}`, `{"text":"aaa"}`, ""},
+		{"regex", `{"regex":"^a+$"}`, `{"text":"aab"}`, "does not match"},
+		{"regex", `{"regex":"("}`, `""`, "constraints.regex"},
+		{"regex", `{}`, `""`, "says no regex"},
+		{"no-repetition", ``, `{"text":"one two three"}`, ""},
+		{"no-repetition", ``, `{"text":"` + long + `"}`, "repeats itself"},
+		{"legal-move", ``, `"e2e4"`, "nobody here knows the rules"},
+	} {
+		w := &world{}
+		spec := call.Spec{Applicator: app(w.cap(answers(tc.out), call.Metadata{ID: "a"})), Done: call.Done{Must: []string{tc.check}}}
+		if tc.constraints != "" {
+			spec.Constraints = func(dag.DAG) (any, error) { return call.JSON(tc.constraints), nil }
+		}
+		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{})
+		if why := v.rec.Error; tc.want == "" && v.err != nil || tc.want != "" && !strings.Contains(why, tc.want) {
+			t.Errorf("%s of %s: %q, want %q", tc.check, tc.out, why, tc.want)
+		}
+	}
+}
