@@ -39,27 +39,36 @@ type traits struct {
 // stand beside each other and are not to be moved; a scoped body may do with its
 // DAG what it likes.
 func traitsOf(a Ashlar) (t traits) {
-	a.each(func(s *spec) {
-		for _, q := range s.queries {
-			t.all = t.all || q.Type() == nil
+	t.of(a.spec(), false)
+	return t
+}
+
+// of adds those of s. Whoever heals finds the failure of the body nearest, and so
+// need not wait for those in front of it.
+func (t *traits) of(s *spec, heals bool) {
+	for _, q := range s.queries {
+		t.all = t.all || q.Type() == nil
+		if own := heals && q.IsNearest() && q.Type() != nil && q.Type().Name() == dag.Failure.Name(); !own {
 			t.reads = withName(withName(t.reads, q.Type()), q.After())
 		}
-		t.writes = withName(t.writes, s.out)
-		switch s.form {
-		case matchForm:
-			t.matches = true
-		case reduceForm:
-			t.all = true
-		case rescueForm:
-			t.writes = withName(t.writes, dag.Failure)
-		case scopedForm:
-			t.all, t.any = true, true
-		case mapForm, parallelForm:
-			t.all = true
-			t.writes = withName(withName(t.writes, dag.Failure), laneType) // lost lanes, and what lanes begin with
-		}
-	})
-	return t
+	}
+	t.writes = withName(t.writes, s.out)
+	switch s.form {
+	case matchForm:
+		t.matches = true
+	case reduceForm:
+		t.all = true
+	case rescueForm:
+		t.writes = withName(t.writes, dag.Failure)
+	case scopedForm:
+		t.all, t.any = true, true
+	case mapForm, parallelForm:
+		t.all = true
+		t.writes = withName(withName(t.writes, dag.Failure), laneType) // lost lanes, and what lanes begin with
+	}
+	for i, c := range s.children {
+		t.of(c.spec(), heals || s.form == rescueForm && i == 1)
+	}
 }
 
 func withName(names []string, t dag.AnyType) []string {
