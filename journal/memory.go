@@ -42,15 +42,15 @@ type memoryStep struct {
 
 // Do implements [stone.Recorder].
 func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	if raw := m.find(key); raw != nil {
+	raw, attempt := m.find(key)
+	if raw != nil {
 		return decode(raw)
 	}
-	rec, err := work(ctx)
+	rec, err := work(WithAttempt(ctx, attempt))
 	if err != nil {
 		return stone.Record{}, err
 	}
-	raw, err := json.Marshal(rec)
-	if err != nil {
+	if raw, err = json.Marshal(rec); err != nil {
 		return stone.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
 	if first := m.keep(key, rec, raw); first != nil {
@@ -60,14 +60,14 @@ func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Contex
 }
 
 // find returns what is recorded under the key. Otherwise it notes that the step
-// is begun.
-func (m *Memory) find(key stone.Key) []byte {
+// is begun, and says for which time.
+func (m *Memory) find(key stone.Key) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.Run)
 	s := r.index[key.Digest]
 	if s != nil && s.record != nil {
-		return s.record
+		return s.record, 0
 	}
 	if s == nil {
 		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
@@ -78,10 +78,10 @@ func (m *Memory) find(key stone.Key) []byte {
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, from.record
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
-		return s.record
+		return s.record, 0
 	}
 	s.Attempts++
-	return nil
+	return nil, s.Attempts
 }
 
 // take makes a step one that has the result of another one.

@@ -34,7 +34,7 @@ type Options struct {
 	Revision string
 	// Force resumes a run although its pipeline or its input changed.
 	Force bool
-	// Reuse is the id of the run from which Reusable leaves may take results,
+	// Reuse is the id, or its unique beginning, of the run from which Reusable leaves may take results,
 	// or AnyRun; empty for none. A run that is resumed keeps what it had.
 	Reuse string
 	// Secrets are values that must not be recorded, of at least 8 bytes each.
@@ -105,6 +105,13 @@ type runner struct {
 
 // begin begins the run, or lets it go on if it is no new one.
 func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
+	if from := r.opts.Reuse; from != "" && from != AnyRun {
+		found, err := r.journal.Find(ctx, from)
+		if err != nil {
+			return fmt.Errorf("reuse: %w", err)
+		}
+		r.opts.Reuse = found.ID
+	}
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),

@@ -83,15 +83,29 @@ func testForget(t *testing.T, j tested) {
 func testSteps(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "run"})
 	stop := errors.New("stop")
-	for range 2 {
-		_, err := j.Do(t.Context(), key("first"), func(context.Context) (stone.Record, error) { return stone.Record{}, stop })
+	for i := range 2 {
+		_, err := j.Do(t.Context(), key("first"), func(ctx context.Context) (stone.Record, error) {
+			if got := journal.Attempt(ctx); got != i+1 {
+				t.Errorf("attempt %d is told that it is attempt %d", i+1, got)
+			}
+			return stone.Record{}, stop
+		})
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
+		must(t, j.Release("run")) // as when the process ends
 	}
+	_, err := j.Acquire(t.Context(), "run")
+	must(t, err)
 	used := value("")
 	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"cost":0.25,"output_tokens":null}}`)
-	do(t, j, key("second"), used)
+	_, err = j.Do(journal.WithAttempt(t.Context(), 2), key("second"), func(ctx context.Context) (stone.Record, error) {
+		if got := journal.Attempt(ctx); got != 1 {
+			t.Errorf("a step that is begun within another one for the first time is told that it is attempt %d", got)
+		}
+		return used, nil
+	})
+	must(t, err)
 	do(t, j, key("third"), failure())
 	if !do(t, j, key("second"), value("other")).Replayed {
 		t.Error("the second step was not replayed")

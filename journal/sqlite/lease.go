@@ -38,10 +38,12 @@ type run struct {
 	reuse   string    // from which run, as in journal.RunInfo
 	known   map[dag.ID]*known
 	loading *loading
+
+	attempts map[dag.ID]int // of steps without a result
 }
 
 func newRun(id string) *run {
-	r := &run{id: id, known: map[dag.ID]*known{}}
+	r := &run{id: id, known: map[dag.ID]*known{}, attempts: map[dag.ID]int{}}
 	r.news.L = &r.mu
 	return r
 }

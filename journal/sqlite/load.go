@@ -54,6 +54,7 @@ func (db *DB) startLoading(r *run) {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &loading{stop: stop, nodes: map[dag.ID]bool{}}
 	r.loading = l
+	clear(r.attempts)
 	maps.DeleteFunc(r.known, func(_ dag.ID, k *known) bool { return k.pending == nil })
 	go func() {
 		defer stop()
@@ -81,30 +82,38 @@ func (r *run) stopLoading() {
 	}
 }
 
+// met takes a row in.
+func (r *run) met(row sealed) {
+	switch digest := id(row.digest); {
+	case row.digest != nil && r.known[digest] == nil:
+		r.known[digest] = &known{seq: row.seq, row: row}
+		delete(r.attempts, digest)
+	case row.digest == nil && row.node == nil:
+		for digest := range ids(row.content) {
+			r.attempts[digest]++
+		}
+	}
+}
+
 func (db *DB) load(ctx context.Context, r *run, l *loading) error {
 	var found []sealed
 	tell := func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, row := range found {
-			if digest := id(row.digest); r.known[digest] == nil {
-				r.known[digest] = &known{seq: row.seq, row: row}
-			}
+			r.met(row)
 		}
 		found = found[:0]
 		r.news.Broadcast()
 	}
-	for row, err := range db.rows(ctx, r.id, "(digest IS NOT NULL OR node IS NOT NULL)") {
+	for row, err := range db.rows(ctx, r.id, "true") {
 		if err != nil {
 			return err
 		}
 		if row.node != nil {
 			l.nodes[id(row.node)] = true
 		}
-		if row.digest != nil {
-			found = append(found, row)
-		}
-		if len(found) == batch {
+		if found = append(found, row); len(found) == batch {
 			tell()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -36,7 +37,7 @@ func (db *DB) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 		}
 		at := time.UnixMilli(h.At)
 		for _, i := range h.Begun {
-			s := step(i.Digest, i.Path, i.Kind, i.Name)
+			s := step(i.digest, i.Path, i.Kind, i.Name)
 			s.Attempts, s.Begun = s.Attempts+1, at
 		}
 		if r.digest == nil {
@@ -103,10 +104,7 @@ func (db *DB) writeNodes(ctx context.Context, w io.Writer, run string) (at seale
 		if err != nil {
 			return at, db.damage(run, at, h, err)
 		}
-		parents := []dag.ID{}
-		for rest := r.parents; len(rest) >= len(dag.ID{}); rest = rest[len(dag.ID{}):] {
-			parents = append(parents, dag.ID(rest[:len(dag.ID{})]))
-		}
+		parents := slices.AppendSeq([]dag.ID{}, ids(r.parents))
 		line, err := json.Marshal(struct {
 			ID      dag.ID            `json:"id"`
 			Type    string            `json:"type"`

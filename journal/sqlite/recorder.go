@@ -36,7 +36,7 @@ func (db *DB) Do(ctx context.Context, key stone.Key, work func(context.Context) 
 		return stone.Record{}, err
 	}
 	reached("after intent")
-	rec, err := work(ctx)
+	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
 		return stone.Record{}, err
 	}
@@ -78,6 +78,14 @@ func (r *run) put(digest dag.ID, x *write, out *writer) (first bool, err error) 
 	r.known[digest] = &known{pending: x}
 	r.unwritten.Add(1)
 	return true, nil
+}
+
+// begin counts an attempt of a step.
+func (r *run) begin(digest dag.ID) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempts[digest]++
+	return r.attempts[digest]
 }
 
 func (db *DB) write(x *write) error {
@@ -184,6 +192,7 @@ func (r *run) written(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known[dag.ID(x.row.digest)] = &known{seq: x.row.seq}
+	delete(r.attempts, dag.ID(x.row.digest))
 	r.unwritten.Add(-1)
 }
 

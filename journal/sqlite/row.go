@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,15 +33,37 @@ type head struct {
 	From   string        `json:"from,omitempty"` // run from which it was reused
 	At     int64         `json:"at"`             // milliseconds of Unix time, for people
 	Record *stone.Record `json:"record,omitempty"`
-	Begun  []*intent     `json:"begun,omitempty"` // in a row that has nothing else
+	Begun  []*intent     `json:"begun,omitempty"` // in a row that has nothing but their digests, as content
 }
 
 // An intent says that the work of a step begins.
 type intent struct {
-	Digest dag.ID `json:"digest"`
+	digest dag.ID
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
+}
+
+// intentRow is the row of what is begun in one commit.
+func intentRow(begun []*intent, at time.Time) (*row, error) {
+	r := &row{content: make([]byte, 0, len(begun)*len(dag.ID{}))}
+	for _, i := range begun {
+		r.content = append(r.content, i.digest[:]...)
+	}
+	var err error
+	r.head, err = json.Marshal(head{At: at.UnixMilli(), Begun: begun})
+	return r, err
+}
+
+// ids ranges over the ids that stand one after the other in a column.
+func ids(column []byte) iter.Seq[dag.ID] {
+	return func(yield func(dag.ID) bool) {
+		for ; len(column) >= len(dag.ID{}); column = column[len(dag.ID{}):] {
+			if !yield(dag.ID(column[:len(dag.ID{})])) {
+				return
+			}
+		}
+	}
 }
 
 // resultRow is the row of a result. From is the run from which it was reused.
@@ -139,7 +162,17 @@ func (r sealed) open() (head, error) {
 	if err := json.Unmarshal(r.head, &h); err != nil {
 		return h, fmt.Errorf("cannot be read: %w", err)
 	}
-	h.Record.Content, h.Record.Replayed = r.content, true
+	if h.Begun == nil {
+		h.Record.Content, h.Record.Replayed = r.content, true
+		return h, nil
+	}
+	i := 0
+	for digest := range ids(r.content) {
+		if i < len(h.Begun) {
+			h.Begun[i].digest = digest
+		}
+		i++
+	}
 	return h, nil
 }
 

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -65,11 +64,11 @@ func (t *transaction) apply(group []*write) error {
 		if len(p.intents) == 0 {
 			continue
 		}
-		begun, err := json.Marshal(head{At: t.db.now().UnixMilli(), Begun: p.intents})
+		begun, err := intentRow(p.intents, t.db.now())
 		if err != nil {
 			return err
 		}
-		if err := t.insert(p, &row{head: begun}); err != nil {
+		if err := t.insert(p, begun); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,25 @@
+package journal
+
+import "context"
+
+// Attempt returns how often the work of the step to which ctx belongs was begun,
+// this time included: more than 1 says that it may have been paid for already. It
+// is 1 outside of a run with a journal. What a body calls can be told that it is
+// the same call by stone.TraceID and stone.Path together, which do not change.
+func Attempt(ctx context.Context) int {
+	if n, ok := ctx.Value(attemptKey{}).(int); ok {
+		return n
+	}
+	return 1
+}
+
+type attemptKey struct{}
+
+// WithAttempt returns the context that a Journal gives to the work of a step that
+// is begun for the n-th time.
+func WithAttempt(ctx context.Context, n int) context.Context {
+	if Attempt(ctx) == n {
+		return ctx
+	}
+	return context.WithValue(ctx, attemptKey{}, n)
+}
