@@ -77,7 +77,7 @@ func backoff(n int, after time.Duration) time.Duration {
 // attempt asks the candidate for the n-th time, and has what the gate refuses
 // repaired.
 func (l *lane) attempt(n int) error {
-	step := l.entry.ID + " " + strconv.Itoa(n)
+	step := l.entry.step + " " + strconv.Itoa(n)
 	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, l.request.Context, step); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 )
 
@@ -22,6 +23,7 @@ type Registry struct {
 // An entry is one capability with its limits.
 type entry struct {
 	Capability
+	step    string // its id in the names of steps, where a slash would have to be escaped
 	breaker breaker
 	slots   chan struct{} // as many as may be under way at once; nil is any number
 	rate    *window       // nil is any rate
@@ -44,7 +46,7 @@ func NewRegistry(caps ...Capability) *Registry {
 		case r.entries[c.ID] != nil:
 			faults = append(faults, fmt.Errorf("capability %q (number %d): there is another one with this cap/id: rename one", c.ID, i+1))
 		default:
-			e := &entry{Capability: c}
+			e := &entry{Capability: c, step: strings.ReplaceAll(c.ID, "/", "|")}
 			if n := c.Limits.Concurrency; n > 0 {
 				e.slots = make(chan struct{}, n)
 			}
