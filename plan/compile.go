@@ -39,14 +39,24 @@ type compiler struct {
 // result is the type of what has no name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A mark notes which plan began, and which nodes of it were passed over.
-type mark struct {
-	Plan    string `json:"plan,omitempty"`
-	Digest  string `json:"digest,omitempty"`
-	Skipped string `json:"skipped,omitempty"`
+// A beginning notes which plan it is that begins.
+type beginning struct {
+	ID     string `json:"id,omitempty"`
+	Digest string `json:"digest"`
 }
 
-var marks = dag.NewType[mark]("stone/plan")
+// A passing notes that the guard of a node did not hold.
+type passing struct {
+	Node string `json:"node"`
+}
+
+// own are the types that plans write of their own accord.
+var own = []dag.Querier{dag.Optional(begun), dag.Optional(passed), dag.Optional(closing), dag.Optional(result), dag.Optional(Emission)}
+
+var (
+	begun  = dag.NewType[beginning]("stone/plan")
+	passed = dag.NewType[passing]("stone/passed")
+)
 
 func newCompiler(p *Plan, app *call.Applicator, opts Options, depth int) *compiler {
 	c := &compiler{
@@ -69,21 +79,21 @@ func (c *compiler) compile() stone.Ashlar {
 			known.define(name, slot{sure: true, call: true, given: true})
 		}
 	}
-	body := c.sequence("nodes", c.plan.nodes, known, 1)
-	begin := stone.Func0("begin", marks, func(context.Context) (mark, error) {
-		return mark{Plan: c.plan.id, Digest: c.plan.digest}, nil
-	}, stone.Queries(dag.Optional(marks)), stone.Version(c.plan.digest))
-	return stone.Seq(cmp.Or(c.plan.id, "plan"), begin, body)
+	// It reads nothing. But what a plan writes of its own accord is not unused, so it
+	// says that it may.
+	begin := stone.Func0("begin", begun, func(context.Context) (beginning, error) {
+		return beginning{c.plan.id, c.plan.digest}, nil
+	}, stone.Queries(own...), stone.Version(c.plan.digest))
+	return c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }
 
 // label is how a node is called where it has no name of its own.
 func label(n *node) string { return cmp.Or(n.id, n.as, n.op) }
 
-// sequence compiles nodes that follow each other.
-func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int) stone.Ashlar {
+// sequence compiles nodes that follow each other, and some steps.
+func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int, steps ...stone.Ashlar) stone.Ashlar {
 	c.checkNames(nodes)
-	var steps []stone.Ashlar
-	taken := map[string]bool{}
+	taken := map[string]bool{"begin": len(steps) > 0}
 	fan := -1 // the step with the fan-out that is not reduced yet
 	for i, n := range nodes {
 		own := label(n)
@@ -181,9 +191,11 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 
 // perhaps runs a only where something holds, and notes where it does not.
 func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
-	skip := stone.Func0("skip "+a.Name(), marks, func(context.Context) (mark, error) { return mark{Skipped: a.Name()}, nil })
-	on := stone.By(func(d dag.DAG) (any, error) { return holds(d) }, queries...)
-	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, skip))
+	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil })
+	// With a query of what every plan begins with, a flow need not ask whether there
+	// is a node at all, which would have to wait.
+	on := stone.By(func(d dag.DAG) (any, error) { return holds(d) }, append(queries, begun)...)
+	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass))
 }
 
 // broken makes the node of an allowed failure where the guard is what failed.
@@ -395,7 +407,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 			return nil, err
 		}
 		return selector(value)
-	}, r.queries()...)
+	}, append(r.queries(), begun)...)
 	return stone.Match(name, on, cases...)
 }
 

@@ -51,8 +51,8 @@
 // # What is written
 //
 // Beside its slots and emissions a plan writes a node of type stone/plan where it
-// begins, and one for every node that its guard has passed over; one of type
-// stone/lanes where lanes come together; and stone/result for calls without "as".
+// begins, stone/passed for every node that its guard has passed over, stone/lanes
+// where lanes come together, and stone/result for calls without "as".
 // The mode changes when a node runs, never what is written: ids are the same.
 //
 // # Answers that are plans

@@ -19,7 +19,7 @@ type Plan struct {
 	// faults are what is wrong with its form.
 	faults stone.Findings
 
-	form   edn.Value // its canonical form
+	text   []byte // canonical, if there are no faults
 	digest string
 }
 
@@ -63,10 +63,10 @@ func Read(data []byte) (*Plan, error) {
 	p := r.plan(v)
 	p.faults = r.findings
 	if len(p.faults) == 0 {
-		if p.form, err = p.print(false); err != nil {
+		if p.text, err = p.print(false); err != nil {
 			return nil, err
 		}
-		sum := sha256.Sum256(p.form.Append(nil))
+		sum := sha256.Sum256(p.text)
 		p.digest = hex.EncodeToString(sum[:])
 	}
 	return p, nil
@@ -86,32 +86,27 @@ func (p *Plan) Digest() string { return p.digest }
 
 // String returns the canonical text of the plan, EDN in one line; "" if its form
 // is at fault.
-func (p *Plan) String() string {
-	if p.digest == "" {
-		return ""
-	}
-	return p.form.String()
-}
+func (p *Plan) String() string { return string(p.text) }
 
-// EDN returns the plan for people: the canonical text with line breaks.
+// EDN returns the plan for people: its text with line breaks.
 func (p *Plan) EDN() ([]byte, error) {
-	if p.digest == "" {
+	if p.text == nil {
 		return nil, p.faults.Err()
 	}
-	return edn.Format(p.form), nil
+	v, err := edn.Read(p.text, edn.Limits{Bytes: 1 << 30, Depth: 10_000})
+	if err != nil {
+		return nil, err
+	}
+	return edn.Format(v), nil
 }
 
 // JSON returns the plan as JSON, in one line. An error is also a text in an emit
 // that JSON could only read as the name of a slot.
 func (p *Plan) JSON() ([]byte, error) {
-	if p.digest == "" {
+	if p.text == nil {
 		return nil, p.faults.Err()
 	}
-	form, err := p.print(true)
-	if err != nil {
-		return nil, err
-	}
-	return edn.ToJSON(form)
+	return p.print(true)
 }
 
 var errColon = errors.New("a text that begins with a colon stands where JSON would read it as a slot: put it into a slot of its own with let")

@@ -1,335 +1,473 @@
 package plan
 
 import (
-	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// printer writes a typed plan back as data, in one form only.
+// A printer writes a typed plan back as text, in one form only: what goes without
+// saying is left out, and fields have one order.
 type printer struct {
-	json bool // for JSON, where keywords in emits need their colon
+	text []byte
+	json bool
 	err  error
 }
 
-func (p *Plan) print(json bool) (edn.Value, error) {
+// print writes the plan in one of the notations.
+func (p *Plan) print(json bool) ([]byte, error) {
 	w := &printer{json: json}
-	m := &mapping{w: w}
+	w.open('{')
 	if p.id != "" {
-		m.put("id", edn.String(p.id))
+		w.key("id")
+		w.string(p.id)
 	}
-	m.put("nodes", w.nodes(p.nodes))
-	return m.value(), w.err
+	w.key("nodes")
+	w.nodes(p.nodes)
+	w.close('}')
+	return w.text, w.err
 }
 
-// mapping is a map that is being made. What goes without saying is left out.
-type mapping struct {
-	w     *printer
-	items []edn.Value
-}
-
-func (m *mapping) put(key string, v edn.Value) {
-	m.items = append(m.items, m.w.key(key), v)
-}
-
-func (m *mapping) value() edn.Value {
-	v, err := edn.Map(m.items...)
-	if err != nil && m.w.err == nil {
-		m.w.err = err
+func (w *printer) fail(err error) {
+	if w.err == nil {
+		w.err = err
 	}
-	return v
 }
 
-func (m *mapping) name(key, name string) {
+func (w *printer) open(c byte) { w.text = append(w.text, c) }
+
+func (w *printer) close(c byte) { w.text = append(w.text, c) }
+
+// next stands before each element and each key, but for the first.
+func (w *printer) next() {
+	switch w.text[len(w.text)-1] {
+	case '{', '[':
+		return
+	}
+	if w.json {
+		w.text = append(w.text, ',')
+	} else {
+		w.text = append(w.text, ' ')
+	}
+}
+
+// key begins a field, of a node or of data.
+func (w *printer) key(name string) {
+	w.next()
+	w.name(name)
+	w.colon()
+}
+
+func (w *printer) colon() {
+	if w.json {
+		w.text = append(w.text, ':')
+	} else {
+		w.text = append(w.text, ' ')
+	}
+}
+
+// name writes a keyword, or what stands for one.
+func (w *printer) name(name string) {
+	if !w.json && isKeyword(name) {
+		w.text = append(append(w.text, ':'), name...)
+		return
+	}
+	w.string(name)
+}
+
+func isKeyword(name string) bool {
+	_, err := edn.Keyword(name)
+	return err == nil
+}
+
+// string writes a text. The escapes of JSON are those of EDN as well.
+func (w *printer) string(s string) {
+	text, err := canon.Append(w.text, s)
+	if err != nil {
+		w.fail(err)
+	}
+	w.text = text
+}
+
+func (w *printer) bool(b bool) { w.text = strconv.AppendBool(w.text, b) }
+
+func (w *printer) int(n int) { w.text = strconv.AppendInt(w.text, int64(n), 10) }
+
+func (w *printer) number(f float64) {
+	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		w.int(int(f))
+		return
+	}
+	w.text = strconv.AppendFloat(w.text, f, 'g', -1, 64)
+}
+
+func (w *printer) nodes(nodes []*node) {
+	w.open('[')
+	for _, n := range nodes {
+		w.next()
+		w.node(n)
+	}
+	w.close(']')
+}
+
+// field writes a name, if there is one.
+func (w *printer) field(key, name string) {
 	if name != "" {
-		m.put(key, m.w.name(name))
+		w.key(key)
+		w.name(name)
 	}
 }
 
-func (m *mapping) names(key string, names []string, kept bool) {
+// names writes a list of names, if there are some or it is kept.
+func (w *printer) names(key string, names []string, kept bool) {
 	if len(names) == 0 && !kept {
 		return
 	}
-	items := make([]edn.Value, len(names))
-	for i, name := range names {
-		items[i] = m.w.name(name)
+	w.key(key)
+	w.open('[')
+	for _, name := range names {
+		w.next()
+		w.name(name)
 	}
-	m.put(key, edn.Vector(items...))
+	w.close(']')
 }
 
-func (m *mapping) int(key string, n int) {
-	if n != 0 {
-		m.put(key, edn.Int(int64(n)))
+// inner writes a map, if there is anything in it.
+func (w *printer) inner(key string, fill func()) {
+	before := len(w.text)
+	w.key(key)
+	w.open('{')
+	start := len(w.text)
+	if fill(); len(w.text) == start {
+		w.text = w.text[:before]
+		return
+	}
+	w.close('}')
+}
+
+func (w *printer) node(n *node) {
+	w.open('{')
+	w.field("op", n.op)
+	if n.id != "" {
+		w.key("id")
+		w.string(n.id)
+	}
+	w.field("as", n.as)
+	w.guard("when", n.when)
+	if n.value != nil {
+		w.key(valueKey(n.op))
+		w.template(n.value, n.op == "emit")
+	}
+	if n.op == "call" || n.op == "tool" {
+		w.spec(n)
+	}
+	w.guard("until", n.until)
+	if n.max != 0 {
+		w.key("max")
+		w.int(n.max)
+	}
+	if n.choices != nil {
+		w.key("choices")
+		w.open('[')
+		for _, c := range n.choices {
+			w.next()
+			w.string(c)
+		}
+		w.close(']')
+	}
+	w.bodies(n)
+	w.close('}')
+}
+
+// valueKey is the field that holds the template of a node.
+func valueKey(op string) string {
+	switch op {
+	case "let":
+		return "value"
+	case "match":
+		return "on"
+	case "map":
+		return "over"
+	case "ask":
+		return "question"
+	}
+	return "input"
+}
+
+func (w *printer) bodies(n *node) {
+	switch n.op {
+	case "seq", "loop", "map", "reduce":
+		w.key("body")
+		w.nodes(bodyOf(n))
+	case "parallel":
+		w.key("lanes")
+		w.open('[')
+		for _, b := range n.bodies {
+			w.next()
+			w.nodes(b.nodes)
+		}
+		w.close(']')
+	case "match":
+		w.key("branches")
+		w.open('{')
+		for _, b := range n.bodies {
+			w.next()
+			w.string(b.key)
+			w.colon()
+			w.nodes(b.nodes)
+		}
+		w.close('}')
 	}
 }
 
-func (m *mapping) float(key string, f *float64) {
-	if f != nil {
-		m.put(key, edn.Float(*f))
+func (w *printer) spec(n *node) {
+	s := &n.spec
+	w.field("intent", s.Intent)
+	w.field("cap/id", s.Cap)
+	w.field("tool/id", s.Tool)
+	if n.context != nil {
+		w.key("context")
+		w.template(n.context, false)
 	}
+	if n.constraints != nil {
+		w.key("constraints")
+		w.template(n.constraints, false)
+	}
+	w.inner("requires", func() {
+		w.field("reply", s.Requires.Reply)
+		w.field("in-schema", s.Requires.InSchema)
+		w.field("out-schema", s.Requires.OutSchema)
+		w.field("cap/kind", s.Requires.Kind)
+		w.names("cap/tags", s.Requires.Tags, false)
+	})
+	w.inner("dispatch", func() { w.dispatch(&s.Dispatch) })
+	w.inner("done", func() {
+		w.names("must", s.Done.Must, false)
+		w.names("should", s.Done.Should, false)
+		if s.Done.ScoreMin != nil {
+			w.key("score-min")
+			w.number(*s.Done.ScoreMin)
+		}
+	})
+	w.inner("budget", func() {
+		w.limit("max-roundtrips", float64(s.Budget.Roundtrips))
+		w.limit("max-tokens", float64(s.Budget.Tokens))
+		w.limit("max-usd", s.Budget.USD)
+		w.limit("latency-ms", float64(s.Budget.Latency)/1e6)
+	})
+	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
 }
 
 // limit writes a bound, of which a negative one leaves nothing to spend.
-func (m *mapping) limit(key string, n float64) {
-	switch {
-	case n < 0:
-		m.put(key, edn.Int(0))
-	case n > 0 && n == math.Trunc(n) && n < 1<<53:
-		m.put(key, edn.Int(int64(n)))
-	case n > 0:
-		m.put(key, edn.Float(n))
+func (w *printer) limit(key string, n float64) {
+	if n != 0 {
+		w.key(key)
+		w.number(max(n, 0))
 	}
 }
 
-func (m *mapping) template(key string, t *template) {
-	if t != nil {
-		m.put(key, m.w.template(t))
-	}
-}
-
-func (m *mapping) guard(key string, g *guard) {
-	if g != nil {
-		m.put(key, m.w.guard(g))
-	}
-}
-
-// inner puts a map, if there is anything in it.
-func (m *mapping) inner(key string, fill func(*mapping)) {
-	in := &mapping{w: m.w}
-	fill(in)
-	if len(in.items) > 0 {
-		m.put(key, in.value())
-	}
-}
-
-// key is what stands for a field, in a map of fields or of data.
-func (w *printer) key(name string) edn.Value {
-	if !w.json {
-		if k, err := edn.Keyword(name); err == nil {
-			return k
-		}
-	}
-	return edn.String(name)
-}
-
-// name was read as one.
-func (w *printer) name(name string) edn.Value { return w.key(name) }
-
-func (w *printer) nodes(nodes []*node) edn.Value {
-	items := make([]edn.Value, len(nodes))
-	for i, n := range nodes {
-		items[i] = w.node(n)
-	}
-	return edn.Vector(items...)
-}
-
-func (w *printer) node(n *node) edn.Value {
-	m := &mapping{w: w}
-	m.name("op", n.op)
-	if n.id != "" {
-		m.put("id", edn.String(n.id))
-	}
-	m.guard("when", n.when)
-	m.name("as", n.as)
-	switch n.op {
-	case "let":
-		m.template("value", n.value)
-	case "call", "tool":
-		m.template("input", n.value)
-		m.spec(n)
-	case "emit":
-		m.put("input", w.within(n.value, true))
-	case "loop":
-		m.guard("until", n.until)
-		m.int("max", n.max)
-	case "match":
-		m.template("on", n.value)
-		m.inner("branches", func(m *mapping) {
-			for _, b := range n.bodies {
-				m.items = append(m.items, edn.String(b.key), w.nodes(b.nodes))
-			}
-		})
-	case "map":
-		m.template("over", n.value)
-	case "parallel":
-		lanes := make([]edn.Value, len(n.bodies))
-		for i, b := range n.bodies {
-			lanes[i] = w.nodes(b.nodes)
-		}
-		m.put("lanes", edn.Vector(lanes...))
-	case "ask":
-		m.template("question", n.value)
-		if n.choices != nil {
-			choices := make([]edn.Value, len(n.choices))
-			for i, c := range n.choices {
-				choices[i] = edn.String(c)
-			}
-			m.put("choices", edn.Vector(choices...))
-		}
-	}
-	switch n.op {
-	case "seq", "loop", "map", "reduce":
-		for _, b := range n.bodies {
-			m.put("body", w.nodes(b.nodes))
-		}
-	}
-	return m.value()
-}
-
-func (m *mapping) spec(n *node) {
-	s := &n.spec
-	m.name("intent", s.Intent)
-	m.name("cap/id", s.Cap)
-	m.name("tool/id", s.Tool)
-	m.template("context", n.context)
-	m.template("constraints", n.constraints)
-	m.inner("requires", func(m *mapping) {
-		m.name("reply", s.Requires.Reply)
-		m.name("in-schema", s.Requires.InSchema)
-		m.name("out-schema", s.Requires.OutSchema)
-		m.name("cap/kind", s.Requires.Kind)
-		m.names("cap/tags", s.Requires.Tags, false)
-	})
-	m.inner("dispatch", func(m *mapping) { m.dispatch(&s.Dispatch) })
-	m.inner("done", func(m *mapping) {
-		m.names("must", s.Done.Must, false)
-		m.names("should", s.Done.Should, false)
-		m.float("score-min", s.Done.ScoreMin)
-	})
-	m.inner("budget", func(m *mapping) {
-		m.limit("max-roundtrips", float64(s.Budget.Roundtrips))
-		m.limit("max-tokens", float64(s.Budget.Tokens))
-		m.limit("max-usd", s.Budget.USD)
-		m.limit("latency-ms", s.Budget.Latency.Seconds()*1000)
-	})
-	if len(s.Effects) > 0 {
-		m.inner("effects", func(m *mapping) { m.names("allowed", s.Effects, false) })
-	}
-}
-
-func (m *mapping) dispatch(d *call.Dispatch) {
-	m.names("candidates", d.Candidates, d.Candidates != nil)
+func (w *printer) dispatch(d *call.Dispatch) {
+	w.names("candidates", d.Candidates, d.Candidates != nil)
 	if d.Strategy != call.Cascade {
-		m.name("strategy", d.Strategy)
+		w.field("strategy", d.Strategy)
 	}
-	m.int("hedge-ms", int(d.Hedge.Milliseconds()))
+	w.limit("hedge-ms", float64(d.Hedge)/1e6)
 	if d.AllowFailure {
-		m.put("allow-failure?", edn.Bool(true))
+		w.key("allow-failure?")
+		w.bool(true)
 	}
-	m.name("policy", d.Policy)
-	m.names("switch-on", d.SwitchOn, d.SwitchOn != nil)
-	m.inner("retry", func(m *mapping) {
-		if n := d.Retry.SameCapMax; n != nil {
-			m.put("same-cap-max", edn.Int(int64(*n)))
-		}
-		if n := d.Retry.FallbackMax; n != nil {
-			m.put("fallback-max", edn.Int(int64(*n)))
-		}
+	w.field("policy", d.Policy)
+	w.names("switch-on", d.SwitchOn, d.SwitchOn != nil)
+	w.inner("retry", func() {
+		w.count("same-cap-max", d.Retry.SameCapMax)
+		w.count("fallback-max", d.Retry.FallbackMax)
 	})
 	if r := d.Repair; r != nil {
-		m.inner("repair", func(m *mapping) {
-			m.name("cap/id", r.Cap)
-			m.int("max", r.Max)
+		w.inner("repair", func() {
+			w.field("cap/id", r.Cap)
+			w.count("max", &r.Max)
 		})
 	}
 }
 
-func (w *printer) guard(g *guard) edn.Value {
+func (w *printer) count(key string, n *int) {
+	if n != nil {
+		w.key(key)
+		w.int(*n)
+	}
+}
+
+func (w *printer) guard(key string, g *guard) {
+	if g == nil {
+		return
+	}
+	w.key(key)
 	switch g.form {
 	case always, never:
-		return edn.Bool(g.form == always)
+		w.bool(g.form == always)
 	case expression:
-		return edn.String(g.text)
+		w.string(g.text)
+	case present:
+		w.open('{')
+		w.field(isPresent, g.name)
+		w.close('}')
+	case failed:
+		w.open('{')
+		w.field(isFailed, g.name)
+		w.close('}')
 	}
-	m := &mapping{w: w}
-	m.name(map[guardForm]string{present: isPresent, failed: isFailed}[g.form], g.name)
-	return m.value()
 }
 
-func (w *printer) template(t *template) edn.Value { return w.within(t, false) }
-
-// within writes a template; field is whether it is the whole value of a field of
-// an emit.
-func (w *printer) within(t *template, field bool) edn.Value {
+// template writes a template; words tells whether it is the whole value of a field
+// of an emit.
+func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:
-		return w.constant(t.constant, field)
+		w.constant(t, words)
 	case t.slot != nil:
-		return w.slot(t.slot)
+		w.slot(t.slot)
+	case t.word != "" && w.json:
+		w.string(":" + t.word)
 	case t.word != "":
-		if w.json {
-			return edn.String(":" + t.word)
-		}
-		return w.name(t.word)
+		w.name(t.word)
 	case t.items != nil:
-		items := make([]edn.Value, len(t.items))
-		for i, item := range t.items {
-			items[i] = w.within(item, false)
+		w.open('[')
+		for _, item := range t.items {
+			w.next()
+			w.template(item, false)
 		}
-		return edn.Vector(items...)
+		w.close(']')
+	default:
+		w.open('{')
+		for _, f := range t.fields {
+			w.key(f.name)
+			w.template(f.value, words)
+		}
+		w.close('}')
 	}
-	m := &mapping{w: w}
-	for _, f := range t.fields {
-		m.items = append(m.items, w.key(f.name), w.within(f.value, field))
-	}
-	return m.value()
 }
 
-func (w *printer) constant(raw json.RawMessage, field bool) edn.Value {
-	v, err := edn.FromJSON(raw, edn.Limits{})
-	if err != nil && w.err == nil {
-		w.err = err
-	}
-	return w.keyed(v, field)
-}
-
-// keyed makes keywords of the keys of data, as far as they can be.
-func (w *printer) keyed(v edn.Value, field bool) edn.Value {
-	switch v.Kind() {
-	case edn.KindMap:
-		m := &mapping{w: w}
-		for k, e := range v.Entries() {
-			m.items = append(m.items, w.key(k.Text()), w.keyed(e, field))
-		}
-		return m.value()
-	case edn.KindVector:
-		items := make([]edn.Value, 0, v.Len())
-		for _, e := range v.Elements() {
-			items = append(items, w.keyed(e, false))
-		}
-		return edn.Vector(items...)
-	case edn.KindString:
-		if w.json && field && strings.HasPrefix(v.Text(), ":") && w.err == nil {
-			if _, err := edn.Keyword(v.Text()[1:]); err == nil {
-				w.err = errColon
-			}
-		}
-		return edn.String(v.Text())
-	}
-	return v
-}
-
-func (w *printer) slot(r *slotRef) edn.Value {
-	m := &mapping{w: w}
-	key := slotID
+func (w *printer) slot(r *slotRef) {
+	w.open('{')
 	if r.record {
-		key = slotRecord
+		w.key(slotRecord)
+	} else {
+		w.key(slotID)
 	}
 	if len(r.path) == 0 {
-		m.name(key, r.name)
-		return m.value()
+		w.name(r.name)
+	} else {
+		w.open('[')
+		w.name(r.name)
+		for _, s := range r.path {
+			w.next()
+			if s.element {
+				w.int(s.index)
+			} else {
+				w.name(s.field)
+			}
+		}
+		w.close(']')
 	}
-	items := []edn.Value{w.name(r.name)}
-	for _, s := range r.path {
-		if s.element {
-			items = append(items, edn.Int(int64(s.index)))
-		} else {
-			items = append(items, w.key(s.field))
+	w.close('}')
+}
+
+// constant writes data. Its JSON is canonical.
+func (w *printer) constant(t *template, words bool) {
+	if w.json && words && strings.Contains(string(t.constant), `":`) {
+		w.colons(t.at.value)
+	}
+	if w.json {
+		w.text = append(w.text, t.constant...)
+		return
+	}
+	w.data(t.constant)
+}
+
+// colons looks for a text that JSON would take for the name of a slot.
+func (w *printer) colons(v edn.Value) {
+	switch v.Kind() {
+	case edn.KindString:
+		if name, ok := strings.CutPrefix(v.Text(), ":"); ok && isKeyword(name) {
+			w.fail(errColon)
+		}
+	case edn.KindMap:
+		for _, e := range v.Entries() {
+			w.colons(e)
 		}
 	}
-	m.put(key, edn.Vector(items...))
-	return m.value()
+}
+
+// data writes one value of canonical JSON as EDN, and returns what follows it.
+func (w *printer) data(src []byte) []byte {
+	switch c := src[0]; c {
+	case '"':
+		n := quoted(src)
+		w.text = append(w.text, src[:n]...)
+		return src[n:]
+	case '{', '[':
+		w.open(c)
+		for src = src[1:]; src[0] != c+2; { // the bracket that closes
+			if src[0] == ',' {
+				src = src[1:]
+			}
+			w.next()
+			if c == '{' {
+				n := quoted(src)
+				w.dataKey(src[:n])
+				w.colon()
+				src = src[n+1:]
+			}
+			src = w.data(src)
+		}
+		w.close(c + 2)
+		return src[1:]
+	case 'n':
+		w.text = append(w.text, "nil"...)
+		return src[len("null"):]
+	}
+	n := 0
+	for n < len(src) && !strings.ContainsRune(",]}", rune(src[n])) {
+		n++
+	}
+	w.text = append(w.text, src[:n]...)
+	if number := string(src[:n]); strings.ContainsAny(number, ".eE") && number[0] != 't' && number[0] != 'f' {
+		w.exact(number)
+	}
+	return src[n:]
+}
+
+// exact marks a number that a float64 does not hold as it is written.
+func (w *printer) exact(number string) {
+	v, err := edn.FromJSON([]byte(number), edn.Limits{})
+	if err == nil && v.Kind() == edn.KindDecimal {
+		w.text = append(w.text, 'M')
+	}
+}
+
+func (w *printer) dataKey(key []byte) {
+	name := key[1 : len(key)-1]
+	if utf8.Valid(name) && !strings.Contains(string(name), `\`) && isKeyword(string(name)) {
+		w.text = append(append(w.text, ':'), name...)
+		return
+	}
+	w.text = append(w.text, key...)
+}
+
+// quoted is how long the string is with which src begins.
+func quoted(src []byte) int {
+	for i := 1; i < len(src); i++ {
+		switch src[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(src)
 }

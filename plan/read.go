@@ -24,10 +24,7 @@ func (r *reading) plan(v edn.Value) *Plan {
 	whole := &place{value: v}
 	r.faults(form.Read(v, func(m *form.Map) {
 		m.Need("nodes")
-		m.Name("id", &p.id)
-		if p.id == "" { // ids of plans are often written as text
-			m.Text("id", &p.id)
-		}
+		(fields{Map: m}).name("id", &p.id)
 		if nodes, ok := m.Field("nodes"); ok {
 			p.nodes = r.sequence(whole.field("nodes", nodes.EDN()), 1)
 		}

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +26,7 @@ type template struct {
 type field struct {
 	name  string
 	key   []byte // the name as JSON
+	plain bool   // it has no slots
 	value *template
 }
 
@@ -65,65 +68,97 @@ func (r *slotRef) String() string {
 // template reads data with places for slots. With words, a keyword that is the
 // whole value of a field stands for the slot of that name.
 func (r *report) template(at *place, words bool) *template {
-	t := &template{at: at}
-	switch v := at.value; v.Kind() {
-	case edn.KindMap:
-		if key := slotKey(v); key != "" {
-			t.slot = r.slot(at, key)
-			return t
-		}
-		r.fields(t, words)
-	case edn.KindVector, edn.KindList, edn.KindSet:
-		for i, e := range v.Elements() {
-			t.items = append(t.items, r.template(at.item(i, e), false))
-		}
-	default:
-		if words {
-			t.word = word(v)
-		}
-	}
-	if t.isConstant() {
-		var err error
-		if t.constant, err = edn.ToJSON(at.value); err != nil {
-			r.find(at, stone.Finding{Type: badValue}, "%v", err)
-		}
-		t.fields, t.items = nil, nil
+	t, plain := r.within(at, words)
+	if plain {
+		r.constant(t)
 	}
 	return t
 }
 
-func (r *report) fields(t *template, words bool) {
-	seen := map[string]bool{}
+// within reads a part of a template. A plain one has no slots, and is left for
+// whoever has the largest part that is plain to make a constant of.
+func (r *report) within(at *place, words bool) (t *template, plain bool) {
+	t = &template{at: at}
+	switch v := at.value; v.Kind() {
+	case edn.KindMap:
+		if key := slotKey(v); key != "" {
+			t.slot = r.slot(at, key)
+			return t, false
+		}
+		plain = r.fields(t, words)
+	case edn.KindVector, edn.KindList, edn.KindSet:
+		plain = r.elements(t)
+	default:
+		if words {
+			t.word = word(v)
+		}
+		return t, t.word == ""
+	}
+	if plain {
+		t.fields, t.items = nil, nil
+	}
+	return t, plain
+}
+
+// constant makes canonical JSON of data without slots.
+func (r *report) constant(t *template) {
+	raw, err := edn.ToJSON(t.at.value)
+	if err == nil && (bytes.ContainsAny(raw, ".eE") || t.at.value.Kind() == edn.KindMap) { // else it is canonical
+		raw, err = canon.AppendJSON(nil, raw)
+	}
+	if err != nil {
+		r.find(t.at, stone.Finding{Type: badValue}, "%v", err)
+	}
+	t.constant = raw
+}
+
+// elements reads the parts of a list. Keywords in one are never slots.
+func (r *report) elements(t *template) (plain bool) {
+	parts := make([]bool, 0, t.at.value.Len())
+	for i, e := range t.at.value.Elements() {
+		item, plain := r.within(t.at.item(i, e), false)
+		t.items = append(t.items, item)
+		parts = append(parts, plain)
+	}
+	if !slices.Contains(parts, false) {
+		return true
+	}
+	for i, plain := range parts {
+		if plain {
+			r.constant(t.items[i])
+		}
+	}
+	return false
+}
+
+// fields reads the parts of a map, and sorts them.
+func (r *report) fields(t *template, words bool) (plain bool) {
+	t.fields = make([]field, 0, t.at.value.Len())
+	plain = true
 	for k, e := range t.at.value.Entries() {
 		name := k.Text()
 		key, err := canon.Append(nil, name)
-		switch kind := k.Kind(); {
-		case kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol || err != nil:
-			r.find(t.at.field("", k), stone.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", k.Kind())
-		case seen[name]:
-			r.find(t.at.field(name, k), stone.Finding{Type: badValue}, "the key %q is there twice", name)
-		default:
-			t.fields = append(t.fields, field{name, key, r.template(t.at.field(name, e), words)})
+		if kind := k.Kind(); kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol || err != nil {
+			r.find(t.at.field("", k), stone.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", kind)
+			continue
 		}
-		seen[name] = true
+		value, alone := r.within(t.at.field(name, e), words)
+		t.fields = append(t.fields, field{name, key, alone, value})
+		plain = plain && alone
 	}
-}
-
-func (t *template) isConstant() bool {
-	if t.slot != nil || t.word != "" {
-		return false
+	if plain {
+		return true
 	}
-	for _, f := range t.fields {
-		if f.value.constant == nil {
-			return false
+	slices.SortStableFunc(t.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	for i, f := range t.fields {
+		if f.plain {
+			r.constant(f.value)
 		}
-	}
-	for _, item := range t.items {
-		if item.constant == nil {
-			return false
+		if i > 0 && f.name == t.fields[i-1].name {
+			r.find(f.value.at, stone.Finding{Type: badValue}, "the key %q is there twice", f.name)
 		}
 	}
-	return true
+	return false
 }
 
 const (
