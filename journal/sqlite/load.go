@@ -20,8 +20,8 @@ func (db *DB) rows(ctx context.Context, run, condition string) iter.Seq2[sealed,
 			return
 		}
 		defer rows.Close()
-		for rows.Next() {
-			r, err := scan(rows)
+		for s := newScanner(); rows.Next(); {
+			r, err := s.scan(rows)
 			if err != nil {
 				yield(sealed{}, db.explain(err))
 				return

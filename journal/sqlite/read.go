@@ -57,7 +57,7 @@ func (db *DB) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 
 // Record implements [journal.Reader].
 func (db *DB) Record(ctx context.Context, run, path, kind string) (stone.Record, error) {
-	r, err := scan(db.sql.QueryRowContext(ctx, "SELECT "+columns+` FROM records
+	r, err := newScanner().scan(db.sql.QueryRowContext(ctx, "SELECT "+columns+` FROM records
 		WHERE seq BETWEEN (SELECT run << 32 FROM runs WHERE id = ?1) AND (SELECT (run + 1 << 32) - 1 FROM runs WHERE id = ?1)
 		AND digest IS NOT NULL AND head->>'path' = ?2 AND head->>'kind' = ?3 ORDER BY seq DESC LIMIT 1`, run, path, kind))
 	if errors.Is(err, sql.ErrNoRows) {

@@ -145,11 +145,64 @@ type sealed struct {
 // columns are those that scan reads.
 const columns = "seq, digest, reuse, node, parents, head, seal, content"
 
-// scan reads a row. Reader is *sql.Row or *sql.Rows.
-func scan(reader interface{ Scan(...any) error }) (sealed, error) {
-	r := sealed{row: new(row)}
-	err := reader.Scan(&r.seq, &r.digest, &r.reuse, &r.node, &r.parents, &r.head, &r.seal, &r.content)
-	return r, err
+// scanner reads rows. What the driver gives is copied once for a whole row, and
+// not column by column: a run that is resumed reads all that it has.
+type scanner struct {
+	seq     int64
+	columns [7]column
+	into    []any
+}
+
+// column is what the driver gave, which is the driver's until it is asked again.
+type column struct{ value []byte }
+
+// Scan implements sql.Scanner.
+func (c *column) Scan(value any) error {
+	switch value := value.(type) {
+	case nil:
+		c.value = nil
+	case []byte:
+		c.value = value
+	case string:
+		c.value = []byte(value)
+	default:
+		return fmt.Errorf("a column is of type %T: want a text or bytes", value)
+	}
+	return nil
+}
+
+func newScanner() *scanner {
+	s := new(scanner)
+	s.into = append(s.into, &s.seq)
+	for i := range s.columns {
+		s.into = append(s.into, &s.columns[i])
+	}
+	return s
+}
+
+// scan reads a row, and into more what stands behind its columns. Reader is
+// *sql.Row or *sql.Rows.
+func (s *scanner) scan(reader interface{ Scan(...any) error }, more ...any) (sealed, error) {
+	if err := reader.Scan(append(s.into, more...)...); err != nil {
+		return sealed{row: new(row)}, err
+	}
+	size := 0
+	for _, c := range s.columns {
+		size += len(c.value)
+	}
+	all := make([]byte, 0, size)
+	take := func(i int) []byte {
+		if s.columns[i].value == nil {
+			return nil
+		}
+		from := len(all)
+		all = append(all, s.columns[i].value...)
+		return all[from:len(all):len(all)]
+	}
+	r := &row{seq: s.seq, digest: take(0), reuse: take(1), node: take(2), parents: take(3), head: take(4)}
+	seal := take(5)
+	r.content = take(6)
+	return sealed{r, seal}, nil
 }
 
 // open returns what a row holds, unless it was changed.
