@@ -134,14 +134,10 @@ func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Contex
 	return rec, err
 }
 
-// run does a run that ends early when term does.
+// run does the run. When term is done it begins nothing more.
 func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: runID, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	if j, ok := any(db).(journal.Journal); ok {
-		return journal.Run(context.Background(), p, cfg, j, journal.Options{Drain: term.Done()})
-	}
-	cfg.Recorder = db
-	return stone.Run(term, p, cfg)
+	return journal.Run(context.Background(), p, cfg, db, journal.Options{Drain: term.Done()})
 }
 
 var (

@@ -55,8 +55,9 @@ const (
 )
 
 // NewDisk returns a disk with files that are synced. The folder is one of the
-// operating system: SQLite maps a file in it into memory, for its connections to
-// share. Power loss ends that too, so each disk needs an empty folder.
+// operating system, for this disk alone as long as files are open on it: SQLite maps
+// a file in it into memory, for its connections to share. Nothing of that outlives
+// the power.
 func NewDisk(files map[string][]byte, folder string) *Disk {
 	d := &Disk{shared: folder, names: map[string]*inode{}}
 	for name, data := range files {

@@ -6,29 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/powerloss"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 const (
 	points   = 1000 // at which power is lost, at least
-	chances  = 3    // that each of them gets
+	chances  = 2    // that each of them gets
 	resuming = 10   // every how many crashes the runs are resumed to their end
 )
 
 func TestPowerLoss(t *testing.T) {
-	d := powerloss.NewDisk(nil, t.TempDir())
+	d := powerloss.NewDisk(nil, inMemory(t))
 	want := recorded(t, d, "FULL")
 	if n := d.Moments(); n < points {
 		t.Fatalf("the runs change the disk %d times, want %d at least", n, points)
 	}
 	for seed := range uint64(chances) {
-		for _, err := range crashes(t, d, "FULL", seed, want) {
+		for _, err := range crashes(t, d, "FULL", 1, seed, want) {
 			t.Error(err)
 		}
 	}
@@ -45,29 +47,31 @@ func TestNotBlind(t *testing.T) {
 		{"a disk that lies", "FULL", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := powerloss.NewDisk(nil, t.TempDir())
+			d := powerloss.NewDisk(nil, inMemory(t))
 			d.Lies = c.lies
 			recorded(t, d, c.level)
-			found := crashes(t, d, c.level, 0, nil)
+			const every = 4
+			found := crashes(t, d, c.level, every, 0, nil)
 			if len(found) == 0 {
-				t.Fatalf("nothing is wrong after %d crashes", d.Moments())
+				t.Fatalf("nothing is wrong after %d crashes", d.Moments()/every)
 			}
-			t.Logf("%d of %d crashes lose something, such as: %v", len(found), d.Moments(), found[0])
+			t.Logf("%d of %d crashes lose something, such as: %v", len(found), d.Moments()/every, found[0])
 		})
 	}
 }
 
-// crashes takes the power away at every moment of d, and says what is wrong. With
-// want it also resumes some runs to their end.
-func crashes(t *testing.T, d *powerloss.Disk, level string, seed uint64, want map[string]string) (found []error) {
+// crashes takes the power away at every so many moments of d, and says what is
+// wrong. With want it also resumes some runs to their end.
+func crashes(t *testing.T, d *powerloss.Disk, level string, every int, seed uint64, want map[string]string) (found []error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	moments := make(chan int)
 	for range runtime.GOMAXPROCS(0) {
+		folder := inMemory(t)
 		group.Go(func() {
 			for n := range moments {
 				files, notes := d.Crash(n, rand.New(rand.NewPCG(seed, uint64(n))))
-				c := crash{files: files, notes: notes, level: level, folder: t.TempDir()}
+				c := crash{files: files, notes: notes, level: level, folder: folder}
 				err := c.check()
 				if err == nil && want != nil && n%resuming == 0 {
 					err = c.resume(want)
@@ -80,12 +84,28 @@ func crashes(t *testing.T, d *powerloss.Disk, level string, seed uint64, want ma
 			}
 		})
 	}
-	for n := range d.Moments() {
+	for n := 0; n < d.Moments(); n += every {
 		moments <- n
 	}
 	close(moments)
 	group.Wait()
 	return found
+}
+
+// inMemory returns a folder for what connections share, where the system has one
+// that is not on a disk: crashes are many.
+func inMemory(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "powerloss")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
 }
 
 // A crash is what is left on a disk, and what was known by then.
@@ -107,8 +127,9 @@ func (c crash) check() error {
 	return errors.Join(c.kept(db), sound(file), db.Close())
 }
 
-// kept holds the file against the notes: every result that was acknowledged is
-// recorded, every work that began has left its intent, every node can be read.
+// kept holds the file against the notes: every result and every end of a run that
+// was acknowledged is there, every work that began has left its intent, every node
+// can be read.
 func (c crash) kept(db *sqlite.DB) error {
 	type state struct {
 		begun, recorded bool
@@ -127,8 +148,13 @@ func (c crash) kept(db *sqlite.DB) error {
 			return err
 		}
 	}
+	done := map[string]bool{}
 	for _, note := range c.notes {
 		switch n := note.(type) {
+		case resumed:
+			delete(done, n.run)
+		case ended:
+			done[n.run] = true
 		case began:
 			if !steps[n].begun {
 				return fmt.Errorf("the file does not know of the work of %v", n)
@@ -137,6 +163,15 @@ func (c crash) kept(db *sqlite.DB) error {
 			if s := steps[began{n.run, n.step}]; !s.recorded || s.node != n.node {
 				return fmt.Errorf("an acknowledged result is lost: of %v the file has %+v", n, s)
 			}
+		}
+	}
+	for run := range done {
+		info, err := db.Find(context.Background(), run)
+		if err != nil {
+			return err
+		}
+		if info.State != journal.Done {
+			return fmt.Errorf("the end of run %s is lost: it is %s", run, info.State)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/powerloss"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	driver "modernc.org/sqlite"
 )
@@ -41,20 +42,35 @@ func mount(d *powerloss.Disk, level string) (file string, unmount func()) {
 	return name + level + "/stone.db", func() { vfs.Unregister(name) }
 }
 
-// What a test knows of a step: that its work has begun, and that its result was
-// acknowledged.
+// What a test knows: that the work of a step has begun, that its result was
+// acknowledged, that a run began or went on, and that its end was acknowledged.
 type (
 	began struct{ run, step string }
 	acked struct {
 		run, step string
 		node      dag.ID // zero if the step made none
 	}
+	resumed struct{ run string } // or is about to be
+	ended   struct{ run string }
 )
 
-// witness is a recorder that takes notes.
+// witness is a journal that takes notes.
 type witness struct {
 	*sqlite.DB
 	note func(any)
+}
+
+func (w witness) Begin(ctx context.Context, info journal.RunInfo) error {
+	w.note(resumed{info.ID})
+	return w.DB.Begin(ctx, info)
+}
+
+func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {
+	err := w.DB.End(ctx, run, o)
+	if err == nil {
+		w.note(ended{run})
+	}
+	return err
 }
 
 func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
@@ -84,7 +100,7 @@ func work(file string, note func(any)) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		result, err := stone.Run(context.Background(), pipeline(), stone.Config{RunID: run, Recorder: witness{db, note}, Now: stopped})
+		result, err := journal.Run(context.Background(), pipeline(), stone.Config{RunID: run, Now: stopped}, witness{db, note}, journal.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run, err)
 		}
@@ -115,7 +131,7 @@ var (
 func pipeline() stone.Ashlar {
 	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {
 		var items []int
-		for i := range 24 {
+		for i := range 30 {
 			text, err := stone.Step(ctx, fmt.Sprint("call-", i), func(context.Context) (string, error) { return words(i), nil })
 			if err != nil {
 				return nil, err
