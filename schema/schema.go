@@ -19,6 +19,7 @@ type Schema struct {
 	text     func() []byte
 	compiled func() (*jsonschema.Schema, error)
 	strict   func() *Schema
+	shape    func() *shape // nil if there is more to the schema
 
 	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
 	places   cache[string, *Schema]    // of At
@@ -28,6 +29,7 @@ func newSchema(root any, declared bool) *Schema {
 	s := &Schema{root: root, declared: declared, foldable: !hasInnerID(root, true)}
 	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, declared) })
 	s.compiled = sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(s.text()) })
+	s.shape = sync.OnceValue(func() *shape { return shapeOf(s.text()) })
 	s.strict = sync.OnceValue(func() *Schema { return newSchema(strict(root), true) })
 	return s
 }

@@ -86,6 +86,9 @@ func (s *Schema) Validate(data []byte) error {
 	if s == nil {
 		return nil
 	}
+	if shape := s.shape(); shape != nil && shape.fits(document) {
+		return nil
+	}
 	compiled, err := s.compiled()
 	if err != nil {
 		return err
