@@ -91,7 +91,7 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 }
 
 // either returns what the frontend answers, or the answer that comes into the
-// journal meanwhile.
+// journal meanwhile. It does not keep the run from draining.
 func (f *frontend) either(ctx context.Context, asked stone.Question, q Question) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,6 +119,8 @@ func (f *frontend) either(ctx context.Context, asked stone.Question, q Question)
 				return "", a.err
 			}
 			return f.keep(q, a.response)
+		case <-f.opts.Drain: // the question stays, and nothing was paid for it
+			return "", stone.ErrWaiting
 		case <-look.C:
 			if kept, err := f.journal.Ask(ctx, q); err == nil && !kept.Open() {
 				cancel()

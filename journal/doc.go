@@ -15,8 +15,9 @@
 // A step whose result was acknowledged is never run again. A step in flight at a
 // crash may run again, and is reported as possibly paid: see [Step]. Nothing is
 // ever half-written. A resumed run yields the same DAG. Nobody can promise that
-// a call is made exactly once, and this package does not; what a body calls can
-// be told by run and path, see [stone.Path].
+// a call is made exactly once, and this package does not: a body can ask with
+// [Attempt], and give what it calls an idempotency key made of run and path, see
+// [stone.Path].
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, among them the
 // turns and the tool calls of agents.

@@ -151,7 +151,7 @@ const DefaultLimit = 100
 // Step is what a journal knows of a step.
 type Step struct {
 	Path string `json:"path"` // as these three in stone.Key
-	Kind string `json:"kind"`
+	Kind string `json:"kind"` // also "input", for the DAG with which the run began
 	Name string `json:"name"`
 	// Attempts is how often its work was begun, 0 if its result is another
 	// run's. If it is not Recorded, the last one is under way, or was when its
@@ -201,6 +201,8 @@ var (
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep says that a run has no result of such a step.
 	ErrNoStep = errors.New("no such step with a result")
+	// ErrNoNode says that a run has no such node.
+	ErrNoNode = errors.New("no such node")
 	// ErrNoQuestion says that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrDrained is the error of a run that was stopped by Options.Drain.
@@ -259,5 +261,5 @@ type ChangedError struct {
 
 // Error lists the changes.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("run %q was begun with another pipeline: %s: begin a new run, or force this one to go on with what still fits", e.Run, strings.Join(e.Changes, "; "))
+	return fmt.Sprintf("run %q was begun with another pipeline or input: %s: begin a new run, or force this one to go on with what still fits", e.Run, strings.Join(e.Changes, "; "))
 }

@@ -2,13 +2,16 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
+	"github.com/stonelayer/stone/kind"
 )
 
 func TestMemory(t *testing.T) {
@@ -18,19 +21,73 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-func Example() {
-	greeting := dag.NewType[string]("greeting")
-	greet := stone.Func0("greet", greeting, func(context.Context) (string, error) {
-		fmt.Println("working")
-		return "hello", nil
-	})
-	var memory journal.Memory
-	for range 2 {
-		result, err := stone.Run(context.Background(), greet, stone.Config{RunID: "r1", Recorder: &memory})
-		fmt.Println(result.Node.Text(), err)
+// A frontend that panics fails the question and not the program.
+func TestFrontendPanics(t *testing.T) {
+	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "?", nil })
+	_, err := journal.Run(t.Context(), ask, stone.Config{Frontend: frontend{}}, new(journal.Memory), journal.Options{})
+	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Panic {
+		t.Errorf("Run: %v, want a failure of kind panic", err)
 	}
+}
+
+type frontend struct{}
+
+func (frontend) Ask(context.Context, stone.Question) (string, error) { panic("no terminal") }
+
+func TestRecorderIsRefused(t *testing.T) {
+	memory := new(journal.Memory)
+	_, err := journal.Run(t.Context(), leaf("a"), stone.Config{Recorder: memory}, memory, journal.Options{})
+	if err == nil || !strings.Contains(err.Error(), "leave it nil") {
+		t.Errorf("Run with a recorder of its own: %v", err)
+	}
+}
+
+func TestNode(t *testing.T) {
+	memory := new(journal.Memory)
+	result, err := journal.Run(t.Context(), stone.Seq("s", leaf("a"), leaf("b")), stone.Config{RunID: "r"}, memory, journal.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := result.Node.ID().String()
+	if n, err := journal.Node(t.Context(), memory, "r", id[:8]); err != nil || n.ID() != result.Node.ID() {
+		t.Errorf("Node(%s) = %v, %v", id[:8], n, err)
+	}
+	if _, err := journal.Node(t.Context(), memory, "r", "x"); !errors.Is(err, journal.ErrNoNode) {
+		t.Errorf("Node(x): %v, want ErrNoNode", err)
+	}
+	if _, err := journal.Node(t.Context(), memory, "r", ""); err == nil || !strings.Contains(err.Error(), "several nodes") {
+		t.Errorf("Node without a prefix: %v, want that there are several", err)
+	}
+}
+
+// A run waits for a person, who answers later; then it goes on.
+func Example() {
+	plan := dag.NewType[string]("plan")
+	agreed := dag.NewType[stone.Answer]("agreed")
+	pipeline := stone.Seq("release",
+		stone.Func0("plan", plan, func(context.Context) (string, error) {
+			fmt.Println("planning")
+			return "on Friday", nil
+		}),
+		stone.Ask("agree", agreed, func(d dag.DAG) (string, error) {
+			when, err := plan.Nearest(d)
+			return "Release " + when + "?", err
+		}, stone.Queries(plan), stone.Choices("yes", "no")))
+
+	ctx, runs := context.Background(), new(journal.Memory)
+	_, err := journal.Run(ctx, pipeline, stone.Config{RunID: "r1"}, runs, journal.Options{})
+	fmt.Println("waiting:", errors.Is(err, stone.ErrWaiting))
+
+	questions, err := runs.Questions(ctx, "r1")
+	fmt.Println(questions[0].Text, err)
+	fmt.Println(journal.Answer(ctx, runs, "r1", "agree", "yes"))
+
+	result, err := journal.Run(ctx, pipeline, stone.Config{RunID: "r1"}, runs, journal.Options{})
+	fmt.Println(result.Node.Get("response", ""), err)
 	// Output:
-	// working
-	// hello <nil>
-	// hello <nil>
+	// planning
+	// waiting: true
+	// Release on Friday? <nil>
+	// <nil>
+	// yes <nil>
 }

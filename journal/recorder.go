@@ -62,14 +62,14 @@ func (t *tally) sum() (int, Usage) {
 }
 
 // The input of a run is kept as a step of a kind of its own.
-func (r *runner) inputKey() stone.Key {
-	return stone.Key{Run: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input"))}
+func (r *runner) inputKey(input dag.ID) stone.Key {
+	return stone.Key{Run: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
 }
 
 var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")
 
-func (r *runner) recordInput(ctx context.Context) error {
-	_, err := r.journal.Do(ctx, r.inputKey(), func(context.Context) (stone.Record, error) {
+func (r *runner) recordInput(ctx context.Context, input dag.ID) error {
+	_, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (stone.Record, error) {
 		var text bytes.Buffer
 		if err := dag.Write(&text, r.cfg.Input); err != nil {
 			return stone.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
@@ -80,8 +80,8 @@ func (r *runner) recordInput(ctx context.Context) error {
 	return err
 }
 
-func (r *runner) recordedInput(ctx context.Context) (dag.DAG, error) {
-	rec, err := r.journal.Do(ctx, r.inputKey(), func(context.Context) (stone.Record, error) { return stone.Record{}, errNoInput })
+func (r *runner) recordedInput(ctx context.Context, input dag.ID) (dag.DAG, error) {
+	rec, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (stone.Record, error) { return stone.Record{}, errNoInput })
 	if err != nil {
 		return dag.DAG{}, err
 	}

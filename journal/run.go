@@ -34,8 +34,9 @@ type Options struct {
 	Revision string
 	// Force resumes a run although its pipeline or its input changed.
 	Force bool
-	// Reuse is the id, or its unique beginning, of the run from which Reusable leaves may take results,
-	// or AnyRun; empty for none. A run that is resumed keeps what it had.
+	// Reuse is the id, or its unique beginning, of the run from which leaves
+	// that are Reusable may take results, or AnyRun; empty for none. A run that
+	// is resumed keeps what it had.
 	Reuse string
 	// Secrets are values that must not be recorded, of at least 8 bytes each.
 	Secrets []string
@@ -52,30 +53,20 @@ type Options struct {
 // *ChangedError. What becomes of the run is in the journal when Run returns; an
 // error in writing that is joined to the other one.
 func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts Options) (stone.Result, error) {
-	if cfg.Recorder != nil {
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, errors.New("Config.Recorder is set: leave it nil, the journal takes its place")
-	}
-	secrets, err := newSecrets(opts.Secrets)
-	if err != nil {
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
-	}
-	cfg.RunID = cmp.Or(cfg.RunID, freshID())
-	r := &runner{journal: j, opts: opts, cfg: cfg, secrets: secrets, now: cfg.Now}
+	r := &runner{journal: j, opts: opts, cfg: cfg, now: cfg.Now}
+	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())
 	if r.now == nil {
 		r.now = time.Now
 	}
-	before, err := j.Acquire(ctx, cfg.RunID)
-	if err != nil {
+	if err := r.acquire(ctx, p); err != nil {
 		if ctx.Err() != nil {
-			err = &stone.Failure{Kind: kind.Canceled, Reason: context.Cause(ctx).Error(), Cause: errors.Join(context.Cause(ctx), err)}
+			why := context.Cause(ctx)
+			err = &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
 		}
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
-	}
-	if err := r.begin(ctx, p, before); err != nil {
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, join(err, j.Release(cfg.RunID))
+		return stone.Result{RunID: r.cfg.RunID, DAG: cfg.Input}, err
 	}
 	result, err := r.run(ctx, p)
-	return result, join(err, r.end(ctx, result, err), j.Release(cfg.RunID))
+	return result, join(err, r.end(ctx, result, err), j.Release(r.cfg.RunID))
 }
 
 // join is errors.Join, but leaves the first error as it is if it is the only one.
@@ -103,6 +94,24 @@ type runner struct {
 	tally   tally
 }
 
+// acquire takes the run and begins it, or leaves it to others.
+func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
+	if r.cfg.Recorder != nil {
+		return errors.New("Config.Recorder is set: leave it nil, the journal takes its place")
+	}
+	if r.secrets, err = newSecrets(r.opts.Secrets); err != nil {
+		return err
+	}
+	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
+	if err != nil {
+		return err
+	}
+	if err = r.begin(ctx, p, before); err != nil {
+		return join(err, r.journal.Release(r.cfg.RunID))
+	}
+	return nil
+}
+
 // begin begins the run, or lets it go on if it is no new one.
 func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
@@ -125,7 +134,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 		}
 	}
 	if info.Input != (dag.ID{}) && r.cfg.Input.Len() == 0 {
-		if r.cfg.Input, err = r.recordedInput(ctx); err != nil {
+		if r.cfg.Input, err = r.recordedInput(ctx, info.Input); err != nil {
 			return err
 		}
 	}
@@ -138,7 +147,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if err := r.journal.Begin(ctx, info); err != nil || r.cfg.Input.Len() == 0 {
 		return err
 	}
-	return r.recordInput(ctx)
+	return r.recordInput(ctx, info.Input)
 }
 
 // compare says why a run cannot go on, and otherwise what it keeps.
@@ -161,7 +170,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 		_ = r.cfg.Log.Handle(context.Background(), event) // it reports for itself
 	}
 	now.Begun, now.Reuse = before.Begun, before.Reuse
-	now.Input = cmpOr(now.Input, before.Input)
+	now.Input = cmp.Or(now.Input, before.Input)
 	if len(now.Source) == 0 {
 		now.Source = before.Source
 	}
@@ -169,13 +178,6 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 		now.Pipeline = before.Pipeline
 	}
 	return nil
-}
-
-func cmpOr(a, b dag.ID) dag.ID {
-	if a != (dag.ID{}) {
-		return a
-	}
-	return b
 }
 
 // run runs the pipeline until it ends or is drained.

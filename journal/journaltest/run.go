@@ -31,6 +31,7 @@ var runCases = []journalCase{
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
+	{"Run drains although a person is asked", testDrainQuestion},
 	{"Run is cancelled", testCancel},
 	{"Run records no secret", testSecrets},
 	{"Run refuses secrets in what is kept as it is", testKeptSecrets},
@@ -180,8 +181,10 @@ func testInput(t *testing.T, j tested) {
 		t.Errorf("with another input: %v, want a ChangedError", err)
 	}
 	forced, err := journal.Run(t.Context(), p, with("y"), j, journal.Options{Force: true})
-	if err != nil || forced.Node.Text() != "y!" {
-		t.Errorf("forced: %s, %v", forced.Node.Text(), err)
+	must(t, err)
+	again = mustRun(t, j, p, journal.Options{})
+	if forced.Node.Text() != "y!" || again.Node.Text() != "y!" {
+		t.Errorf("forced with another input: %s, and resumed: %s; want y! twice", forced.Node.Text(), again.Node.Text())
 	}
 }
 
@@ -349,6 +352,22 @@ func testGrace(t *testing.T, j tested) {
 		t.Errorf("Run: %v, want ErrDrained", err)
 	}
 	wantState(t, j, journal.Canceled)
+}
+
+func testDrainQuestion(t *testing.T, j tested) {
+	var c counter
+	drain := make(chan struct{})
+	cfg := config()
+	cfg.Frontend = person(func(ctx context.Context, _ stone.Question) (string, error) {
+		close(drain)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	_, err := journal.Run(t.Context(), question(&c), cfg, j, journal.Options{Drain: drain})
+	if !errors.Is(err, stone.ErrWaiting) {
+		t.Errorf("Run: %v, want that it waits", err)
+	}
+	wantState(t, j, journal.Waiting)
 }
 
 func testCancel(t *testing.T, j tested) {
