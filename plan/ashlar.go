@@ -65,12 +65,25 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 // says of that is not looked at, which Run does. The error is a *stone.Invalid with
 // everything that is wrong with the plan in itself.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
-	c := newCompiler(p, app, opts, 0)
-	if !c.measure() {
-		return stone.Ashlar{}, c.findings.Err()
+	c := p.compiled(app, opts)
+	return c.ashlar, c.findings.Err()
+}
+
+// compiled compiles the plan, or returns what that came to the last time: most
+// plans are checked and then run under the same conditions.
+func (p *Plan) compiled(app *call.Applicator, opts Options) *compiler {
+	opts.Slots = slices.Compact(slices.Sorted(slices.Values(opts.Slots)))
+	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) {
+		return c
 	}
-	a := c.compile()
-	return a, c.findings.Err()
+	c := newCompiler(p, app, opts, 0)
+	c.compile()
+	p.last.Store(c)
+	return c
+}
+
+func (o Options) equal(to Options) bool {
+	return o.Mode == to.Mode && o.Limits == to.Limits && slices.Equal(o.Slots, to.Slots)
 }
 
 // Check checks the plan whole, as it would run with cfg, and returns all findings
@@ -80,14 +93,11 @@ func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) 
 // unknown-op, unknown-field, missing-field, bad-value, reserved-name and
 // too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
-	opts.Slots = append(slices.Clone(opts.Slots), slotsOf(cfg.Input)...)
-	c := newCompiler(p, app, opts, 0)
-	if !c.measure() {
-		return c.findings
-	}
-	a := c.compile()
-	c.validate(a, cfg)
-	return c.findings
+	opts.Slots = slices.Concat(opts.Slots, slotsOf(cfg.Input))
+	c := p.compiled(app, opts)
+	r := report{findings: slices.Clone(c.findings)}
+	c.validate(&r, cfg)
+	return r.findings
 }
 
 // slotsOf lists the slots that can be read in a DAG.
@@ -146,14 +156,17 @@ func (c *compiler) measure() bool {
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
 }
 
-// validate adds what the validator of pipelines finds, at the places of the plan.
-func (c *compiler) validate(a stone.Ashlar, cfg stone.Config) {
-	found := stone.Validate(a, cfg)
+// validate reports what the validator of pipelines finds, at the places of the plan.
+func (c *compiler) validate(r *report, cfg stone.Config) {
+	if c.ashlar.IsZero() {
+		return
+	}
+	found := stone.Validate(c.ashlar, cfg)
 	if len(found) == 0 {
 		return
 	}
 	places := map[string]*place{}
-	c.locate(a, pathOf("", a, nil), nil, places)
+	c.locate(c.ashlar, pathOf("", c.ashlar, nil), nil, places)
 	for _, f := range found {
 		if f.Type == "unused-produce" && reserved(f.Queried) {
 			continue
@@ -164,10 +177,10 @@ func (c *compiler) validate(a stone.Ashlar, cfg stone.Config) {
 		}
 		at := places[f.Path]
 		if at == nil {
-			c.add(f)
+			r.add(f)
 			continue
 		}
-		c.find(within(at, f), f, "%s", f.Message)
+		r.find(within(at, f), f, "%s", f.Message)
 	}
 }
 

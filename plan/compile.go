@@ -34,6 +34,7 @@ type compiler struct {
 	pending map[string]laneSlot // of a fan-out that is not reduced yet
 	fanned  bool                // there is one
 	places  map[stone.Ashlar]*place
+	ashlar  stone.Ashlar // what it all comes to; zero if the plan is too large to look at
 }
 
 // result is the type of what has no name.
@@ -72,7 +73,10 @@ func newCompiler(p *Plan, app *call.Applicator, opts Options, depth int) *compil
 
 // compile makes the ashlar. It is of use only if there are no errors among the
 // findings.
-func (c *compiler) compile() stone.Ashlar {
+func (c *compiler) compile() {
+	if !c.measure() {
+		return
+	}
 	known := (&scope{}).inner()
 	for _, name := range c.opts.Slots {
 		if !reserved(name) {
@@ -84,7 +88,7 @@ func (c *compiler) compile() stone.Ashlar {
 	begin := stone.Func0("begin", begun, func(context.Context) (beginning, error) {
 		return beginning{c.plan.id, c.plan.digest}, nil
 	}, stone.Queries(own...), stone.Version(c.plan.digest))
-	return c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
+	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }
 
 // label is how a node is called where it has no name of its own.

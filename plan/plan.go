@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
@@ -21,6 +22,7 @@ type Plan struct {
 
 	text   []byte // canonical, if there are no faults
 	digest string
+	last   atomic.Pointer[compiler] // see compiled
 }
 
 // node is one node of a plan, whatever its op. Fields that its op does not have are

@@ -37,20 +37,17 @@ func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant
 	opts.Slots = slices.Concat(slotsOf(d), names)
 	c := newCompiler(p, app, opts, depth)
 	c.findings = append(c.findings, findings...)
-	if !c.measure() {
-		return stone.Ashlar{}, refused(c.findings)
-	}
-	a := c.compile()
-	if len(bound) > 0 {
-		a = stone.Seq(a.Name(), stone.Seq("bindings", bound...), a)
+	c.compile()
+	if len(bound) > 0 && !c.ashlar.IsZero() {
+		c.ashlar = stone.Seq(c.ashlar.Name(), stone.Seq("bindings", bound...), c.ashlar)
 	}
 	// What is not granted to the call is not granted to its answer; nil would
 	// grant everything.
-	c.validate(a, stone.Config{Input: d, Grant: append([]string{}, grant...)})
+	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, grant...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
 	}
-	return a, nil
+	return c.ashlar, nil
 }
 
 // refused is the error of a plan that a capability answered with.

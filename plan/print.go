@@ -56,7 +56,7 @@ func (w *printer) next() {
 	}
 }
 
-// key begins a field, of a node or of data.
+// key begins a field of a node.
 func (w *printer) key(name string) {
 	w.next()
 	w.name(name)
@@ -71,13 +71,22 @@ func (w *printer) colon() {
 	}
 }
 
-// name writes a keyword, or what stands for one.
+// name writes what is known to be a name.
 func (w *printer) name(name string) {
-	if !w.json && isKeyword(name) {
+	if w.json {
+		w.string(name)
+	} else {
 		w.text = append(append(w.text, ':'), name...)
-		return
 	}
-	w.string(name)
+}
+
+// word writes what may be a name: in EDN as a keyword, if it can be one.
+func (w *printer) word(text string) {
+	if w.json || !isKeyword(text) {
+		w.string(text)
+	} else {
+		w.name(text)
+	}
 }
 
 func isKeyword(name string) bool {
@@ -345,7 +354,9 @@ func (w *printer) template(t *template, words bool) {
 	default:
 		w.open('{')
 		for _, f := range t.fields {
-			w.key(f.name)
+			w.next()
+			w.word(f.name)
+			w.colon()
 			w.template(f.value, words)
 		}
 		w.close('}')
@@ -369,7 +380,7 @@ func (w *printer) slot(r *slotRef) {
 			if s.element {
 				w.int(s.index)
 			} else {
-				w.name(s.field)
+				w.word(s.field)
 			}
 		}
 		w.close(']')

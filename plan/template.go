@@ -79,6 +79,9 @@ func (r *report) template(at *place, words bool) *template {
 // whoever has the largest part that is plain to make a constant of.
 func (r *report) within(at *place, words bool) (t *template, plain bool) {
 	t = &template{at: at}
+	if flat(at.value, words) {
+		return t, true
+	}
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:
 		if key := slotKey(v); key != "" {
@@ -98,6 +101,25 @@ func (r *report) within(at *place, words bool) (t *template, plain bool) {
 		t.fields, t.items = nil, nil
 	}
 	return t, plain
+}
+
+// flat tells whether data has nothing in it but scalars, and no slots: most of it,
+// for which nothing more has to be made.
+func flat(v edn.Value, words bool) bool {
+	if v.Len() == 0 || slotKey(v) != "" {
+		return false
+	}
+	for _, e := range v.Entries() {
+		if e.Len() > 0 || words && word(e) != "" {
+			return false
+		}
+	}
+	for _, e := range v.Elements() {
+		if e.Len() > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // constant makes canonical JSON of data without slots.
@@ -169,9 +191,12 @@ const (
 
 // slotKey returns the key with which a map is a place for a slot, or "".
 func slotKey(v edn.Value) string {
-	for _, key := range []string{slotID, slotPath, slotRecord} {
-		if _, ok := v.Field(key); ok {
-			return key
+	for k := range v.Entries() {
+		switch k.Text() {
+		case slotID, slotPath, slotRecord, ":" + slotID, ":" + slotPath, ":" + slotRecord:
+			if name, ok := k.Name(); ok {
+				return name
+			}
 		}
 	}
 	return ""
