@@ -22,6 +22,7 @@ type person struct {
 	out      io.Writer
 	display  *progress.Display // pauses while a question stands; may be nil
 	terminal bool              // standard input is one: Ctrl-D cancels a question
+	kept     bool              // the run can wait for an answer
 
 	turn  chan struct{} // holds a token while nobody asks
 	start sync.Once
@@ -33,8 +34,8 @@ type answer struct {
 	err  error
 }
 
-func (a *app) person(display *progress.Display) *person {
-	p := &person{in: a.Stdin, out: a.Stderr, display: display, terminal: terminal(a.Stdin) != nil}
+func (a *app) person(display *progress.Display, kept bool) *person {
+	p := &person{in: a.Stdin, out: a.Stderr, display: display, terminal: terminal(a.Stdin) != nil, kept: kept}
 	p.turn = make(chan struct{}, 1)
 	p.turn <- struct{}{}
 	p.lines = make(chan answer)
@@ -55,7 +56,7 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	}
 	// A read cannot be taken back, so the reader lives as long as the process.
 	p.start.Do(func() { go p.read() })
-	p.put(q)
+	putQuestion(p.out, q)
 	for {
 		p.prompt("> ")
 		select {
@@ -74,14 +75,14 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	}
 }
 
-// put writes the question.
-func (p *person) put(q stone.Question) {
-	fmt.Fprintf(p.out, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
+// putQuestion writes a question.
+func putQuestion(w io.Writer, q stone.Question) {
+	fmt.Fprintf(w, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
 	if len(q.Choices) > 0 {
-		fmt.Fprintln(p.out, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
+		fmt.Fprintln(w, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
 	}
 	if q.Problem != "" {
-		fmt.Fprintln(p.out, "  "+text.Line(q.Problem))
+		fmt.Fprintln(w, "  "+text.Line(q.Problem))
 	}
 }
 
@@ -93,13 +94,15 @@ func (p *person) prompt(s string) {
 }
 
 // ended says what the end of the input means: at a terminal it is Ctrl-D, which
-// cancels this question; otherwise no further one can be answered.
+// cancels this question; otherwise no further one can be answered here.
 func (p *person) ended(q stone.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read the answer to %q: %w", q.Name, err)
 	case p.terminal:
 		return nil
+	case p.kept:
+		return stone.ErrWaiting
 	}
 	return stone.Fail(kind.Unanswered, "standard input ended before %q was answered: give it one line for each question, or run at a terminal", q.Name)
 }

@@ -26,7 +26,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.run(), a.validate(), a.graph(), a.names(), a.paths(), a.trace(), a.model(), a.installSkill(), &cobra.Command{
+	root.AddCommand(a.run(), a.resume(), a.answer(), a.runs(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.installSkill(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of Stone, Go and the platform",
 		Args:  none,
@@ -64,13 +64,15 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	c.Use += " [flags] [-- ARG…]"
 	if a.fromArgument() {
 		c.Use = strings.Replace(c.Use, " ", " PIPELINE ", 1)
-		c.Long += "\n\nPIPELINE is a directory or an import path: the Go package whose Pipeline, a variable or a\nfunction, is meant. The ARGs are given to that function."
+		c.Long += "\n\nPIPELINE is a directory or an import path: the Go package whose Pipeline, a variable or a\nfunction, is meant. The ARGs are given to that function. Or it is a plan: a file in .edn or .json."
+		a.planFlags(c)
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
+			return nil, cobra.ShellCompDirectiveDefault
 		}
 	} else {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
+	a.callFlags(c.Flags())
 	c.DisableFlagsInUseLine = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help; flags of the pipeline go behind --", err, c.CommandPath())
@@ -79,6 +81,9 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		before, after := args, []string(nil)
 		if n := c.ArgsLenAtDash(); n >= 0 {
 			before, after = args[:n], args[n:]
+		}
+		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) {
+			return a.overPlan(c, before[0], after, do)
 		}
 		if a.fromArgument() {
 			return a.build(c, before, after)
@@ -90,7 +95,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		if err != nil {
 			return err
 		}
-		return do(c.Context(), p)
+		return a.overPipeline(c.Context(), p, do)
 	}
 	return c
 }

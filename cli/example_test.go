@@ -23,7 +23,7 @@ func ExampleRun() {
 	code := cli.Run(context.Background(), cli.Config{
 		Pipeline: pipeline,
 		Name:     "greet",
-		Args:     []string{"run", "--quiet", "--", "Ada"},
+		Args:     []string{"run", "--quiet", "--no-db", "--", "Ada"},
 		Stderr:   os.Stdout,
 	})
 	fmt.Println("exit code", code)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/graph"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -23,13 +24,16 @@ func (a *app) validate() *cobra.Command {
 		Long:        "Validate lists what is wrong with a pipeline. The exit code is 1 if there are errors; warnings alone\nleave it 0.",
 		Annotations: map[string]string{onlyFailed: "yes"},
 	}, func(_ context.Context, p stone.Ashlar) error {
-		findings := stone.Validate(p, stone.Config{})
+		findings := a.findings(p, a.with(dag.DAG{}))
 		var err error
 		switch {
 		case asJSON:
+			if findings == nil {
+				findings = stone.Findings{}
+			}
 			err = printJSON(a.Stdout, findings)
 		case len(findings) == 0:
-			_, err = fmt.Fprintln(a.Stdout, "Pipeline is valid.")
+			_, err = fmt.Fprintln(a.Stdout, a.calls.subject()+" is valid.")
 		default:
 			err = printFindings(a.Stdout, findings)
 		}
@@ -42,14 +46,11 @@ func (a *app) validate() *cobra.Command {
 	return c
 }
 
-func printJSON(w io.Writer, findings stone.Findings) error {
-	if findings == nil {
-		findings = stone.Findings{}
-	}
+func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(findings)
+	return enc.Encode(v)
 }
 
 // printFindings prints the errors, then the warnings, each under a header.

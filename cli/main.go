@@ -16,9 +16,10 @@ import (
 
 // Exit codes of the command.
 const (
-	Done   = 0 // all is done
-	Failed = 1 // the run failed, or the pipeline is invalid
-	Usage  = 2 // wrong usage or configuration
+	Done    = 0 // all is done
+	Failed  = 1 // the run failed, or was ended before its end, or the pipeline is invalid
+	Usage   = 2 // wrong usage or configuration
+	Waiting = 3 // the run waits for an answer: answer it, and resume
 )
 
 // FromArgument, in place of a pipeline, makes the commands take a PIPELINE
@@ -49,7 +50,8 @@ func Main(pipeline any) {
 
 // Run runs the command and returns its exit code. When ctx is done, a run is
 // cancelled. While a pipeline runs, Run listens to SIGINT, SIGTERM and SIGHUP:
-// the first cancels the run, the second of its sort ends the process.
+// the first cancels the run, or lets what is under way end if it is SIGTERM and the
+// run is kept; the second of its sort ends the process.
 func Run(ctx context.Context, cfg Config) int {
 	a := &app{Config: cfg}
 	a.Name = cmp.Or(cfg.Name, filepath.Base(os.Args[0]))

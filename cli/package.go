@@ -36,7 +36,11 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	case err != nil:
 		return failed("%w", err)
 	}
-	args := slices.Concat(passedOn(c), []string{"--"}, after)
+	args := passedOn(c)
+	if c.Flags().Lookup(packageFlag) != nil {
+		args = append(args, "--"+packageFlag+"="+before[0])
+	}
+	args = slices.Concat(args, []string{"--"}, after)
 	code, err := program.Run(a.Name, args, a.Stdin, a.Stdout, a.Stderr, signals)
 	if err = errors.Join(err, program.Close()); err != nil {
 		return failed("%w", err)
@@ -54,7 +58,7 @@ func passedOn(c *cobra.Command) []string {
 	if c.HasParent() {
 		args = append(args, c.Name())
 	}
-	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, "--"+f.Name+"="+f.Value.String()) })
+	c.Flags().Visit(func(f *pflag.Flag) { args = append(args, typed(f)...) })
 	return args
 }
 

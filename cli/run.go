@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/progress"
@@ -21,6 +23,7 @@ type runFlags struct {
 	input string
 	dag   string
 	trace string
+	keep  keepFlags
 }
 
 func (a *app) run() *cobra.Command {
@@ -29,15 +32,26 @@ func (a *app) run() *cobra.Command {
 		Use:   "run",
 		Short: "Validate a pipeline, run it and print its result",
 		Long: "Run validates a pipeline and runs it. The text of the last node goes to standard output, progress to\n" +
-			"standard error. Questions of the pipeline are asked there and answered on standard input.",
+			"standard error. Questions of the pipeline are asked there and answered on standard input; what nobody\n" +
+			"answers there waits: the exit code is 3 then, and answer and resume go on with the run.\n\n" +
+			"What is done is kept in .stone/stone.db, in the nearest directory .stone or a new one here: a run that was\n" +
+			"ended before its end goes on with resume, and nothing that was done is done again.",
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
-	f := c.Flags()
+	c.Flags().StringVar(&flags.input, "input", "", "begin with the DAG in `FILE`, as --dag writes it")
+	flags.shown(c.Flags())
+	addKeepFlags(c, &flags.keep)
+	return c
+}
+
+// shown adds the flags that say what is shown of a run.
+func (flags *runFlags) shown(f *pflag.FlagSet) {
 	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "show no progress")
-	f.StringVar(&flags.input, "input", "", "begin with the DAG in `FILE`, as --dag writes it")
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, also when the run fails or is cancelled")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
-	return c
+	for _, name := range []string{"dag", "trace"} {
+		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
+	}
 }
 
 func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) error {
@@ -45,8 +59,8 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	if err != nil {
 		return err
 	}
-	cfg := stone.Config{Input: input}
-	findings := stone.Validate(p, cfg)
+	cfg := a.with(input)
+	findings := a.findings(p, cfg)
 	printFindings(a.Stderr, findings)
 	if findings.Err() != nil {
 		return &exitError{code: Failed}
@@ -59,26 +73,25 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	if err != nil {
 		return err
 	}
-	result, err := a.execute(ctx, p, cfg, trace, flags.quiet)
-	a.printLost(result.DAG)
+	run, err := a.keep(ctx, flags.keep, flags.quiet)
 	if err != nil {
-		a.complain("failed: %v", err)
+		return errors.Join(err, trace.close())
 	}
+	result, err := a.execute(ctx, p, cfg, run, trace, flags.quiet)
+	a.printLost(result.DAG)
+	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{a.printResult(result, flags.json), target.write(result.DAG), trace.close()} {
+	for _, failure := range []error{a.printResult(a.emitted(result), flags.json), target.write(result.DAG), trace.close(), run.close()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
-			err = failure
+			err = &exitError{code: Failed}
 		}
 	}
-	if err != nil {
-		return &exitError{code: Failed}
-	}
-	return nil
+	return err
 }
 
 // execute runs the pipeline in sight of the user.
-func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, trace *traceFile, quiet bool) (stone.Result, error) {
+func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, quiet bool) (stone.Result, error) {
 	var display *progress.Display
 	var handlers []slog.Handler
 	say := func(line string) { a.complain("%s", line) }
@@ -98,10 +111,10 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, tra
 	default:
 		cfg.Log = slog.NewMultiHandler(handlers...)
 	}
-	cfg.Frontend = a.person(display)
-	ctx, stop := interruptible(ctx, say)
+	cfg.Frontend = a.person(display, run != nil)
+	ctx, drain, stop := interruptible(ctx, say, run != nil)
 	defer stop()
-	return stone.Run(ctx, p, cfg)
+	return run.start(ctx, p, cfg, drain)
 }
 
 // maxLost is how many of the lanes that were lost are listed.

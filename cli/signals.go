@@ -6,41 +6,55 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/kind"
 )
 
-// interruptible returns a context that the first signal to end cancels; the
-// second of its sort ends the process. Each sort counts for itself, since one
-// Ctrl-C reaches a program that a stone command runs twice: from the terminal,
-// and as SIGTERM from that command. The function stops it.
-func interruptible(ctx context.Context, say func(string)) (context.Context, func()) {
+// sameSignal is how soon a second SIGTERM is the first one again: who stops a
+// service tells it to all of its processes, and stone passes it on as well.
+const sameSignal = time.Second
+
+// interruptible returns a context that the first signal to end cancels, and a
+// channel that SIGTERM closes, if the run can be drained, in place of that. The
+// second signal of its sort ends the process. Each sort counts for itself, since
+// one Ctrl-C reaches a program that a stone command runs twice: from the terminal,
+// and as SIGHUP from that command. The function stops it.
+func interruptible(ctx context.Context, say func(string), drains bool) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	stop := make(chan struct{})
+	drain, stop := make(chan struct{}), make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		seen := map[os.Signal]bool{}
+		seen := map[os.Signal]time.Time{}
+		canceled := false
 		for {
 			select {
 			case sig := <-signals:
-				if seen[sig] {
+				first, again := seen[sig]
+				switch {
+				case again && sig == syscall.SIGTERM && time.Since(first) < sameSignal:
+					continue
+				case again:
 					say("failed: " + kind.Canceled + ": ended at once, what was under way is lost")
 					os.Exit(Failed)
-				}
-				if len(seen) == 0 {
+				case drains && sig == syscall.SIGTERM && !canceled:
+					say("ending: no step is begun any more, those under way may come to their end; Ctrl-C cancels them")
+					close(drain)
+				case !canceled:
 					say("canceling: waiting for the steps under way; Ctrl-C again ends at once")
 					cancel(stone.Fail(kind.Canceled, "the run was ended by a signal: %v", sig))
+					canceled = true
 				}
-				seen[sig] = true
+				seen[sig] = time.Now()
 			case <-stop:
 				return
 			}
 		}
 	})
-	return ctx, func() {
+	return ctx, drain, func() {
 		signal.Stop(signals)
 		close(stop)
 		done.Wait()

@@ -22,9 +22,9 @@ func (p *Program) Close() error { return os.RemoveAll(p.dir) }
 // ended. The error is not nil if it could not be started, or was ended by a
 // signal.
 //
-// Each of the signals is passed on as SIGTERM. An interrupt from a terminal
-// reaches the program by itself as well; it counts signals of each sort for
-// itself, so that one Ctrl-C stays one. After three of a sort it is killed.
+// SIGTERM is passed on as it is, each other signal as SIGHUP. An interrupt from a
+// terminal reaches the program by itself as well; it counts signals of each sort
+// for itself, so that one Ctrl-C stays one. After three of a sort it is killed.
 func (p *Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(p.path, args...)
 	cmd.Args[0] = name
@@ -39,9 +39,12 @@ func (p *Program) Run(name string, args []string, stdin io.Reader, stdout, stder
 		select {
 		case sig := <-signals:
 			seen[sig]++
-			pass := syscall.SIGTERM
-			if seen[sig] >= 3 {
+			pass := syscall.SIGHUP
+			switch {
+			case seen[sig] >= 3:
 				pass = syscall.SIGKILL
+			case sig == syscall.SIGTERM:
+				pass = syscall.SIGTERM
 			}
 			// It fails when the program has ended, which Wait tells.
 			_ = cmd.Process.Signal(pass)

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+func (a *app) diff() *cobra.Command {
+	var db string
+	var asJSON bool
+	c := overRun(&cobra.Command{
+		Use:   "diff RUN RUN [flags]",
+		Short: "Say where two runs differ, and why",
+		Long: "Diff compares the steps of two runs and says why they did not do the same: because of another version,\n" +
+			"another input, a failure, or another answer to the same question. What is alike is not listed.",
+	}, 2, 2, func(c *cobra.Command, args []string) error {
+		return withStore(db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], asJSON) })
+	})
+	dbFlag(c.Flags(), &db)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why")
+	return c
+}
+
+func (a *app) compare(ctx context.Context, s *store, one, other string, asJSON bool) error {
+	from, err := s.find(ctx, one)
+	if err != nil {
+		return err
+	}
+	to, err := s.find(ctx, other)
+	if err != nil {
+		return err
+	}
+	differences, err := journal.Diff(ctx, s, from.ID, to.ID)
+	if err != nil {
+		return failed("%w", err)
+	}
+	if asJSON {
+		return output(printJSON(a.Stdout, list(differences)))
+	}
+	if len(differences) == 0 {
+		a.complain("runs %s and %s did the same", from.ID, to.ID)
+		return nil
+	}
+	var b strings.Builder
+	for _, d := range differences {
+		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(d.Path), short(d.A), short(d.B))
+		for _, why := range d.Why {
+			fmt.Fprintln(&b, "  "+text.Line(why))
+		}
+	}
+	if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
+		return output(err)
+	}
+	a.complain("%s; what a node holds: %s", plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
+	return nil
+}
+
+// short is as much of an id as finds a node.
+func short(id dag.ID) string {
+	if id == (dag.ID{}) {
+		return "none"
+	}
+	return id.String()[:12]
+}

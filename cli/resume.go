@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// aRun is what each help about a RUN ends with.
+const aRun = "\n\nRUN is the name of a run, or as much of its beginning as no other has, or last for the youngest."
+
+// overRun makes a command that works on a run: its first argument, of so many.
+func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
+	c.Long += aRun
+	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.DisableFlagsInUseLine = true
+	c.Args = func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("RUN is missing: name a run, as in %s", c.UseLine())
+		case len(args) > most:
+			return fmt.Errorf("unexpected argument %q: %s takes %d at most, and text with spaces in quotes", args[most], c.CommandPath(), most)
+		}
+		return nil
+	}
+	c.RunE = do
+	return c
+}
+
+func (a *app) resume() *cobra.Command {
+	var db string
+	var flags runFlags
+	c := overRun(&cobra.Command{
+		Use:   "resume RUN [flags]",
+		Short: "Go on with a run that was ended before its end, failed or waited",
+		Long: "Resume makes the pipeline of a run again, as its command line says, in the directory where it was given,\n" +
+			"and goes on where the run stopped. What was done is not done again; what failed is tried again.",
+	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
+	f := c.Flags()
+	dbFlag(f, &db)
+	f.Bool("force", false, "go on although the pipeline changed: what still fits is not done again")
+	graceFlag(f, &flags.keep.grace)
+	flags.shown(f)
+	return c
+}
+
+// goOn runs the command line that was kept with a run, in its directory.
+func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
+	var line []string
+	var from source
+	err = withStore(db, func(s *store) error {
+		info, err := s.find(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		if from, err = a.sourceOf(info); err != nil {
+			return err
+		}
+		file, err := filepath.Abs(s.file)
+		line = []string{"run", "--resume=" + file, "--id=" + info.ID}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if from.Pipeline != "" && a.fromArgument() {
+		line = append(line, from.Pipeline)
+	} else if from.Pipeline != "" {
+		line = append(line, "--"+packageFlag+"="+from.Pipeline)
+	}
+	line = slices.Concat(line, from.Flags)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if f.Annotations[namesFile] != nil && f.Value.String() != "" {
+			// The directory is another one soon. A name that cannot be made
+			// absolute is refused as it is.
+			if path, err := filepath.Abs(f.Value.String()); err == nil {
+				line = append(line, "--"+f.Name+"="+path)
+				return
+			}
+		}
+		line = append(line, typed(f)...)
+	})
+	here, err := os.Getwd()
+	if err == nil {
+		err = os.Chdir(from.Dir)
+	}
+	if err != nil {
+		return failed("run %s was begun in %s: %w", name, from.Dir, err)
+	}
+	defer func() { err = errors.Join(err, os.Chdir(here)) }()
+	root := a.root()
+	root.SetArgs(slices.Concat(line, []string{"--"}, from.Args))
+	return root.ExecuteContext(c.Context())
+}
+
+// sourceOf returns how to make the pipeline of a run again.
+func (a *app) sourceOf(info journal.RunInfo) (source, error) {
+	from, ok := readSource(info)
+	switch {
+	case !ok:
+		return from, fmt.Errorf("run %s was not begun by a command: resume it with the program that began it", info.ID)
+	case a.fromArgument() && from.Pipeline == "":
+		return from, fmt.Errorf("run %s was begun by the program %s: resume it with that: %s resume %s", info.ID, from.Program, from.Program, info.ID)
+	}
+	return from, nil
+}
+
+func (a *app) answer() *cobra.Command {
+	var db string
+	c := overRun(&cobra.Command{
+		Use:   "answer RUN [NAME TEXT] [flags]",
+		Short: "Answer a question of a run, or list those that are open",
+		Long: "Answer gives the answer TEXT to the question NAME of a run; the run goes on with it when it is resumed, or at\n" +
+			"once if it is under way. Without NAME it lists what is asked. An empty TEXT says that there is no answer.",
+	}, 1, 3, func(c *cobra.Command, args []string) error {
+		return withStore(db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
+	})
+	dbFlag(c.Flags(), &db)
+	return c
+}
+
+func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
+	info, err := s.find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	open, err := s.open(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(args) == 1:
+		return a.listQuestions(s, info, open)
+	case len(args) == 2:
+		return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
+	}
+	err = journal.Answer(ctx, s, info.ID, args[1], args[2])
+	switch {
+	case errors.Is(err, journal.ErrNoQuestion) && len(open) > 0:
+		names := make([]string, len(open))
+		for i, q := range open {
+			names[i] = quoted(q.Name)
+		}
+		return fmt.Errorf("run %s asks no %q: it asks %s", info.ID, args[1], strings.Join(names, ", "))
+	case errors.Is(err, journal.ErrNoQuestion):
+		return fmt.Errorf("run %s asks nothing: it is %s", info.ID, info.State)
+	case err != nil:
+		return err
+	case info.State == journal.Running:
+		a.complain("answered: the run is under way and goes on with it")
+	case len(open) > 1:
+		a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
+	default:
+		a.complain("answered; to go on: %s", a.command(s, "resume", info.ID))
+	}
+	return nil
+}
+
+// open returns the open questions of a run.
+func (s *store) open(ctx context.Context, run string) ([]journal.Question, error) {
+	questions, err := s.Questions(ctx, run)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	return slices.DeleteFunc(questions, func(q journal.Question) bool { return !q.Open() }), nil
+}
+
+func (a *app) listQuestions(s *store, info journal.RunInfo, open []journal.Question) error {
+	if len(open) == 0 {
+		a.complain("run %s asks nothing: it is %s", info.ID, info.State)
+		return nil
+	}
+	return output(a.printQuestions(a.Stdout, s, open))
+}
+
+// printQuestions prints what is asked and how it is answered.
+func (a *app) printQuestions(w io.Writer, s *store, questions []journal.Question) error {
+	names := map[string]int{}
+	for _, q := range questions {
+		names[q.Name]++
+	}
+	var b strings.Builder
+	for _, q := range questions {
+		putQuestion(&b, stone.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem})
+		name := q.Name
+		if names[name] > 1 {
+			name = q.Path
+		}
+		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, quoted(text.Line(name)), "TEXT"))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// runsFlags is what the flags of runs say.
+type runsFlags struct {
+	db     string
+	json   bool
+	all    bool
+	limit  uint
+	before string
+	states []string
+}
+
+var states = []string{
+	string(journal.Running), string(journal.Waiting), string(journal.Done),
+	string(journal.Failed), string(journal.Canceled), string(journal.Interrupted),
+}
+
+func (a *app) runs() *cobra.Command {
+	var flags runsFlags
+	c := &cobra.Command{
+		Use:   "runs",
+		Short: "List the runs that are kept, or remove some",
+		Long: "Runs lists what is kept of runs, the youngest first. A run that is interrupted has a process that ended\n" +
+			"without a word; it goes on with resume, as one that is waiting, failed or canceled.",
+		Args:              unknown,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
+		},
+	}
+	f := c.Flags()
+	dbFlag(f, &flags.db)
+	f.BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
+	f.BoolVar(&flags.all, "all", false, "list all runs")
+	f.UintVar(&flags.limit, "limit", 20, "list at most `N` runs")
+	f.StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
+	f.StringSliceVar(&flags.states, "state", nil, "list runs of these `STATES` only: "+strings.Join(states, ", "))
+	// It fails for flags that there are not.
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	c.AddCommand(a.gc())
+	return c
+}
+
+func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
+	q, err := flags.query(ctx, s)
+	if err != nil {
+		return err
+	}
+	runs, err := s.Runs(ctx, q)
+	if err != nil {
+		return failed("%w", err)
+	}
+	more := !flags.all && len(runs) > int(flags.limit)
+	if more {
+		runs = runs[:flags.limit]
+	}
+	switch {
+	case flags.json:
+		err = printJSON(a.Stdout, list(runs))
+	case len(runs) == 0:
+		a.complain("no such runs in %s", s.file)
+	default:
+		err = printTable(a.Stdout, a.columns(), runColumns(runs, time.Now()))
+	}
+	if more && err == nil {
+		a.complain("… older runs: %s", a.command(s, "runs", "--before", runs[len(runs)-1].ID))
+	}
+	return output(err)
+}
+
+func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
+	for _, state := range flags.states {
+		if !slices.Contains(states, state) {
+			return q, fmt.Errorf("--state %s: want some of %s", state, strings.Join(states, ", "))
+		}
+		q.States = append(q.States, journal.State(state))
+	}
+	switch {
+	case flags.all:
+		q.Limit = everything
+	case flags.limit == 0 || flags.limit >= everything:
+		return q, fmt.Errorf("--limit %d: want 1 or more; --all lists all runs", flags.limit)
+	default:
+		q.Limit = int(flags.limit) + 1 // to see whether there are more
+	}
+	if flags.before != "" {
+		before, err := s.find(ctx, flags.before)
+		if err != nil {
+			return q, fmt.Errorf("--before: %w", err)
+		}
+		q.Before = before.ID
+	}
+	return q, nil
+}
+
+// everything is more runs than there are.
+const everything = 1 << 31
+
+// maxName is how much is shown of the name of a pipeline.
+const maxName = 16
+
+func runColumns(runs []journal.RunInfo, now time.Time) []column {
+	columns := []column{
+		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "BEGUN"}, {name: "TOOK", right: true},
+		{name: "STEPS", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "FAILURE"},
+	}
+	for _, r := range runs {
+		steps := ""
+		if !r.Ended.IsZero() {
+			steps = strconv.Itoa(r.Steps)
+		}
+		for i, cell := range []string{
+			r.ID, text.Cut(text.Line(r.Pipeline), maxName), string(r.State), moment(r.Begun, now), took(r.Begun, until(r, now)),
+			steps, tokens(r.Usage), cost(r.Usage), failureOf(r),
+		} {
+			columns[i].cells = append(columns[i].cells, cell)
+		}
+	}
+	return columns
+}
+
+// until is when a run ended, now if it has not, zero if nobody knows.
+func until(r journal.RunInfo, now time.Time) time.Time {
+	if r.State == journal.Running {
+		return now
+	}
+	return r.Ended
+}
+
+func failureOf(r journal.RunInfo) string {
+	if r.Failure == nil || r.State == journal.Waiting {
+		return ""
+	}
+	return text.Line((&stone.Failure{Kind: r.Failure.Kind, Path: r.Failure.Path, Reason: r.Failure.Reason}).Error())
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// showFlags is what the flags of show say.
+type showFlags struct {
+	db   string
+	json bool
+	dag  bool
+	all  bool
+}
+
+func (a *app) showRun() *cobra.Command {
+	var flags showFlags
+	c := overRun(&cobra.Command{
+		Use:   "show RUN [NODE|PATH] [flags]",
+		Short: "Show what a run did: its steps, or what one of them gave",
+		Long: "Show prints how a run stands and the tree of its steps: ✓ done, ✗ failed, ? waiting for an answer, … without\n" +
+			"a result. What was begun and has left no result is possibly paid. With a NODE, which is the beginning of its\n" +
+			"id, or the PATH of a step it prints what that holds; the end of a path is enough if no other ends like it.",
+	}, 1, 2, func(c *cobra.Command, args []string) error {
+		if flags.dag && (flags.json || flags.all || len(args) > 1) {
+			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
+		}
+		return withStore(flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
+	})
+	f := c.Flags()
+	dbFlag(f, &flags.db)
+	f.BoolVar(&flags.json, "json", false, "print an object: run, steps, questions; or id, type, content, meta, parents of a node")
+	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, as run --dag writes it")
+	f.BoolVar(&flags.all, "all", false, "leave no lane or round out of the tree")
+	return c
+}
+
+func (a *app) showKept(ctx context.Context, s *store, args []string, flags showFlags) error {
+	info, err := s.find(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 {
+		return a.showPlace(ctx, s, info, args[1], flags.json)
+	}
+	if flags.dag {
+		d, err := s.DAG(ctx, info.ID)
+		if err != nil {
+			return failed("%w", err)
+		}
+		return output(dag.Write(a.Stdout, d))
+	}
+	steps, err := s.Steps(ctx, info.ID)
+	if err != nil {
+		return failed("%w", err)
+	}
+	questions, err := s.Questions(ctx, info.ID)
+	if err != nil {
+		return failed("%w", err)
+	}
+	if flags.json {
+		info.Shape = nil // it is for comparing pipelines
+		return output(printJSON(a.Stdout, struct {
+			Run       journal.RunInfo    `json:"run"`
+			Steps     []journal.Step     `json:"steps"`
+			Questions []journal.Question `json:"questions"`
+		}{info, list(steps), list(questions)}))
+	}
+	tree := treeOf(steps)
+	printer := newTreePrinter(info, questions, flags.all, a.columns())
+	printer.print(tree.below, 0)
+	return output(errors.Join(
+		a.printHead(info, steps, tree),
+		printTable(a.Stdout, a.columns(), printer.columns),
+		a.printTail(s, info, questions),
+	))
+}
+
+// list is never null in JSON.
+func list[T any](l []T) []T {
+	if l == nil {
+		l = []T{}
+	}
+	return l
+}
+
+// printHead prints how a run stands.
+func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch) error {
+	state := string(info.State)
+	if failure := failureOf(info); failure != "" {
+		state += ": " + failure
+	}
+	begun := info.Begun.Local().Format(time.DateTime)
+	if spent := took(info.Begun, until(info, time.Now())); spent != "" {
+		begun += ", took " + spent
+	}
+	recorded, paid := 0, 0
+	for _, s := range steps {
+		if s.Recorded {
+			recorded++
+		}
+		paid += s.PossiblyPaid()
+	}
+	used := plural(recorded, "step")
+	if u := tree.usage; u.InputTokens+u.OutputTokens > 0 {
+		used += fmt.Sprintf(", %d tokens in, %d out", u.InputTokens, u.OutputTokens)
+	}
+	if c := cost(tree.usage); c != "" {
+		used += ", cost " + c
+	}
+	reuse := info.Reuse
+	if reuse == journal.AnyRun {
+		reuse = "any run"
+	}
+	from, _ := readSource(info)
+	command := ""
+	if from.Dir != "" {
+		command = from.String()
+	}
+	heads := [][2]string{
+		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"begun", begun},
+		{"command", command}, {"in", from.Dir}, {"reuses", reuse}, {"did", used},
+	}
+	var b strings.Builder
+	for _, h := range heads {
+		if h[1] != "" {
+			fmt.Fprintf(&b, "%-9s %s\n", h[0], text.Line(h[1]))
+		}
+	}
+	if len(steps) > 0 {
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(a.Stdout, b.String())
+	return err
+}
+
+// printTail prints what is asked and how the run goes on.
+func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Question) error {
+	open := slices.DeleteFunc(questions, func(q journal.Question) bool { return !q.Open() })
+	if len(open) > 0 {
+		fmt.Fprintln(a.Stdout)
+	}
+	if err := a.printQuestions(a.Stdout, s, open); err != nil {
+		return err
+	}
+	if info.State != journal.Done && info.State != journal.Running {
+		a.complain("to go on: %s", a.command(s, "resume", info.ID))
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// youngest is the name under which commands find the youngest run.
+const youngest = "last"
+
+// A store is the database that keeps runs.
+type store struct {
+	*sqlite.DB
+	file string // as people see it
+	flag string // what a command line needs to find it again: "" or " --db FILE"
+}
+
+// dbFlag adds the flag that says where the store is.
+func dbFlag(f *pflag.FlagSet, file *string) {
+	f.StringVar(file, "db", "", "keep runs in `FILE`, not in .stone/stone.db of the project")
+	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
+}
+
+// openStore opens the store that a flag names, or that of the project; known is
+// its file if that was found before. A file that is not there is made, or else
+// refused.
+func openStore(flag, known string, makeIt bool) (*store, error) {
+	s := &store{file: cmp.Or(known, flag)}
+	if flag != "" {
+		s.flag = " --db " + quoted(flag)
+	}
+	if s.file == "" {
+		if err := s.inProject(makeIt); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) && !makeIt {
+		return nil, fmt.Errorf("there is no database %s: the command run makes one, and --db names another", s.file)
+	}
+	var err error
+	if s.DB, err = sqlite.Open(s.file, sqlite.Options{}); err != nil {
+		return nil, fmt.Errorf("%w (--db names another database)", err)
+	}
+	return s, nil
+}
+
+// ignored is written beside a new database, which is nothing to put under version
+// control.
+const ignored = "/stone.db*\n/.gitignore\n"
+
+// inProject finds the file of the project: in the nearest directory .stone, else
+// in one in the working directory.
+func (s *store) inProject(makeIt bool) error {
+	dir, err := config.Find(".")
+	if err != nil {
+		return fmt.Errorf("%w (--db keeps runs in another place)", err)
+	}
+	s.file = filepath.Join(cmp.Or(dir, config.Name), "stone.db")
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, s.file); err == nil && !strings.HasPrefix(rel, "..") {
+			s.file = rel
+		}
+	}
+	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
+		return nil // what else is wrong shows when it is opened
+	}
+	dir = filepath.Dir(s.file)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = f.WriteString(ignored)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
+	}
+	return nil
+}
+
+// withStore does something with a store that must be there.
+func withStore(file string, do func(*store) error) error {
+	s, err := openStore(file, "", false)
+	if err != nil {
+		return err
+	}
+	err = do(s)
+	if closed := s.Close(); closed != nil {
+		err = errors.Join(err, failed("%w", closed))
+	}
+	return err
+}
+
+// find returns the run that is meant by a name: its id, the beginning of it, or
+// "last".
+func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) {
+	if name == youngest {
+		runs, err := s.Runs(ctx, journal.Query{Limit: 1})
+		if err != nil {
+			return journal.RunInfo{}, failed("%w", err)
+		}
+		if len(runs) == 0 {
+			return journal.RunInfo{}, fmt.Errorf("there is no last run: %s keeps none", s.file)
+		}
+		name = runs[0].ID
+	}
+	info, err := s.Find(ctx, name)
+	switch {
+	case errors.Is(err, journal.ErrNoRun):
+		return info, s.unknown(ctx, name)
+	case errors.As(err, new(*journal.AmbiguousError)):
+		return info, err
+	case err != nil:
+		return info, failed("%w", err)
+	}
+	return info, nil
+}
+
+// unknown says that there is no such run, and which one may have been meant.
+func (s *store) unknown(ctx context.Context, name string) error {
+	runs, err := s.Runs(ctx, journal.Query{Limit: 1000})
+	if err != nil {
+		return failed("%w", err)
+	}
+	near := suggest.Closest(name, func(yield func(string) bool) {
+		for _, r := range runs {
+			if !yield(r.ID) {
+				return
+			}
+		}
+	})
+	if near != "" {
+		return fmt.Errorf("no run %q in %s: did you mean %s?", name, s.file, near)
+	}
+	return fmt.Errorf("no run %q in %s: the command runs lists them", name, s.file)
+}
+
+// command is a line that somebody can type to go on with a run.
+func (a *app) command(s *store, words ...string) string {
+	return a.Name + " " + strings.Join(words, " ") + s.flag
+}
+
+// quoted returns a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A branch is one place of a run with all that was done there.
+type branch struct {
+	name  string
+	step  *journal.Step // nil for what only holds others
+	below []*branch
+	named map[string]*branch
+
+	begun, ended time.Time // of all that is in it
+	usage        journal.Usage
+	failed       bool // its own step
+	open         bool // something in it has no result
+}
+
+// treeOf makes the tree of the steps of a run. A decision has no place of its own
+// unless it failed: which way was taken shows.
+func treeOf(steps []journal.Step) *branch {
+	root := &branch{}
+	for i := range steps {
+		s := &steps[i]
+		if s.Kind == "input" || s.Kind == "decision" && s.Recorded && s.Failure == "" {
+			continue
+		}
+		at := root
+		at.note(s)
+		for _, name := range strings.Split(s.Path, "/") {
+			at = at.child(name)
+			at.note(s)
+		}
+		at.step, at.failed = s, s.Failure != ""
+	}
+	return root
+}
+
+func (b *branch) child(name string) *branch {
+	c := b.named[name]
+	if c == nil {
+		c = &branch{name: name}
+		if b.named == nil {
+			b.named = map[string]*branch{}
+		}
+		b.named[name] = c
+		b.below = append(b.below, c)
+	}
+	return c
+}
+
+// note takes in that a step was done here or below.
+func (b *branch) note(s *journal.Step) {
+	if !s.Begun.IsZero() && (b.begun.IsZero() || s.Begun.Before(b.begun)) {
+		b.begun = s.Begun
+	}
+	if s.Ended.After(b.ended) {
+		b.ended = s.Ended
+	}
+	b.usage = b.usage.Add(s.Usage)
+	b.open = b.open || !s.Recorded
+}
+
+// A treePrinter makes the rows of a tree.
+type treePrinter struct {
+	running bool            // the run is under way
+	asked   map[string]bool // paths of questions, and whether they are open
+	all     bool            // no row is left out
+	width   int             // of the names, 0 for any
+
+	columns []column
+}
+
+func newTreePrinter(info journal.RunInfo, questions []journal.Question, all bool, width int) *treePrinter {
+	p := &treePrinter{running: info.State == journal.Running, asked: map[string]bool{}, all: all}
+	if width > 0 {
+		p.width = max(width-36, 24) // the rest is for the numbers
+	}
+	for _, q := range questions {
+		p.asked[q.Path] = q.Open()
+	}
+	p.columns = []column{
+		{name: "STEP"}, {name: "NODE"}, {name: "TOOK", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
+	}
+	return p
+}
+
+func (p *treePrinter) row(cells ...string) {
+	if p.width > 0 {
+		cells[0] = text.Cut(cells[0], p.width)
+	}
+	for i := range p.columns {
+		cell := ""
+		if i < len(cells) {
+			cell = cells[i]
+		}
+		p.columns[i].cells = append(p.columns[i].cells, cell)
+	}
+}
+
+// How many of the lanes or rounds of one name are shown: the first, and as many
+// that are not done.
+const (
+	firstRows  = 5
+	openRows   = 10
+	fewestRows = 3 // that are worth leaving out
+)
+
+// print makes the rows of places that lie in one: the rounds, lanes and visits of
+// one name are a group.
+func (p *treePrinter) print(places []*branch, depth int) {
+	for len(places) > 0 {
+		name, n := base(places[0].name), 1
+		for n < len(places) && base(places[n].name) == name {
+			n++
+		}
+		p.group(places[:n], depth)
+		places = places[n:]
+	}
+}
+
+// base returns a name without what tells visits apart.
+func base(name string) string {
+	if i := strings.IndexAny(name, "[~"); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
+// group makes the rows of places of one name.
+func (p *treePrinter) group(group []*branch, depth int) {
+	var left, failed int
+	shown := 0
+	for i, b := range group {
+		troubled := b.failed || b.open
+		if p.all || len(group) < firstRows+fewestRows || i < firstRows || troubled && shown < openRows {
+			if i >= firstRows {
+				shown++
+			}
+			p.place(b, depth)
+			continue
+		}
+		left++
+		if troubled {
+			failed++
+		}
+	}
+	if left > 0 {
+		line := fmt.Sprintf("%s… %d more, ", strings.Repeat("  ", depth), left)
+		if failed > 0 {
+			line += fmt.Sprintf("%d without a result: --all shows them", failed)
+		} else {
+			line += "all done"
+		}
+		p.row(line)
+	}
+}
+
+func (p *treePrinter) place(b *branch, depth int) {
+	mark, note := p.state(b)
+	node, spent := "", took(b.begun, b.ended)
+	if b.step != nil && b.step.Node != (dag.ID{}) {
+		node = b.step.Node.String()[:8]
+	}
+	if b.open && b.step != nil {
+		spent = "" // it is not over
+	}
+	p.row(strings.Repeat("  ", depth)+mark+" "+text.Line(b.name), node, spent, tokens(b.usage), cost(b.usage), note)
+	p.print(b.below, depth+1)
+}
+
+// state returns the mark of a place and what there is to say about it.
+func (p *treePrinter) state(b *branch) (mark, note string) {
+	s := b.step
+	switch {
+	case s == nil && b.open:
+		return "…", ""
+	case s == nil:
+		return "✓", ""
+	}
+	var notes []string
+	open, asked := p.asked[s.Path]
+	paid := s.PossiblyPaid()
+	switch {
+	case s.Failure != "":
+		mark, notes = "✗", append(notes, text.Line(s.Failure+": "+s.Reason))
+	case s.Recorded:
+		mark = "✓"
+	case open:
+		mark, notes = "?", append(notes, "waits for an answer")
+	case p.running:
+		mark, paid = "…", paid-1 // the last attempt is under way
+		notes = append(notes, "under way")
+	default:
+		mark = "…"
+	}
+	if s.From != "" {
+		notes = append(notes, "from run "+s.From)
+	}
+	if paid > 0 && !asked {
+		notes = append(notes, fmt.Sprintf("possibly paid %s more", times(paid)))
+	}
+	return mark, strings.Join(notes, "; ")
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
