@@ -48,7 +48,7 @@ func benchKey(i int) stone.Key {
 func BenchmarkStep(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
-			db := open(b, "", Options{})
+			db := open(b, filepath.Join(b.TempDir(), "stone.db"), Options{})
 			steps(b, db, 0, before)
 			measure(b, func() { steps(b, db, before, b.N) })
 			size(b, db.file, before+b.N)

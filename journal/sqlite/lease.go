@@ -229,10 +229,10 @@ func (db *DB) take(ctx context.Context, r *run, seen lease) (bool, error) {
 func (db *DB) signs() (signs []*write, left []*run) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for id, r := range db.runs {
+	for _, r := range db.runs {
 		switch {
 		case r.left && r.unwritten.Load() == 0:
-			delete(db.runs, id)
+			r.acquired, r.left = true, false // nobody has it until it is let go
 			left = append(left, r)
 		case r.held.Load():
 			signs = append(signs, &write{run: r})
@@ -251,12 +251,11 @@ func (db *DB) Release(id string) error {
 		db.mu.Unlock()
 		return nil
 	}
-	r.acquired = false
-	if r.left = r.held.Load() && r.unwritten.Load() > 0; !r.left {
-		delete(db.runs, id)
-	}
+	r.left = r.held.Load() && r.unwritten.Load() > 0
+	r.acquired = !r.left // nobody has it until it is let go
+	left := r.left
 	db.mu.Unlock()
-	if r.left {
+	if left {
 		return nil
 	}
 	return db.letGo(r)
@@ -264,7 +263,12 @@ func (db *DB) Release(id string) error {
 
 func (db *DB) letGo(r *run) error {
 	r.stopLoading()
-	if !r.held.Load() {
+	defer func() {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		delete(db.runs, r.id)
+	}()
+	if !r.held.Swap(false) {
 		return nil
 	}
 	return db.change(func(t *transaction) error {
