@@ -4,7 +4,9 @@
 // random moments, and at every point of a step between intent and acknowledgement,
 // and is started again until its run has come to its end. Then every step that was
 // recorded has been done once, no line is missing, and the DAG is that of a run
-// that nobody disturbed.
+// that nobody disturbed. The same holds for a run that is told to end, that finds
+// its database locked, read-only or damaged or its disk full, and that two processes
+// want at once.
 //
 // With STONE_KILLS in the environment that many processes are killed at random
 // moments, without it 20.

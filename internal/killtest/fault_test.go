@@ -3,22 +3,34 @@ package killtest
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// until waits until the run has done so many pieces of work.
-func (v *victim) until(pieces int) {
+// pause starts a process and waits until it has done so many pieces of work. There
+// it waits for proceed.
+func (v *victim) pause(pieces int) *process {
 	v.Helper()
+	p := v.start("", fmt.Sprint(childPause, "=", pieces))
 	for deadline := time.Now().Add(20 * time.Second); len(v.lines()) < pieces; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			v.Fatalf("the run has not done %d pieces of work after 20 s", pieces)
 		}
+	}
+	return p
+}
+
+func (v *victim) proceed() {
+	v.Helper()
+	if err := os.WriteFile(filepath.Join(v.folder, "go"), nil, 0o600); err != nil {
+		v.Fatal(err)
 	}
 }
 
@@ -30,11 +42,12 @@ func TestTerminate(t *testing.T) {
 		t.Run(fmt.Sprint("after ", pieces), func(t *testing.T) {
 			t.Parallel()
 			v := newVictim(t)
-			p := v.start("")
-			v.until(pieces)
+			p := v.pause(pieces)
 			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(20 * time.Millisecond) // it has to hear of it
+			v.proceed()
 			v.refused(p)
 			v.check(want)
 			v.compare(v.finish(), want, 0)
@@ -43,7 +56,7 @@ func TestTerminate(t *testing.T) {
 }
 
 // lock keeps everybody else from writing.
-func (v *victim) lock() (unlock func()) {
+func (v *victim) lock() (undo func()) {
 	v.Helper()
 	db, err := sql.Open("sqlite", v.database()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
 	if err != nil {
@@ -54,41 +67,82 @@ func (v *victim) lock() (unlock func()) {
 		v.Fatal(err)
 	}
 	return func() {
-		if err := tx.Rollback(); err != nil {
-			v.Error(err)
-		}
-		if err := db.Close(); err != nil {
+		if err := errors.Join(tx.Rollback(), db.Close()); err != nil {
 			v.Error(err)
 		}
 	}
 }
 
-func TestLocked(t *testing.T) {
-	want := undisturbed(t)
-	t.Run("for a moment", func(t *testing.T) {
-		t.Parallel()
-		v := newVictim(t)
-		p := v.start("")
-		v.until(15)
-		unlock := v.lock()
-		time.Sleep(retry / 5)
-		unlock()
-		if !v.end(p) {
-			t.Fatal("the process was killed by somebody else")
+// fill leaves no room on the disk of the database, which small made.
+func (v *victim) fill() (undo func()) {
+	v.Helper()
+	name := filepath.Join(filepath.Dir(v.database()), "filling")
+	if err := os.WriteFile(name, make([]byte, smallDisk), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		v.Fatalf("the disk is not full: %v", err)
+	}
+	return func() {
+		if err := os.Remove(name); err != nil {
+			v.Error(err)
 		}
-		v.compare(v.trace(p, 0), want, 0)
+	}
+}
+
+const smallDisk = 4 << 20
+
+// small gives the database a small disk of its own.
+func (v *victim) small() {
+	v.Helper()
+	folder := filepath.Dir(v.database())
+	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprint("size=", smallDisk)); err != nil {
+		v.Skipf("no small disk: mount tmpfs: %v", err)
+	}
+	v.Cleanup(func() {
+		if err := syscall.Unmount(folder, 0); err != nil {
+			v.Error(err)
+		}
 	})
-	t.Run("for long", func(t *testing.T) {
-		t.Parallel()
-		v := newVictim(t)
-		p := v.start("")
-		v.until(15)
-		unlock := v.lock()
-		v.refused(p, v.database(), "is locked: end the program that holds it, or try again later")
-		unlock()
-		v.check(want)
-		v.compare(v.finish(), want, 1) // what was under way is lost with its process
-	})
+}
+
+// A database that cannot be written for less than the time of Retry is waited for;
+// after that the run ends, and what was under way is lost with its process.
+func TestBlocked(t *testing.T) {
+	want := undisturbed(t)
+	for _, c := range []struct {
+		name    string
+		prepare func(*victim)
+		block   func(*victim) (undo func())
+		says    string
+	}{
+		{"locked", func(*victim) {}, (*victim).lock, "is locked: end the program that holds it, or try again later"},
+		{"disk full", (*victim).small, (*victim).fill, "has no space left: make room on its disk"},
+	} {
+		t.Run(c.name+" for a moment", func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t)
+			c.prepare(v)
+			p := v.pause(12)
+			undo := c.block(v)
+			v.proceed()
+			time.Sleep(retry / 5)
+			undo()
+			if !v.end(p) {
+				t.Fatal("the process was killed by somebody else")
+			}
+			v.compare(v.trace(p, 0), want, 0)
+		})
+		t.Run(c.name+" for long", func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t)
+			c.prepare(v)
+			p := v.pause(12)
+			undo := c.block(v)
+			v.proceed()
+			v.refused(p, v.database(), c.says)
+			undo()
+			v.check(want)
+			v.compare(v.finish(), want, 1)
+		})
+	}
 }
 
 // interrupted is a run whose process was killed about half-way.
@@ -117,14 +171,13 @@ func TestReadOnly(t *testing.T) {
 	var env []string
 	if os.Geteuid() == 0 { // who may write everything
 		env = []string{childUser + "=65534"}
-		parent := v.folder[:strings.LastIndexByte(v.folder, '/')]
-		if err := os.Chmod(parent, 0o755); err != nil {
+		if err := os.Chmod(filepath.Dir(v.folder), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change := func(folder, file os.FileMode) {
 		t.Helper()
-		for name, mode := range map[string]os.FileMode{v.database(): file, v.database() + "-wal": file, v.folder: folder} {
+		for name, mode := range map[string]os.FileMode{v.database(): file, v.database() + "-wal": file, filepath.Dir(v.database()): folder} {
 			if err := os.Chmod(name, mode); err != nil {
 				t.Fatal(err)
 			}

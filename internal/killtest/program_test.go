@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,10 +27,12 @@ import (
 
 // The tests run this binary again as the process that is killed. What it is to do
 // is in the environment: the folder of its files, the point at which it kills
-// itself, as "after work 17" for the 17th time, and whom it runs as.
+// itself, as "after work 17" for the 17th time, after how many pieces of work it
+// waits for the file "go", and whom it runs as.
 const (
 	childFolder = "STONE_KILLTEST_FOLDER"
 	childPoint  = "STONE_KILLTEST_POINT"
+	childPause  = "STONE_KILLTEST_PAUSE"
 	childUser   = "STONE_KILLTEST_UID"
 )
 
@@ -90,7 +93,7 @@ func killAt(point string) {
 // child does the run, or what is left of it, and prints the ids of its nodes. On
 // SIGTERM it begins nothing more.
 func child(folder string) error {
-	db, err := sqlite.Open(filepath.Join(folder, "stone.db"), sqlite.Options{Lease: lease, Retry: retry})
+	db, err := sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry})
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func child(folder string) error {
 	defer acks.Close()
 	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	result, err := run(term, pipeline(lines), witness{db, acks})
+	result, err := run(term, pipeline(worker(folder, lines)), witness{db, acks})
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -149,15 +152,35 @@ var (
 	summary = dag.NewType[agent.Text]("summary")
 )
 
-// pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 lanes and an agent of
-// 5 turns with two tool calls each but the last. Each piece of work appends its
-// path to the file.
-func pipeline(file *os.File) stone.Ashlar {
-	work := func(path string) error {
-		time.Sleep(time.Millisecond)
-		_, err := fmt.Fprintln(file, path)
-		return err
+// worker returns what a piece of work does: it appends its path to the file.
+func worker(folder string, file *os.File) func(path string) error {
+	var done atomic.Int64
+	pause, err := strconv.ParseInt(os.Getenv(childPause), 10, 64)
+	if err != nil {
+		pause = -1
 	}
+	return func(path string) error {
+		time.Sleep(time.Millisecond)
+		if _, err := fmt.Fprintln(file, path); err != nil {
+			return err
+		}
+		if done.Add(1) != pause {
+			return nil
+		}
+		for {
+			_, err := os.Stat(filepath.Join(folder, "go"))
+			if !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 lanes and an agent of
+// 5 turns with two tool calls each but the last. Each piece of work is given its
+// path.
+func pipeline(work func(path string) error) stone.Ashlar {
 	var steps []stone.Ashlar
 	for i := range 10 {
 		steps = append(steps, stone.Func0(fmt.Sprint("leaf-", i), note, func(ctx context.Context) (int, error) {

@@ -24,10 +24,15 @@ type victim struct {
 }
 
 func newVictim(t *testing.T) *victim {
-	return &victim{T: t, folder: t.TempDir(), known: map[string]int{}}
+	t.Helper()
+	v := &victim{T: t, folder: t.TempDir(), known: map[string]int{}}
+	if err := os.Mkdir(filepath.Dir(v.database()), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
-func (v *victim) database() string { return filepath.Join(v.folder, "stone.db") }
+func (v *victim) database() string { return filepath.Join(v.folder, "db", "stone.db") }
 
 // process is a child, its output and its errors.
 type process struct {
