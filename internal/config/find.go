@@ -45,3 +45,26 @@ func Find(dir string) (string, error) {
 		}
 	}
 }
+
+// files are the names that a configuration may have in a directory .stone.
+var files = []string{"stone.edn", "stone.json"}
+
+// fileIn returns the path of the configuration in a directory .stone, "" if there
+// is none.
+func fileIn(dir string) (string, error) {
+	var found string
+	for _, name := range files {
+		path := filepath.Join(dir, name)
+		_, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return "", err
+		case found != "":
+			return "", fmt.Errorf("there are both %s and %s: keep one", found, path)
+		default:
+			found = path
+		}
+	}
+	return found, nil
+}

@@ -1,22 +1,17 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
 )
 
 // Settings are those of a project. What is not set is "".
@@ -27,148 +22,122 @@ type Settings struct {
 	URL      string
 }
 
-// Providers are the values that Provider may have.
+// Providers are the values that Provider may have: the protocols.
 var Providers = []string{"anthropic", "openai"}
 
-const file = "settings.json"
+const settingsFile = "settings.json"
 
-// Read reads the settings in a directory .stone. The Pipeline is a path that
-// holds from anywhere; without one it is the directory itself. An error names the
-// file, line and column.
+// Read reads the settings of a directory .stone: those of its configuration, and
+// for what that leaves out those of settings.json. The rest of the configuration
+// is not looked at. The Pipeline is a path that holds from anywhere; without one
+// it is the directory itself. The error is an *Invalid or one of the file system.
 func Read(dir string) (Settings, error) {
 	var s Settings
-	path := filepath.Join(dir, file)
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	file, err := fileIn(dir)
+	if err != nil {
 		return s, err
 	}
-	if err == nil {
-		if at, err := s.parse(data); err != nil {
-			line, column := position(data, at)
-			return Settings{}, fmt.Errorf("%s:%d:%d: %w", path, line, column, err)
+	for _, path := range []string{file, filepath.Join(dir, settingsFile)} {
+		var of Settings
+		if path == "" {
+			continue
 		}
+		v, err := parse(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Settings{}, err
+		}
+		faults := form.Read(v, func(m *form.Map) {
+			if path == file {
+				m.AllowRest()
+			}
+			of.read(m)
+		})
+		if err := invalid(path, faults); err != nil {
+			return Settings{}, err
+		}
+		s = s.or(of)
 	}
-	switch {
-	case s.Pipeline == "":
-		s.Pipeline = dir
-	case !filepath.IsAbs(s.Pipeline):
-		s.Pipeline = filepath.Join(filepath.Dir(dir), s.Pipeline)
-	}
+	s.Pipeline = within(filepath.Dir(dir), cmp.Or(s.Pipeline, filepath.Base(dir)))
 	return s, nil
+}
+
+func (s Settings) or(t Settings) Settings {
+	return Settings{cmp.Or(s.Pipeline, t.Pipeline), cmp.Or(s.Provider, t.Provider), cmp.Or(s.Model, t.Model), cmp.Or(s.URL, t.URL)}
+}
+
+func (s *Settings) read(m *form.Map) {
+	someText(m, "pipeline", &s.Pipeline)
+	m.OneOf("provider", &s.Provider, Providers...)
+	someText(m, "model", &s.Model)
+	address(m, "url", &s.URL)
 }
 
 // Check reports a provider or URL that cannot be meant.
 func (s Settings) Check() error {
-	for key, value := range map[string]string{"provider": s.Provider, "url": s.URL} {
-		if err := check(key, value); value != "" && err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
+	entries := map[string]string{"provider": s.Provider, "url": s.URL}
+	maps.DeleteFunc(entries, func(_, value string) bool { return value == "" })
+	// Strings can always be written, and what is written be read.
+	data, _ := json.Marshal(entries)
+	v, err := edn.FromJSON(data, edn.Limits{})
+	if err != nil {
+		return err
 	}
-	return nil
+	faults := form.Read(v, s.read)
+	for i := range faults {
+		faults[i].Line = 0 // they stand in no text
+	}
+	return faults.Err()
 }
 
-// parse sets what the JSON says. With an error comes the offset of its place.
-func (s *Settings) parse(data []byte) (at int, err error) {
-	fields := map[string]*string{"pipeline": &s.Pipeline, "provider": &s.Provider, "model": &s.Model, "url": &s.URL}
-	dec := jsontext.NewDecoder(bytes.NewReader(data))
-	if begin, err := dec.ReadToken(); err != nil {
-		return syntax(dec, err)
-	} else if begin.Kind() != '{' {
-		return 0, errors.New(`want an object, as {"model": "gpt-5-mini"}`)
+// someText reads a field as a string that is not empty.
+func someText(m *form.Map, key string, to *string) {
+	if m.Text(key, to) && *to == "" {
+		m.FaultAt(key, form.Invalid, "expected a string that is not empty")
 	}
-	for dec.PeekKind() != '}' {
-		at := next(data, dec)
-		name, err := dec.ReadToken()
-		if err != nil {
-			return syntax(dec, err)
-		}
-		key := name.String()
-		field := fields[key]
-		if field == nil {
-			return at, unknown(key, fields)
-		}
-		at = next(data, dec)
-		value, err := dec.ReadToken()
-		if err != nil {
-			return syntax(dec, err)
-		}
-		if value.Kind() != '"' || value.String() == "" {
-			return at, fmt.Errorf("%s: want a string that is not empty", key)
-		}
-		if *field = value.String(); check(key, *field) != nil {
-			return at, fmt.Errorf("%s: %w", key, check(key, *field))
-		}
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return syntax(dec, err)
-	}
-	if at := next(data, dec); at < len(data) {
-		return at, errors.New("want nothing behind the object")
-	}
-	return 0, nil
 }
 
-// next returns the offset of the token that comes next.
-func next(data []byte, dec *jsontext.Decoder) int {
-	at := int(dec.InputOffset())
-	return at + len(data[at:]) - len(bytes.TrimLeft(data[at:], " \t\r\n,:"))
-}
-
-// syntax says what is wrong with the JSON without the decoder's own position.
-func syntax(dec *jsontext.Decoder, err error) (int, error) {
-	var bad *jsontext.SyntacticError
+// address reads a field as the address of a server. What it says of a bad one does
+// not show it: it may hold a secret.
+func address(m *form.Map, key string, to *string) {
+	v, ok := m.Field(key)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(v.EDN().Text())
 	switch {
-	case errors.As(err, &bad):
-		return int(bad.ByteOffset), fmt.Errorf("this is no JSON: %w", bad.Err)
-	case errors.Is(err, io.EOF):
-		err = errors.New("this is no JSON: it ends too early")
+	case v.EDN().Kind() != edn.KindString || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		v.Fault(form.Invalid, "expected an address, as \"http://localhost:8000\"")
+	case u.User != nil || u.RawQuery != "":
+		v.Fault(form.Invalid, "expected an address without user and query: %s", noSecret)
+	default:
+		*to = v.EDN().Text()
 	}
-	return int(dec.InputOffset()), err
 }
 
-// position counts lines and columns, in bytes, from 1.
-func position(data []byte, at int) (line, column int) {
-	before := data[:min(at, len(data))]
-	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
+// within returns the path of a file that is named in a directory.
+func within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
-func check(key, value string) error {
-	switch key {
-	case "provider":
-		if !slices.Contains(Providers, value) {
-			return fmt.Errorf("%q is none: want %s", value, strings.Join(Providers, " or "))
-		}
-	case "url":
-		u, err := url.Parse(value)
-		switch {
-		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			return errors.New("want an address, as http://localhost:8000") // the value may hold a secret
-		case u.User != nil || u.RawQuery != "":
-			return errors.New("want an address without user and query: " + fromEnvironment)
-		}
+// parse reads a file. One whose name ends in .json is JSON.
+func parse(path string) (edn.Value, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return edn.Value{}, err
 	}
-	return nil
-}
-
-const fromEnvironment = "a secret belongs into the environment, as OPENAI_API_KEY or ANTHROPIC_API_KEY"
-
-// secrets are parts of names that nobody gives to what everybody may read.
-var secrets = []string{"key", "token", "secret", "password", "auth", "credential"}
-
-func unknown(key string, fields map[string]*string) error {
-	lower := strings.ToLower(key)
-	if slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(lower, s) }) {
-		return fmt.Errorf("%q is not for settings: %s", key, fromEnvironment)
+	read := edn.ReadEither
+	if filepath.Ext(path) == ".json" {
+		read = edn.FromJSON
 	}
-	names := slices.Collect(maps.Keys(fields))
-	slices.Sort(names)
-	best := suggest.Closest(key, slices.Values(names))
-	return fmt.Errorf("unknown key %q: %s", key, cmp.Or(meant(best), "want "+strings.Join(names, ", ")))
-}
-
-func meant(name string) string {
-	if name == "" {
-		return ""
+	v, err := read(data, edn.Limits{})
+	if at := (*edn.Error)(nil); errors.As(err, &at) {
+		return v, &Invalid{path, form.Faults{{Kind: "malformed", Line: at.Line, Column: at.Column, Message: at.Reason}}}
 	}
-	return fmt.Sprintf("did you mean %q?", name)
+	return v, err
 }

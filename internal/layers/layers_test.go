@@ -59,6 +59,7 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
 
 	{"internal/edn", ""},
+	{"internal/config", "plan call/... llm/openai llm/anthropic"},
 	{"internal/tui", "agent internal/progress"},
 	{"internal/...", ". internal/text trace"},
 	{"cli", "*"},

@@ -1,0 +1,213 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/command"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/schema"
+)
+
+// readChecks reads checks by their names: a string is an expression, a map says in
+// its one field what the check is.
+func (r *reader) readChecks(m *form.Map) {
+	m.Entries("checks", func(name string, v form.Value) {
+		if slices.Contains(call.BuiltInChecks(), name) {
+			v.Fault(form.Duplicate, "the check %q is built in: choose another name", name)
+			return
+		}
+		var check call.Check
+		if v.EDN().Kind() == edn.KindString {
+			check = r.expression(v)
+		} else {
+			v.Map(func(m *form.Map) { check = r.check(name, m) })
+		}
+		r.App.Checks[name] = check
+		r.Checks++
+	})
+}
+
+func (r *reader) expression(v form.Value) call.Check {
+	check, err := cel.Check(v.EDN().Text())
+	if err != nil {
+		v.Fault(form.Invalid, "%v", err)
+	}
+	return check
+}
+
+// check reads what a check is. Each is built only if nothing was at fault.
+func (r *reader) check(name string, m *form.Map) (check call.Check) {
+	var found int
+	is := func(key string) (form.Value, bool) {
+		v, ok := m.Field(key)
+		if ok {
+			found++
+		}
+		return v, ok
+	}
+	if v, ok := is("schema"); ok {
+		check = r.schemaCheck(v)
+	}
+	if v, ok := is("max-chars"); ok {
+		var n int
+		v.Int(&n, 0, 1<<40)
+		check = builtInWith("max-chars", n)
+	}
+	if v, ok := is("regex"); ok {
+		var pattern string
+		if v.Text(&pattern) {
+			if _, err := regexp.Compile(pattern); err != nil {
+				v.Fault(form.Invalid, "%v", err)
+			}
+		}
+		check = builtInWith("regex", pattern)
+	}
+	if _, ok := is("command"); ok {
+		c := r.program(m)
+		if err := c.Check(); len(c.Command) > 0 && err != nil {
+			m.Fault(form.Invalid, "%v", err)
+		}
+		check = call.Paid(name, command.Check(c))
+	}
+	if _, ok := is("capability"); ok {
+		check = r.capabilityCheck(name, m)
+	}
+	if found != 1 {
+		m.Fault(form.Invalid, "expected an expression in a string, or a map with one of schema, max-chars, regex, command and capability")
+	}
+	return check
+}
+
+// builtInWith is a built-in check with its parameter.
+func builtInWith(name string, parameter any) call.Check {
+	// Numbers and strings can always be written.
+	constraints, _ := json.Marshal(map[string]any{name: parameter})
+	return call.BuiltIn(name, constraints)
+}
+
+// schemaCheck reads the name of a schema, a schema, or the file of one.
+func (r *reader) schemaCheck(v form.Value) call.Check {
+	var s *schema.Schema
+	var name string
+	var data json.RawMessage
+	switch file, isFile := r.onlyFile(v); {
+	case v.EDN().Kind() != edn.KindMap:
+		if !v.Name(&name) {
+			return nil
+		}
+		var ok bool
+		if s, ok = r.App.Schema(name); !ok {
+			v.Unknown("schema", name, r.schemaNames()...)
+		}
+	case isFile:
+		s = r.schemaFile(v, file)
+	case v.JSON(&data):
+		var err error
+		if s, err = schema.Parse(data); err != nil {
+			v.Fault(form.Invalid, "expected a JSON Schema: %v", err)
+		}
+	}
+	return func(_ context.Context, sub call.Subject) error { return s.Validate(sub.Out) }
+}
+
+// verdictType is the type of the node that holds what a capability says which
+// checks.
+var verdictType = dag.NewType[call.JSON]("stone/verdict")
+
+// capabilityCheck asks a capability as judges are asked: with the intent
+// eval/grade, for a score. No policy holds for it, which could demand this very
+// check of it.
+func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
+	var id string
+	enough := 0.5
+	if v, ok := m.Field("capability"); ok && v.Name(&id) {
+		r.checkEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
+	}
+	m.Float("score-min", &enough, 0, 1)
+	return func(ctx context.Context, s call.Subject) error {
+		app := *r.App
+		app.Policy = call.Policy{}
+		input := map[string]any{"intent": s.Request.Intent, "cap/id": s.Request.Cap, "input": s.Request.Input, "done": s.Request.Done, "out": s.Out}
+		ask := call.New("check "+name+" "+s.Step, verdictType, call.Spec{
+			Applicator: &app, Intent: call.EvalGrade, Cap: id,
+			Input:    func(dag.DAG) (any, error) { return input, nil },
+			Requires: call.Requires{Reply: call.Value},
+		})
+		d := stone.RunDynamic(ctx, ask, dag.DAG{}, []string{})
+		if d.Failed() {
+			return d.Cause()
+		}
+		out, err := verdictType.Nearest(d)
+		if err != nil {
+			return err
+		}
+		var verdict struct {
+			Score   *float64
+			Reasons []string
+		}
+		if err := json.Unmarshal(out, &verdict); err != nil || verdict.Score == nil {
+			return fmt.Errorf("%s gave %.60s: want a score", id, out)
+		}
+		if *verdict.Score < enough {
+			return fmt.Errorf("%s gives %.3g, want %.3g: %q", id, *verdict.Score, enough, verdict.Reasons)
+		}
+		return nil
+	}
+}
+
+func (r *reader) schemaNames() []string {
+	return slices.Sorted(slices.Values(append(call.BuiltInSchemas(), slices.Collect(maps.Keys(r.App.Schemas))...)))
+}
+
+// checkNames reports names of schemas, checks and capabilities that nobody knows,
+// in a policy or in intents. What has not the form that it must have is for others
+// to report.
+func (r *reader) checkNames(v form.Value) {
+	if v.EDN().Kind() != edn.KindMap {
+		return
+	}
+	v.Map(func(m *form.Map) {
+		m.AllowRest()
+		for k := range v.EDN().Entries() {
+			key, _ := k.Name()
+			field, _ := m.Field(key)
+			switch key {
+			case "":
+			case "in-schema", "out-schema":
+				r.checkEach(field, "schema", r.schemaNames())
+			case "must", "should":
+				r.checkEach(field, "check", append(call.BuiltInChecks(), slices.Sorted(maps.Keys(r.App.Checks))...))
+			case "fallback", "cap/id":
+				r.checkEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
+			default:
+				r.checkNames(field)
+			}
+		}
+	})
+}
+
+// checkEach reports a name, or each of several, that is not known.
+func (r *reader) checkEach(field form.Value, what string, known []string) {
+	names := []edn.Value{field.EDN()}
+	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
+		names = names[:0]
+		for _, v := range field.EDN().Elements() {
+			names = append(names, v)
+		}
+	}
+	for _, v := range names {
+		if name, ok := v.Name(); ok && !slices.Contains(known, name) {
+			field.Unknown(what, name, known...)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/uci"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Config is everything that a configuration says of calls: who answers them, by
+// which rules, and what a run may do and spend. Close it when nothing runs any
+// more.
+type Config struct {
+	File   string // that it was read from, "" for the built-in one
+	App    *call.Applicator
+	Budget budget.Limits
+	Plan   plan.Options // the mode and the limits of plans
+	// Capabilities and Tools tell how each is reached, in the order of the text.
+	Capabilities, Tools []Reached
+	Checks              int // how many are configured
+	// Secrets are all that is named, each once.
+	Secrets []Secret
+
+	granted   []string // nil if nothing is said
+	principal call.Principal
+	roles     call.Roles
+	closers   []func() error
+}
+
+// Grant returns what runs may do: what is granted in the configuration and, by its
+// user, beside it, as far as the roles of the principal allow it. It is never nil.
+func (c *Config) Grant(beside []string) []string {
+	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
+}
+
+// Grants tells whether the configuration says what runs may do.
+func (c *Config) Grants() bool { return c.granted != nil }
+
+// Close ends the servers that were started.
+func (c *Config) Close() error {
+	var errs []error
+	for _, end := range c.closers {
+		errs = append(errs, end())
+	}
+	c.closers = nil
+	return errors.Join(errs...)
+}
+
+// Load reads a configuration, in EDN or JSON. Relative paths in it are seen from
+// its directory; in a directory .stone, from the project's. The error is an
+// *Invalid with all faults, or one of the file system. Programs and servers are
+// not touched, secrets not read.
+func Load(file string) (*Config, error) {
+	v, err := parse(file)
+	if err != nil {
+		return nil, err
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Dir(abs)
+	if filepath.Base(dir) == Name {
+		dir = filepath.Dir(dir)
+	}
+	return read(v, file, dir)
+}
+
+// Nearest reads the configuration in the nearest directory .stone, in dir or above
+// it, see Find. Without one there are the capabilities that need none: solver/sat
+// and solver/cel.
+func Nearest(dir string) (*Config, error) {
+	found, err := Find(dir)
+	if err != nil {
+		return nil, err
+	}
+	if found != "" {
+		file, err := fileIn(found)
+		if err != nil {
+			return nil, err
+		}
+		if file != "" {
+			return Load(shown(file))
+		}
+	}
+	return read(builtIn, "", dir)
+}
+
+// shown returns a path as seen from the working directory, if it is below that.
+func shown(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// builtIn is the configuration of those who have none.
+var builtIn = func() edn.Value {
+	v, err := edn.Read([]byte(`{:capabilities {:solver/sat {:cap/kind :solver :solver :sat}
+	                                            :solver/cel {:cap/kind :solver :solver :cel}}}`), edn.Limits{})
+	if err != nil {
+		panic("config: " + err.Error())
+	}
+	return v
+}()
+
+// reader reads one configuration.
+type reader struct {
+	*Config
+	dir       string // from which paths are seen
+	providers map[string]*provider
+	servers   map[string]*server
+	prices    []price
+	secrets   []Secret // that were named since the last capability began
+	ids       []string // of all capabilities
+}
+
+func read(v edn.Value, file, dir string) (*Config, error) {
+	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}}
+	app.Checks = map[string]call.Check{"legal-move": uci.LegalMove}
+	r := &reader{Config: &Config{File: file, App: app}, dir: dir, providers: map[string]*provider{}, servers: map[string]*server{}}
+	if err := invalid(file, form.Read(v, r.read)); err != nil {
+		return nil, err
+	}
+	return r.Config, nil
+}
+
+func (r *reader) read(m *form.Map) {
+	var s Settings
+	s.read(m)
+	r.readSchemas(m)
+	if v, ok := m.Field("intents"); ok {
+		r.App.Intents = call.ReadIntents(v)
+		r.checkNames(v)
+	}
+	r.readProviders(m)
+	r.readServers(m)
+	r.readPrices(m)
+	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
+	r.readChecks(m)
+	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)
+	r.App.Tools = r.readCapabilities(m, "tools", &r.Tools)
+	m.Map("policy", func(m *form.Map) { call.ReadPolicy(m, &r.App.Policy) })
+	m.Map("routing", func(m *form.Map) { call.ReadRouting(m, &r.App.Policy.Routing) })
+	for _, key := range []string{"policy", "routing"} {
+		if v, ok := m.Field(key); ok {
+			r.checkNames(v)
+		}
+	}
+	r.readRights(m)
+	m.Map("budget", func(m *form.Map) { call.ReadBudget(m, &r.Budget) })
+	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
+	m.Map("limits", func(m *form.Map) {
+		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 1_000_000)
+		m.Int("depth", &r.Plan.Limits.Depth, 1, 1000)
+	})
+	r.App.Plans = plan.Planner(r.Plan)
+}
+
+// readRights reads what runs may do.
+func (r *reader) readRights(m *form.Map) {
+	m.Map("principal", func(m *form.Map) { call.ReadPrincipal(m, &r.principal) })
+	if v, ok := m.Field("roles"); ok {
+		r.roles = call.ReadRoles(v)
+	}
+	m.NameSet("grant", &r.granted)
+}
+
+// readSchemas reads schemas: as they are, or as {:file "path"}.
+func (r *reader) readSchemas(m *form.Map) {
+	v, ok := m.Field("schemas")
+	if !ok {
+		return
+	}
+	r.App.Schemas = call.ReadSchemas(v)
+	v.Entries(func(name string, v form.Value) {
+		if file, isFile := r.onlyFile(v); isFile && r.App.Schemas[name] != nil {
+			r.App.Schemas[name] = r.schemaFile(v, file)
+		}
+	})
+}
+
+// onlyFile tells whether a value is {:file "path"}, which says nothing as a schema.
+func (r *reader) onlyFile(v form.Value) (file string, ok bool) {
+	f, ok := v.EDN().Field("file")
+	if !ok || v.EDN().Len() != 1 || f.Kind() != edn.KindString {
+		return "", false
+	}
+	return within(r.dir, f.Text()), true
+}
+
+func (r *reader) schemaFile(v form.Value, file string) *schema.Schema {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		v.Fault(form.Invalid, "%v", err)
+		return nil
+	}
+	s, err := schema.Parse(data)
+	if err != nil {
+		v.Fault(form.Invalid, "%s: expected a JSON Schema: %v", file, err)
+	}
+	return s
+}
+
+// path reads a field as the path of a file or directory.
+func (r *reader) path(m *form.Map, key string, to *string) {
+	var path string
+	someText(m, key, &path)
+	if path != "" {
+		*to = within(r.dir, path)
+	}
+}

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// Invalid is the error of a configuration that cannot be used, with everything
+// that is wrong with it, in the order of the text.
+type Invalid struct {
+	File   string
+	Faults form.Faults
+}
+
+// Lines returns the faults, each as file:line:column: path: message.
+func (e *Invalid) Lines() []string {
+	lines := make([]string, len(e.Faults))
+	for i, f := range e.Faults {
+		lines[i] = e.line(f)
+	}
+	return lines
+}
+
+func (e *Invalid) line(f form.Fault) string {
+	if f.Line == 0 {
+		return e.File + ": " + f.Error()
+	}
+	return e.File + ":" + f.Error()
+}
+
+// Error returns the first fault and the number of others, on one line.
+func (e *Invalid) Error() string {
+	line := e.line(e.Faults[0])
+	if n := len(e.Faults) - 1; n > 0 {
+		line += fmt.Sprintf(" (and %d more: stone config check lists them)", n)
+	}
+	return line
+}
+
+// invalid is the error for faults, nil for none.
+func invalid(file string, faults form.Faults) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	for i := range faults {
+		hint(&faults[i])
+	}
+	slices.SortStableFunc(faults, func(a, b form.Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	// What is looked at twice, for itself and for what it refers to, is at fault once.
+	return &Invalid{file, slices.Compact(faults)}
+}
+
+const noSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
+
+// secrets are parts of names that nobody gives to what everybody may read.
+var secrets = []string{"key", "token", "secret", "password", "auth", "credential"}
+
+func secretive(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// hint says what is right where a field looks like a secret.
+func hint(f *form.Fault) {
+	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+	if f.Kind == form.UnknownKey && secretive(name) {
+		f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, noSecret), ""
+	}
+}

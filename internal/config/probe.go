@@ -1,0 +1,75 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+
+	"github.com/stonelayer/stone/call"
+)
+
+// Reached says how a capability is reached.
+type Reached struct {
+	ID      string
+	At      string // the program, the address or the file; "" is in this process
+	Secrets []Secret
+	Priced  string // the day of its price, if that is one of the price list
+
+	program         bool
+	provider, model string
+}
+
+// priced takes the price of a model from the price list, unless the capability has
+// one of its own.
+func (a *Reached) priced(r *reader, m *call.Metadata) {
+	p, ok := r.price(a.provider, a.model)
+	if a.model == "" || !ok || m.Cost.USD != 0 || m.Cost.USDPerMTokIn != 0 || m.Cost.USDPerMTokOut != 0 {
+		return
+	}
+	m.Cost.USDPerMTokIn, m.Cost.USDPerMTokOut, a.Priced = p.cost.USDPerMTokIn, p.cost.USDPerMTokOut, p.date
+}
+
+// Probe finds out cheaply whether the capability can be there: its secrets are, its
+// program can be started, its server takes connections. Nothing is asked.
+func (a Reached) Probe(ctx context.Context) error {
+	for _, s := range a.Secrets {
+		if _, err := s.Read(); err != nil {
+			return err
+		}
+	}
+	if a.program {
+		return startable(a.At)
+	}
+	if u, err := url.Parse(a.At); err == nil && u.Host != "" {
+		return listening(ctx, u)
+	}
+	return nil
+}
+
+func startable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("there is no program %s", path)
+	case err != nil:
+		return err
+	case info.IsDir() || info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is no program", path)
+	}
+	return nil
+}
+
+func listening(ctx context.Context, u *url.URL) error {
+	port := u.Port()
+	if port == "" {
+		port = u.Scheme
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return fmt.Errorf("no connection to %s: %w", u.Host, err)
+	}
+	return conn.Close()
+}

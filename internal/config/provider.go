@@ -1,0 +1,181 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// A provider is where models are asked, and in which protocol.
+type provider struct {
+	name     string
+	protocol string
+	url      string // "" is that of the protocol's owner
+	key      Secret // none for a server that wants none
+	extra    map[string]any
+}
+
+// owners are the providers that need not be configured.
+var owners = map[string]*provider{
+	"openai":    {name: "openai", protocol: "openai", key: Secret{Env: "OPENAI_API_KEY"}},
+	"anthropic": {name: "anthropic", protocol: "anthropic", key: Secret{Env: "ANTHROPIC_API_KEY"}},
+}
+
+func (r *reader) readProviders(m *form.Map) {
+	for name, p := range owners {
+		r.providers[name] = p
+	}
+	m.Entries("providers", func(name string, v form.Value) {
+		p := &provider{name: name}
+		v.Map(func(m *form.Map) {
+			own := owners[name]
+			if own != nil {
+				p.protocol = name
+			} else {
+				m.Need("protocol", "url")
+			}
+			m.OneOf("protocol", &p.protocol, Providers...)
+			address(m, "url", &p.url)
+			p.key = r.secret(m, "key")
+			if p.key == (Secret{}) && p.url == "" && own != nil {
+				p.key = own.key
+			}
+			r.object(m, "extra", &p.extra)
+		})
+		r.providers[name] = p
+	})
+}
+
+func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
+
+// object reads a field as an object of JSON.
+func (r *reader) object(m *form.Map, key string, to *map[string]any) {
+	var data json.RawMessage
+	if !m.JSON(key, &data) {
+		return
+	}
+	if err := json.Unmarshal(data, to); err != nil || *to == nil {
+		m.FaultAt(key, form.Invalid, "expected a map")
+	}
+}
+
+// withoutKey is sent to a server that wants no key: without one, the packages of
+// the protocols would send it that of their owner.
+const withoutKey = "none"
+
+// connect makes the client of a model. It reads the key.
+func (p *provider) connect(model string) (llm.Model, error) {
+	var key llm.Secret = withoutKey
+	if p.key != (Secret{}) {
+		var err error
+		if key, err = p.key.Read(); err != nil {
+			return nil, fmt.Errorf("the key of the provider %s: %w", p.name, err)
+		}
+	}
+	return p.client(model, key), nil
+}
+
+func (p *provider) client(model string, key llm.Secret) llm.Model {
+	if p.protocol == "anthropic" {
+		return anthropic.New(anthropic.Config{Model: model, URL: p.url, Key: key, Extra: p.extra})
+	}
+	return openai.New(openai.Config{Model: model, URL: p.url, Key: key, Extra: p.extra})
+}
+
+// host is the address that is asked.
+func (p *provider) host() string {
+	return p.client("any", withoutKey).(llm.Informer).Info().Endpoint
+}
+
+// lateModel is a model whose key is read when it is used.
+type lateModel struct {
+	*provider
+	name string
+
+	mu    sync.Mutex
+	key   llm.Secret
+	model llm.Model // with that key
+}
+
+func (m *lateModel) get() (llm.Model, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.model != nil {
+		return m.model, nil
+	}
+	model, err := m.connect(m.name)
+	if err != nil {
+		return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	}
+	m.model = model
+	return model, nil
+}
+
+// Check implements llm.Checker, without the key.
+func (m *lateModel) Check() error { return m.client(m.name, withoutKey).(llm.Checker).Check() }
+
+// Info implements llm.Informer.
+func (m *lateModel) Info() llm.Info { return m.client(m.name, withoutKey).(llm.Informer).Info() }
+
+// Stream implements llm.Model.
+func (m *lateModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	model, err := m.get()
+	if err != nil {
+		return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Reply: &llm.Reply{}}, err) }
+	}
+	return model.Stream(ctx, req)
+}
+
+// A price is what the tokens of a model cost.
+type price struct {
+	model, provider string
+	cost            call.Cost
+	date            string // of when it was looked up
+}
+
+func (r *reader) readPrices(m *form.Map) {
+	m.Each("prices", func(_ int, v form.Value) {
+		var p price
+		good := v.Map(func(m *form.Map) {
+			m.Need("model", "usd-per-mtok-in", "usd-per-mtok-out", "date")
+			someText(m, "model", &p.model)
+			if v, ok := m.Field("provider"); ok && v.Name(&p.provider) {
+				r.checkEach(v, "provider", r.providerNames())
+			}
+			m.Float("usd-per-mtok-in", &p.cost.USDPerMTokIn, 0, math.Inf(1))
+			m.Float("usd-per-mtok-out", &p.cost.USDPerMTokOut, 0, math.Inf(1))
+			if m.Text("date", &p.date) {
+				if _, err := time.Parse(time.DateOnly, p.date); err != nil {
+					m.FaultAt("date", form.Invalid, "expected the day when the price was looked up, as \"2026-11-21\"")
+				}
+			}
+		})
+		twice := func(q price) bool { return q.model == p.model && q.provider == p.provider }
+		if good && slices.ContainsFunc(r.prices, twice) {
+			v.Fault(form.Duplicate, "there is another price of %q", p.model)
+		}
+		r.prices = append(r.prices, p)
+	})
+}
+
+// price finds the price of a model: the one that names its provider goes first.
+func (r *reader) price(provider, model string) (found price, ok bool) {
+	for _, p := range r.prices {
+		if p.model == model && (p.provider == provider || p.provider == "" && !ok) {
+			found, ok = p, true
+		}
+	}
+	return found, ok
+}
