@@ -192,7 +192,7 @@ func (s *session) read(make func(dag.DAG) (any, error)) (JSON, *schema.Schema, e
 		return nil, nil, err
 	}
 	if raw, ok := v.(json.RawMessage); ok {
-		data, err := canon.AppendJSON(nil, raw)
+		data, err := canonical(raw)
 		return data, nil, err
 	}
 	data, err := canon.Append(nil, v)
