@@ -76,7 +76,14 @@ func Compile(text string, variables []string, result Result) (p *Program, err er
 	}
 	locate := tree.SourceInfo().GetStartLocation
 	used := map[string]*decls.VariableDecl{}
-	for _, id := range freeIdents(tree.Expr()) {
+	free, macros := freeIdents(tree.Expr())
+	if macros > maxMacros {
+		return nil, &Error{Reason: fmt.Sprintf("is too large: %d macros such as all and map, at most %d", macros, maxMacros)}
+	}
+	if n := levels(tree.Expr()); n > maxType {
+		return nil, &Error{Reason: fmt.Sprintf("is too large: lists and maps in each other %d deep, at most %d", n, maxType)}
+	}
+	for _, id := range free {
 		name := strings.TrimPrefix(id.AsIdent(), ".")
 		if slices.Contains(variables, name) {
 			used[name] = decls.NewVariable(name, types.DynType)
@@ -120,9 +127,9 @@ func (w *world) check(tree *ast.AST, source common.Source, variables []*decls.Va
 	return checked, nil
 }
 
-// freeIdents lists the identifiers that are not bound by a macro around them.
-func freeIdents(e ast.Expr) []ast.Expr {
-	var free []ast.Expr
+// freeIdents lists the identifiers that are not bound by a macro around them, and
+// counts the macros.
+func freeIdents(e ast.Expr) (free []ast.Expr, macros int) {
 	var walk func(e ast.Expr, bound []string)
 	walk = func(e ast.Expr, bound []string) {
 		switch e.Kind() {
@@ -131,6 +138,7 @@ func freeIdents(e ast.Expr) []ast.Expr {
 				free = append(free, e)
 			}
 		case ast.ComprehensionKind:
+			macros++
 			c := e.AsComprehension()
 			walk(c.IterRange(), bound)
 			walk(c.AccuInit(), bound)
@@ -149,7 +157,29 @@ func freeIdents(e ast.Expr) []ast.Expr {
 		}
 	}
 	walk(e, nil)
-	return free
+	return free, macros
+}
+
+// levels bounds how deep the lists and maps are nested that types are made of. What
+// a macro makes can hold what it goes over, so that a short chain of macros nests
+// deeply; to infer the types of such a chain takes minutes.
+func levels(e ast.Expr) int {
+	deepest := func(parts ...ast.Expr) int {
+		n := 0
+		for _, part := range parts {
+			n = max(n, levels(part))
+		}
+		return n
+	}
+	switch e.Kind() {
+	case ast.ComprehensionKind:
+		c := e.AsComprehension()
+		return levels(c.IterRange()) + deepest(c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
+	case ast.ListKind, ast.MapKind:
+		return 1 + deepest(children(e)...)
+	default:
+		return deepest(children(e)...)
+	}
 }
 
 // children lists the parts of an expression that is not a comprehension.

@@ -18,7 +18,9 @@ import (
 const (
 	maxChars     = 8192
 	maxNodes     = 2000
-	maxDepth     = 100
+	maxDepth     = 50
+	maxMacros    = 12
+	maxType      = 24 // levels of lists and maps that a type may have
 	maxCost      = 1_000_000
 	maxMemory    = 1 << 20   // elements, or tens of bytes of text
 	maxNesting   = 1000      // of a value
