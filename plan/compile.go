@@ -497,7 +497,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 	case expression:
 		program, err := expr.Compile(g.text, c.visible, expr.Bool)
 		if err != nil {
-			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%q: %v", g.text, err)
+			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
 			t.guard = &guard{form: never, at: g.at}
 			return t
 		}

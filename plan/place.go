@@ -46,8 +46,12 @@ type report struct {
 	seen     map[[4]string]bool
 }
 
-// most is how many findings are told one by one.
+// most is how many findings are told one by one. To find the line of a value costs a
+// walk through the text, so a hostile text of nothing but faults would cost the
+// square of its length.
 const most = 1000
+
+func (r *report) full() bool { return len(r.findings) >= most }
 
 func (r *report) add(f stone.Finding) {
 	key := [4]string{f.Type, f.Path, f.Queried, f.Ashlar}
@@ -57,7 +61,7 @@ func (r *report) add(f stone.Finding) {
 	if r.seen == nil {
 		r.seen = map[[4]string]bool{}
 	}
-	if r.seen[key] || len(r.findings) >= most {
+	if r.seen[key] || r.full() {
 		return
 	}
 	r.seen[key] = true
@@ -66,6 +70,9 @@ func (r *report) add(f stone.Finding) {
 
 // find reports something at a place.
 func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
+	if r.full() {
+		return
+	}
 	f.Path = at.path()
 	f.Message = located(at, fmt.Sprintf(format, args...))
 	r.add(f)

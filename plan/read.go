@@ -42,6 +42,9 @@ func (r *reading) sequence(at *place, depth int) []*node {
 	var nodes []*node
 	for i, v := range at.value.Elements() {
 		r.size++
+		if r.full() {
+			continue
+		}
 		if n := r.node(at.item(i, v), depth); n != nil {
 			nodes = append(nodes, n)
 		}

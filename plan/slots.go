@@ -177,7 +177,7 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 		// What it may cost is bounded, so that it needs no context to end.
 		ok, err := t.program.Bool(context.Background(), values)
 		if err != nil {
-			return false, stone.Fail(badExpression, "%q: %w", t.text, err)
+			return false, stone.Fail(badExpression, "%.200q: %w", t.text, err)
 		}
 		return ok, nil
 	}
