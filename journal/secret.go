@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
 )
 
 // minSecret is how long a secret must be: a shorter one stands in innocent text.
@@ -56,15 +57,17 @@ func (s *secrets) add(value string) error {
 	if slices.Contains(s.pairs, value) {
 		return nil
 	}
-	quoted, err := json.Marshal(value)
+	texts, err := spellings(value)
 	if err != nil {
-		return fmt.Errorf("a secret cannot be written as JSON: %w", err)
+		return err
 	}
-	inside := string(quoted[1 : len(quoted)-1])
 	sum := sha256.Sum256([]byte(value))
 	digest := fmt.Sprintf("sha256:%x", sum[:4])
 	type pair struct{ value, digest string }
-	pairs := []pair{{value, digest}, {inside, digest}}
+	var pairs []pair
+	for _, text := range texts {
+		pairs = append(pairs, pair{text, digest})
+	}
 	for i := 0; i < len(s.pairs); i += 2 {
 		pairs = append(pairs, pair{s.pairs[i], s.pairs[i+1]})
 	}
@@ -75,6 +78,29 @@ func (s *secrets) add(value string) error {
 	}
 	s.out = strings.NewReplacer(s.pairs...)
 	return nil
+}
+
+// spellings returns a value as it stands in a text, in JSON, and in JSON that is a
+// text within JSON, by encoders that escape what HTML minds and by those that do
+// not.
+func spellings(value string) ([]string, error) {
+	texts := []string{value}
+	for from := 0; from < len(texts) && len(texts) < 7; from++ {
+		plain, err := canon.Append(nil, texts[from])
+		if err != nil {
+			return nil, fmt.Errorf("a secret cannot be written as JSON: %w", err)
+		}
+		escaped, err := json.Marshal(texts[from])
+		if err != nil {
+			return nil, fmt.Errorf("a secret cannot be written as JSON: %w", err)
+		}
+		for _, quoted := range [][]byte{plain, escaped} {
+			if text := string(quoted[1 : len(quoted)-1]); !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts, nil
 }
 
 func (s *secrets) replacer() *strings.Replacer {

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-const secret = `correct "horse" battery`
+const secret = `correct "horse" <battery> & \staple`
 
 func digestOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
@@ -31,8 +31,11 @@ func testSecrets(t *testing.T, j tested) {
 			if err := journal.Secret(ctx, token); err != nil {
 				return "", err
 			}
-			got, err := stone.Step(ctx, "step", func(context.Context) (string, error) { return "token " + token, nil })
-			stepped = got
+			got, err := stone.Step(ctx, "step", func(context.Context) (string, error) {
+				nested, err := json.Marshal(map[string]string{"key": secret})
+				return "token " + token + string(nested), err
+			})
+			stepped, _, _ = strings.Cut(got, "{")
 			return "the password is " + secret, err
 		}),
 		stone.Rescue("saved", stone.Func0("fails", final, func(context.Context) (string, error) { return "", stone.Fail("k", "bad key %s", token) }),
