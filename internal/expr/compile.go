@@ -175,8 +175,16 @@ func levels(e ast.Expr) int {
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		return levels(c.IterRange()) + deepest(c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result())
-	case ast.ListKind, ast.MapKind:
+	case ast.ListKind:
 		return 1 + deepest(children(e)...)
+	case ast.MapKind:
+		own := 1
+		for _, entry := range e.AsMap().Entries() {
+			if entry.AsMapEntry().Key().Kind() != ast.LiteralKind {
+				own = 4 // key and value may both be of a type that is large already
+			}
+		}
+		return own + deepest(children(e)...)
 	default:
 		return deepest(children(e)...)
 	}
