@@ -25,6 +25,7 @@ const (
 	ashlar = "cpu-ns/ashlar"
 	octet  = "cpu-ns/byte"
 	passes = "elapsed-ns/step"
+	called = "cpu-ns/call"
 
 	floor = "floor" // who does the work in bare Go
 )
@@ -67,6 +68,8 @@ var rows = []row{
 	{6, "resume of 10,000 steps, CPU time", "Resume/10000", step, "", units(10_000, "10 µs, 1 s for 100,000")},
 
 	{7, "nearest ancestor at depth 1,000,000", "Nearest/1000000", "cpu-ns/read", "", units(50, "50 ns")},
+
+	{8, "call with schemas, checks and a gate", "Call", called, "", units(10_000, "10 µs")},
 
 	{9, "stream parse with both detectors, openai", "Stream/openai", octet, "", units(10, "10 ns, 100 MB/s")},
 	{9, "… anthropic", "Stream/anthropic", octet, "", units(10, "10 ns, 100 MB/s")},
