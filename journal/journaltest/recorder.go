@@ -110,6 +110,7 @@ func testFields(t *testing.T, r recorder) {
 	}
 	want := value("")
 	want.Type, want.Content, want.Meta, want.Node = "doc", node.Content(), map[string]string{"a": "1", "": "ż"}, node
+	want.Kept = json.RawMessage(`{"nodes":["ż"]}`)
 	if first := r.do(key("a"), want); first.Node != node {
 		t.Errorf("Do returned the first record with node %v, want the one that work returned", first.Node)
 	}
@@ -126,6 +127,13 @@ func testFields(t *testing.T, r recorder) {
 	}
 	if !got.Time.Equal(want.Time) {
 		t.Errorf("replayed time %v, want %v", got.Time, want.Time)
+	}
+	before, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := json.Marshal(got); err != nil || string(after) != string(before) {
+		t.Errorf("replayed %s, %v, want %s: whatever stands in the JSON of a record must survive", after, err, before)
 	}
 	if !reflect.DeepEqual(got.Meta, want.Meta) || got.Sum != want.Sum || got.Failure != nil {
 		t.Errorf("replayed meta %v, sum %v, failure %v; want %v, %v, none", got.Meta, got.Sum, got.Failure, want.Meta, want.Sum)

@@ -43,7 +43,7 @@ type run struct {
 }
 
 func newRun(id string) *run {
-	r := &run{id: id, known: map[dag.ID]*known{}, attempts: map[dag.ID]int{}}
+	r := &run{id: id, nodes: map[dag.ID]bool{}, known: map[dag.ID]*known{}, attempts: map[dag.ID]int{}}
 	r.news.L = &r.mu
 	return r
 }

@@ -125,6 +125,7 @@ func (db *DB) load(ctx context.Context, r *run, l *loading) error {
 	}
 	db.out.using.Lock()
 	defer db.out.using.Unlock()
-	r.nodes, r.next = l.nodes, next
+	// A result that could not be written before may have been meanwhile.
+	r.nodes, r.next = l.nodes, max(r.next, next)
 	return nil
 }
