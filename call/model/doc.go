@@ -21,5 +21,9 @@
 // answer is the text of one, in EDN or JSON. A model may also answer with the
 // envelope of a response, which is then its reply.
 //
-// Pieces of text go to Request.Delta while they come.
+// Pieces of text go to Request.Delta while they come. The tokens of an answer that
+// is refused are told beside the error, since they were paid for.
+//
+// A model that asks again by itself when its provider is busy keeps others from
+// being asked meanwhile: give it a Retry of {Max: -1} where a call has candidates.
 package model
