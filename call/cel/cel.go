@@ -44,20 +44,23 @@ func Check(expression string) (call.Check, error) {
 	}, nil
 }
 
-// subject is the call as an expression sees it.
+// subject is the call as an expression sees it. Its parts are JSON already.
 func subject(req *call.Request) call.JSON {
-	seen := map[string]call.JSON{}
-	if req != nil {
-		intent, _ := json.Marshal(req.Intent) // a string always has JSON
-		seen["intent"] = intent
-		for name, part := range map[string]call.JSON{"input": req.Input, "context": req.Context, "constraints": req.Constraints} {
-			if len(part) > 0 && json.Valid(part) {
-				seen[name] = part
-			}
+	if req == nil {
+		return call.JSON("{}")
+	}
+	intent, _ := json.Marshal(req.Intent) // a string always has JSON
+	text := append(call.JSON(`{"intent":`), intent...)
+	for _, part := range []struct {
+		name string
+		json call.JSON
+	}{{"input", req.Input}, {"context", req.Context}, {"constraints", req.Constraints}} {
+		if len(part.json) > 0 {
+			text = append(text, `,"`+part.name+`":`...)
+			text = append(text, part.json...)
 		}
 	}
-	text, _ := json.Marshal(seen) // each part is JSON
-	return text
+	return append(text, '}')
 }
 
 // Config says what the capability evaluates.
