@@ -64,20 +64,6 @@ func BenchmarkThousandNodes(b *testing.B) {
 			}
 		}
 	})
-	b.Run("check", func(b *testing.B) {
-		for b.Loop() {
-			if err := p.Check(app, opts, stone.Config{}).Err(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("compile", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := p.Ashlar(app, opts); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 	b.Run("all", func(b *testing.B) {
 		for b.Loop() {
 			p, err := plan.Read(text)

@@ -62,8 +62,8 @@ var (
 func newCompiler(p *Plan, app *call.Applicator, opts Options, depth int) *compiler {
 	c := &compiler{
 		plan: p, app: app, opts: opts, depth: depth,
-		census: census{definers: map[string][]*node{}, used: map[string]bool{}},
-		types:  map[string]dag.AnyType{}, apps: map[int]*call.Applicator{}, places: map[stone.Ashlar]*place{},
+		census: census{definers: make(map[string][]*node, p.size), used: make(map[string]bool, p.size)},
+		types:  make(map[string]dag.AnyType, p.size), apps: map[int]*call.Applicator{}, places: make(map[stone.Ashlar]*place, p.size),
 	}
 	c.findings = slices.Clone(p.faults)
 	c.take(p.nodes)
@@ -77,7 +77,7 @@ func (c *compiler) compile() {
 	if !c.measure() {
 		return
 	}
-	known := (&scope{}).inner()
+	known := (&scope{}).room(c.plan.size)
 	for _, name := range c.opts.Slots {
 		if !reserved(name) {
 			known.define(name, slot{sure: true, call: true, given: true})
@@ -97,7 +97,9 @@ func label(n *node) string { return cmp.Or(n.id, n.as, n.op) }
 // sequence compiles nodes that follow each other, and some steps.
 func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int, steps ...stone.Ashlar) stone.Ashlar {
 	c.checkNames(nodes)
-	taken := map[string]bool{"begin": len(steps) > 0}
+	taken := make(map[string]bool, len(nodes)+1)
+	taken["begin"] = len(steps) > 0
+	steps = slices.Grow(steps, len(nodes))
 	fan := -1 // the step with the fan-out that is not reduced yet
 	for i, n := range nodes {
 		own := label(n)

@@ -102,8 +102,8 @@ func (p *Plan) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// JSON returns the plan as JSON, in one line. An error is also a text in an emit
-// that JSON could only read as the name of a slot.
+// JSON returns the plan as JSON, in one line. Some data has no JSON: a
+// key of text "slot/id", and in an emit a text ":x", which JSON would read as slots.
 func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()
@@ -111,4 +111,4 @@ func (p *Plan) JSON() ([]byte, error) {
 	return p.print(true)
 }
 
-var errColon = errors.New("a text that begins with a colon stands where JSON would read it as a slot: put it into a slot of its own with let")
+var errSlot = errors.New("data looks like a slot, which JSON cannot tell from one: put it into a slot of its own, given with the input")

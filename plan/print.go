@@ -33,8 +33,8 @@ func (p *Plan) print(json bool) ([]byte, error) {
 	return w.text, w.err
 }
 
-func (w *printer) fail(err error) {
-	if w.err == nil {
+func (w *printer) fail(err error, really bool) {
+	if w.err == nil && really {
 		w.err = err
 	}
 }
@@ -82,7 +82,10 @@ func (w *printer) name(name string) {
 
 // word writes what may be a name: in EDN as a keyword, if it can be one.
 func (w *printer) word(text string) {
-	if w.json || !isKeyword(text) {
+	if isSlotKey(text) { // that of data
+		w.fail(errSlot, w.json)
+	}
+	if w.json || !isKeyword(text) || isSlotKey(text) {
 		w.string(text)
 	} else {
 		w.name(text)
@@ -97,9 +100,7 @@ func isKeyword(name string) bool {
 // string writes a text. The escapes of JSON are those of EDN as well.
 func (w *printer) string(s string) {
 	text, err := canon.Append(w.text, s)
-	if err != nil {
-		w.fail(err)
-	}
+	w.fail(err, err != nil)
 	w.text = text
 }
 
@@ -379,8 +380,10 @@ func (w *printer) slot(r *slotRef) {
 			w.next()
 			if s.element {
 				w.int(s.index)
+			} else if isKeyword(s.field) {
+				w.name(s.field)
 			} else {
-				w.word(s.field)
+				w.string(s.field)
 			}
 		}
 		w.close(']')
@@ -390,26 +393,28 @@ func (w *printer) slot(r *slotRef) {
 
 // constant writes data. Its JSON is canonical.
 func (w *printer) constant(t *template, words bool) {
-	if w.json && words && strings.Contains(string(t.constant), `":`) {
-		w.colons(t.at.value)
-	}
 	if w.json {
+		w.misread(t.at.value, words)
 		w.text = append(w.text, t.constant...)
 		return
 	}
 	w.data(t.constant)
 }
 
-// colons looks for a text that JSON would take for the name of a slot.
-func (w *printer) colons(v edn.Value) {
+// misread looks for data that JSON would take for a slot.
+func (w *printer) misread(v edn.Value, words bool) {
 	switch v.Kind() {
 	case edn.KindString:
-		if name, ok := strings.CutPrefix(v.Text(), ":"); ok && isKeyword(name) {
-			w.fail(errColon)
-		}
+		name, ok := strings.CutPrefix(v.Text(), ":")
+		w.fail(errSlot, words && ok && isKeyword(name))
 	case edn.KindMap:
-		for _, e := range v.Entries() {
-			w.colons(e)
+		for k, e := range v.Entries() {
+			w.fail(errSlot, isSlotKey(k.Text()))
+			w.misread(e, words)
+		}
+	case edn.KindVector, edn.KindList, edn.KindSet:
+		for _, e := range v.Elements() {
+			w.misread(e, false)
 		}
 	}
 }
@@ -463,7 +468,7 @@ func (w *printer) exact(number string) {
 
 func (w *printer) dataKey(key []byte) {
 	name := key[1 : len(key)-1]
-	if utf8.Valid(name) && !strings.Contains(string(name), `\`) && isKeyword(string(name)) {
+	if utf8.Valid(name) && !strings.Contains(string(name), `\`) && !isSlotKey(string(name)) && isKeyword(string(name)) {
 		w.text = append(append(w.text, ':'), name...)
 		return
 	}

@@ -24,7 +24,10 @@ type slot struct {
 	given bool       // from outside
 }
 
-func (s *scope) inner() *scope { return &scope{up: s, slots: map[string]*slot{}} }
+func (s *scope) inner() *scope { return s.room(0) }
+
+// room is an inner scope for that many slots.
+func (s *scope) room(n int) *scope { return &scope{up: s, slots: make(map[string]*slot, n)} }
 
 func (s *scope) find(name string) *slot {
 	for ; s != nil; s = s.up {
@@ -178,7 +181,7 @@ func hasEmit(nodes []*node) bool {
 // checkNames reports the names that two nodes of one sequence have, and those that are
 // not for plans.
 func (c *compiler) checkNames(nodes []*node) {
-	as, ids := map[string]bool{}, map[string]bool{}
+	as, ids := make(map[string]bool, len(nodes)), make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		if n.as != "" {
 			if reserved(n.as) {

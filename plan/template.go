@@ -192,14 +192,21 @@ const (
 // slotKey returns the key with which a map is a place for a slot, or "".
 func slotKey(v edn.Value) string {
 	for k := range v.Entries() {
-		switch k.Text() {
-		case slotID, slotPath, slotRecord, ":" + slotID, ":" + slotPath, ":" + slotRecord:
+		if isSlotKey(k.Text()) {
 			if name, ok := k.Name(); ok {
 				return name
 			}
 		}
 	}
 	return ""
+}
+
+func isSlotKey(text string) bool {
+	switch text {
+	case slotID, slotPath, slotRecord, ":" + slotID, ":" + slotPath, ":" + slotRecord:
+		return true
+	}
+	return false
 }
 
 // word is the keyword that v is; JSON has it as a string with a colon.
