@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -62,6 +64,20 @@ func (l *lane) run() error {
 	}
 }
 
+// start runs the lane in a goroutine of its own. Whatever it runs into, it ends.
+func (l *lane) start(ended func(error)) {
+	go func() {
+		err := errors.New("a check or a planner ended its goroutine")
+		defer func() {
+			if p := recover(); p != nil {
+				err = stone.Fail(kind.Panic, "panicked: %v %s", p, at(panics.Place()))
+			}
+			ended(err)
+		}()
+		err = l.run()
+	}()
+}
+
 // goesOn reports whether somebody may be asked after the outcome.
 func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
@@ -107,6 +123,8 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	req.Cap, req.Attempt, req.Context = e.ID, as.Number, about
 	if l.inputs[e] != nil {
 		if err := l.inputs[e].Validate(req.Input); err != nil {
+			l.reserved.Cancel()
+			l.reserved, o.out = nil, refused
 			o.failure = &Error{Type: InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}
 			return nil
 		}
@@ -239,7 +257,7 @@ func repairContext(context JSON, o *outcome) (JSON, error) {
 		Out     JSON          `json:"out"`
 		Failure *Error        `json:"failure"`
 		Failed  []failedCheck `json:"failed,omitempty"`
-	}{o.out, &Error{Type: o.failure.Type, Message: o.failure.Message}, append(o.verdict.must, o.verdict.should...)})
+	}{o.out, &Error{Type: o.failure.Type, Message: o.failure.Message}, slices.Concat(o.verdict.must, o.verdict.should)})
 	if err != nil {
 		return nil, err
 	}

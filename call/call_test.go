@@ -169,6 +169,8 @@ func (p *planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant
 	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", grant, " ", depth))
 	p.mu.Unlock()
 	switch text := string(reply.Plan); text {
+	case "panic":
+		panic("no plan")
 	case "bad":
 		return stone.Ashlar{}, &call.Error{Type: call.PlanInvalid, Message: "it is bad"}
 	case "empty":
@@ -196,6 +198,9 @@ func TestPlans(t *testing.T) {
 		{name: "by its own type", does: map[string]behaviour{"a": plans("c"), "c": fails("post/strike")}, want: "!post/strike", seen: "[c [] 1]"},
 		{name: "what the gate refuses is not kept", does: map[string]behaviour{"a": plans("c")}, want: "b", spec: call.Spec{Done: call.Done{Must: []string{"b"}}}, nodes: "out", seen: "[c [] 1]"},
 		{name: "the best of a tournament", does: map[string]behaviour{"a": plans("c"), "b": plans("c")}, spec: call.Spec{Dispatch: tournament("a", "b")}, want: "c", nodes: "stone/origin stone/lane stone/emit out"},
+		{name: "a planner that panics", does: map[string]behaviour{"a": plans("panic")}, want: "!panic"},
+		{name: "… in a tournament", does: map[string]behaviour{"a": plans("panic")}, spec: call.Spec{Dispatch: tournament("a", "b")}, want: "!panic"},
+		{name: "… in a race", does: map[string]behaviour{"a": plans("panic"), "b": hangs}, spec: call.Spec{Dispatch: race(0, "a", "b")}, want: "!panic"},
 		{name: "nothing emitted is null", does: map[string]behaviour{"a": plans("empty")}, want: "null", nodes: "stone/origin stone/lane out out", seen: "[empty [] 1]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -117,7 +117,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 		return nil, &Error{Type: InvalidRequest, Message: c.resolved.faults[0].Message}
 	}
 	s := &session{caller: c, resolved: c.resolved, app: c.spec.Applicator, ctx: ctx, dag: d}
-	if err := s.ask(); err != nil {
+	if err := s.prepare(); err != nil {
 		return nil, err
 	}
 	s.account = budget.From(ctx)
@@ -148,8 +148,8 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: c.produces.Name(), Content: win.out, Parents: d.Next(), Meta: rec.meta()})
 }
 
-// ask makes the request.
-func (s *session) ask() (err error) {
+// prepare makes the request.
+func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
 	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Effects: spec.Effects}

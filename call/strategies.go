@@ -128,7 +128,11 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	errs := make([]error, len(lanes))
 	var all sync.WaitGroup
 	for k, l := range lanes {
-		all.Go(func() { errs[k] = l.run() })
+		all.Add(1)
+		l.start(func(err error) {
+			errs[k] = err
+			all.Done()
+		})
 	}
 	all.Wait()
 	for k, l := range lanes {
@@ -164,10 +168,10 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 		l := s.lane(ctx, places[k])
 		l.loose = true
 		lanes = append(lanes, l)
-		go func() {
-			errs[k] = l.run()
+		l.start(func(err error) {
+			errs[k] = err
 			ended <- k
-		}()
+		})
 	}
 	hedge := s.spec.Dispatch.Hedge
 	late := time.NewTimer(hedge)
@@ -176,7 +180,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	for running := 1; running > 0; {
 		select {
 		case <-late.C:
-			if len(lanes) < len(places) && win == nil {
+			if len(lanes) < len(places) && win == nil && err == nil {
 				start()
 				running++
 				late.Reset(hedge)
