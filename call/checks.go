@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
@@ -54,6 +56,62 @@ func Paid(name string, check Check) Check {
 		}
 		return err
 	}
+}
+
+// EvalCheck is the intent with which a capability is asked that is a check.
+const EvalCheck = "eval/check"
+
+// CheckBy makes a check of a capability, which is asked what a judge is asked. It
+// holds if the answer is true, or an object whose field "pass" is true; a field
+// "why" says why not. Each time is a round trip on the account of the call. Name
+// must be that under which the Applicator has the check.
+func CheckBy(name string, r *Registry, cap string) Check {
+	return func(ctx context.Context, s Subject) error {
+		e := r.entry(cap)
+		if e == nil {
+			return fmt.Errorf("there is no capability %q", cap)
+		}
+		input, err := gradeInput(&s)
+		if err != nil {
+			return err
+		}
+		draw, err := budget.From(ctx).Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+		if err != nil {
+			return err
+		}
+		a, err := stone.Step(ctx, "check "+name+" "+s.Step, func(ctx context.Context) (answer, error) {
+			return e.ask(ctx, &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1}, false)
+		})
+		if err != nil {
+			return err
+		}
+		u := usageOf(e, &a)
+		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
+		if a.Failure != nil {
+			return a.Failure
+		}
+		return passOf(a.Reply.Out)
+	}
+}
+
+// passOf reads what a capability says that is a check.
+func passOf(out JSON) error {
+	if string(out) == "true" {
+		return nil
+	}
+	var said struct {
+		Pass *bool
+		Why  string
+	}
+	switch err := json.Unmarshal(out, &said); {
+	case string(out) == "false":
+		return errors.New("it does not hold")
+	case err != nil || said.Pass == nil:
+		return fmt.Errorf("the capability said %.60s: want true, false, or an object with pass", out)
+	case !*said.Pass:
+		return errors.New(cmp.Or(said.Why, "it does not hold"))
+	}
+	return nil
 }
 
 // textOf returns the text of an out: a string, that in the field "text" or

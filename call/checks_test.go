@@ -52,3 +52,24 @@ func TestBuiltInChecks(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckBy(t *testing.T) {
+	for out, want := range map[string]string{
+		`true`: "", `{"pass":true}`: "", `false`: "it does not hold", `{"pass":false,"why":"too long"}`: "too long",
+		`{"score":1}`: "want true, false", `"great"`: "want true, false", `null`: "want true, false",
+	} {
+		w := &world{}
+		app := app(w.cap(nil, call.Metadata{ID: "a"}), w.cap(answers(out), call.Metadata{ID: "b"}))
+		app.Checks = map[string]call.Check{"x/fits": call.CheckBy("x/fits", app.Registry, "b")}
+		spec := call.Spec{Applicator: app, Cap: "a", Done: call.Done{Must: []string{"x/fits"}}, Budget: call.Budget{Roundtrips: 2}}
+		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{})
+		if why := v.rec.Error; want == "" && v.err != nil || want != "" && !strings.Contains(why, want) {
+			t.Errorf("%s: %q, want %q", out, why, want)
+		}
+		wantCalls(t, w, "a", "b")
+		spec.Budget.Roundtrips = 1
+		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != call.MustFailed || !strings.Contains(v.rec.Error, "max-roundtrips") {
+			t.Errorf("with one round trip: %s, %s", v.brief(), v.rec.Error)
+		}
+	}
+}

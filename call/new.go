@@ -123,10 +123,11 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	s.account = budget.From(ctx)
 	if c.spec.Budget != (Budget{}) {
 		s.account = s.account.Sub(c.spec.Budget)
+		s.ctx = budget.With(ctx, s.account) // for pipelines and agents that are asked
 	}
 	if _, limited := s.account.Deadline(); limited {
 		var cancel context.CancelFunc
-		s.ctx, cancel = s.account.Context(ctx)
+		s.ctx, cancel = s.account.Context(s.ctx)
 		defer cancel()
 	}
 	s.request.Trace = traceOf(ctx)
