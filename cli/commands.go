@@ -95,7 +95,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		if err != nil {
 			return err
 		}
-		return a.overPipeline(c.Context(), p, do)
+		return a.overPipeline(c, p, do)
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -174,7 +175,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 }
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
-	r.opts = journal.Options{Force: k.force, Reuse: k.reuse, Grace: k.grace, Secrets: keys()}
+	r.opts = journal.Options{Force: k.force, Reuse: k.reuse, Grace: k.grace, Secrets: append(keys(), a.calls.secrets()...)}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
@@ -237,7 +238,7 @@ func (a *app) ended(r *keptRun, err error) error {
 	case isChanged:
 		fmt.Fprintf(a.Stderr, "Error: run %s was begun with another pipeline:\n", r.id)
 		for _, line := range changed.Changes {
-			a.complain("  %s", line)
+			fmt.Fprintln(a.Stderr, "  "+text.Line(line))
 		}
 		a.complain("Begin a new run, or go on with what still fits: %s", a.command(r.store, "resume", r.id, "--force"))
 	case r != nil && errors.Is(err, stone.ErrWaiting):

@@ -72,7 +72,10 @@ func Run(ctx context.Context, cfg Config) int {
 }
 
 // app is one run of the command.
-type app struct{ Config }
+type app struct {
+	Config
+	calls calls
+}
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
 

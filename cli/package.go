@@ -21,9 +21,12 @@ import (
 func (a *app) build(c *cobra.Command, before, after []string) error {
 	switch {
 	case len(before) == 0:
-		return fmt.Errorf("PIPELINE is missing: name a Go package, as in %s ./examples/audit", c.CommandPath())
+		return fmt.Errorf("PIPELINE is missing: name a Go package, as in %s ./examples/audit, or the file of a plan", c.CommandPath())
 	case len(before) > 1:
 		return fmt.Errorf("unexpected argument %q: want one PIPELINE, and what is meant for it behind --", before[1])
+	}
+	if err := onlyPlans(c, before[0]); err != nil {
+		return err
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

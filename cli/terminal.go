@@ -99,6 +99,9 @@ func (a *app) showProject(c *cobra.Command, args []string) error {
 			path = "." + string(filepath.Separator) + rel
 		}
 	}
+	if isPlan(path) {
+		return fmt.Errorf("the pipeline of this project is a plan, which has no screen: %s run %s", a.Name, path)
+	}
 	return a.build(c, []string{path}, args)
 }
 
@@ -124,7 +127,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar) error {
 // shownResult is what run prints of a result.
 func shownResult(result stone.Result) string {
 	var b bytes.Buffer
-	on := app{Config{Stdout: &b, Stderr: &b}}
+	on := app{Config: Config{Stdout: &b, Stderr: &b}}
 	if err := on.printResult(result, false); err != nil {
 		on.complain("Error: %v", err)
 	}

@@ -132,6 +132,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	enough := 0.5
 	if v, ok := m.Field("capability"); ok && v.Name(&id) {
 		r.checkEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
+		r.graders = append(r.graders, grader{v, id})
 	}
 	m.Float("score-min", &enough, 0, 1)
 	return func(ctx context.Context, s call.Subject) error {
@@ -167,6 +168,21 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 
 func (r *reader) schemaNames() []string {
 	return slices.Sorted(slices.Values(append(call.BuiltInSchemas(), slices.Collect(maps.Keys(r.App.Schemas))...)))
+}
+
+// A grader is a capability that a check asks for a score.
+type grader struct {
+	named form.Value
+	id    string
+}
+
+// checkGraders reports those who do not grade.
+func (r *reader) checkGraders() {
+	for _, g := range r.graders {
+		if m, ok := r.App.Registry.Lookup(g.id); ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
+			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
+		}
+	}
 }
 
 // checkNames reports names of schemas, checks and capabilities that nobody knows,

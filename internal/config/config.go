@@ -125,6 +125,7 @@ type reader struct {
 	prices    []price
 	secrets   []Secret // that were named since the last capability began
 	ids       []string // of all capabilities
+	graders   []grader
 }
 
 func read(v edn.Value, file, dir string) (*Config, error) {
@@ -151,6 +152,7 @@ func (r *reader) read(m *form.Map) {
 	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
 	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)
+	r.checkGraders()
 	r.App.Tools = r.readCapabilities(m, "tools", &r.Tools)
 	m.Map("policy", func(m *form.Map) { call.ReadPolicy(m, &r.App.Policy) })
 	m.Map("routing", func(m *form.Map) { call.ReadRouting(m, &r.App.Policy.Routing) })

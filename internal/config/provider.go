@@ -105,8 +105,7 @@ type lateModel struct {
 	name string
 
 	mu    sync.Mutex
-	key   llm.Secret
-	model llm.Model // with that key
+	model llm.Model // nil before there is a key
 }
 
 func (m *lateModel) get() (llm.Model, error) {

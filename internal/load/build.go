@@ -88,7 +88,7 @@ func (b *builder) locate() error {
 	local := filepath.IsAbs(b.arg) || strings.HasPrefix(b.arg, ".")
 	switch ext := filepath.Ext(b.arg); {
 	case ext == ".edn" || ext == ".json":
-		return refuse("%s is a plan file, which this version cannot run: give a Go package with a Pipeline, as ./examples/audit", b.arg)
+		return refuse("%s is a plan, which is not built: give a Go package with a Pipeline, as ./examples/audit", b.arg)
 	case err == nil && info.IsDir():
 		b.dir, b.path = b.arg, "."
 	case err == nil:

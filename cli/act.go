@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// actFlags is what the flags of act say.
+type actFlags struct {
+	edn, json bool
+	stream    bool
+	trace     string
+}
+
+func (a *app) act() *cobra.Command {
+	var flags actFlags
+	c := &cobra.Command{
+		Use:   "act [flags] [FILE]",
+		Short: "Answer a request by whoever is configured for it",
+		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input, finds somebody who\n" +
+			"answers it, and prints the envelope of the response in the same notation. The exit code is 1 if that is an\n" +
+			"error, also for a request that cannot be read.",
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("unexpected argument %q: %s takes one FILE, or - for standard input", args[1], c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			file := "-"
+			if len(args) == 1 {
+				file = args[0]
+			}
+			return a.answerRequest(c, file, flags)
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
+	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
+	f.BoolVar(&flags.stream, "stream", false, "print pieces of the answer before it, as they come, each a line")
+	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
+	c.MarkFlagsMutuallyExclusive("edn", "json")
+	a.callFlags(f)
+	return c
+}
+
+func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {
+	data, err := a.readRequest(file)
+	if err != nil {
+		return err
+	}
+	conf, err := a.configured()
+	if err != nil {
+		return err
+	}
+	defer a.closeCalls()
+	ctx, err := a.calls.spending(c.Context(), c.Flags())
+	if err != nil {
+		return err
+	}
+	events, err := openTrace(flags.trace)
+	if err != nil {
+		return err
+	}
+	out := &responses{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
+	resp := a.respond(ctx, conf.App, data, events, out, flags.stream)
+	if err := errors.Join(out.response(resp), events.close()); err != nil {
+		return output(err)
+	}
+	if resp.Err != nil {
+		return &exitError{code: Failed} // the response says why
+	}
+	return nil
+}
+
+func (a *app) readRequest(file string) ([]byte, error) {
+	in := a.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("there is no request %s", file)
+		} else if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	// What is longer is refused when it is read.
+	data, err := io.ReadAll(io.LimitReader(in, call.MaxEnvelope+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	return data, nil
+}
+
+var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
+
+// isJSON tells the notation of a request, also of one that cannot be read.
+func isJSON(file string, data []byte) bool {
+	return filepath.Ext(file) == ".json" || beginsAsJSON.Match(data)
+}
+
+// respond answers a request.
+func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *responses, stream bool) call.Response {
+	trace, spec, err := call.ReadRequest(data)
+	if err != nil {
+		return call.Response{Trace: traceIn(data), Err: err}
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal ends the process
+	if stream {
+		ctx = call.Listen(ctx, out.delta)
+	}
+	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant)}
+	if events != nil {
+		cfg.Log = events.handler
+	}
+	resp, _ := app.Act(ctx, trace, spec, cfg)
+	return resp
+}
+
+// traceIn finds the trace of a request that is refused, as far as it has one.
+func traceIn(data []byte) (t call.Trace) {
+	// What cannot be read has none, which is how the zero values stand.
+	v, _ := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
+	trace, _ := v.Field("trace")
+	if id, _ := trace.Field("id"); id.Kind() == edn.KindString {
+		t.ID = id.Text()
+	}
+	turn, _ := trace.Field("turn")
+	if n, ok := turn.Int64(); ok && n > 0 {
+		t.Turn = int(n)
+	}
+	return t
+}
+
+// responses writes what comes of a request, each thing in one line if it is JSON.
+type responses struct {
+	edn bool
+
+	mu  sync.Mutex
+	w   io.Writer
+	err error // of the first line that could not be written
+}
+
+// delta writes a piece of an answer. It may be called by several goroutines.
+func (r *responses) delta(from, text string) {
+	if r.edn {
+		// The ids of capabilities are names that EDN can write.
+		r.write(fmt.Appendf(nil, "{:type :delta, :cap/id :%s, :text %s}", from, edn.String(text)), nil)
+		return
+	}
+	r.write(json.Marshal(map[string]string{"type": "delta", "cap/id": from, "text": text}))
+}
+
+// response writes the last line. The error is the first of all.
+func (r *responses) response(resp call.Response) error {
+	if r.edn {
+		r.write(resp.EDN())
+	} else {
+		r.write(resp.MarshalJSON())
+	}
+	return r.err
+}
+
+func (r *responses) write(line []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && r.err == nil {
+		if n := len(line); n == 0 || line[n-1] != '\n' {
+			line = append(line, '\n')
+		}
+		_, err = r.w.Write(line)
+	}
+	if r.err == nil {
+		r.err = err
+	}
+}

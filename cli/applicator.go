@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"sync"
+
+	"github.com/stonelayer/stone/call"
+)
+
+// shared is what Applicator returns.
+var shared struct {
+	sync.Mutex
+	app    call.Applicator
+	wanted bool
+}
+
+// Applicator returns the applicator that the user of a pipeline configures, in
+// stone.edn or stone.json in the nearest directory .stone, or with the flag
+// --config. It is the same one each time.
+//
+// It is filled when the command has made the pipeline, before that is validated or
+// run, so that a package can have it in a variable. Outside of the command it is
+// empty: give calls an applicator of your own in tests. What a configuration grants
+// and how much it allows to be spent holds for the whole pipeline then.
+func Applicator() *call.Applicator {
+	shared.Lock()
+	defer shared.Unlock()
+	shared.wanted = true
+	return &shared.app
+}
+
+// fillApplicator reads the configuration if the pipeline wants it.
+func (a *app) fillApplicator() error {
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.wanted {
+		return nil
+	}
+	conf, err := a.configured()
+	if err != nil {
+		return err
+	}
+	shared.app = *conf.App
+	return nil
+}

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/plan"
+)
+
+// calls is what a command knows of calls: what its flags say, the configuration, and
+// the plan, if it works on one.
+type calls struct {
+	config string
+	grant  []string
+	budget budget.Limits
+	bind   []string
+	mode   choice
+
+	conf    *config.Config // nil if nobody asked for it
+	file    string         // of the plan, "" if it is none
+	plan    *plan.Plan
+	refused stone.Findings // why the file is no plan at all
+	opts    plan.Options
+	base    stone.Config // with which it runs
+}
+
+// callFlags adds the flags that say who answers calls, what they may do and what
+// they may spend.
+func (a *app) callFlags(f *pflag.FlagSet) {
+	k := &a.calls
+	f.StringVar(&k.config, "config", "", "read who answers calls from `FILE`, not from the nearest .stone/stone.edn")
+	f.StringSliceVar(&k.grant, "grant", nil, "allow the `EFFECT` beside those that the configuration grants")
+	f.Float64Var(&k.budget.USD, "max-usd", 0, "spend at most so many `USD` on calls")
+	f.IntVar(&k.budget.Tokens, "max-tokens", 0, "spend at most so many `TOKENS` on calls")
+	f.IntVar(&k.budget.Roundtrips, "max-roundtrips", 0, "ask capabilities at most so many `TIMES`")
+	f.DurationVar(&k.budget.Latency, "max-time", 0, "let calls take at most so long, as `90s`")
+	kept(f, "config", "grant", "max-usd", "max-tokens", "max-roundtrips", "max-time")
+}
+
+// planFlags adds the flags that only plans have.
+func (a *app) planFlags(c *cobra.Command) {
+	f := c.Flags()
+	a.calls.mode = choice{"", []string{plan.Hybrid, plan.Strict, plan.Lazy}}
+	f.StringArrayVar(&a.calls.bind, "bind", nil, "of a plan: begin with the slot `NAME=VALUE`: JSON or else text, or @FILE with either")
+	f.Var(&a.calls.mode, "mode", "of a plan: in which order its nodes run")
+	kept(f, "bind", "mode")
+	// It fails for flags that there are not.
+	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(a.calls.mode.of, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// kept marks flags that are kept with a run, to make its pipeline again.
+func kept(f *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		f.Lookup(name).Annotations = map[string][]string{makesPipeline: {"yes"}}
+	}
+}
+
+// onlyPlans refuses flags that say nothing about a package.
+func onlyPlans(c *cobra.Command, pipeline string) error {
+	for _, name := range []string{"bind", "mode"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			return fmt.Errorf("--%s is for plans, and %s is none: their files end in .edn or .json", name, pipeline)
+		}
+	}
+	return nil
+}
+
+// configured reads the configuration, once.
+func (a *app) configured() (conf *config.Config, err error) {
+	k := &a.calls
+	switch {
+	case k.conf != nil:
+	case k.config != "":
+		k.conf, err = config.Load(k.config)
+	default:
+		k.conf, err = config.Nearest(".")
+	}
+	return k.conf, err
+}
+
+// closeCalls ends what the configuration has started.
+func (a *app) closeCalls() {
+	if a.calls.conf == nil {
+		return
+	}
+	if err := a.calls.conf.Close(); err != nil {
+		a.complain("Error: %v", err)
+	}
+}
+
+// spending opens the account of a run, if anything bounds it: what the flags say goes
+// before the configuration.
+func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
+	var limits budget.Limits
+	if k.conf != nil {
+		limits = k.conf.Budget
+	}
+	err := errors.Join(
+		bounded(f, "max-usd", k.budget.USD, &limits.USD),
+		bounded(f, "max-tokens", k.budget.Tokens, &limits.Tokens),
+		bounded(f, "max-roundtrips", k.budget.Roundtrips, &limits.Roundtrips),
+		bounded(f, "max-time", k.budget.Latency, &limits.Latency))
+	if err != nil || limits == (budget.Limits{}) {
+		return ctx, err
+	}
+	return budget.With(ctx, budget.New(limits)), nil
+}
+
+// bounded takes a limit over from its flag. A limit of 0 leaves nothing to spend.
+func bounded[N int | float64 | time.Duration](f *pflag.FlagSet, name string, value N, to *N) error {
+	switch {
+	case !f.Changed(name):
+	case value > 0:
+		*to = value
+	case value == 0:
+		*to = -1
+	default:
+		return fmt.Errorf("--%s %v: want 0 or more", name, value)
+	}
+	return nil
+}
+
+// secrets are those of the configuration that are there.
+func (k *calls) secrets() (values []string) {
+	if k.conf == nil {
+		return nil
+	}
+	for _, s := range k.conf.Secrets {
+		if value, err := s.Read(); err == nil {
+			values = append(values, string(value))
+		}
+	}
+	return values
+}
+
+// overPipeline does something with a pipeline in Go, whose applicator it fills.
+func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
+	defer a.closeCalls()
+	if err := a.fillApplicator(); err != nil {
+		return err
+	}
+	if k := &a.calls; k.conf != nil && (k.conf.Grants() || k.grant != nil) {
+		k.base.Grant = k.conf.Grant(k.grant)
+	} else if k.grant != nil {
+		k.base.Grant = k.grant
+	}
+	ctx, err := a.calls.spending(c.Context(), c.Flags())
+	if err != nil {
+		return err
+	}
+	return do(ctx, p)
+}
+
+// with is what a pipeline is run and validated with. It begins with input, a plan
+// with its slots.
+func (a *app) with(input dag.DAG) stone.Config {
+	cfg := a.calls.base
+	if a.calls.file == "" {
+		cfg.Input = input
+	}
+	return cfg
+}
+
+// subject is what the command works on.
+func (k *calls) subject() string {
+	if k.file == "" {
+		return "Pipeline"
+	}
+	return "Plan"
+}
+
+// findings is what is wrong with a pipeline, or with the plan that it was made of.
+func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
+	if a.calls.file == "" {
+		return stone.Validate(p, cfg)
+	}
+	return a.calls.findings(cfg)
+}
+
+// emitted makes what a plan emits its result.
+func (a *app) emitted(result stone.Result) stone.Result {
+	if a.calls.file == "" {
+		return result
+	}
+	node, err := result.DAG.Nearest(call.EmitType)
+	if err != nil && result.Node != nil {
+		a.complain("the plan emitted nothing: end it with {:op :emit :input {…}}")
+	}
+	result.Node = node
+	return result
+}
+
+// words joins words for people, "-" for none.
+func words(all []string) string {
+	if len(all) == 0 {
+		return "-"
+	}
+	return strings.Join(all, ", ")
+}

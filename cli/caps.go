@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// probeTime is how long a capability has to show that it is there.
+const probeTime = 2 * time.Second
+
+func (a *app) caps() *cobra.Command {
+	var asJSON, noProbe bool
+	c := &cobra.Command{
+		Use:   "caps",
+		Short: "List who answers calls: what is up, what it costs",
+		Long: "Caps lists the capabilities and tools of the configuration. Each is up if its program and its secrets are\n" +
+			"there and its server takes connections; nothing is asked of it.",
+		Args: none,
+		RunE: func(c *cobra.Command, _ []string) error {
+			conf, err := a.configured()
+			if err != nil {
+				return err
+			}
+			defer a.closeCalls()
+			all := listed(conf)
+			if !noProbe {
+				probe(c.Context(), all)
+			}
+			if asJSON {
+				return output(printJSON(a.Stdout, all))
+			}
+			return output(printCaps(a.Stdout, all))
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&asJSON, "json", false, "print a JSON array")
+	f.BoolVar(&noProbe, "no-probe", false, "do not look who is up")
+	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE`, not from the nearest .stone/stone.edn")
+	return c
+}
+
+// A capability is one as caps shows it.
+type capability struct {
+	call.Metadata
+	Tool   bool   `json:"tool,omitempty"`
+	At     string `json:"at,omitempty"`
+	Priced string `json:"priced,omitempty"`
+	State  string `json:"state"` // "up", "down" or "?"
+	Why    string `json:"why,omitempty"`
+
+	reached config.Reached
+}
+
+func listed(conf *config.Config) []capability {
+	all := []capability{}
+	add := func(from *call.Registry, reached []config.Reached, tool bool) {
+		for _, r := range reached {
+			if m, ok := from.Lookup(r.ID); ok {
+				all = append(all, capability{Metadata: m, Tool: tool, At: r.At, Priced: r.Priced, State: "?", reached: r})
+			}
+		}
+	}
+	add(conf.App.Registry, conf.Capabilities, false)
+	add(conf.App.Tools, conf.Tools, true)
+	return all
+}
+
+// probe finds out who is up, of all at once.
+func probe(ctx context.Context, all []capability) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var done sync.WaitGroup
+	for i := range all {
+		done.Go(func() {
+			c := &all[i]
+			c.State = "up"
+			if err := c.reached.Probe(ctx); err != nil {
+				c.State, c.Why = "down", err.Error()
+			}
+		})
+	}
+	done.Wait()
+}
+
+func printCaps(w io.Writer, all []capability) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "No capabilities are configured.")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tKIND\tSTATE\tINTENTS\tCOST\tLIMITS\tEFFECTS") // Flush tells of errors
+	for _, c := range all {
+		kind := c.Kind
+		if c.Tool {
+			kind += " (tool)"
+		}
+		intents := words(c.Intents)
+		if c.Intents == nil {
+			intents = "any"
+		}
+		cells := []string{c.ID, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Effects)}
+		for i, cell := range cells {
+			cells[i] = text.Line(cell)
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Why == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is down: "+c.Why)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func shownCost(c capability) string {
+	var parts []string
+	if c.Cost.USD > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4g", c.Cost.USD))
+	}
+	if c.Cost.USDPerMTokIn > 0 || c.Cost.USDPerMTokOut > 0 {
+		tokens := fmt.Sprintf("$%.4g/$%.4g per Mtok", c.Cost.USDPerMTokIn, c.Cost.USDPerMTokOut)
+		if c.Priced != "" {
+			tokens += " of " + c.Priced
+		}
+		parts = append(parts, tokens)
+	}
+	if c.Cost.Latency > 0 {
+		parts = append(parts, c.Cost.Latency.String())
+	}
+	return words(parts)
+}
+
+func shownLimits(l call.Limits) string {
+	var parts []string
+	if l.Timeout > 0 {
+		parts = append(parts, l.Timeout.String())
+	}
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
+	}
+	if l.PerMinute > 0 {
+		parts = append(parts, fmt.Sprintf("%d/min", l.PerMinute))
+	}
+	return words(parts)
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+func (a *app) explain() *cobra.Command {
+	var asJSON bool
+	c := a.over(&cobra.Command{
+		Use:   "explain",
+		Short: "Show for every call who would be asked, and by which rules",
+		Long: "Explain shows for every call of a pipeline the candidates in their order, who is rejected and why, the rules\n" +
+			"that hold for it, its budget and its effects. Nothing is run, and nobody is asked.",
+	}, func(ctx context.Context, p stone.Ashlar) error {
+		all := explained(p, budget.From(ctx).Left())
+		if asJSON {
+			return output(printJSON(a.Stdout, all))
+		}
+		return output(printCalls(a.Stdout, all))
+	})
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return c
+}
+
+// An explanation is what is known of a call before it is made.
+type explanation struct {
+	Path     string           `json:"path"`
+	Intent   string           `json:"intent,omitempty"`
+	Tool     string           `json:"tool,omitempty"`
+	Asked    []string         `json:"candidates"`
+	Rejected []call.Rejection `json:"rejected"`
+	Dispatch call.Dispatch    `json:"dispatch"`
+	HedgeMS  int64            `json:"hedge-ms,omitempty"`
+	Requires call.Requires    `json:"requires"`
+	Rules    call.Rules       `json:"policy"` // in effect
+	Budget   call.Budget      `json:"budget"`
+	Effects  []string         `json:"effects"`
+}
+
+// explained explains the calls of a pipeline, in the order of the tree.
+func explained(p stone.Ashlar, left budget.Limits) []explanation {
+	all := []explanation{}
+	var walk func(a stone.Ashlar, path []string)
+	walk = func(a stone.Ashlar, path []string) {
+		path = append(path[:len(path):len(path)], a.Name())
+		if spec, ok := call.SpecOf(a); ok && spec.Applicator != nil {
+			all = append(all, explain(spec, left, strings.Join(path, "/")))
+			return
+		}
+		for _, child := range a.Children() {
+			walk(child, path)
+		}
+	}
+	walk(p, nil)
+	return all
+}
+
+func explain(s call.Spec, left budget.Limits, path string) explanation {
+	e := explanation{
+		Path: path, Intent: s.Intent, Tool: s.Tool, Dispatch: s.Dispatch, HedgeMS: s.Dispatch.Hedge.Milliseconds(),
+		Requires: s.Requires, Rules: s.Applicator.Effective(s), Budget: s.Budget, Effects: s.Effects,
+		Asked: []string{}, Rejected: []call.Rejection{},
+	}
+	if e.Effects == nil {
+		e.Effects = []string{}
+	}
+	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget))
+	e.Asked, e.Rejected = append(e.Asked, asked...), append(e.Rejected, rejected...)
+	return e
+}
+
+// narrower is the smaller of two budgets in each part; zero bounds nothing.
+func narrower(a, b budget.Limits) budget.Limits {
+	return budget.Limits{
+		Roundtrips: least(a.Roundtrips, b.Roundtrips), Tokens: least(a.Tokens, b.Tokens),
+		USD: least(a.USD, b.USD), Latency: least(a.Latency, b.Latency),
+	}
+}
+
+func least[N int | float64 | time.Duration](a, b N) N {
+	switch {
+	case a == 0:
+		return b
+	case b == 0:
+		return a
+	}
+	return min(a, b)
+}
+
+func printCalls(w io.Writer, all []explanation) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "There are no calls.")
+		return err
+	}
+	for i, e := range all {
+		if i > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(w, text.Line(e.Path)); err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		for _, row := range e.rows() {
+			fmt.Fprintf(table, "  %s\t%s\n", row[0], text.Line(row[1])) // Flush tells of errors
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rows are what is worth saying of a call: what and how.
+func (e explanation) rows() [][2]string {
+	rows := [][2]string{{"intent", e.Intent}}
+	if e.Tool != "" {
+		rows = [][2]string{{"tool", e.Tool}}
+	}
+	asked := make([]string, len(e.Asked))
+	for i, id := range e.Asked {
+		asked[i] = fmt.Sprintf("%d. %s", i+1, id)
+	}
+	if len(asked) == 0 {
+		asked = []string{"nobody"}
+	}
+	rows = append(rows, [2]string{"asked", strings.Join(asked, "  ")})
+	for _, r := range e.Rejected {
+		rows = append(rows, [2]string{"rejected", r.Cap + ": " + r.Reason})
+	}
+	rows = append(rows, [2]string{"strategy", e.strategy()})
+	rows = append(rows, [2]string{"done", shownDone(e.Rules.Done)})
+	if j := e.Rules.Judge; *j.On {
+		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError)})
+	}
+	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
+	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"effects", words(e.Effects)})
+}
+
+func orFirst(judge string) string {
+	if judge == "" {
+		return "the first with intent " + call.EvalGrade
+	}
+	return judge
+}
+
+// strategy says in which way candidates are asked.
+func (e explanation) strategy() string {
+	s := e.Dispatch.Strategy
+	if s == "" {
+		s = call.Cascade
+	}
+	if e.HedgeMS > 0 {
+		s += fmt.Sprintf(", each %v after the one before", e.Dispatch.Hedge)
+	}
+	if more := *e.Rules.Retry.SameCapMax; more > 0 {
+		s += fmt.Sprintf(", up to %d attempts each", more+1)
+	}
+	if most := e.Rules.Retry.FallbackMax; most != nil {
+		s += fmt.Sprintf(", of at most %d candidates", *most+1)
+	}
+	if r := e.Dispatch.Repair; r != nil {
+		by := r.Cap
+		if by == "" {
+			by = "who answered"
+		}
+		s += fmt.Sprintf(", repaired up to %d times by %s", max(r.Max, 1), by)
+	}
+	if e.Dispatch.AllowFailure {
+		s += ", may fail"
+	}
+	return s
+}
+
+func shownDone(d call.Done) string {
+	parts := []string{}
+	if len(d.Must) > 0 {
+		parts = append(parts, "must "+strings.Join(d.Must, ", "))
+	}
+	if len(d.Should) > 0 {
+		parts = append(parts, "should "+strings.Join(d.Should, ", "))
+	}
+	if d.ScoreMin != nil && *d.ScoreMin > 0 {
+		parts = append(parts, fmt.Sprintf("score at least %v", *d.ScoreMin))
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// shownBudget shows what is bounded. Less than nothing is nothing to spend.
+func shownBudget(l call.Budget) string {
+	parts := []string{}
+	if l.USD != 0 {
+		parts = append(parts, fmt.Sprintf("$%.4g", max(l.USD, 0)))
+	}
+	if l.Tokens != 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", max(l.Tokens, 0)))
+	}
+	if l.Roundtrips != 0 {
+		parts = append(parts, fmt.Sprintf("%d round trips", max(l.Roundtrips, 0)))
+	}
+	if l.Latency != 0 {
+		parts = append(parts, max(l.Latency, 0).String())
+	}
+	return words(parts)
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/plan"
+)
+
+// isPlan tells whether a PIPELINE is the file of a plan.
+func isPlan(pipeline string) bool {
+	ext := filepath.Ext(pipeline)
+	return ext == ".edn" || ext == ".json"
+}
+
+// overPlan does something with a plan: reads it and compiles it. A plan of which no
+// ashlar can be made is for commands that report what is wrong with it.
+func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(context.Context, stone.Ashlar) error) error {
+	defer a.closeCalls()
+	k := &a.calls
+	if f := c.Flags().Lookup("input"); f != nil && f.Changed {
+		return errors.New("--input is for packages: a plan begins with --bind NAME=VALUE")
+	}
+	if err := a.readPlan(file, after); err != nil {
+		return err
+	}
+	var p stone.Ashlar
+	if k.refused == nil {
+		var err error
+		p, err = k.plan.Ashlar(k.conf.App, k.opts)
+		if err != nil && c.Name() != "run" && c.Name() != "validate" {
+			if err := printFindings(a.Stderr, k.findings(k.base)); err != nil {
+				return output(err)
+			}
+			return &exitError{code: Failed}
+		}
+	}
+	ctx, err := k.spending(c.Context(), c.Flags())
+	if err != nil {
+		return err
+	}
+	return do(ctx, p)
+}
+
+// readPlan reads the plan and what it begins with.
+func (a *app) readPlan(file string, after []string) error {
+	if len(after) > 0 {
+		return fmt.Errorf("unexpected argument %q behind --: a plan takes --bind NAME=VALUE", after[0])
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no plan %s", file)
+	} else if err != nil {
+		return err
+	}
+	conf, err := a.configured()
+	if err != nil {
+		return err
+	}
+	k := &a.calls
+	if k.base.Input, k.opts.Slots, err = bound(k.bind); err != nil {
+		return err
+	}
+	k.file, k.base.Grant = file, conf.Grant(k.grant)
+	k.opts.Limits, k.opts.Mode = conf.Plan.Limits, cmp.Or(k.mode.value, conf.Plan.Mode)
+	k.plan, err = plan.Read(data)
+	if invalid, ok := errors.AsType[*stone.Invalid](err); ok {
+		k.refused, err = invalid.Findings, nil
+	}
+	return err
+}
+
+// bound reads the slots with which a plan begins, and their names. One without a
+// value is null, which is enough to check the plan.
+func bound(bindings []string) (d dag.DAG, names []string, err error) {
+	slots := map[string]any{}
+	for _, b := range bindings {
+		name, value, ok := strings.Cut(b, "=")
+		name = strings.TrimPrefix(name, ":")
+		if _, twice := slots[name]; twice || name == "" {
+			return d, nil, fmt.Errorf("--bind %s: want NAME=VALUE, each name once", text.Cut(text.Line(b), 40))
+		}
+		if file, isFile := strings.CutPrefix(value, "@"); isFile {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return d, nil, fmt.Errorf("--bind %s: %w", name, err)
+			}
+			value = string(data)
+		}
+		if slots[name] = nil; ok {
+			slots[name] = valueOf(value)
+		}
+		names = append(names, name)
+	}
+	if d, err = plan.Bind(d, slots); err != nil {
+		return d, nil, fmt.Errorf("--bind: %w", err)
+	}
+	return d, names, nil
+}
+
+// valueOf is the value that somebody types: JSON if it is that, or else a string.
+func valueOf(typed string) any {
+	data, err := canon.AppendJSON(nil, []byte(typed))
+	if err != nil {
+		return typed
+	}
+	return json.RawMessage(data)
+}
+
+// findings checks the plan. Places are those in its file.
+func (k *calls) findings(cfg stone.Config) stone.Findings {
+	findings := k.refused
+	if k.plan != nil {
+		findings = k.plan.Check(k.conf.App, k.opts, cfg)
+	}
+	findings = slices.Clone(findings)
+	for i, f := range findings {
+		to := ": "
+		if startsWithPlace.MatchString(f.Message) {
+			to = ":"
+		}
+		findings[i].Message = k.file + to + f.Message
+	}
+	return findings
+}
+
+var startsWithPlace = regexp.MustCompile(`^\d+:\d+: `)
