@@ -111,6 +111,9 @@ func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().chil
 // the order of Children. It is nil for everything else.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
+// Version returns which version of its work a leaf does, "" if it does not say.
+func (a Ashlar) Version() string { return a.spec().version }
+
 // Rounds returns the bound of a loop, 0 for everything else.
 func (a Ashlar) Rounds() int { return a.spec().max }
 

@@ -155,7 +155,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
 			return Record{}, err
 		}
-		rec.Sum = rec.sum()
+		rec.Sum = rec.Seal()
 		return rec, nil
 	}
 	rec, err := guarded(at, func(context.Context) (Record, error) { return f.run.recorder.Do(at, key, do) })
@@ -190,7 +190,7 @@ func (f *frame) replay(key Key, rec Record) (Record, error) {
 			return rec, f.mismatch(key, "what it kept cannot be read: %w", err)
 		}
 	}
-	if rec.Content = content; rec.sum() != rec.Sum {
+	if rec.Content = content; rec.Seal() != rec.Sum {
 		return rec, f.mismatch(key, "it was changed after it was made; remove it to do the work again")
 	}
 	if rec.Failure != nil {
@@ -205,8 +205,8 @@ func (f *frame) mismatch(key Key, format string, args ...any) error {
 	return f.run.halt(failure)
 }
 
-// sum computes Sum. The content must be canonical.
-func (rec Record) sum() dag.ID {
+// Seal returns what Sum has to be. The content must be canonical JSON.
+func (rec Record) Seal() dag.ID {
 	h := sha256.New()
 	h.Write([]byte(rec.Type + "\x00"))
 	if rec.Failure != nil {

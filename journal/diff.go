@@ -80,7 +80,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	}
 	for n := range o.dag.Nodes() {
 		o.nodes[n.ID()] = n
-		o.nodes[sumOf(stone.Record{Type: n.Type(), Content: n.Content()})] = n
+		o.nodes[stone.Record{Type: n.Type(), Content: n.Content()}.Seal()] = n
 	}
 	return o, nil
 }

@@ -161,24 +161,8 @@ func reseal(rec *stone.Record, content []byte) error {
 			rec.Node = n
 		}
 	}
-	rec.Sum = sumOf(*rec)
+	rec.Sum = rec.Seal()
 	return nil
-}
-
-// sumOf computes the Sum of a record as the root package does.
-func sumOf(rec stone.Record) dag.ID {
-	h := sha256.New()
-	h.Write([]byte(rec.Type + "\x00"))
-	if rec.Failure != nil {
-		h.Write([]byte("failure\x00" + rec.Failure.Kind + "\x00" + rec.Failure.Reason))
-	} else {
-		h.Write(rec.Content)
-	}
-	if rec.Kept != nil {
-		h.Write([]byte("\x00kept\x00"))
-		h.Write(rec.Kept)
-	}
-	return dag.ID(h.Sum(nil))
 }
 
 // refuse reports a secret in what is kept as it is: the input and the source.

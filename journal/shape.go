@@ -65,11 +65,7 @@ func Shape(p stone.Ashlar) []Part {
 }
 
 func part(a stone.Ashlar, path string) Part {
-	p := Part{Path: path, Form: a.Form(), Branches: a.Branches(), Rounds: a.Rounds(), Print: a.Fingerprint()}
-	// Not every root package tells the version of an ashlar.
-	if v, ok := any(a).(interface{ Version() string }); ok {
-		p.Version = v.Version()
-	}
+	p := Part{Path: path, Form: a.Form(), Version: a.Version(), Branches: a.Branches(), Rounds: a.Rounds(), Print: a.Fingerprint()}
 	if t := a.Produces(); t != nil {
 		sum := sha256.Sum256(t.Schema().JSON())
 		p.Type, p.Schema = t.Name(), fmt.Sprintf("%x", sum[:8])
