@@ -168,7 +168,7 @@ func (c *comparison) part(was, is Part) []string {
 		return c.old[path].Print != c.new[path].Print
 	}
 	if len(out) == 0 && was.Print != is.Print && !slices.ContainsFunc(a, changed) {
-		out = append(out, is.Path+" changed in its version or its bounds")
+		out = append(out, is.Path+" changed in its bounds")
 	}
 	return out
 }

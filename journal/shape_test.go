@@ -34,7 +34,7 @@ func TestChanges(t *testing.T) {
 		want        string // lines
 	}{
 		{"nothing", leaf("a"), leaf("a"), ""},
-		{"a version", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("a"), leaf("b", stone.Version("2"))), "s/b changed in its version or its bounds"},
+		{"a version", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("a"), leaf("b", stone.Version("2"))), `the version of s/b changed from none to "2"`},
 		{"a step is added", stone.Seq("s", leaf("a")), stone.Seq("s", leaf("a"), stone.Seq("t", leaf("b"))), "s/t was added"},
 		{"a step is removed", stone.Seq("s", stone.Seq("t", leaf("b")), leaf("a")), stone.Seq("s", leaf("a")), "s/t was removed"},
 		{"a step is renamed", stone.Seq("s", leaf("a"), count("b")), stone.Seq("s", leaf("a"), count("c")), "s/b is now called s/c"},
@@ -43,7 +43,7 @@ func TestChanges(t *testing.T) {
 			"the branches of m changed from [\"x\"] to [\"x\" \"y\"]\nm/b was added"},
 		{"the order", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("b"), leaf("a")), "the steps of s have another order: b, a, it was a, b"},
 		{"a bound", stone.Loop("l", leaf("a"), never, stone.Max(3)), stone.Loop("l", leaf("a"), never, stone.Max(4)), "the bound of l changed from 3 to 4"},
-		{"lanes", stone.Parallel("p", []stone.Ashlar{leaf("a")}), stone.Parallel("p", []stone.Ashlar{leaf("a")}, stone.AllLanes()), "p changed in its version or its bounds"},
+		{"lanes", stone.Parallel("p", []stone.Ashlar{leaf("a")}), stone.Parallel("p", []stone.Ashlar{leaf("a")}, stone.AllLanes()), "p changed in its bounds"},
 		{"queries", leaf("a", stone.Queries(number)), leaf("a", stone.Queries(list)), "a does not read \"number\" any more\na now reads \"list\""},
 		{"a type", leaf("a"), count("a"), `the type of a changed from "word" to "number"`},
 		{"a schema", count("a"), stone.Func0("a", otherNumber, func(context.Context) (string, error) { return "", nil }), `the schema of type "number" of a changed`},
