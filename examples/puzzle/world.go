@@ -1,0 +1,85 @@
+package puzzle
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/schema"
+)
+
+//go:embed by-sat.edn
+var bySAT []byte
+
+// world is who can answer, and what holds for all of them.
+func world() (*call.Applicator, error) {
+	p, err := plan.Read(bySAT)
+	if err != nil {
+		return nil, err
+	}
+	colours, err := plan.Capability(call.Metadata{ID: "solver/colours", Intents: []string{"map/colour"}, Out: "colouring"}, p)
+	if err != nil {
+		return nil, err
+	}
+	app := &call.Applicator{
+		Tools: call.NewRegistry(
+			call.Func(call.Metadata{ID: "colours/encode"}, encodeColours),
+			call.Func(call.Metadata{ID: "colours/decode"}, decodeColours),
+		),
+		Schemas: map[string]*schema.Schema{"grid": Easy.Schema(), "colouring": Coloured.Schema()},
+		Checks: map[string]call.Check{
+			"legal-sudoku":    legal(legalSudoku),
+			"legal-colouring": legal(legalColouring),
+		},
+		Policy: call.Policy{Intents: map[string]call.Rules{
+			"map/caption": {Judge: call.Judge{On: new(true), Weight: new(1.0), Cap: "judge/critic"}},
+		}},
+		Plans: plan.Planner(plan.Options{}),
+	}
+	app.Registry = call.NewRegistry(append(models(app), sat.New(call.Metadata{}, sat.Config{}), colours, sudokuBySAT(app),
+		call.Func(call.Metadata{ID: "solver/backtracking", Kind: "solver", Intents: []string{"sudoku/solve"}, In: "grid", Out: "grid"}, backtrack))...)
+	return app, nil
+}
+
+// legal makes a check of a function that judges an answer by what was asked.
+func legal[A, B any](fn func(asked A, said B) error) call.Check {
+	return func(_ context.Context, s call.Subject) error {
+		var asked A
+		var said B
+		if err := json.Unmarshal(s.Request.Input, &asked); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(s.Out, &said); err != nil {
+			return err
+		}
+		return fn(asked, said)
+	}
+}
+
+var (
+	formula = dag.NewType[Formula]("formula")
+	verdict = dag.NewType[Verdict]("verdict")
+	decoded = dag.NewType[Grid]("decoded")
+)
+
+// sudokuBySAT makes a capability of a pipeline, of which one step is a call again.
+// By-sat.edn is the same thing as data, for colours.
+func sudokuBySAT(app *call.Applicator) call.Capability {
+	return call.Pipeline(
+		call.Metadata{ID: "solver/sudoku", Kind: "solver", Intents: []string{"sudoku/solve"}, In: "grid", Out: "grid"},
+		stone.Seq("by-sat",
+			stone.Func1("encode", Easy, formula, encodeSudoku),
+			call.New("decide", verdict, call.Spec{
+				Applicator: app,
+				Intent:     "sat/solve",
+				Queries:    dag.Types(formula),
+				Input:      func(d dag.DAG) (any, error) { return formula.Nearest(d) },
+			}),
+			stone.Func1("decode", verdict, decoded, decodeSudoku),
+		), Easy, decoded)
+}
