@@ -174,7 +174,7 @@ func TestCompileIsQuick(t *testing.T) {
 	} {
 		start := time.Now()
 		_, err := Compile(test.text, []string{"n"}, Any)
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%.60s takes %v", test.text, took)
 		}
 		if (err == nil) != test.ok {
@@ -217,7 +217,7 @@ func TestExplosionsAreStopped(t *testing.T) {
 		if err == nil || len(err.Error()) > 400 {
 			t.Errorf("%.70s: %.300v, want an error", text, err)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%.70s took %v", text, took)
 		}
 	}
@@ -239,7 +239,7 @@ func TestLargeInputIsFine(t *testing.T) {
 		if ok, err := p.Bool(t.Context(), values); !ok || err != nil {
 			t.Errorf("%s: %v %v", text, ok, err)
 		}
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%s took %v", text, took)
 		}
 	}
