@@ -223,7 +223,7 @@ func TestRaceAddsNothing(t *testing.T) {
 		(&world{}).cap(hangs, call.Metadata{ID: "a"}), (&world{}).cap(after(20*time.Millisecond, says("b")), call.Metadata{ID: "b"}),
 	)}
 	best := time.Hour
-	for range 20 { // others work on the machine too
+	for i := 0; i < 200 && best > time.Millisecond; i++ { // others work on the machine too
 		begun := time.Now()
 		v := runCall(t.Context(), call.Spec{Applicator: app, Dispatch: race(0, "a", "b")}, call.Budget{}, stone.Config{})
 		best = min(best, time.Since(begun)-20*time.Millisecond)
