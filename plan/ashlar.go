@@ -65,18 +65,18 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 // says of that is not looked at, which Run does. The error is a *stone.Invalid with
 // everything that is wrong with the plan in itself.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
-	c := p.compiled(app, opts)
+	c := p.compiled(app, opts, nil)
 	return c.ashlar, c.findings.Err()
 }
 
 // compiled compiles the plan, or returns what that came to the last time: most
 // plans are checked and then run under the same conditions.
-func (p *Plan) compiled(app *call.Applicator, opts Options) *compiler {
+func (p *Plan) compiled(app *call.Applicator, opts Options, hidden map[string]bool) *compiler {
 	opts.Slots = slices.Compact(slices.Sorted(slices.Values(opts.Slots)))
-	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) {
+	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) && maps.Equal(c.hidden, hidden) {
 		return c
 	}
-	c := newCompiler(p, app, opts, 0)
+	c := newCompiler(p, app, opts, hidden, 0)
 	c.compile()
 	p.last.Store(c)
 	return c
@@ -93,28 +93,34 @@ func (o Options) equal(to Options) bool {
 // unknown-op, unknown-field, missing-field, bad-value, reserved-name and
 // too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
-	opts.Slots = slices.Concat(opts.Slots, slotsOf(cfg.Input))
-	c := p.compiled(app, opts)
+	slots, hidden := slotsOf(cfg.Input)
+	opts.Slots = slices.Concat(opts.Slots, slots)
+	c := p.compiled(app, opts, hidden)
 	r := report{findings: slices.Clone(c.findings)}
 	c.validate(&r, cfg)
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG.
-func slotsOf(d dag.DAG) []string {
+// slotsOf lists the slots that can be read in a DAG, and the types that are hidden
+// in lanes.
+func slotsOf(d dag.DAG) (slots []string, hidden map[string]bool) {
 	seen := map[string]bool{}
-	var names []string
 	for n := range d.Nodes() {
 		name := n.Type()
-		if seen[name] || reserved(name) {
+		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		if _, err := d.Nearest(name); err == nil {
-			names = append(names, name)
+		switch _, err := d.Nearest(name); {
+		case err == nil && !reserved(name):
+			slots = append(slots, name)
+		case err != nil && hidden == nil:
+			hidden = map[string]bool{name: true}
+		case err != nil:
+			hidden[name] = true
 		}
 	}
-	return names
+	return slots, hidden
 }
 
 const (

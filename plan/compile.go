@@ -11,9 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/internal/expr"
-	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -21,15 +18,15 @@ import (
 type compiler struct {
 	report
 	census
-	plan    *Plan
-	app     *call.Applicator
-	opts    Options
-	planner planner
-	depth   int // of what is around the plan
+	plan  *Plan
+	app   *call.Applicator
+	opts  Options
+	depth int // of what is around the plan
 
 	types   map[string]dag.AnyType
-	visible []string // in expressions
-	guards  []string // that hold where the compiler is
+	hidden  map[string]bool // types that are there, but only in lanes, where a slot does not look
+	visible []string        // in expressions
+	guards  []string        // that hold where the compiler is
 	apps    map[int]*call.Applicator
 	pending map[string]laneSlot // of a fan-out that is not reduced yet
 	fanned  bool                // there is one
@@ -51,17 +48,24 @@ type passing struct {
 	Node string `json:"node"`
 }
 
-// own are the types that plans write of their own accord.
-var own = []dag.Querier{dag.Optional(begun), dag.Optional(passed), dag.Optional(closing), dag.Optional(result), dag.Optional(Emission)}
+// own asks for all that plans write of their own accord.
+var own = every(begun, passed, closing, result, Emission)
+
+func every(types ...dag.AnyType) (all []dag.Querier) {
+	for _, t := range types {
+		all = append(all, dag.Optional(dag.Every(t)))
+	}
+	return all
+}
 
 var (
 	begun  = dag.NewType[beginning]("stone/plan")
 	passed = dag.NewType[passing]("stone/passed")
 )
 
-func newCompiler(p *Plan, app *call.Applicator, opts Options, depth int) *compiler {
+func newCompiler(p *Plan, app *call.Applicator, opts Options, hidden map[string]bool, depth int) *compiler {
 	c := &compiler{
-		plan: p, app: app, opts: opts, depth: depth,
+		plan: p, app: app, opts: opts, hidden: hidden, depth: depth,
 		census: census{definers: make(map[string][]*node, p.size), used: make(map[string]bool, p.size)},
 		types:  make(map[string]dag.AnyType, p.size), apps: map[int]*call.Applicator{}, places: make(map[stone.Ashlar]*place, p.size),
 	}
@@ -296,295 +300,4 @@ func (c *compiler) define(n *node, known *scope, def slot) {
 // leafOptions are what leaves of a plan have in common.
 func (c *compiler) leafOptions(r reads) []stone.Option {
 	return []stone.Option{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
-}
-
-func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
-	r := c.reads(n, known, n.value)
-	c.define(n, known, slot{sure: true})
-	typ, ok := c.typeOf(n).(dag.Type[json.RawMessage])
-	if !ok {
-		typ = open(n.as)
-	}
-	return stone.New(name, typ, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
-		return n.value.render(view{r, d})
-	}, c.leafOptions(r)...)
-}
-
-func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
-	r := c.reads(n, known, n.value)
-	return stone.New(name, Emission, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
-		return n.value.render(view{r, d})
-	}, c.leafOptions(r)...)
-}
-
-func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
-	r := c.reads(n, known, n.value, n.context, n.constraints)
-	fails := n.spec.Dispatch.AllowFailure
-	c.define(n, known, slot{sure: true, fails: fails, call: true})
-	spec := n.spec
-	spec.Applicator = c.appAt(depth)
-	spec.Queries = dag.Types(r.queries()...)
-	spec.Input = r.maker(n.value)
-	spec.Context, spec.Constraints = r.maker(n.context), r.maker(n.constraints)
-	return call.New(name, c.typeOf(n), spec)
-}
-
-// maker makes the function that fills a template; nil if there is none.
-func (r reads) maker(t *template) func(dag.DAG) (any, error) {
-	if t == nil {
-		return nil
-	}
-	return func(d dag.DAG) (any, error) { return t.render(view{r, d}) }
-}
-
-// appAt is the applicator of calls that are nested so deep: what they answer with
-// plans stands deeper.
-func (c *compiler) appAt(depth int) *call.Applicator {
-	if c.apps[depth] != nil || c.app == nil {
-		return c.apps[depth]
-	}
-	app := *c.app
-	if _, other := app.Plans.(planner); app.Plans == nil || other {
-		app.Plans = planner{opts: c.opts, depth: c.depth + depth}
-	}
-	c.apps[depth] = &app
-	return &app
-}
-
-// body compiles the one body of a node.
-func (c *compiler) body(n *node, name string, known *scope, depth int) stone.Ashlar {
-	inside := known.inner()
-	a := c.sequence(name, bodyOf(n), inside, depth+1)
-	known.leave(inside, "")
-	return a
-}
-
-func bodyOf(n *node) []*node {
-	if len(n.bodies) == 0 {
-		return nil
-	}
-	return n.bodies[0].nodes
-}
-
-func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ashlar {
-	inside := known.inner()
-	if n.max > 1 {
-		carried(bodyOf(n), func(b *node) { // what a round before may have left
-			if known.find(b.as) == nil {
-				c.define(b, inside, slot{call: b.op == "call" || b.op == "tool"})
-			}
-		})
-	}
-	round := inside.inner()
-	a := c.sequence("body", bodyOf(n), round, depth+1)
-	if n.until == nil {
-		return a
-	}
-	c.fanned = false
-	t := c.test(n.until, n, round)
-	known.leave(round, "")
-	return stone.Loop(name, a, stone.UntilDAG(t.holds, t.reads.queries()...), stone.Max(n.max))
-}
-
-func (c *compiler) match(n *node, name string, known *scope, depth int) stone.Ashlar {
-	r := c.reads(n, known, n.value)
-	c.unreachable(n, known)
-	var cases []stone.Branch
-	var ways []*scope
-	pending := map[string]laneSlot{}
-	fanned := false
-	for _, b := range n.bodies {
-		c.pending, c.fanned = nil, false
-		inside := known.inner()
-		a := c.sequence(cmp.Or(b.key, "empty"), b.nodes, inside, depth+1)
-		c.places[a] = b.at
-		cases = append(cases, stone.Case(b.key, a))
-		ways = append(ways, inside)
-		for slot, l := range c.pending {
-			pending[slot] = l
-		}
-		fanned = fanned || c.fanned
-	}
-	c.pending, c.fanned = pending, fanned
-	known.either(ways)
-	on := stone.By(func(d dag.DAG) (any, error) {
-		value, err := n.value.render(view{r, d})
-		if err != nil {
-			return nil, err
-		}
-		return selector(value)
-	}, append(r.queries(), begun)...)
-	return stone.Match(name, on, cases...)
-}
-
-// selector is the text by which a value selects a branch.
-func selector(value json.RawMessage) (string, error) {
-	var text string
-	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
-		return text, nil
-	}
-	canonical, err := canon.AppendJSON(nil, value)
-	return string(canonical), err
-}
-
-// unreachable reports the branches that no value of a slot selects whose schema
-// has a closed list of values.
-func (c *compiler) unreachable(n *node, known *scope) {
-	ref := n.value
-	if ref == nil || ref.slot == nil || ref.slot.record || known.find(ref.slot.name) == nil || len(c.definers[ref.slot.name]) != 1 {
-		return
-	}
-	var path []string
-	for _, s := range ref.slot.path {
-		path = append(path, s.String())
-	}
-	at, ok := c.slotType(ref.slot.name).Schema().At(path...)
-	if !ok {
-		return
-	}
-	values, closed := at.Enum()
-	if !closed {
-		return
-	}
-	var keys []string
-	for _, v := range values {
-		value, err := canon.Append(nil, v)
-		if err != nil {
-			return
-		}
-		key, err := selector(value)
-		if err != nil {
-			return
-		}
-		keys = append(keys, key)
-	}
-	for _, b := range n.bodies {
-		if !slices.Contains(keys, b.key) {
-			c.find(b.at, stone.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
-				"no value of %s selects the branch %q: the values are %q", ref.slot, b.key, keys)
-		}
-	}
-}
-
-func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
-	r := c.reads(n, known, n.value)
-	c.define(n, known, slot{sure: true})
-	opts := []stone.Option{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
-	if n.choices != nil {
-		opts = append(opts, stone.Choices(n.choices...))
-	}
-	typ, ok := c.typeOf(n).(dag.Type[stone.Answer])
-	if !ok {
-		typ = dag.NewType[stone.Answer](cmp.Or(n.as, "answer"))
-	}
-	return stone.Ask(name, typ, func(d dag.DAG) (string, error) {
-		value, err := n.value.render(view{r, d})
-		if err != nil {
-			return "", err
-		}
-		return selector(value)
-	}, opts...)
-}
-
-// test compiles a guard.
-func (c *compiler) test(g *guard, n *node, known *scope) *test {
-	t := &test{guard: g, reads: reads{}}
-	switch g.form {
-	case present, failed:
-		if reserved(g.name) {
-			t.guard = &guard{form: never, at: g.at}
-			return t
-		}
-		c.probe(t.reads, g.name)
-	case expression:
-		program, err := expr.Compile(g.text, c.visible, expr.Bool)
-		if err != nil {
-			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
-			t.guard = &guard{form: never, at: g.at}
-			return t
-		}
-		t.program = program
-		for _, name := range program.Variables() {
-			c.read(t.reads, n, known, &slotRef{name: name, at: g.at})
-		}
-	}
-	return t
-}
-
-// reads finds out what the templates of a node read.
-func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
-	r := reads{}
-	for _, t := range templates {
-		t.slots(func(ref *slotRef) { c.read(r, n, known, ref) }, func(name string, at *place) { c.word(r, n, known, name, at) })
-	}
-	return r
-}
-
-// access returns how a slot is read, which several places of a node share.
-func (c *compiler) access(r reads, name string) *access {
-	a := r[name]
-	if a == nil {
-		a = &access{typ: c.slotType(name)}
-		r[name] = a
-	}
-	return a
-}
-
-// probe notes that a node asks whether there is a slot.
-func (c *compiler) probe(r reads, name string) {
-	a := c.access(r, name)
-	a.failed = call.Failed(a.typ)
-}
-
-// word notes that a keyword stands for a slot, if there is one.
-func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
-	if reserved(name) {
-		return
-	}
-	if known.find(name) != nil {
-		c.read(r, n, known, &slotRef{name: name, at: at})
-		return
-	}
-	c.probe(r, name)
-	r[name].loose = true
-}
-
-// read notes that a node needs a slot.
-func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
-	if ref.name == "" { // which is reported already
-		r[""] = &access{typ: result}
-		return
-	}
-	a := c.access(r, ref.name)
-	def := known.find(ref.name)
-	switch {
-	case reserved(ref.name):
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
-		return
-	case def == nil || def.given: // from outside, as the validator will see
-		a.needed = true
-		a.failed = call.Failed(a.typ)
-		return
-	case !def.within(ref.name, c.guards):
-		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
-			"%q is not there on every way to here: read it under {:present? :%[1]s}, or under the guard of what defines it", ref.name)
-	case ref.record && !def.call:
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is no call: it has no record", ref.name)
-	case def.fails && !ref.record && !slices.Contains(c.guards, isPresent+" "+ref.name):
-		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
-			"%q is not readable after a failure that is allowed: read it under {:present? :%[1]s}", ref.name)
-	}
-	if def.fails || ref.record {
-		a.failed = call.Failed(a.typ)
-	}
-	a.needed = a.needed || def.sure && !def.fails && !def.lanes && !ref.record
-}
-
-// list reads the items of a map.
-func list(value json.RawMessage) ([]json.RawMessage, error) {
-	items := []json.RawMessage{}
-	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &items) != nil {
-		return nil, stone.Fail(kind.BadContent, "expected a list to map over, found %.40s", value)
-	}
-	return items, nil
 }

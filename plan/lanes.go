@@ -198,3 +198,12 @@ func ends(heads []*dag.Node) []*dag.Node {
 	}
 	return out
 }
+
+// list reads the items of a map.
+func list(value json.RawMessage) ([]json.RawMessage, error) {
+	items := []json.RawMessage{}
+	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &items) != nil {
+		return nil, stone.Fail(kind.BadContent, "expected a list to map over, found %.40s", value)
+	}
+	return items, nil
+}

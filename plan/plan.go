@@ -65,7 +65,7 @@ func Read(data []byte) (*Plan, error) {
 	p := r.plan(v)
 	p.faults = r.findings
 	if len(p.faults) == 0 {
-		if p.text, err = p.print(false); err != nil {
+		if p.text, err = p.print(false, len(data)); err != nil {
 			return nil, err
 		}
 		sum := sha256.Sum256(p.text)
@@ -108,7 +108,7 @@ func (p *Plan) JSON() ([]byte, error) {
 	if p.text == nil {
 		return nil, p.faults.Err()
 	}
-	return p.print(true)
+	return p.print(true, len(p.text))
 }
 
 var errSlot = errors.New("data looks like a slot, which JSON cannot tell from one: put it into a slot of its own, given with the input")

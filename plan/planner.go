@@ -34,8 +34,9 @@ func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant
 		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would stand %d deep, at most %d are allowed", depth+p.depth, limit)}
 	}
 	bound, names, findings := bindings(reply.Bindings)
-	opts.Slots = slices.Concat(slotsOf(d), names)
-	c := newCompiler(p, app, opts, depth)
+	slots, hidden := slotsOf(d)
+	opts.Slots = slices.Concat(slots, names)
+	c := newCompiler(p, app, opts, hidden, depth)
 	c.findings = append(c.findings, findings...)
 	c.compile()
 	if len(bound) > 0 && !c.ashlar.IsZero() {

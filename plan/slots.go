@@ -21,11 +21,18 @@ type access struct {
 	failed dag.AnyType // not nil if the slot can be a failure that was allowed
 	needed bool        // the validator is to see that there is a producer
 	loose  bool        // of a keyword that is data where there is no such slot
+	absent bool        // there is none, whatever lanes may hold
 }
 
 // queries of the access. Whether a failure is nearer than a value is asked with
 // Since.
 func (a *access) queries() []dag.Querier {
+	if a.absent {
+		if a.failed == nil {
+			return nil
+		}
+		return []dag.Querier{dag.Optional(a.failed)}
+	}
 	q := a.typ.Query()
 	if !a.needed {
 		q = dag.Optional(q)
@@ -39,23 +46,27 @@ func (a *access) queries() []dag.Querier {
 // find returns the node of a slot, or the one that stands for its failure; both
 // are nil if there is neither.
 func (a *access) find(d dag.DAG) (n, failure *dag.Node) {
-	n, err := d.Nearest(a.typ.Name())
-	if err != nil {
-		n = nil
+	if !a.absent {
+		n = nearest(d, a.typ)
 	}
 	if a.failed == nil {
 		return n, nil
 	}
 	if n == nil {
-		if failure, err = d.Nearest(a.failed.Name()); err != nil {
-			failure = nil
-		}
-		return nil, failure
+		return nil, nearest(d, a.failed)
 	}
 	if since, err := d.Since(a.failed.Name(), a.typ.Name()); err == nil && len(since) > 0 {
 		return nil, since[len(since)-1]
 	}
 	return n, nil
+}
+
+func nearest(d dag.DAG, t dag.AnyType) *dag.Node {
+	n, err := d.Nearest(t.Name())
+	if err != nil { // there is none
+		return nil
+	}
+	return n
 }
 
 // reads is what one node reads, by the names of slots.

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/expr"
+)
+
+// This file finds out what nodes read, and whether that is there.
+
+// test compiles a guard.
+func (c *compiler) test(g *guard, n *node, known *scope) *test {
+	t := &test{guard: g, reads: reads{}}
+	switch g.form {
+	case present, failed:
+		if reserved(g.name) {
+			t.guard = &guard{form: never, at: g.at}
+			return t
+		}
+		c.probe(t.reads, known, g.name)
+	case expression:
+		program, err := expr.Compile(g.text, c.visible, expr.Bool)
+		if err != nil {
+			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
+			t.guard = &guard{form: never, at: g.at}
+			return t
+		}
+		t.program = program
+		for _, name := range program.Variables() {
+			c.read(t.reads, n, known, &slotRef{name: name, at: g.at})
+		}
+	}
+	return t
+}
+
+// reads finds out what the templates of a node read.
+func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
+	r := reads{}
+	for _, t := range templates {
+		t.slots(func(ref *slotRef) { c.read(r, n, known, ref) }, func(name string, at *place) { c.word(r, n, known, name, at) })
+	}
+	return r
+}
+
+// access returns how a slot is read, which several places of a node share.
+func (c *compiler) access(r reads, name string) *access {
+	a := r[name]
+	if a == nil {
+		a = &access{typ: c.slotType(name)}
+		r[name] = a
+	}
+	return a
+}
+
+// probe notes that a node asks whether there is a slot.
+func (c *compiler) probe(r reads, known *scope, name string) {
+	a, def := c.access(r, name), known.find(name)
+	a.absent = def == nil && c.hidden[name]
+	c.mayFail(a, def)
+}
+
+// mayFail notes that a slot can be a failure that was allowed.
+func (c *compiler) mayFail(a *access, def *slot) {
+	failed := call.Failed(a.typ)
+	if def != nil && def.fails || !c.hidden[failed.Name()] {
+		a.failed = failed
+	}
+}
+
+// word notes that a keyword stands for a slot, if there is one.
+func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
+	if reserved(name) {
+		return
+	}
+	if known.find(name) != nil {
+		c.read(r, n, known, &slotRef{name: name, at: at})
+		return
+	}
+	c.probe(r, known, name)
+	r[name].loose = true
+}
+
+// read notes that a node needs a slot.
+func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
+	if ref.name == "" { // which is reported already
+		r[""] = &access{typ: result}
+		return
+	}
+	a := c.access(r, ref.name)
+	def := known.find(ref.name)
+	switch {
+	case reserved(ref.name):
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
+		return
+	case def == nil || def.given: // from outside, as the validator will see
+		a.needed = true
+		c.mayFail(a, def)
+		return
+	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // it has been made
+	case !def.within(ref.name, c.guards):
+		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
+			"%q is not there on every way to here: read it under {:present? :%[1]s}, or under the guard of what defines it", ref.name)
+	case ref.record && !def.call:
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is no call: it has no record", ref.name)
+	case def.fails && !ref.record && !slices.Contains(c.guards, isPresent+" "+ref.name):
+		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
+			"%q is not readable after a failure that is allowed: read it under {:present? :%[1]s}", ref.name)
+	}
+	if def.fails || ref.record {
+		c.mayFail(a, def)
+	}
+	a.needed = a.needed || def.sure && !def.fails && !def.lanes && !ref.record
+}

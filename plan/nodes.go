@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// This file compiles the nodes of each op but fan-outs, which are in lanes.go.
+
+func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
+	r := c.reads(n, known, n.value)
+	c.define(n, known, slot{sure: true})
+	typ, ok := c.typeOf(n).(dag.Type[json.RawMessage])
+	if !ok {
+		typ = open(n.as)
+	}
+	return stone.New(name, typ, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
+		return n.value.render(view{r, d})
+	}, c.leafOptions(r)...)
+}
+
+func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
+	r := c.reads(n, known, n.value)
+	return stone.New(name, Emission, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
+		return n.value.render(view{r, d})
+	}, c.leafOptions(r)...)
+}
+
+func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
+	r := c.reads(n, known, n.value, n.context, n.constraints)
+	fails := n.spec.Dispatch.AllowFailure
+	c.define(n, known, slot{sure: true, fails: fails, call: true})
+	spec := n.spec
+	spec.Applicator = c.appAt(depth)
+	spec.Queries = dag.Types(r.queries()...)
+	spec.Input = r.maker(n.value)
+	spec.Context, spec.Constraints = r.maker(n.context), r.maker(n.constraints)
+	return call.New(name, c.typeOf(n), spec)
+}
+
+// maker makes the function that fills a template; nil if there is none.
+func (r reads) maker(t *template) func(dag.DAG) (any, error) {
+	if t == nil {
+		return nil
+	}
+	return func(d dag.DAG) (any, error) { return t.render(view{r, d}) }
+}
+
+// appAt is the applicator of calls that are nested so deep: what they answer with
+// plans stands deeper.
+func (c *compiler) appAt(depth int) *call.Applicator {
+	if c.apps[depth] != nil || c.app == nil {
+		return c.apps[depth]
+	}
+	app := *c.app
+	if _, other := app.Plans.(planner); app.Plans == nil || other {
+		app.Plans = planner{opts: c.opts, depth: c.depth + depth}
+	}
+	c.apps[depth] = &app
+	return &app
+}
+
+// body compiles the one body of a node.
+func (c *compiler) body(n *node, name string, known *scope, depth int) stone.Ashlar {
+	inside := known.inner()
+	a := c.sequence(name, bodyOf(n), inside, depth+1)
+	known.leave(inside, "")
+	return a
+}
+
+func bodyOf(n *node) []*node {
+	if len(n.bodies) == 0 {
+		return nil
+	}
+	return n.bodies[0].nodes
+}
+
+func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ashlar {
+	inside := known.inner()
+	if n.max > 1 {
+		carried(bodyOf(n), func(b *node) { // what a round before may have left
+			if known.find(b.as) == nil {
+				c.define(b, inside, slot{call: b.op == "call" || b.op == "tool"})
+			}
+		})
+	}
+	round := inside.inner()
+	a := c.sequence("body", bodyOf(n), round, depth+1)
+	if n.until == nil {
+		return a
+	}
+	c.fanned = false
+	t := c.test(n.until, n, round)
+	known.leave(round, "")
+	return stone.Loop(name, a, stone.UntilDAG(t.holds, t.reads.queries()...), stone.Max(n.max))
+}
+
+func (c *compiler) match(n *node, name string, known *scope, depth int) stone.Ashlar {
+	r := c.reads(n, known, n.value)
+	c.unreachable(n, known)
+	var cases []stone.Branch
+	var ways []*scope
+	pending := map[string]laneSlot{}
+	fanned := false
+	for _, b := range n.bodies {
+		c.pending, c.fanned = nil, false
+		inside := known.inner()
+		a := c.sequence(cmp.Or(b.key, "empty"), b.nodes, inside, depth+1)
+		c.places[a] = b.at
+		cases = append(cases, stone.Case(b.key, a))
+		ways = append(ways, inside)
+		for slot, l := range c.pending {
+			pending[slot] = l
+		}
+		fanned = fanned || c.fanned
+	}
+	c.pending, c.fanned = pending, fanned
+	known.either(ways)
+	on := stone.By(func(d dag.DAG) (any, error) {
+		value, err := n.value.render(view{r, d})
+		if err != nil {
+			return nil, err
+		}
+		return selector(value)
+	}, append(r.queries(), begun)...)
+	return stone.Match(name, on, cases...)
+}
+
+// selector is the text by which a value selects a branch.
+func selector(value json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
+		return text, nil
+	}
+	canonical, err := canon.AppendJSON(nil, value)
+	return string(canonical), err
+}
+
+// unreachable reports the branches that no value of a slot selects whose schema
+// has a closed list of values.
+func (c *compiler) unreachable(n *node, known *scope) {
+	ref := n.value
+	if ref == nil || ref.slot == nil || ref.slot.record || known.find(ref.slot.name) == nil || len(c.definers[ref.slot.name]) != 1 {
+		return
+	}
+	var path []string
+	for _, s := range ref.slot.path {
+		path = append(path, s.String())
+	}
+	at, ok := c.slotType(ref.slot.name).Schema().At(path...)
+	if !ok {
+		return
+	}
+	values, closed := at.Enum()
+	if !closed {
+		return
+	}
+	var keys []string
+	for _, v := range values {
+		value, err := canon.Append(nil, v)
+		if err != nil {
+			return
+		}
+		key, err := selector(value)
+		if err != nil {
+			return
+		}
+		keys = append(keys, key)
+	}
+	for _, b := range n.bodies {
+		if !slices.Contains(keys, b.key) {
+			c.find(b.at, stone.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
+				"no value of %s selects the branch %q: the values are %q", ref.slot, b.key, keys)
+		}
+	}
+}
+
+func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
+	r := c.reads(n, known, n.value)
+	c.define(n, known, slot{sure: true})
+	opts := []stone.Option{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
+	if n.choices != nil {
+		opts = append(opts, stone.Choices(n.choices...))
+	}
+	typ, ok := c.typeOf(n).(dag.Type[stone.Answer])
+	if !ok {
+		typ = dag.NewType[stone.Answer](cmp.Or(n.as, "answer"))
+	}
+	return stone.Ask(name, typ, func(d dag.DAG) (string, error) {
+		value, err := n.value.render(view{r, d})
+		if err != nil {
+			return "", err
+		}
+		return selector(value)
+	}, opts...)
+}
