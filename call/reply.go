@@ -22,10 +22,11 @@ func ReadReply(data []byte) (*Reply, error) {
 	return readReply(v, true)
 }
 
-// ReadOutput reads what a program answers in JSON or EDN: the envelope of a
-// reply, in which proto and trace may be missing, or the bare out of a value. A
-// map that has proto, error, or a result with a type is taken for an envelope, so
-// that no error passes for a value.
+// ReadOutput reads what a program answers: the envelope of a reply, in JSON or
+// EDN, in which proto and trace may be missing, or the bare out of a value, in
+// JSON, or a map in EDN. A map that has proto, error, or a result with a type is
+// taken for an envelope, so that no error passes for a value; nor does a message,
+// whose first word would be a symbol in EDN.
 func ReadOutput(data []byte) (*Reply, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -33,6 +34,9 @@ func ReadOutput(data []byte) (*Reply, error) {
 	}
 	if isEnvelope(v) {
 		return readReply(v, false)
+	}
+	if v.Kind() != edn.KindMap && !json.Valid(data) {
+		return nil, malformed(v.Errorf("want JSON, or a map in EDN"))
 	}
 	out, err := edn.ToJSON(v)
 	if err != nil {

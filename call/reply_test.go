@@ -116,6 +116,8 @@ func TestReadOutput(t *testing.T) {
 		{`{"result": {"type": "value", "out": 3}, "error": {"type": "a"}}`, "schema/invalid"},
 		{`{"proto": 2, "result": {"type": "value", "out": 3}}`, "schema/invalid"},
 		{`not json {`, "schema/invalid"},
+		{`garbage`, "schema/invalid"},
+		{`[:a :b]`, "schema/invalid"},
 		{``, "schema/invalid"},
 		{`{:text "in EDN"}`, `value {"text":"in EDN"}`},
 	} {
