@@ -5,6 +5,7 @@ package cli_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("STONE", root)
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return os.Geteuid() == 0, nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
@@ -92,8 +99,9 @@ func code(err error) int {
 // interrupt HOW COMMAND ARG… runs a command that must exit with the code 1 once
 // it is interrupted. It does so when the file "started" is there, and a second
 // time when there is "canceled". HOW is a list of: "once", "twice", and "group"
-// for what a terminal does, which interrupts all processes at once. The outputs
-// go to the files "out" and "err".
+// for what a terminal does, which interrupts all processes at once; "term" for
+// SIGTERM, after which the file "go" is made; and "kill" for SIGKILL, of which all
+// processes die. The outputs go to the files "out" and "err".
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	how := strings.Split(args[0], ",")
 	cmd := exec.Command(args[1], args[2:]...)
@@ -112,16 +120,29 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	if slices.Contains(how, "group") {
 		target = -target
 	}
+	sig, want := syscall.SIGINT, 1
+	switch {
+	case slices.Contains(how, "term"):
+		sig = syscall.SIGTERM
+	case slices.Contains(how, "kill"):
+		sig, target, want = syscall.SIGKILL, -cmd.Process.Pid, -1
+	}
 	await(ts, "started")
-	ts.Check(syscall.Kill(target, syscall.SIGINT))
+	ts.Check(syscall.Kill(target, sig))
+	if sig == syscall.SIGTERM {
+		for !strings.Contains(ts.ReadFile("err"), "ending: ") {
+			time.Sleep(10 * time.Millisecond)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs("go"), nil, 0o666))
+	}
 	if slices.Contains(how, "twice") {
 		await(ts, "canceled")
 		ts.Check(syscall.Kill(target, syscall.SIGINT))
 	}
 	kill := time.AfterFunc(20*time.Second, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer kill.Stop()
-	if got := code(cmd.Wait()); got != 1 {
-		ts.Fatalf("exit code %d, want 1\n%s", got, ts.ReadFile("err"))
+	if got := code(cmd.Wait()); got != want {
+		ts.Fatalf("exit code %d, want %d\n%s", got, want, ts.ReadFile("err"))
 	}
 }
 

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +22,8 @@ type branch struct {
 
 	begun, ended time.Time // of all that is in it
 	usage        journal.Usage
-	failed       bool // its own step
+	failed       bool // the last of what is in it
+	lost         bool // something in it
 	open         bool // something in it has no result
 }
 
@@ -38,7 +42,7 @@ func treeOf(steps []journal.Step) *branch {
 			at = at.child(name)
 			at.note(s)
 		}
-		at.step, at.failed = s, s.Failure != ""
+		at.step = s
 	}
 	return root
 }
@@ -65,6 +69,8 @@ func (b *branch) note(s *journal.Step) {
 		b.ended = s.Ended
 	}
 	b.usage = b.usage.Add(s.Usage)
+	b.failed = s.Failure != ""
+	b.lost = b.lost || b.failed
 	b.open = b.open || !s.Recorded
 }
 
@@ -126,6 +132,16 @@ func (p *treePrinter) print(places []*branch, depth int) {
 	}
 }
 
+// number returns that of a round or a lane, -1 for what has none.
+func number(name string) int {
+	_, rest, _ := strings.Cut(name, "[")
+	digits, _, _ := strings.Cut(rest, "]")
+	if n, err := strconv.Atoi(digits); err == nil {
+		return n
+	}
+	return -1
+}
+
 // base returns a name without what tells visits apart.
 func base(name string) string {
 	if i := strings.IndexAny(name, "[~"); i >= 0 {
@@ -134,12 +150,14 @@ func base(name string) string {
 	return name
 }
 
-// group makes the rows of places of one name.
+// group makes the rows of places of one name, in the order of their numbers: lanes
+// begin in any order.
 func (p *treePrinter) group(group []*branch, depth int) {
-	var left, failed int
+	slices.SortStableFunc(group, func(a, b *branch) int { return cmp.Compare(number(a.name), number(b.name)) })
+	var left, lost int
 	shown := 0
 	for i, b := range group {
-		troubled := b.failed || b.open
+		troubled := b.lost || b.open
 		if p.all || len(group) < firstRows+fewestRows || i < firstRows || troubled && shown < openRows {
 			if i >= firstRows {
 				shown++
@@ -149,13 +167,13 @@ func (p *treePrinter) group(group []*branch, depth int) {
 		}
 		left++
 		if troubled {
-			failed++
+			lost++
 		}
 	}
 	if left > 0 {
 		line := fmt.Sprintf("%s… %d more, ", strings.Repeat("  ", depth), left)
-		if failed > 0 {
-			line += fmt.Sprintf("%d without a result: --all shows them", failed)
+		if lost > 0 {
+			line += fmt.Sprintf("%d of them not done: --all shows them", lost)
 		} else {
 			line += "all done"
 		}
@@ -169,7 +187,7 @@ func (p *treePrinter) place(b *branch, depth int) {
 	if b.step != nil && b.step.Node != (dag.ID{}) {
 		node = b.step.Node.String()[:8]
 	}
-	if b.open && b.step != nil {
+	if b.open {
 		spent = "" // it is not over
 	}
 	p.row(strings.Repeat("  ", depth)+mark+" "+text.Line(b.name), node, spent, tokens(b.usage), cost(b.usage), note)
@@ -182,6 +200,8 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 	switch {
 	case s == nil && b.open:
 		return "…", ""
+	case s == nil && b.failed:
+		return "✗", ""
 	case s == nil:
 		return "✓", ""
 	}
@@ -205,14 +225,21 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 		notes = append(notes, "from run "+s.From)
 	}
 	if paid > 0 && !asked {
-		notes = append(notes, fmt.Sprintf("possibly paid %s more", times(paid)))
+		note := "possibly paid " + times(paid)
+		if s.Recorded {
+			note += " more"
+		}
+		notes = append(notes, note)
 	}
 	return mark, strings.Join(notes, "; ")
 }
 
 func times(n int) string {
-	if n == 1 {
+	switch n {
+	case 1:
 		return "once"
+	case 2:
+		return "twice"
 	}
 	return fmt.Sprintf("%d times", n)
 }

@@ -1,0 +1,103 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+func init() {
+	programs["stages"], programs["slow"] = stages, slow
+	programs["asks"], programs["wide"] = asks, wide
+}
+
+// done writes down in the file log that work was done.
+func done(what string) error {
+	f, err := os.OpenFile("log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, what)
+	return err
+}
+
+var (
+	opened = dag.NewType[string]("opened")
+	closed = dag.NewType[string]("closed")
+)
+
+// stages stops at a gate until there is a file ok. The environment says what is
+// another pipeline: EXTRA adds a step, VERSION is that of the first.
+func stages(args []string) (stone.Ashlar, error) {
+	flags := flag.NewFlagSet("stages", flag.ContinueOnError)
+	name := flags.String("name", "nobody", "who opens")
+	if err := flags.Parse(args); err != nil {
+		return stone.Ashlar{}, err
+	}
+	steps := []stone.Ashlar{
+		stone.Func0("open", opened, func(context.Context) (string, error) { return *name, done("open") },
+			stone.Reusable(), stone.Version(os.Getenv("VERSION")+*name)),
+		stone.Func0("gate", sum, func(context.Context) (int, error) {
+			if !isFile("ok") {
+				return 0, stone.Fail("not-yet", "there is no file ok")
+			}
+			return 1, done("gate")
+		}),
+		stone.Func1("close", opened, closed, func(_ context.Context, by string) (string, error) { return "opened by " + by, done("close") }),
+	}
+	if os.Getenv("EXTRA") != "" {
+		steps = append(steps, step("extra", word, "more"))
+	}
+	return stone.Seq("stages", steps...), nil
+}
+
+// slow is in its second step until there is a file go, or it is cancelled.
+func slow() stone.Ashlar {
+	return stone.Seq("slow",
+		stone.Func0("first", opened, func(context.Context) (string, error) { return "first", done("first") }),
+		stone.Func0("second", sum, func(ctx context.Context) (int, error) {
+			touch("started")
+			for !isFile("go") {
+				select {
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			return 2, done("second")
+		}),
+		stone.Func1("third", opened, closed, func(_ context.Context, s string) (string, error) { return s + " to third", done("third") }),
+	)
+}
+
+// asks asks one question after work and before more of it.
+func asks() stone.Ashlar {
+	return stone.Seq("asks",
+		stone.Func0("draft", opened, func(context.Context) (string, error) { return "a draft", done("draft") }),
+		stone.Ask("may I", reply, func(dag.DAG) (string, error) { return "Shall it be published?", nil }, stone.Choices("yes", "no")),
+		stone.Func1("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
+			return "published: " + a.Response, done("publish")
+		}))
+}
+
+// wide has many lanes, of which one is lost.
+func wide() stone.Ashlar {
+	return stone.Seq("wide",
+		stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return make([]int, 30), nil }),
+			stone.New("work", number, func(ctx context.Context, _ dag.DAG) (any, error) {
+				if strings.Contains(stone.Path(ctx), "[20]") {
+					return nil, stone.Fail("no-luck", "one is lost")
+				}
+				return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
+			})),
+		stone.Reduce(stone.FuncAll("count", number, sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
+}
