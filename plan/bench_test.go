@@ -16,10 +16,12 @@ func thousand() []byte {
 	var b strings.Builder
 	b.WriteString(`{:id "large" :nodes [{:op :let :value {:n 0} :as :s0}`)
 	size := 1
+	last := 0
 	for i := 1; size < 999; i++ {
+		last = i
 		switch {
 		case i%50 == 0 && size+3 < 999:
-			fmt.Fprintf(&b, "\n{:op :seq :body [{:op :let :value {:slot/id [:s%d :text]} :as :t%d} {:op :let :value [1 2 {:a :b}] :as :s%d}]}", i-1, i, i)
+			fmt.Fprintf(&b, "\n{:op :seq :body [{:op :let :value {:slot/id [:s%d :text]} :as :t%d} {:op :let :value [1 {:slot/id :t%d} {:a :b}] :as :s%d}]}", i-1, i, i, i)
 			size += 3
 			continue
 		case i%20 == 0:
@@ -31,7 +33,7 @@ func thousand() []byte {
 		}
 		size++
 	}
-	b.WriteString("\n{:op :emit :input {:final :s1}}]}")
+	fmt.Fprintf(&b, "\n{:op :emit :input {:final :s%d}}]}", last)
 	return []byte(b.String())
 }
 

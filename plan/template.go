@@ -20,7 +20,7 @@ type template struct {
 	word     string // a keyword that stands for a slot, if there is one of that name
 	fields   []field
 	items    []*template
-	at       *place
+	at       place
 }
 
 type field struct {
@@ -68,7 +68,7 @@ func (r *slotRef) String() string {
 // template reads data with places for slots. With words, a keyword that is the
 // whole value of a field stands for the slot of that name.
 func (r *report) template(at *place, words bool) *template {
-	t, plain := r.within(at, words)
+	t, plain := r.within(*at, words)
 	if plain {
 		r.constant(t)
 	}
@@ -77,7 +77,7 @@ func (r *report) template(at *place, words bool) *template {
 
 // within reads a part of a template. A plain one has no slots, and is left for
 // whoever has the largest part that is plain to make a constant of.
-func (r *report) within(at *place, words bool) (t *template, plain bool) {
+func (r *report) within(at place, words bool) (t *template, plain bool) {
 	t = &template{at: at}
 	if flat(at.value, words) {
 		return t, true
@@ -85,7 +85,7 @@ func (r *report) within(at *place, words bool) (t *template, plain bool) {
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:
 		if key := slotKey(v); key != "" {
-			t.slot = r.slot(at, key)
+			t.slot = r.slot(&t.at, key)
 			return t, false
 		}
 		plain = r.fields(t, words)
@@ -129,7 +129,7 @@ func (r *report) constant(t *template) {
 		raw, err = canon.AppendJSON(nil, raw)
 	}
 	if err != nil {
-		r.find(t.at, stone.Finding{Type: badValue}, "%v", err)
+		r.find(&t.at, stone.Finding{Type: badValue}, "%v", err)
 	}
 	t.constant = raw
 }
@@ -138,7 +138,7 @@ func (r *report) constant(t *template) {
 func (r *report) elements(t *template) (plain bool) {
 	parts := make([]bool, 0, t.at.value.Len())
 	for i, e := range t.at.value.Elements() {
-		item, plain := r.within(t.at.item(i, e), false)
+		item, plain := r.within(place{up: &t.at, index: i, value: e}, false)
 		t.items = append(t.items, item)
 		parts = append(parts, plain)
 	}
@@ -159,25 +159,26 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 	plain = true
 	for k, e := range t.at.value.Entries() {
 		name := k.Text()
-		key, err := canon.Append(nil, name)
-		if kind := k.Kind(); kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol || err != nil {
+		if kind := k.Kind(); kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol {
 			r.find(t.at.field("", k), stone.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", kind)
 			continue
 		}
-		value, alone := r.within(t.at.field(name, e), words)
-		t.fields = append(t.fields, field{name, key, alone, value})
+		value, alone := r.within(place{up: &t.at, key: name, value: e}, words)
+		t.fields = append(t.fields, field{name: name, plain: alone, value: value})
 		plain = plain && alone
 	}
 	if plain {
 		return true
 	}
 	slices.SortStableFunc(t.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
-	for i, f := range t.fields {
+	for i := range t.fields {
+		f := &t.fields[i]
+		f.key, _ = canon.Append(nil, f.name) // what was read is valid text
 		if f.plain {
 			r.constant(f.value)
 		}
 		if i > 0 && f.name == t.fields[i-1].name {
-			r.find(f.value.at, stone.Finding{Type: badValue}, "the key %q is there twice", f.name)
+			r.find(&f.value.at, stone.Finding{Type: badValue}, "the key %q is there twice", f.name)
 		}
 	}
 	return false
@@ -275,7 +276,7 @@ func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
 	case t.slot != nil:
 		fn(t.slot)
 	case t.word != "":
-		word(t.word, t.at)
+		word(t.word, &t.at)
 	}
 	if t == nil {
 		return
