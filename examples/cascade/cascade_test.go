@@ -167,6 +167,24 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// TestSilence asks the large model where the small one says nothing.
+func TestSilence(t *testing.T) {
+	for _, said := range []string{"", " \n"} {
+		text, err := json.Marshal(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := write(t, strings.Replace(strings.SplitAfter(lines(three), "\n")[0], `"<<2+3=5>>\n#### 5"`, string(text), 1))
+		p, err := Pipeline([]string{"--data", file, "--out", t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, r := run(t, p); r.LargeShare != 1 || r.Accuracy != 1 {
+			t.Errorf("%q: %+v", said, r.Point)
+		}
+	}
+}
+
 func TestFirstQuestions(t *testing.T) {
 	p, err := Pipeline([]string{"--data", write(t, lines(three)), "--n", "1", "--out", t.TempDir()})
 	if err != nil {

@@ -82,7 +82,8 @@ func (e *exam) add(line []byte) error {
 		return fmt.Errorf("question %s is there twice", q.ID)
 	}
 	for _, model := range []string{small, large} {
-		if strings.TrimSpace(row.Responses[model].Text) == "" {
+		// The small model may have been silent, but somebody has the last word.
+		if said, ok := row.Responses[model]; !ok || model == large && strings.TrimSpace(said.Text) == "" {
 			return fmt.Errorf("question %s has no answer: want text and correct in responses.%s", q.ID, model)
 		}
 	}

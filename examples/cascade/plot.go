@@ -25,7 +25,7 @@ func (r Report) plot() string {
 	c.floor = max(c.floor, 0)
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
 	c.add(`<rect width="100%%" height="100%%" fill="#fff"/>`)
-	c.add(`<text x="%d" y="30" font-size="17" fill="#222">How far checks without a model get: %d questions, two models</text>`, left, r.Questions)
+	c.add(`<text x="%d" y="30" font-size="17" fill="#222">A gate of checks between two models: %d questions</text>`, left, r.Questions)
 	c.axes()
 
 	// A router that knows everything, but may ask the large model less often, gains
@@ -38,12 +38,12 @@ func (r Report) plot() string {
 	c.dot(base.SmallOnly, "#444")
 	c.text(base.SmallOnly, 10, 20, "start", "#444", "small only, %.1f %%", 100*base.SmallOnly.Accuracy)
 	c.dot(base.LargeOnly, "#444")
-	c.text(base.LargeOnly, 0, 26, "end", "#444", "large only, %.1f %%", 100*base.LargeOnly.Accuracy)
+	c.text(base.LargeOnly, 0, -12, "end", "#444", "large only, %.1f %%", 100*base.LargeOnly.Accuracy)
 	c.dot(base.Oracle, "#2a8f6a")
 	c.text(base.Oracle, 0, -12, "start", "#2a8f6a", "oracle, %.1f %%", 100*base.Oracle.Accuracy)
 	c.dot(r.Point, "#c0392b")
-	c.text(r.Point, 12, 0, "start", "#c0392b", `<tspan font-weight="bold">cascade, %.1f %%</tspan>`, 100*r.Accuracy)
-	c.text(r.Point, 12, 18, "start", "#c0392b", "%.0f %% asked, %.0f %% of the gap", 100*r.LargeShare, 100*r.GapRecovered)
+	c.text(r.Point, 12, -16, "start", "#c0392b", `<tspan font-weight="bold">cascade, %.1f %%</tspan>`, 100*r.Accuracy)
+	c.text(r.Point, 12, 2, "start", "#c0392b", "%.0f %% asked, %.0f %% of the gap", 100*r.LargeShare, 100*r.GapRecovered)
 	c.add(`</svg>`)
 	return c.String()
 }
@@ -82,8 +82,8 @@ func (c *chart) dot(p Point, color string) {
 	c.add(`<circle cx="%.1f" cy="%.1f" r="5" fill="%s"/>`, c.x(p.LargeShare), c.y(p.Accuracy), color)
 }
 
-// text writes beside a point.
+// text writes beside a point, on a white ground that keeps lines out of it.
 func (c *chart) text(p Point, dx, dy float64, anchor, color, format string, args ...any) {
-	c.add(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s">%s</text>`,
+	c.add(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" stroke="#fff" stroke-width="4" paint-order="stroke">%s</text>`,
 		c.x(p.LargeShare)+dx, c.y(p.Accuracy)+dy, anchor, color, fmt.Sprintf(format, args...))
 }
