@@ -17,11 +17,33 @@
 //
 // What follows "--" belongs to the pipeline. Results go to standard output,
 // everything else to standard error. The exit code is 0 when all is done, 1 when
-// the run failed or the pipeline is invalid, 2 for wrong usage or configuration.
-// Validate and trace know 0 and 1 only; leaving the screen is 0 unless a run was
-// under way.
+// the run failed, was ended before its end, or the pipeline is invalid, 2 for wrong
+// usage or configuration, 3 when the run waits for an answer. Validate, trace and
+// install-skill know 0 and 1 only; leaving the screen is 0 unless a run was under
+// way.
 //
-// The first Ctrl-C, or SIGTERM, cancels a run: the running steps are told to
-// end, the DAG so far is written where it was asked for. The second ends the
-// process at once.
+// # Runs that are kept
+//
+// What run does is kept in .stone/stone.db, in the nearest directory .stone or a
+// new one in the working directory: see package journal. With it goes the command
+// line, so that resume makes the pipeline again, in the directory where it was
+// begun. The screen keeps nothing.
+//
+//	$ ./prog run                 # says the name of the run, and ends early
+//	$ ./prog resume last         # goes on: what was done is not done again
+//	$ ./prog runs                # lists runs; runs gc removes old ones
+//	$ ./prog show last           # steps, times, tokens, cost, what is asked
+//	$ ./prog answer last NAME TEXT
+//	$ ./prog diff RUN RUN        # which steps differ, and why
+//
+// A question that nobody answers on standard input waits, and so does its run, with
+// the commands to type on standard error.
+//
+// # Signals
+//
+// The first Ctrl-C, or SIGHUP, cancels a run: the running steps are told to end,
+// the DAG so far is written where it was asked for. SIGTERM is gentler with a run
+// that is kept: no step is begun any more, those under way may take --grace to
+// come to their end, and are recorded. The second signal of a sort ends the process
+// at once, a second SIGTERM if it comes a second or more after the first.
 package cli

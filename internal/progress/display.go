@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/kind"
 )
 
 // Config says where and how progress is shown. Its zero value shows nothing:
@@ -191,12 +192,13 @@ func (t *Tree) apply(name string, e event, at time.Time) string {
 		t.reach(r)
 		return r.start(at)
 	case "ashlar-end":
-		return r.end(e)
+		return r.end(e, t.waits)
 	case "lane-start":
 		r.lanes = max(r.lanes, e.lanes)
 	case "lane-end":
 		return r.laneEnd(e, at)
 	case "failure":
+		t.waits = t.waits || e.kind == kind.Waiting
 		return r.failure(e)
 	}
 	return ""
@@ -220,13 +222,16 @@ func (r *row) start(at time.Time) string {
 	return r.line("start")
 }
 
-func (r *row) end(e event) string {
+func (r *row) end(e event, waits bool) string {
 	r.running = max(0, r.running-1)
 	r.ok, r.spent = e.ok, e.elapsed
 	verb := "done"
 	if !e.ok {
 		r.failed++
 		verb = "failed"
+		if waits { // what is around a question ends with it
+			verb = "waits"
+		}
 	}
 	if !r.listed() {
 		return ""
@@ -275,7 +280,11 @@ func (r *row) failure(e event) string {
 	if r.failures == maxLines {
 		details = append(details, "further failures here are only counted")
 	}
-	return plain("failure", e.path, details...)
+	verb := "failure"
+	if e.kind == kind.Waiting {
+		verb = "waits"
+	}
+	return plain(verb, e.path, details...)
 }
 
 func plain(verb, path string, details ...string) string {

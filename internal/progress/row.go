@@ -50,6 +50,8 @@ type Tree struct {
 	mu   sync.Mutex // guards the rows
 	root *row
 	rows map[place]*row
+
+	waits bool // for an answer
 }
 
 // NewTree returns the tree of a run of p that has not begun.
