@@ -41,7 +41,7 @@ func (r Report) table() string {
 		line("%s %-18s %8.1f %% %12.1f %% %12.1f %% %10s", mark, w.name, 100*w.Accuracy, 100*w.LargeShare, 100*w.GapRecovered, fmt.Sprintf("$%.3f", w.CostUSD))
 	}
 	line("%s", rule)
-	line("\nWhat the gate refused of the small model:")
+	line("\nWhat the gate refused of the small model, by check (an answer may fail several):")
 	for _, c := range checks {
 		line("  %-22s %4d", c.name, r.Refused[c.name])
 	}
