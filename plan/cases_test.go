@@ -15,17 +15,23 @@ import (
 )
 
 // TestCases runs case files, as section 12 of the contract of calls describes
-// them: those of the folder STONE_CASES, and the project's own in testdata/cases.
+// them: those of the folder STONE_CASES, a path from the root of the module, and the
+// project's own in testdata/cases.
 func TestCases(t *testing.T) {
-	given := cmp.Or(os.Getenv("STONE_CASES"), filepath.FromSlash("../../shared/spec/cases/calls"))
-	for _, dir := range []string{given, filepath.FromSlash("testdata/cases")} {
+	given := os.Getenv("STONE_CASES")
+	dir := cmp.Or(given, filepath.FromSlash("../shared/spec/cases/calls"))
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join("..", dir)
+	}
+	for _, dir := range []string{dir, filepath.FromSlash("testdata/cases")} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.edn"))
-		if err != nil {
+		switch {
+		case err != nil:
 			t.Fatal(err)
-		}
-		if len(files) == 0 {
+		case len(files) == 0 && given != "":
+			t.Errorf("no case files in %s, which STONE_CASES names", dir)
+		case len(files) == 0:
 			t.Logf("no case files in %s: set STONE_CASES to a folder of some", dir)
-			continue
 		}
 		for _, file := range files {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".edn"), func(t *testing.T) { runFile(t, file) })

@@ -106,19 +106,19 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	steps = slices.Grow(steps, len(nodes))
 	fan := -1 // the step with the fan-out that is not reduced yet
 	for i, n := range nodes {
-		own := label(n)
-		if taken[own] || n.id == "" && n.as == "" {
-			own += "-" + strconv.Itoa(i+1)
+		called := label(n)
+		if taken[called] || n.id == "" && n.as == "" {
+			called += "-" + strconv.Itoa(i+1)
 		}
-		for taken[own] {
-			own += "'"
+		for taken[called] {
+			called += "'"
 		}
-		taken[own] = true
-		a := c.node(n, own, known, depth)
+		taken[called] = true
+		a := c.node(n, called, known, depth)
 		c.places[a] = n.at
 		// What a fan-out leaves is one thing with what closes it.
 		if fan >= 0 {
-			steps[fan] = stone.Seq(steps[fan].Name()+" and "+own, steps[fan], a)
+			steps[fan] = stone.Seq(steps[fan].Name()+" and "+called, steps[fan], a)
 		} else {
 			steps = append(steps, a)
 		}

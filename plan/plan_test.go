@@ -235,6 +235,14 @@ func TestModelsPlanResumes(t *testing.T) {
 	}
 }
 
+func TestBindRefuses(t *testing.T) {
+	for name, value := range map[string]any{"auth/user": 1, "": 1, "x": make(chan int)} {
+		if d, err := plan.Bind(dag.DAG{}, map[string]any{"a": 1, name: value}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", name)) {
+			t.Errorf("%q: %v, %d nodes", name, err, d.Len())
+		}
+	}
+}
+
 func Example() {
 	text := []byte(`{:id "greet"
 	  :nodes [{:op :call :intent :text/greet :input {:name {:slot/id :guest}} :as :card}
