@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/progress"
@@ -27,6 +28,7 @@ type person struct {
 	turn  chan struct{} // holds a token while nobody asks
 	start sync.Once
 	lines chan answer
+	over  chan struct{} // closed at the end of the input, when all lines are taken
 }
 
 type answer struct {
@@ -38,7 +40,7 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	p := &person{in: a.Stdin, out: a.Stderr, display: display, terminal: terminal(a.Stdin) != nil, kept: kept}
 	p.turn = make(chan struct{}, 1)
 	p.turn <- struct{}{}
-	p.lines = make(chan answer)
+	p.lines, p.over = make(chan answer), make(chan struct{})
 	return p
 }
 
@@ -56,6 +58,9 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	}
 	// A read cannot be taken back, so the reader lives as long as the process.
 	p.start.Do(func() { go p.read() })
+	if p.kept && !p.terminal && p.ends() {
+		return "", stone.ErrWaiting // what waits is listed at the end of the run
+	}
 	putQuestion(p.out, q)
 	for {
 		p.prompt("> ")
@@ -72,6 +77,17 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 			p.prompt("\n")
 			return "", ctx.Err()
 		}
+	}
+}
+
+// ends reports whether there is no more input. It waits for that no longer than
+// nobody notices who answers.
+func (p *person) ends() bool {
+	select {
+	case <-p.over:
+		return true
+	case <-time.After(50 * time.Millisecond):
+		return false
 	}
 }
 
@@ -108,9 +124,13 @@ func (p *person) ended(q stone.Question, err error) error {
 }
 
 func (p *person) read() {
-	in := bufio.NewReader(p.in)
+	in, ended := bufio.NewReader(p.in), false
 	for {
 		line, err := in.ReadString('\n') // after the end it goes on answering with it
+		if line == "" && errors.Is(err, io.EOF) && !ended {
+			ended = true
+			close(p.over)
+		}
 		p.lines <- answer{line, err}
 	}
 }

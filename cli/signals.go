@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -45,7 +46,7 @@ func interruptible(ctx context.Context, say func(string), drains bool) (context.
 					close(drain)
 				case !canceled:
 					say("canceling: waiting for the steps under way; Ctrl-C again ends at once")
-					cancel(stone.Fail(kind.Canceled, "the run was ended by a signal: %v", sig))
+					cancel(stone.Fail(kind.Canceled, "the run was ended by %s", sender(sig)))
 					canceled = true
 				}
 				seen[sig] = time.Now()
@@ -60,4 +61,12 @@ func interruptible(ctx context.Context, say func(string), drains bool) (context.
 		done.Wait()
 		cancel(nil)
 	}
+}
+
+// sender says where a signal comes from.
+func sender(sig os.Signal) string {
+	if sig == syscall.SIGHUP {
+		return "Ctrl-C, or with its terminal"
+	}
+	return fmt.Sprintf("a signal: %v", sig)
 }
