@@ -4,13 +4,17 @@ package cli_test
 
 import (
 	"context"
+	"database/sql"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -100,4 +104,46 @@ func wide() stone.Ashlar {
 				return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
 			})),
 		stone.Reduce(stone.FuncAll("count", number, sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
+}
+
+// command runs a command line in this process and returns its exit code and what
+// it wrote to standard error.
+func command(pipeline any, args ...string) (int, string) {
+	var errs strings.Builder
+	code := cli.Run(context.Background(), cli.Config{
+		Pipeline: pipeline, Name: "prog", Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs,
+	})
+	return code, errs.String()
+}
+
+// TestDamage holds that a changed node is refused by the names of its run and its
+// own, and that the runs beside it are well.
+func TestDamage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, id := range []string{"good", "bad"} {
+		if code, errs := command(hello(), "run", "-q", "--id", id); code != cli.Done {
+			t.Fatal(errs)
+		}
+	}
+	db, err := sql.Open("sqlite", "file:.stone/stone.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec(`UPDATE records SET content = CAST('"jello"' AS BLOB) WHERE seq = (SELECT max(seq) FROM records WHERE content IS NOT NULL)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := res.RowsAffected(); n != 1 || err != nil {
+		t.Fatalf("%d rows changed, %v", n, err)
+	}
+	for _, args := range [][]string{{"show", "bad", "--dag"}, {"show", "bad", "say-hello"}, {"resume", "bad"}, {"diff", "good", "bad"}} {
+		code, errs := command(hello(), args...)
+		if code != cli.Failed || !strings.Contains(errs, `run "bad" in `) || !strings.Contains(errs, "say-hello (node ") {
+			t.Errorf("%q: exit code %d: %s", args, code, errs)
+		}
+	}
+	if code, errs := command(hello(), "resume", "-q", "good"); code != cli.Done {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
 }
