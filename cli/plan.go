@@ -35,7 +35,7 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	if f := c.Flags().Lookup("input"); f != nil && f.Changed {
 		return errors.New("--input is for packages: a plan begins with --bind NAME=VALUE")
 	}
-	if err := a.readPlan(file, after); err != nil {
+	if err := a.readPlan(file, after, c.Name() == "run"); err != nil {
 		return err
 	}
 	var p stone.Ashlar
@@ -56,8 +56,9 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	return do(ctx, p)
 }
 
-// readPlan reads the plan and what it begins with.
-func (a *app) readPlan(file string, after []string) error {
+// readPlan reads the plan and what it begins with, which has to have values if it is
+// to run.
+func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
 		return fmt.Errorf("unexpected argument %q behind --: a plan takes --bind NAME=VALUE", after[0])
 	}
@@ -72,7 +73,7 @@ func (a *app) readPlan(file string, after []string) error {
 		return err
 	}
 	k := &a.calls
-	if k.base.Input, k.opts.Slots, err = bound(k.bind); err != nil {
+	if k.base.Input, k.opts.Slots, err = bound(k.bind, run); err != nil {
 		return err
 	}
 	k.file, k.base.Grant = file, conf.Grant(k.grant)
@@ -86,13 +87,16 @@ func (a *app) readPlan(file string, after []string) error {
 
 // bound reads the slots with which a plan begins, and their names. One without a
 // value is null, which is enough to check the plan.
-func bound(bindings []string) (d dag.DAG, names []string, err error) {
+func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}
 	for _, b := range bindings {
 		name, value, ok := strings.Cut(b, "=")
 		name = strings.TrimPrefix(name, ":")
 		if _, twice := slots[name]; twice || name == "" {
 			return d, nil, fmt.Errorf("--bind %s: want NAME=VALUE, each name once", text.Cut(text.Line(b), 40))
+		}
+		if values && !ok {
+			return d, nil, fmt.Errorf("--bind %s has no value: want --bind %[1]s=VALUE", name)
 		}
 		if file, isFile := strings.CutPrefix(value, "@"); isFile {
 			data, err := os.ReadFile(file)
@@ -134,6 +138,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 			to = ":"
 		}
 		findings[i].Message = k.file + to + f.Message
+		findings[i].Ashlar = cmp.Or(f.Ashlar, "plan")
 	}
 	return findings
 }

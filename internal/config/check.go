@@ -82,7 +82,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	if _, ok := is("capability"); ok {
 		check = r.capabilityCheck(name, m)
 	}
-	if found != 1 {
+	if found > 1 || found == 0 && m.EDN().Len() == 0 {
 		m.Fault(form.Invalid, "expected an expression in a string, or a map with one of schema, max-chars, regex, command and capability")
 	}
 	return check
@@ -110,7 +110,7 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 			v.Unknown("schema", name, r.schemaNames()...)
 		}
 	case isFile:
-		s = r.schemaFile(v, file)
+		s = schemaFile(v, file)
 	case v.JSON(&data):
 		var err error
 		if s, err = schema.Parse(data); err != nil {
@@ -170,6 +170,12 @@ func (r *reader) schemaNames() []string {
 	return slices.Sorted(slices.Values(append(call.BuiltInSchemas(), slices.Collect(maps.Keys(r.App.Schemas))...)))
 }
 
+func (r *reader) checkNames() []string {
+	names := append(call.BuiltInChecks(), slices.Collect(maps.Keys(r.App.Checks))...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // A grader is a capability that a check asks for a score.
 type grader struct {
 	named form.Value
@@ -185,10 +191,10 @@ func (r *reader) checkGraders() {
 	}
 }
 
-// checkNames reports names of schemas, checks and capabilities that nobody knows,
+// checkPolicy reports names of schemas, checks and capabilities that nobody knows,
 // in a policy or in intents. What has not the form that it must have is for others
 // to report.
-func (r *reader) checkNames(v form.Value) {
+func (r *reader) checkPolicy(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
 	}
@@ -202,11 +208,11 @@ func (r *reader) checkNames(v form.Value) {
 			case "in-schema", "out-schema":
 				r.checkEach(field, "schema", r.schemaNames())
 			case "must", "should":
-				r.checkEach(field, "check", append(call.BuiltInChecks(), slices.Sorted(maps.Keys(r.App.Checks))...))
+				r.checkEach(field, "check", r.checkNames())
 			case "fallback", "cap/id":
 				r.checkEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
 			default:
-				r.checkNames(field)
+				r.checkPolicy(field)
 			}
 		}
 	})

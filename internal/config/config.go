@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,7 +145,7 @@ func (r *reader) read(m *form.Map) {
 	r.readSchemas(m)
 	if v, ok := m.Field("intents"); ok {
 		r.App.Intents = call.ReadIntents(v)
-		r.checkNames(v)
+		r.checkPolicy(v)
 	}
 	r.readProviders(m)
 	r.readServers(m)
@@ -158,7 +159,7 @@ func (r *reader) read(m *form.Map) {
 	m.Map("routing", func(m *form.Map) { call.ReadRouting(m, &r.App.Policy.Routing) })
 	for _, key := range []string{"policy", "routing"} {
 		if v, ok := m.Field(key); ok {
-			r.checkNames(v)
+			r.checkPolicy(v)
 		}
 	}
 	r.readRights(m)
@@ -189,7 +190,7 @@ func (r *reader) readSchemas(m *form.Map) {
 	r.App.Schemas = call.ReadSchemas(v)
 	v.Entries(func(name string, v form.Value) {
 		if file, isFile := r.onlyFile(v); isFile && r.App.Schemas[name] != nil {
-			r.App.Schemas[name] = r.schemaFile(v, file)
+			r.App.Schemas[name] = schemaFile(v, file)
 		}
 	})
 }
@@ -203,17 +204,28 @@ func (r *reader) onlyFile(v form.Value) (file string, ok bool) {
 	return within(r.dir, f.Text()), true
 }
 
-func (r *reader) schemaFile(v form.Value, file string) *schema.Schema {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		v.Fault(form.Invalid, "%v", err)
+func schemaFile(v form.Value, file string) *schema.Schema {
+	data, ok := readFile(v, file)
+	if !ok {
 		return nil
 	}
 	s, err := schema.Parse(data)
 	if err != nil {
-		v.Fault(form.Invalid, "%s: expected a JSON Schema: %v", file, err)
+		v.Fault(form.Invalid, "%s: expected a JSON Schema: %v", shown(file), err)
 	}
 	return s
+}
+
+// readFile reads a file that a value names.
+func readFile(v form.Value, file string) ([]byte, bool) {
+	data, err := os.ReadFile(file)
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	if err != nil {
+		v.Fault(form.Invalid, "%s: %v", shown(file), err)
+	}
+	return data, err == nil
 }
 
 // path reads a field as the path of a file or directory.

@@ -61,11 +61,9 @@ func (r *reader) text(m *form.Map, key string, to *string) {
 		v.Text(to)
 		return
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		v.Fault(form.Invalid, "%v", err)
+	if data, ok := readFile(v, file); ok {
+		*to = string(data)
 	}
-	*to = string(data)
 }
 
 func (r *reader) command(m *form.Map, at *Reached) builder {
@@ -170,13 +168,12 @@ func (r *reader) plan(m *form.Map, at *Reached) builder {
 	m.Need("file")
 	r.path(m, "file", &at.At)
 	var p *plan.Plan
-	if at.At != "" {
-		data, err := os.ReadFile(at.At)
-		if err == nil {
-			p, err = plan.Read(data)
-		}
-		if err != nil {
-			m.FaultAt("file", form.Invalid, "%v", err)
+	if v, ok := m.Field("file"); ok && at.At != "" {
+		if data, ok := readFile(v, at.At); ok {
+			var err error
+			if p, err = plan.Read(data); err != nil {
+				v.Fault(form.Invalid, "%s: %v", shown(at.At), err)
+			}
 		}
 	}
 	return func(meta call.Metadata) (call.Capability, error) { return plan.Capability(meta, p) }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,6 +32,7 @@ type builder struct {
 	path string // the package, as the go command is given it
 	tmp  string
 	env  []string
+	sums []byte // of the user's workspace
 	pkg  listed
 }
 
@@ -127,8 +129,13 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 }
 
 // list asks for the package, and for the root package of Stone as its module
-// sees it, whose checksums the build then has.
+// sees it, whose checksums the build then has. Before that, the checksums of what
+// only Stone needs are in no file, so no database is asked for them, which would
+// take a network: what the go command notes without one is not kept.
 func (b *builder) list() error {
+	env := b.env
+	b.env = append(env[:len(env):len(env)], "GOSUMDB=off")
+	defer func() { b.env = env }()
 	out, stderr, err := b.goTool("list", "-e", "-find", "-mod=readonly", "-json=Dir,ImportPath,Name,GoFiles,CgoFiles,Module,Error", b.path, modulePath)
 	if err != nil {
 		return refuse("%s: %s", b.arg, firstLine(stderr, err))
@@ -151,18 +158,13 @@ func (b *builder) list() error {
 	return b.checksums(stone.Module.Dir)
 }
 
-// checksums adds those of Stone's own dependencies to the workspace.
+// checksums notes those of the workspace and of Stone's own dependencies.
 func (b *builder) checksums(stone string) error {
 	sums, err := os.ReadFile(filepath.Join(stone, "go.sum"))
 	if err != nil {
 		return refuse("the module %s has no go.sum: %v", modulePath, err)
 	}
-	f, err := os.OpenFile(filepath.Join(b.tmp, "go.work.sum"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(sums)
-	return errors.Join(err, f.Close())
+	return os.WriteFile(filepath.Join(b.tmp, "go.work.sum"), slices.Concat(b.sums, sums), 0o600)
 }
 
 // compile builds the program out of the package and a main function that

@@ -24,14 +24,13 @@ func (b *builder) workspace() error {
 	if v := goVersion.FindStringSubmatch(env.GOVERSION); v != nil {
 		fmt.Fprintf(&text, "go %s\n", v[1])
 	}
-	var sums []byte
 	switch {
 	case env.GOWORK != "" && env.GOWORK != "off":
 		if err := b.copyWorkspace(&text, env.GOWORK); err != nil {
 			return err
 		}
 		// There need not be one, and one that cannot be read is none.
-		sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
+		b.sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
 	case env.GOMOD != "" && env.GOMOD != os.DevNull:
 		fmt.Fprintf(&text, "use %q\n", filepath.Dir(env.GOMOD))
 	default:
@@ -40,7 +39,7 @@ func (b *builder) workspace() error {
 	file := filepath.Join(b.tmp, "go.work")
 	// GOTMPDIR: what an interrupted build leaves goes with the rest.
 	b.env = append(os.Environ(), "GOWORK="+file, "GOTMPDIR="+b.tmp)
-	if err := os.WriteFile(file+".sum", sums, 0o600); err != nil {
+	if err := os.WriteFile(file+".sum", b.sums, 0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(text.String()), 0o600)
