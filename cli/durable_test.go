@@ -21,6 +21,9 @@ import (
 func init() {
 	programs["stages"], programs["slow"] = stages, slow
 	programs["asks"], programs["wide"] = asks, wide
+	programs["spill"] = func() stone.Ashlar {
+		return stone.Func0("spill", word, func(context.Context) (string, error) { return "the key is " + os.Getenv("OPENAI_API_KEY"), nil })
+	}
 }
 
 // done writes down in the file log that work was done.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -179,6 +180,11 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
+	for _, secret := range r.opts.Secrets {
+		if bytes.Contains(r.opts.Source, []byte(secret)) {
+			return errors.New("the command line holds a key, which must not be kept: have the pipeline read it from the environment, or run it with --no-db")
+		}
+	}
 	if k.reuse != "" && k.reuse != journal.AnyRun {
 		from, err := r.find(ctx, k.reuse)
 		if err != nil {
@@ -245,11 +251,21 @@ func (a *app) ended(r *keptRun, err error) error {
 		return a.waiting(r)
 	default:
 		a.complain("failed: %v", err)
-		if r != nil && !errors.As(err, new(*journal.HeldError)) {
+		if r.resumable(err) {
 			a.complain("to go on with what is done: %s", a.command(r.store, "resume", r.id))
 		}
 	}
 	return &exitError{code: Failed}
+}
+
+// resumable reports whether a run that ended with an error can go on: if it has
+// begun, and nothing stands in the way that will be there again.
+func (r *keptRun) resumable(err error) bool {
+	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) {
+		return false
+	}
+	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled
+	return err == nil && info.ID == r.id && !info.Begun.IsZero()
 }
 
 // waiting says for which answers a run waits.
