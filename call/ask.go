@@ -3,6 +3,7 @@ package call
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
@@ -24,6 +26,37 @@ type answer struct {
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
 
 	live bool // it was not taken from the recorder
+}
+
+// A setback is an answer that is a failure. The step of the invocation fails with
+// it: what failed is asked again when a run is resumed that failed because of it.
+type setback struct{ answer answer }
+
+// setbackKey is where the meta of a failed step holds the answer.
+const setbackKey = "answer"
+
+func (s *setback) Error() string       { return s.answer.Failure.Error() }
+func (s *setback) FailureKind() string { return s.answer.Failure.Type }
+
+func (s *setback) FailureMeta() map[string]string {
+	raw, err := canon.Append(nil, s.answer)
+	if err != nil {
+		return nil
+	}
+	return map[string]string{setbackKey: string(raw)}
+}
+
+// setbackIn finds the answer in the error of a step, be it replayed or not.
+func setbackIn(err error) (a answer, ok bool) {
+	if s, ok := errors.AsType[*setback](err); ok {
+		return s.answer, true
+	}
+	var noted interface{ FailureMeta() map[string]string }
+	if !errors.As(err, &noted) {
+		return answer{}, false
+	}
+	text, ok := noted.FailureMeta()[setbackKey]
+	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
 // ask invokes the capability once, within its limits. The error says that this

@@ -194,8 +194,15 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 			req.Key = stone.TraceID(ctx) + "/" + req.Key
 		}
 		req.Delta = listening(ctx, e.ID)
-		return e.ask(ctx, req, l.loose)
+		a, err := e.ask(ctx, req, l.loose)
+		if err == nil && a.Failure != nil {
+			err = &setback{a}
+		}
+		return a, err
 	})
+	if s, ok := setbackIn(err); ok {
+		a, err = s, nil
+	}
 	if err == nil {
 		u := usageOf(e, &a)
 		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})

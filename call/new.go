@@ -233,7 +233,7 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 // what is known where something else failed.
 func failureRecord(n *dag.Node) Record {
 	if r := RecordOf(n); r != nil {
-		return *r
+		return r.timeless()
 	}
 	f, err := dag.Failure.Of(n)
 	if err != nil {

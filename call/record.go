@@ -2,6 +2,7 @@ package call
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
@@ -77,6 +78,17 @@ func RecordOf(n *dag.Node) *Record {
 	r := new(Record)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil
+	}
+	return r
+}
+
+// timeless is the record without what differs from run to run: as the content of
+// a node, whose id must not.
+func (r Record) timeless() Record {
+	r.Usage.LatencyMS = 0
+	r.Tried = slices.Clone(r.Tried)
+	for i := range r.Tried {
+		r.Tried[i].Usage.LatencyMS = 0
 	}
 	return r
 }
