@@ -1,24 +1,250 @@
 package config_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/llm/script"
 )
 
-func TestExample(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.edn")
-	if err := os.WriteFile(file, []byte(config.Example), 0o666); err != nil {
+// load reads a configuration that stands in a directory with other files.
+func load(t *testing.T, text string, others ...string) (*config.Config, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for i := 0; i < len(others); i += 2 {
+		if err := os.WriteFile(filepath.Join(dir, others[i]), []byte(others[i+1]), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "stone.edn")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	c, err := config.Load(file)
+	if err == nil {
+		t.Cleanup(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return c, err
+}
+
+func mustLoad(t *testing.T, text string, others ...string) *config.Config {
+	t.Helper()
+	c, err := load(t, text, others...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if err := c.App.Registry.Err(); err != nil {
+	return c
+}
+
+func TestExample(t *testing.T) {
+	c := mustLoad(t, config.Example)
+	if err := errors.Join(c.App.Registry.Err(), c.App.Tools.Err()); err != nil {
 		t.Error(err)
+	}
+	if got := fmt.Sprint(c.App.Registry.IDs()); got != "[greeter model/large model/small solver/sat text/count]" {
+		t.Error(got)
+	}
+	large, _ := c.App.Registry.Lookup("model/large")
+	if large.Cost.USDPerMTokOut != 2 {
+		t.Errorf("the price list is not used: %+v", large.Cost)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are chess, command, http, llm, mcp, plan, solver; did you mean "llm"?`},
+		{"no kind", `{:capabilities {:a {}}}`, `1:20: capabilities.a.cap/kind: the field "cap/kind" is missing`},
+		{"other id", `{:capabilities {:a {:cap/kind :solver :solver :sat :cap/id :b}}}`, `1:60: capabilities.a.cap/id: expected "a", under which it is registered, found "b"`},
+		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},
+		{"literal key", `{:providers {:openai {:key "sk-1"}}}`, `1:28: providers.openai.key: expected where the secret is, never itself: `},
+		{"both places", `{:providers {:openai {:key {:env "A" :file "b"}}}}`, `1:28: providers.openai.key: expected one of env and file`},
+		{"no place", `{:providers {:openai {:key {}}}}`, `1:28: providers.openai.key: expected one of env and file`},
+		{"secret header", `{:capabilities {:a {:cap/kind :http :url "http://h" :headers {:Authorization "Bearer sk-1"}}}}`, `1:78: capabilities.a.headers.Authorization: expected where the secret is, never itself: `},
+		{"secret in url", `{:capabilities {:a {:cap/kind :http :url "http://u:sk-1@h"}}}`, `1:42: capabilities.a.url: expected an address without user and query: `},
+		{"server", `{:capabilities {:a {:cap/kind :mcp :server :files :tool "t"}}}`, `1:44: capabilities.a.server: unknown server "files"; known are `},
+		{"two ways", `{:servers {:s {:command ["/bin/x"] :url "http://h"}}}`, `1:15: servers.s: expected one of command and url`},
+		{"scope", `{:capabilities {:a {:cap/kind :command :command ["/bin/sh"] :scope {:process ["/bin/ls"]}}}}`, `1:20: capabilities.a: `},
+		{"schema", `{:schemas {:a {:type :objekt}}}`, `1:15: schemas.a: expected a JSON Schema: `},
+		{"schema file", `{:schemas {:a {:file "there.json"}}}`, `1:15: schemas.a: `},
+		{"intent", `{:intents {:a {:in-schema :req/txt}}}`, `1:27: intents.a.in-schema: unknown schema "req/txt"; `},
+		{"check twice", `{:checks {:a {:max-chars 1 :regex "x"}}}`, `1:14: checks.a: expected an expression in a string, or a map with one of `},
+		{"regex", `{:checks {:a {:regex "("}}}`, `1:22: checks.a.regex: error parsing regexp: `},
+		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
+		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; known are `},
+		{"price", `{:prices [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: prices[0].date: expected the day when the price was looked up, as "2026-11-21"`},
+		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},
+		{"mode", `{:mode :eager}`, `1:8: mode: unknown name "eager"; known are hybrid, strict, lazy`},
+		{"text", `{:mode "lazy"}`, `1:8: mode: expected a name (a keyword such as :text/respond), found the string "lazy"`},
+		{"broken", "{:mode\n", `2:1: `},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := load(t, c.text)
+			invalid, ok := errors.AsType[*config.Invalid](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			lines := strings.Join(invalid.Lines(), "\n")
+			got := strings.TrimPrefix(invalid.Lines()[0], invalid.File+":")
+			if got != c.want && !(strings.HasSuffix(c.want, ": ") || strings.HasSuffix(c.want, " ")) || !strings.HasPrefix(got, c.want) || len(invalid.Lines()) > 1 {
+				t.Errorf("got  %s\nwant %s", lines, c.want)
+			}
+			if strings.Contains(lines, "sk-1") {
+				t.Error("the secret is shown")
+			}
+		})
+	}
+}
+
+// act asks for an intent and returns what is answered, or the failure.
+func act(t *testing.T, c *config.Config, intent, input string) string {
+	t.Helper()
+	request := fmt.Sprintf(`{"proto":1,"trace":{"id":"t"},"task":{"intent":%q},"input":%s}`, intent, input)
+	trace, spec, err := call.ReadRequest([]byte(request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, _ := c.App.Act(t.Context(), trace, spec, stone.Config{Grant: c.Grant(nil)})
+	if resp.Err != nil {
+		return call.AsError(resp.Err).Error()
+	}
+	return string(resp.Reply.Out)
+}
+
+// A key is read when the model is used: from a variable, or from a file that need
+// not be there before.
+func TestSecretsAreReadLate(t *testing.T) {
+	model := script.New(script.Text("yes"), script.Text("yes"))
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Authorization"))
+		model.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	t.Setenv("OPENAI_API_KEY", "sk-openai")
+	t.Setenv("STONE_TEST_KEY", "")
+	c := mustLoad(t, fmt.Sprintf(`
+		{:providers {:a {:protocol :openai :url %q :key {:env "STONE_TEST_KEY"}}
+		             :b {:protocol :openai :url %[1]q}}
+		 :capabilities {:ask/a {:cap/kind :llm :provider :a :model "m" :cap/intents #{:a}}
+		                :ask/b {:cap/kind :llm :provider :b :model "m" :cap/intents #{:b}}}}`, server.URL))
+	if got := act(t, c, "a", `{"prompt":"?"}`); !strings.Contains(got, "the environment variable STONE_TEST_KEY is not set") {
+		t.Error(got)
+	}
+	t.Setenv("STONE_TEST_KEY", "sk-late")
+	if got := act(t, c, "a", `{"prompt":"?"}`); got != `{"text":"yes"}` {
+		t.Error(got)
+	}
+	if got := act(t, c, "b", `{"prompt":"?"}`); got != `{"text":"yes"}` {
+		t.Error(got)
+	}
+	if want := []string{"Bearer sk-late", "Bearer none"}; fmt.Sprint(keys) != fmt.Sprint(want) {
+		t.Errorf("keys %q, want %q", keys, want)
+	}
+	if want := []config.Secret{{Env: "STONE_TEST_KEY"}}; fmt.Sprint(c.Secrets) != fmt.Sprint(want) {
+		t.Errorf("secrets %v", c.Secrets)
+	}
+}
+
+// Checks of all kinds hold or fail.
+func TestChecks(t *testing.T) {
+	c := mustLoad(t, `
+		{:schemas {:res/brief {:file "brief.json"}}
+		 :capabilities
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c :d :e :f} :expression "call.input.say"}
+		  :grader {:cap/kind :solver :solver :cel :cap/intents #{:eval/grade} :io/out-schema :res/any
+		           :expression "call.input.out.value.startsWith('good') ? 1.0 : 0.0"}}
+		 :checks {:cel "out.value != 'bad'" :short {:max-chars 20} :word {:regex "good"} :brief {:schema :res/brief}
+		          :program {:command ["/bin/sh" "-c" "grep -q good"]}}
+		 :policy {:intents {:a {:done {:must #{:cel}}} :b {:done {:must #{:short}}} :c {:done {:must #{:word}}}
+		                    :d {:done {:must #{:brief}}} :e {:done {:must #{:program}}}}}}`,
+		"brief.json", `{"properties": {"value": {"maxLength": 4}}}`)
+	for _, intent := range []string{"a", "b", "c", "d", "e"} {
+		if got := act(t, c, intent, `{"say":"good"}`); got != `{"value":"good"}` {
+			t.Errorf("%s: %s", intent, got)
+		}
+		bad := map[string]string{"b": `{"say":"far too long to be good"}`}[intent]
+		if bad == "" {
+			bad = `{"say":"bad"}`
+		}
+		if intent == "d" {
+			bad = `{"say":"badly"}`
+		}
+		if got := act(t, c, intent, bad); !strings.HasPrefix(got, call.MustFailed+": ") {
+			t.Errorf("%s: %s", intent, got)
+		}
+	}
+}
+
+// A capability that checks is asked as judges are, on the account of the run, and
+// the policy does not hold for it.
+func TestCapabilityChecks(t *testing.T) {
+	c := mustLoad(t, `
+		{:capabilities
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a} :expression "call.input.say"}
+		  :grader {:cap/kind :command :cap/intents #{:eval/grade}
+		           :command ["/bin/sh" "-c" "if grep -q '\"value\":\"good'; then echo '{\"score\": 1}'; else echo '{\"score\": 0.2, \"reasons\": [\"it is bad\"]}'; fi"]}}
+		 :checks {:graded {:capability :grader :score-min 0.7}}
+		 :policy {:default {:done {:must #{:graded}}}}}`)
+	if got := act(t, c, "a", `{"say":"good"}`); got != `{"value":"good"}` {
+		t.Error(got)
+	}
+	if got := act(t, c, "a", `{"say":"bad"}`); got != `eval/must-failed: graded: grader gives 0.2, want 0.7: ["it is bad"]` {
+		t.Error(got)
+	}
+}
+
+// What is granted is what the roles of the principal allow of it.
+func TestGrant(t *testing.T) {
+	c := mustLoad(t, `
+		{:grant #{:process :net/http} :principal {:id "ada" :roles #{:dev}}
+		 :roles {:process {:any #{:dev}} :net/http {:any #{:admin}} :fs/write {:forbidden #{:dev}}}}`)
+	if got := fmt.Sprint(c.Grant([]string{"fs/write", "fs/read"})); got != "[fs/read process]" {
+		t.Error(got)
+	}
+	if got := mustLoad(t, `{}`).Grant(nil); got == nil || len(got) > 0 {
+		t.Errorf("granted %#v: want nothing, which is not nil", got)
+	}
+}
+
+// A plan file is a capability, and everything of it is checked when it is asked.
+func TestPlanCapability(t *testing.T) {
+	c := mustLoad(t, `
+		{:capabilities {:cel {:cap/kind :solver :solver :cel :cap/intents #{:up} :expression "call.input.text.size()"}
+		                :twice {:cap/kind :plan :file "twice.edn" :cap/intents #{:twice}}}}`,
+		"twice.edn", `{:nodes [{:op :call :intent :up :input {:text {:slot/id :text}} :as :n} {:op :emit :input {:n :n}}]}`)
+	if got := act(t, c, "twice", `{"text":"abc"}`); got != `{"n":{"value":3}}` {
+		t.Error(got)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	t.Setenv("STONE_TEST_KEY", "x")
+	c := mustLoad(t, fmt.Sprintf(`
+		{:capabilities {:up {:cap/kind :http :url %q :headers {:X-Key {:env "STONE_TEST_KEY"}}}
+		                :down {:cap/kind :http :url "http://127.0.0.1:1"}
+		                :program {:cap/kind :command :command ["/bin/sh"]}
+		                :none {:cap/kind :chess :command ["./engine"]}
+		                :secret {:cap/kind :http :url %[1]q :headers {:X-Key {:file "key"}}}}}`, server.URL))
+	for _, r := range c.Capabilities {
+		err := r.Probe(context.Background())
+		if up := r.ID == "up" || r.ID == "program"; up != (err == nil) {
+			t.Errorf("%s: %v", r.ID, err)
+		}
 	}
 }
