@@ -76,22 +76,26 @@ func (s *store) inProject(makeIt bool) error {
 	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
 		return nil // what else is wrong shows when it is opened
 	}
-	dir = filepath.Dir(s.file)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := makeProject(filepath.Dir(s.file)); err != nil {
 		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
+	}
+	return nil
+}
+
+// makeProject makes a directory for a database, if there is none.
+func makeProject(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	if err == nil {
-		_, err = f.WriteString(ignored)
-		err = errors.Join(err, f.Close())
-	}
 	if err != nil {
-		return fmt.Errorf("runs cannot be kept: %w: --db keeps them in another place, --no-db keeps none", err)
+		return err
 	}
-	return nil
+	_, err = f.WriteString(ignored)
+	return errors.Join(err, f.Close())
 }
 
 // withStore does something with a store that must be there.

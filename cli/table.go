@@ -102,17 +102,19 @@ func took(begun, ended time.Time) string {
 	return progress.Duration(max(ended.Sub(begun), 0))
 }
 
-// amount tells a number with three digits, "" for none.
+// amount tells a number with about three digits, "" for none.
 func amount(n int) string {
 	switch {
 	case n == 0:
 		return ""
 	case n < 10_000:
 		return strconv.Itoa(n)
+	case n < 100_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
 	case n < 1_000_000:
-		return fmt.Sprintf("%.3gk", float64(n)/1e3)
+		return fmt.Sprintf("%dk", n/1000)
 	}
-	return fmt.Sprintf("%.3gM", float64(n)/1e6)
+	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
 func tokens(u journal.Usage) string { return amount(u.InputTokens + u.OutputTokens) }

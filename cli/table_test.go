@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTable(t *testing.T) {
+	columns := func() []column {
+		return []column{
+			{name: "NAME", cells: []string{"a", "名前"}},
+			{name: "N", right: true, cells: []string{"1", "1000"}},
+			{name: "NONE", cells: []string{"", ""}},
+			{name: "WHY", cells: []string{"", "it was so"}},
+		}
+	}
+	for width, want := range map[int]string{
+		0:  "NAME     N  WHY\na        1\n名前  1000  it was so\n",
+		15: "NAME     N  WHY\na        1\n名前  1000  it…\n",
+		4:  "NAM…\na  …\n名…\n",
+	} {
+		var got strings.Builder
+		if err := printTable(&got, width, columns()); err != nil || got.String() != want {
+			t.Errorf("width %d: %v\n%s\nwant\n%s", width, err, got.String(), want)
+		}
+	}
+	if err := printTable(nil, 0, []column{{name: "NAME"}}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShownValues(t *testing.T) {
+	now := time.Date(2026, 11, 21, 13, 0, 0, 0, time.Local)
+	for _, test := range []struct{ got, want string }{
+		{moment(time.Time{}, now), ""},
+		{moment(now.Add(-time.Hour), now), "12:00"},
+		{moment(now.Add(-24*time.Hour), now), "Nov 20"},
+		{moment(now.AddDate(-1, 0, 0), now), "2025-11-21"},
+		{took(now, time.Time{}), ""},
+		{took(now, now.Add(-time.Minute)), took(now, now)}, // a clock that was set back
+		{amount(0), ""},
+		{amount(9999), "9999"},
+		{amount(12_345), "12.3k"},
+		{amount(999_999), "999k"},
+		{amount(1_234_567), "1.2M"},
+		{quoted("stone.db"), "stone.db"},
+		{quoted(""), "''"},
+		{quoted("it's $HOME"), `'it'\''s $HOME'`},
+		{base("each[3]~2"), "each"},
+		{plural(1, "run"), "1 run"},
+		{plural(2, "run"), "2 runs"},
+	} {
+		if test.got != test.want {
+			t.Errorf("got %q, want %q", test.got, test.want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"12h": 12 * time.Hour, "30d": 30 * 24 * time.Hour, "1.5d": 36 * time.Hour,
+		"": 0, "d": 0, "-1d": 0, "0h": 0, "yesterday": 0,
+	} {
+		var a age
+		if err := a.Set(text); (err == nil) != (want > 0) || time.Duration(a) != want {
+			t.Errorf("%q: %v, %v; want %v", text, time.Duration(a), err, want)
+		}
+	}
+}
