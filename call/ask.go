@@ -66,9 +66,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	if err := e.enter(ctx); err != nil {
 		return failing(err, ctx)
 	}
-	begun := time.Now()
+	begun, end := time.Now(), stopped
+	defer func() { e.leave(end) }() // also if the capability ends its goroutine
 	reply, end, err := e.invoke(ctx, req, loose)
-	e.leave(end)
 	var a answer
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, stone.ErrWaiting)):
@@ -116,7 +116,8 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 
 // apart calls the capability in a goroutine of its own. One that does not listen
 // when its time is over, or when its answer is not wanted any more, is left behind
-// after a moment: whatever it returns later goes nowhere.
+// after a moment: whatever it returns later goes nowhere. What it answers within that
+// moment is paid for, and kept for when the run is resumed, if it is the run that ends.
 func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,11 +150,16 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	late.Store(true)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
+	cause := context.Cause(ctx)
+	var refused interface{ FailureKind() string } // late, or another one was first
 	select {
-	case <-done:
+	case r := <-done:
+		if r.err == nil && !errors.As(cause, &refused) {
+			return r.reply, nil
+		}
 	case <-timer.C:
 	}
-	return nil, context.Cause(ctx)
+	return nil, cause
 }
 
 func endingOf(ctx context.Context, err error) ending {
