@@ -15,9 +15,9 @@ import (
 // DefaultModel returns the model that the user of a pipeline chooses: its
 // provider, name and URL are those of the flags --provider, --model and --url of
 // the command without a sub-command, else of the environment's STONE_PROVIDER,
-// STONE_MODEL and STONE_URL, else of settings.json in the nearest directory .stone
-// around the working directory. The provider is openai if nobody says so; keys
-// come from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+// STONE_MODEL and STONE_URL, else of stone.edn, stone.json or settings.json in the
+// nearest directory .stone around the working directory. The provider is openai if
+// nobody says so; keys come from OPENAI_API_KEY or ANTHROPIC_API_KEY.
 //
 // It is chosen when the model is used, so that a package can have it in a
 // variable. A choice that cannot be made is reported by stone.Validate.

@@ -8,7 +8,8 @@
 //	$ ./prog validate
 //
 // The command stone, cmd/stone, is the same with a PIPELINE argument, which
-// names the Go package whose Pipeline is meant: stone run ./examples/audit.
+// names the Go package whose Pipeline is meant: stone run ./examples/audit. Or it
+// names a plan, which begins with what --bind says: stone run plan.edn --bind x=1.
 //
 // At a terminal, without a command, both run their pipeline on the whole of the
 // screen; stone finds it in the nearest directory .stone. Its settings.json says
@@ -21,6 +22,20 @@
 // usage or configuration, 3 when the run waits for an answer. Validate, trace and
 // install-skill know 0 and 1 only; leaving the screen is 0 unless a run was under
 // way.
+//
+// # Calls
+//
+// Who answers the calls of a plan, of a request and of a pipeline with [Applicator]
+// stands in .stone/stone.edn or stone.json, in the nearest directory .stone, or in
+// the file that --config names: see package internal/config.
+//
+//	$ stone config check         # every fault, with its place
+//	$ stone caps                 # who there is, who is up, what it costs
+//	$ stone act request.edn      # the envelope of a request in, of a response out
+//	$ stone explain plan.edn     # who would be asked, and by which rules
+//
+// What a run may do and spend stands there too, or in --grant, --max-usd and the
+// like. Without that, plans and requests may do nothing to the world.
 //
 // # Runs that are kept
 //

@@ -139,6 +139,9 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 		}
 		findings[i].Message = k.file + to + f.Message
 		findings[i].Ashlar = cmp.Or(f.Ashlar, "plan")
+		if f.Type == "missing-producer" {
+			findings[i].Message += fmt.Sprintf(", as --bind %s=VALUE", f.Queried)
+		}
 	}
 	return findings
 }

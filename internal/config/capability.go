@@ -37,6 +37,9 @@ func (r *reader) readCapabilities(m *form.Map, key string, reached *[]Reached) *
 					r.checkEach(name, "schema", r.schemaNames())
 				}
 			}
+			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
+				r.checkEach(intents, "intent", append(r.intentNames(), call.EvalGrade))
+			}
 			m.Need("cap/kind")
 			if of := kinds[meta.Kind]; of != nil {
 				build = of(r, m, &at)

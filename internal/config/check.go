@@ -170,6 +170,10 @@ func (r *reader) schemaNames() []string {
 	return slices.Sorted(slices.Values(append(call.BuiltInSchemas(), slices.Collect(maps.Keys(r.App.Schemas))...)))
 }
 
+func (r *reader) intentNames() []string {
+	return slices.Sorted(maps.Keys(r.App.Intents))
+}
+
 func (r *reader) checkNames() []string {
 	names := append(call.BuiltInChecks(), slices.Collect(maps.Keys(r.App.Checks))...)
 	slices.Sort(names)
@@ -211,10 +215,25 @@ func (r *reader) checkPolicy(v form.Value) {
 				r.checkEach(field, "check", r.checkNames())
 			case "fallback", "cap/id":
 				r.checkEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
+			case "intents":
+				r.checkIntents(field)
 			default:
 				r.checkPolicy(field)
 			}
 		}
+	})
+}
+
+// checkIntents checks the rules of intents, and that there are these intents.
+func (r *reader) checkIntents(v form.Value) {
+	if v.EDN().Kind() != edn.KindMap {
+		return
+	}
+	v.Entries(func(intent string, rules form.Value) {
+		if _, ok := r.App.Intents[intent]; !ok && r.App.Intents != nil {
+			rules.Unknown("intent", intent, r.intentNames()...)
+		}
+		r.checkPolicy(rules)
 	})
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ func (r *reader) llm(m *form.Map, at *Reached) builder {
 	c := model.Config{Schema: r.App.Schema}
 	m.Need("provider", "model")
 	someText(m, "model", &at.model)
+	prompts := map[string]form.Value{}
 	var p *provider
 	if v, ok := m.Field("provider"); ok && v.Name(&at.provider) {
 		r.checkEach(v, "provider", r.providerNames())
@@ -35,16 +37,17 @@ func (r *reader) llm(m *form.Map, at *Reached) builder {
 	m.Map("prompts", func(m *form.Map) {
 		r.text(m, "default", &c.Prompt)
 		r.text(m, "role", &c.Role)
-		m.Map("intents", func(m *form.Map) {
-			c.Intents = map[string]string{}
-			m.Value.Entries(func(intent string, _ form.Value) {
-				var text string
-				r.text(m, intent, &text)
-				c.Intents[intent] = text
-			})
+		c.Intents = map[string]string{}
+		m.Entries("intents", func(intent string, v form.Value) {
+			prompts[intent], c.Intents[intent] = v, r.textOf(v)
 		})
 	})
 	return func(meta call.Metadata) (call.Capability, error) {
+		for _, intent := range slices.Sorted(maps.Keys(prompts)) {
+			if meta.Intents != nil && !slices.Contains(meta.Intents, intent) {
+				prompts[intent].Unknown("intent of this capability", intent, meta.Intents...)
+			}
+		}
 		c.Model = &lateModel{provider: p, name: at.model}
 		return model.New(meta, c), c.Check()
 	}
@@ -52,18 +55,18 @@ func (r *reader) llm(m *form.Map, at *Reached) builder {
 
 // text reads a field as text: as it is, or as {:file "path"}.
 func (r *reader) text(m *form.Map, key string, to *string) {
-	v, ok := m.Field(key)
-	if !ok {
-		return
+	if v, ok := m.Field(key); ok {
+		*to = r.textOf(v)
 	}
-	file, isFile := r.onlyFile(v)
-	if !isFile {
-		v.Text(to)
-		return
+}
+
+func (r *reader) textOf(v form.Value) (text string) {
+	if file, isFile := r.onlyFile(v); isFile {
+		data, _ := readFile(v, file) // what went wrong is reported
+		return string(data)
 	}
-	if data, ok := readFile(v, file); ok {
-		*to = string(data)
-	}
+	v.Text(&text)
+	return text
 }
 
 func (r *reader) command(m *form.Map, at *Reached) builder {

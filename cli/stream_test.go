@@ -1,0 +1,53 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/llm/script"
+)
+
+// What a model writes is printed as it comes, before the response.
+func TestActStream(t *testing.T) {
+	for _, c := range []struct{ request, piece, end string }{
+		{
+			`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"}}`,
+			`^{"cap/id":"model","text":".*","type":"delta"}$`, `^{"proto":1,"result":{"out":{"text":"One, two, three."},`,
+		},
+		{
+			`{:proto 1 :trace {:id "r"} :task {:intent :text/respond} :input {:prompt "?"}}`,
+			`^{:type :delta, :cap/id :model, :text ".*"}$`, `^{:proto 1$`,
+		},
+	} {
+		server := httptest.NewServer(script.New(script.Text("One, two, three.")))
+		defer server.Close()
+		file := filepath.Join(t.TempDir(), "stone.edn")
+		text := fmt.Sprintf(`{:providers {:local {:protocol :openai :url %q}}
+			:capabilities {:model {:cap/kind :llm :provider :local :model "m"}}}`, server.URL)
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		code := cli.Run(t.Context(), cli.Config{
+			Pipeline: cli.FromArgument, Args: []string{"act", "--stream", "--config", file},
+			Stdin: strings.NewReader(c.request), Stdout: &out, Stderr: &errs,
+		})
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		pieces := 0
+		for len(lines) > pieces && regexp.MustCompile(c.piece).MatchString(lines[pieces]) {
+			pieces++
+		}
+		if code != cli.Done || pieces == 0 || pieces == len(lines) || !regexp.MustCompile(c.end).MatchString(lines[pieces]) {
+			t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+		}
+	}
+}
