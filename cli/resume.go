@@ -79,18 +79,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	} else if from.Pipeline != "" {
 		line = append(line, "--"+packageFlag+"="+from.Pipeline)
 	}
-	line = slices.Concat(line, from.Flags)
-	c.Flags().Visit(func(f *pflag.Flag) {
-		if f.Annotations[namesFile] != nil && f.Value.String() != "" {
-			// The directory is another one soon. A name that cannot be made
-			// absolute is refused as it is.
-			if path, err := filepath.Abs(f.Value.String()); err == nil {
-				line = append(line, "--"+f.Name+"="+path)
-				return
-			}
-		}
-		line = append(line, typed(f)...)
-	})
+	line = slices.Concat(line, from.Flags, fromAnywhere(c.Flags()), []string{"--"}, from.Args)
 	here, err := os.Getwd()
 	if err == nil {
 		err = os.Chdir(from.Dir)
@@ -100,8 +89,21 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.Chdir(here)) }()
 	root := a.root()
-	root.SetArgs(slices.Concat(line, []string{"--"}, from.Args))
+	root.SetArgs(line)
 	return root.ExecuteContext(c.Context())
+}
+
+// fromAnywhere returns the flags that were set as they are typed in any directory.
+func fromAnywhere(flags *pflag.FlagSet) []string {
+	var line []string
+	flags.Visit(func(f *pflag.Flag) {
+		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && f.Value.String() != "" {
+			line = append(line, "--"+f.Name+"="+path)
+			return
+		}
+		line = append(line, typed(f)...)
+	})
+	return line
 }
 
 // sourceOf returns how to make the pipeline of a run again.
