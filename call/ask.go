@@ -24,6 +24,7 @@ type answer struct {
 	Failure    *Error        `json:"failure,omitempty"`
 	RetryAfter time.Duration `json:"retry-after,omitempty"`
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
+	Spent      Usage         `json:"spent,omitzero"` // on a failure; that on a reply is in it
 
 	live bool // it was not taken from the recorder
 }
@@ -80,6 +81,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	}
 	if a.Failure != nil {
 		a.RetryAfter = a.Failure.RetryAfter
+		if reply != nil {
+			a.Spent = reply.Usage.sane()
+		}
 	}
 	a.LatencyMS = time.Since(begun).Milliseconds()
 	return a, err
@@ -203,9 +207,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	}
 	r := *reply
 	r.Type = cmp.Or(r.Type, Value)
-	if !(r.Usage.USD >= 0) || math.IsInf(r.Usage.USD, 1) {
-		r.Usage.USD = 0
-	}
+	r.Usage = r.Usage.sane()
 	r.Usage.Cap = e.ID
 	var err error
 	switch r.Type {
@@ -232,6 +234,15 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 		return wrong("is a %s, which is not in its cap/can-produce", r.Type)
 	}
 	return &r, nil
+}
+
+// sane is a usage that can be recorded, and that gives nothing back.
+func (u Usage) sane() Usage {
+	if !(u.USD >= 0) || math.IsInf(u.USD, 1) {
+		u.USD = 0
+	}
+	u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
+	return u
 }
 
 // cleaned returns a copy of an error that can be recorded.

@@ -248,12 +248,13 @@ func (s *session) lost(err error) bool {
 
 // usageOf is what an invocation cost: as it says, or as declared.
 func usageOf(e *entry, a *answer) Usage {
-	u := Usage{USD: e.Cost.USD, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}
-	if r := a.Reply; r != nil {
-		u.InputTokens, u.OutputTokens = max(r.Usage.InputTokens, 0), max(r.Usage.OutputTokens, 0)
-		if u.USD = r.Usage.USD; u.USD <= 0 {
-			u.USD = e.Cost.Price(u.InputTokens, u.OutputTokens)
-		}
+	said := a.Spent
+	if a.Reply != nil {
+		said = a.Reply.Usage
+	}
+	u := Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, USD: said.USD, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}
+	if u.USD <= 0 {
+		u.USD = e.Cost.Price(u.InputTokens, u.OutputTokens)
 	}
 	return u
 }

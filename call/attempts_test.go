@@ -232,6 +232,15 @@ func TestBudget(t *testing.T) {
 			does: map[string]behaviour{"a": failsOnce("rate/limited", time.Hour)}, calls: "a", want: "!budget/exhausted", took: time.Second},
 		{name: "time is over in a race", spec: call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a"}, Strategy: call.Race}}, budget: call.Budget{Latency: time.Second},
 			does: map[string]behaviour{"a": hangs}, calls: "a", want: "!budget/exhausted", took: time.Second},
+		{name: "a failure costs what it says", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{Tokens: 10},
+			does: map[string]behaviour{"a": failsAfter(20)}, calls: "a", want: "!budget/exhausted"},
+		{name: "a reply that is none costs what it says", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{Tokens: 10},
+			does: map[string]behaviour{"a": func(context.Context, *call.Request) (*call.Reply, error) {
+				return &call.Reply{Out: call.JSON("{"), Usage: call.Usage{OutputTokens: 20}}, nil
+			}}, calls: "a", want: "!budget/exhausted"},
+		{name: "time is over in a check", spec: call.Spec{Cap: "a", Done: call.Done{Must: []string{"slow"}}}, budget: call.Budget{Latency: time.Second},
+			checks: map[string]call.Check{"slow": func(ctx context.Context, _ call.Subject) error { <-ctx.Done(); return ctx.Err() }},
+			calls:  "a", want: "!budget/exhausted", took: time.Second},
 		{name: "a tournament that cannot be paid for is not begun",
 			spec:   call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a", "b"}, Strategy: call.Tournament}},
 			budget: trips(1), want: "!budget/exhausted"},

@@ -11,9 +11,9 @@ type Capability struct {
 	// Invoke answers one request. An *Error is a failure of its type, and an error
 	// with a FailureKind, as those of stone.Fail, one of that kind; any other error
 	// is "runtime/invoke-failed", or "timeout/soft" if ctx is past its deadline; so
-	// is a panic. It is called from several goroutines at once and returns soon
-	// after ctx is done; if it does not, it is left behind, and what it returns
-	// later is dropped.
+	// is a panic. A Reply beside an error says in its Usage what the failure cost.
+	// It is called from several goroutines at once and returns soon after ctx is
+	// done; if it does not, it is left behind, and what it returns later is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
 }
 

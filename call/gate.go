@@ -3,6 +3,7 @@ package call
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -42,8 +43,12 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 			break
 		}
 	}
-	v.must = failed(ctx, l.must, sub)
-	v.should = failed(ctx, l.should, sub)
+	if v.must, err = failed(ctx, l.must, sub); err == nil {
+		v.should, err = failed(ctx, l.should, sub)
+	}
+	if err != nil {
+		return v, err
+	}
 	v.score = 1
 	if n := len(l.should); n > 0 {
 		v.score = float64(n-len(v.should)) / float64(n)
@@ -81,14 +86,20 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	return v, nil
 }
 
-// failed runs checks and returns those that do not hold.
-func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck) {
+// failed runs checks and returns those that do not hold. The error says that one did
+// not come to its end, because ctx did or because it waits for a person.
+func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck, err error) {
 	for _, c := range checks {
-		if err := c.holds(ctx, sub); err != nil {
+		switch err := c.holds(ctx, sub); {
+		case err != nil && ctx.Err() != nil:
+			return out, context.Cause(ctx)
+		case errors.Is(err, stone.ErrWaiting):
+			return out, err
+		case err != nil:
 			out = append(out, failedCheck{c.name, valid(err.Error())})
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (c *namedCheck) holds(ctx context.Context, sub *Subject) (err error) {
@@ -141,7 +152,8 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure
 		if err != nil {
 			return nil, nil, err
 		}
-		req.Context, req.Constraints, req.Requires, req.Done = nil, nil, Requires{}, Done{}
+		// What the answer may do is not for the judge to do.
+		req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, nil
 		var a answer
 		a, failure, err = l.pay(ctx, e, &req, "judge "+sub.Step)
 		if failure != nil || err != nil {

@@ -38,6 +38,13 @@ func failsOnce(typ string, after time.Duration) behaviour {
 	}
 }
 
+// failsAfter fails when it has read so many tokens.
+func failsAfter(tokens int) behaviour {
+	return func(context.Context, *call.Request) (*call.Reply, error) {
+		return &call.Reply{Usage: call.Usage{InputTokens: tokens}}, &call.Error{Type: call.FormatDrift}
+	}
+}
+
 func returns(err error) behaviour {
 	return func(context.Context, *call.Request) (*call.Reply, error) { return nil, err }
 }

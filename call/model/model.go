@@ -63,7 +63,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}
-		reply.Usage = merge(reply.Usage, usage)
+		reply.Usage = usage // what a model says of that itself is text
 		return reply, nil
 	}}
 }
@@ -133,11 +133,4 @@ func usageOf(answer *llm.Reply) call.Usage {
 		u.OutputTokens = *n
 	}
 	return u
-}
-
-// merge prefers what the provider has counted to what a model says of itself.
-func merge(said, counted call.Usage) call.Usage {
-	said.InputTokens = cmp.Or(counted.InputTokens, said.InputTokens)
-	said.OutputTokens = cmp.Or(counted.OutputTokens, said.OutputTokens)
-	return said
 }

@@ -102,6 +102,7 @@ func (c Config) client(secret http.Header) *http.Client {
 		if err := c.Scope.Net.Check(r.URL); err != nil {
 			return err
 		}
+		r.Header.Del("Referer") // the URL, which may hold secrets
 		if first := via[0].URL; r.URL.Host != first.Host || r.URL.Scheme != first.Scheme {
 			for name := range secret {
 				r.Header.Del(name)
