@@ -187,13 +187,13 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	return a.calls.findings(cfg)
 }
 
-// emitted makes what a plan emits its result.
+// emitted makes what a plan emits its result, if it came to its end.
 func (a *app) emitted(result stone.Result) stone.Result {
-	if a.calls.file == "" {
+	if a.calls.file == "" || result.Node == nil {
 		return result
 	}
 	node, err := result.DAG.Nearest(call.EmitType)
-	if err != nil && result.Node != nil {
+	if err != nil {
 		a.complain("the plan emitted nothing: end it with {:op :emit :input {…}}")
 	}
 	result.Node = node

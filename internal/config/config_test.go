@@ -132,3 +132,34 @@ func TestFindOfAnotherUser(t *testing.T) {
 		t.Errorf("found %q, %v", got, err)
 	}
 }
+
+// What stands in the configuration goes before settings.json.
+func TestReadBoth(t *testing.T) {
+	dir := project(t, `{"model":"small","url":"http://localhost:1"}`)
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("stone.edn", `{:model "large" :provider :anthropic :pipeline "./plan.edn" :capabilities {:not {:looked "at"}}}`)
+	s, err := config.Read(dir)
+	want := config.Settings{Pipeline: filepath.Join(filepath.Dir(dir), "plan.edn"), Provider: "anthropic", Model: "large", URL: "http://localhost:1"}
+	if err != nil || s != want {
+		t.Errorf("%+v, %v", s, err)
+	}
+	write("stone.json", `{}`)
+	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+		t.Error(err)
+	}
+	if _, err := config.Nearest(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+		t.Error(err)
+	}
+}
+
+// Without a configuration there are the solvers, which need none.
+func TestNearestOfNone(t *testing.T) {
+	c, err := config.Nearest(t.TempDir())
+	if err != nil || c.File != "" || strings.Join(c.App.Registry.IDs(), " ") != "solver/cel solver/sat" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
