@@ -28,9 +28,10 @@ func (a *app) showRun() *cobra.Command {
 	c := overRun(&cobra.Command{
 		Use:   "show RUN [NODE|PATH] [flags]",
 		Short: "Show what a run did: its steps, or what one of them gave",
-		Long: "Show prints how a run stands and the tree of its steps: ✓ done, ✗ failed, ? waiting for an answer, … without\n" +
-			"a result. What was begun and has left no result is possibly paid. With a NODE, which is the beginning of its\n" +
-			"id, or the PATH of a step it prints what that holds; the end of a path is enough if no other ends like it.",
+		Long: "Show prints how a run stands and the tree of its steps: ✓ done, ✗ failed, ! something in it failed, ? waiting\n" +
+			"for an answer, … without a result. What was begun and has left no result is possibly paid. With a NODE, which\n" +
+			"is the beginning of its id, or the PATH of a step it prints what that holds; the end of a path is enough if\n" +
+			"no other ends like it.",
 	}, 1, 2, func(c *cobra.Command, args []string) error {
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")

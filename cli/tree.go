@@ -22,8 +22,7 @@ type branch struct {
 
 	begun, ended time.Time // of all that is in it
 	usage        journal.Usage
-	failed       bool // the last of what is in it
-	lost         bool // something in it
+	lost         bool // something in it failed
 	open         bool // something in it has no result
 }
 
@@ -69,8 +68,7 @@ func (b *branch) note(s *journal.Step) {
 		b.ended = s.Ended
 	}
 	b.usage = b.usage.Add(s.Usage)
-	b.failed = s.Failure != ""
-	b.lost = b.lost || b.failed
+	b.lost = b.lost || s.Failure != ""
 	b.open = b.open || !s.Recorded
 }
 
@@ -200,8 +198,8 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 	switch {
 	case s == nil && b.open:
 		return "…", ""
-	case s == nil && b.failed:
-		return "✗", ""
+	case s == nil && b.lost: // it may have been rescued, or a lane that may be lost
+		return "!", ""
 	case s == nil:
 		return "✓", ""
 	}
