@@ -3,7 +3,9 @@ package plan_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,28 +17,44 @@ import (
 )
 
 // TestCases runs case files, as section 12 of the contract of calls describes
-// them: those of the folder STONE_CASES, a path from the root of the module, and the
-// project's own in testdata/cases.
+// them: those in and below the folder STONE_CASES, and the project's own in
+// testdata/cases. A relative STONE_CASES is a path from the root of the module, since
+// a test is not told where go test was started; if there is nothing, from this
+// folder. Without any case file there it fails.
 func TestCases(t *testing.T) {
-	given := os.Getenv("STONE_CASES")
-	dir := cmp.Or(given, filepath.FromSlash("../shared/spec/cases/calls"))
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join("..", dir)
-	}
-	for _, dir := range []string{dir, filepath.FromSlash("testdata/cases")} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.edn"))
-		switch {
-		case err != nil:
-			t.Fatal(err)
-		case len(files) == 0 && given != "":
-			t.Errorf("no case files in %s, which STONE_CASES names", dir)
-		case len(files) == 0:
-			t.Logf("no case files in %s: set STONE_CASES to a folder of some", dir)
-		}
-		for _, file := range files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".edn"), func(t *testing.T) { runFile(t, file) })
+	dir := os.Getenv("STONE_CASES")
+	files := caseFiles(t, filepath.FromSlash("../../shared/spec/cases/calls"))
+	if dir != "" {
+		if files = caseFiles(t, filepath.Join("..", dir)); filepath.IsAbs(dir) || files == nil {
+			files = caseFiles(t, dir)
 		}
 	}
+	switch {
+	case files == nil && dir != "":
+		t.Errorf("no case files (*.edn) in the folder %q, which STONE_CASES names", dir)
+	case files == nil:
+		t.Log("no case files but those of the project: set STONE_CASES to a folder of some")
+	}
+	for _, file := range append(files, caseFiles(t, filepath.FromSlash("testdata/cases"))...) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".edn"), func(t *testing.T) { runFile(t, file) })
+	}
+}
+
+// caseFiles lists the case files in and below a folder; nil if there is none.
+func caseFiles(t *testing.T, dir string) (files []string) {
+	if linked, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = linked
+	}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".edn" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func runFile(t *testing.T, file string) {
