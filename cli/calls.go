@@ -149,16 +149,24 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 	if err := a.fillApplicator(); err != nil {
 		return err
 	}
-	if k := &a.calls; k.conf != nil && (k.conf.Grants() || k.grant != nil) {
-		k.base.Grant = k.conf.Grant(k.grant)
-	} else if k.grant != nil {
-		k.base.Grant = k.grant
-	}
+	a.calls.base.Grant = a.calls.granted(p)
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
 	if err != nil {
 		return err
 	}
 	return do(ctx, p)
+}
+
+// granted is what a pipeline in Go may do: everything, unless its user or the
+// configuration that it wants says something.
+func (k *calls) granted(p stone.Ashlar) []string {
+	switch {
+	case k.conf == nil:
+		return k.grant
+	case k.grant == nil && !k.conf.Grants() && !p.IsZero():
+		return k.conf.Grant(p.Effects()) // as far as roles allow it
+	}
+	return k.conf.Grant(k.grant)
 }
 
 // with is what a pipeline is run and validated with. It begins with input, a plan

@@ -39,15 +39,15 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 		return err
 	}
 	var p stone.Ashlar
-	if k.refused == nil {
-		var err error
+	err := k.refused.Err()
+	if err == nil {
 		p, err = k.plan.Ashlar(k.conf.App, k.opts)
-		if err != nil && c.Name() != "run" && c.Name() != "validate" {
-			if err := printFindings(a.Stderr, k.findings(k.base)); err != nil {
-				return output(err)
-			}
-			return &exitError{code: Failed}
+	}
+	if err != nil && c.Name() != "run" && c.Name() != "validate" {
+		if err := printFindings(a.Stderr, k.findings(k.base)); err != nil {
+			return output(err)
 		}
+		return &exitError{code: Failed}
 	}
 	ctx, err := k.spending(c.Context(), c.Flags())
 	if err != nil {
@@ -139,6 +139,7 @@ func (k *calls) findings(cfg stone.Config) stone.Findings {
 		}
 		findings[i].Message = k.file + to + f.Message
 		findings[i].Ashlar = cmp.Or(f.Ashlar, "plan")
+		findings[i].Path = cmp.Or(f.Path, findings[i].Ashlar)
 		if f.Type == "missing-producer" {
 			findings[i].Message += fmt.Sprintf(", as --bind %s=VALUE", f.Queried)
 		}

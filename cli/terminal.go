@@ -64,7 +64,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		return a.show(c.Context(), p)
+		return a.overPipeline(c, p, a.show)
 	}
 }
 
@@ -111,7 +111,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := tui.Run(ctx, tui.Config{Pipeline: p, In: a.Stdin, Out: a.Stdout, Show: shownResult})
+	result, err := tui.Run(ctx, tui.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Show: shownResult})
 	if errors.Is(err, tui.ErrLeft) {
 		return failed("%w", err)
 	}

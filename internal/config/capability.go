@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// kinds make the capabilities of each kind from the fields that are its own. They
-// are only asked for a capability when nothing was at fault.
+// kinds read the fields that are each kind's own.
 var kinds = map[string]func(*reader, *form.Map, *Reached) builder{
 	"llm":     (*reader).llm,
 	"command": (*reader).command,
@@ -20,7 +19,7 @@ var kinds = map[string]func(*reader, *form.Map, *Reached) builder{
 	"plan":    (*reader).plan,
 }
 
-// builder makes a capability of its metadata.
+// builder makes a capability of its metadata. It is called when nothing was at fault.
 type builder func(call.Metadata) (call.Capability, error)
 
 // readCapabilities reads capabilities by their ids.

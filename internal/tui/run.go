@@ -15,6 +15,7 @@ import (
 // Config says what is run and where it is shown. All but Now is needed.
 type Config struct {
 	Pipeline stone.Ashlar
+	Grant    []string  // what runs may do; nil is everything
 	In       io.Reader // the terminal
 	Out      io.Writer
 	// Show returns what a result is shown as, "" for nothing.
