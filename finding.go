@@ -41,7 +41,7 @@ func (f Finding) String() string {
 	if f.Suggestion != "" {
 		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)
 	}
-	if f.Path != f.Ashlar {
+	if f.Path != "" && f.Path != f.Ashlar {
 		line += fmt.Sprintf(" (at %s)", f.Path)
 	}
 	return oneLine(line)

@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 		want string
 	}{
 		{"all is well", call.Spec{Cap: "a", Done: call.Done{Must: []string{"schema-valid", "legal-move"}}}, nil, ""},
-		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, "no-candidate: aa cap/not-found"},
+		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, `no-candidate: did you mean "a"?`},
 		{"nobody has the intent", call.Spec{Intent: "mail/print"}, nil, "no-candidate: register a capability that can"},
 		{"an effect that nobody has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed"},
 		{"none is no effect", call.Spec{Cap: "a", Effects: []string{"none"}}, nil, ""},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
 
@@ -26,6 +27,10 @@ func ReadParts(m *form.Map, to *Spec, parts ...string) {
 		case "budget":
 			m.Map(part, func(m *form.Map) { ReadBudget(m, &to.Budget) })
 		case "effects":
+			if v, ok := m.Field(part); ok && v.EDN().Kind() != edn.KindMap {
+				v.Fault(form.Invalid, "expected a map with the effects that are allowed, as {:allowed #{:net/http}}, found a %s", v.EDN().Kind())
+				continue
+			}
 			m.Map(part, func(m *form.Map) {
 				m.Need("allowed")
 				readEffects(m, "allowed", &to.Effects)

@@ -184,6 +184,14 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		}
 		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "register a capability that can"), ", "))
 		f.Queried = s.Intent
+		for _, c := range r.candidates {
+			if known := app.Registry; c.reason == NotFound && f.Suggestion == "" {
+				if s.Tool != "" {
+					known = app.Tools
+				}
+				f.Suggestion = suggest.Closest(c.id, slices.Values(known.IDs()))
+			}
+		}
 	} else if _, known := app.Intents[s.Intent]; !known && app.Intents != nil && s.Tool == "" {
 		r.unknown("no-candidate", "intent", s.Intent, maps.Keys(app.Intents))
 	}

@@ -186,7 +186,7 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 			r.add(f)
 			continue
 		}
-		r.find(within(at, f), f, "%s", f.Message)
+		r.find(within(at, f), f, "%s", strings.ReplaceAll(f.Message, "stone.Reduce", "a node {:op :reduce …}"))
 	}
 }
 
@@ -240,7 +240,7 @@ func within(at *place, f stone.Finding) *place {
 	case "effect-not-granted":
 		found = named(at, f.Queried, "effects")
 	case "no-candidate":
-		found = named(at, "", "dispatch")
+		found = named(at, "", "cap/id", "tool/id", "dispatch", "intent")
 	}
 	if found == nil {
 		return at

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -54,6 +55,7 @@ const most = 1000
 func (r *report) full() bool { return len(r.findings) >= most }
 
 func (r *report) add(f stone.Finding) {
+	f.Ashlar = cmp.Or(f.Ashlar, "plan")
 	key := [4]string{f.Type, f.Path, f.Queried, f.Ashlar}
 	if f.Queried == "" {
 		key[2] = f.Message

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
@@ -58,8 +59,18 @@ func refused(findings stone.Findings) error {
 	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
 		e.Message = invalid.Error()
 	}
+	details := map[string]any{"findings": findings.Errors()}
+	var denied []string
+	for _, f := range findings.Errors() {
+		if f.Type == "effect-not-granted" {
+			denied = append(denied, f.Queried)
+		}
+	}
+	if denied != nil {
+		details["denied"] = denied
+	}
 	// Findings are made of text and always have JSON.
-	e.Details, _ = json.Marshal(map[string]any{"findings": findings.Errors()})
+	e.Details, _ = json.Marshal(details)
 	return e
 }
 
@@ -72,13 +83,19 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 	if err := json.Unmarshal(object, &slots); err != nil {
 		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
 	}
-	for _, name := range slices.Sorted(maps.Keys(slots)) {
+	for _, key := range slices.Sorted(maps.Keys(slots)) {
+		name := strings.TrimPrefix(key, ":") // as names may be written in JSON
+		if slices.Contains(names, name) {
+			findings = append(findings, stone.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
+				Message: fmt.Sprintf("the name %q is there twice: remove one", name)})
+			continue
+		}
 		if name == "" || reserved(name) {
 			findings = append(findings, stone.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
 				Message: fmt.Sprintf("the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)})
 			continue
 		}
-		value := slots[name]
+		value := slots[key]
 		names = append(names, name)
 		steps = append(steps, stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }))
 	}

@@ -237,7 +237,7 @@ func (r *report) slot(at *place, key string) *slotRef {
 	}
 	in := at.field(key, v)
 	if kind := v.Kind(); kind != edn.KindVector && kind != edn.KindList || v.Len() == 0 {
-		r.find(in, stone.Finding{Type: badValue}, "expected the name of a slot, or a vector of one and the path into it")
+		r.find(in, stone.Finding{Type: badValue}, "expected the name of a slot, as :x, or a vector of one and the path into it, as [:x :text 0]")
 		return ref
 	}
 	var ok bool
