@@ -74,13 +74,19 @@ func benchmarkValue[T any](b *testing.B, name string, v *T) {
 		}
 	})
 	text, _ := json.Marshal(v)
-	b.Run(name+"/text", func(b *testing.B) {
-		b.SetBytes(size)
-		b.ReportAllocs()
-		for b.Loop() {
-			dst, _ = AppendJSON(dst[:0], text)
-		}
-	})
+	written, _ := AppendJSON(nil, text)
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{{"text", text}, {"canonical-text", written}} {
+		b.Run(name+"/"+c.name, func(b *testing.B) {
+			b.SetBytes(size)
+			b.ReportAllocs()
+			for b.Loop() {
+				dst, _ = AppendJSON(dst[:0], c.text)
+			}
+		})
+	}
 }
 
 func BenchmarkAppendAny(b *testing.B) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"unsafe"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -20,11 +19,25 @@ func AppendJSON(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
+// Canonical returns the canonical form of one JSON value, given as text: src
+// itself if it has that form, and otherwise what AppendJSON makes of it.
+func Canonical(src []byte) ([]byte, error) {
+	if isCanonical(src, 0) {
+		return src, nil
+	}
+	return AppendJSON(nil, src)
+}
+
 // appendText is AppendJSON for text that stands depth levels deep in a value.
 func appendText(dst, src []byte, depth int) ([]byte, *fault) {
-	if isPlainString(src) {
+	if isCanonical(src, depth) {
 		return append(dst, src...), nil
 	}
+	return reformat(dst, src, depth)
+}
+
+// reformat is appendText for text of which nothing is known.
+func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	out, err := jsontext.AppendFormat(dst, src,
 		jsontext.CanonicalizeRawFloats(true),
 		jsontext.CanonicalizeRawInts(false),
@@ -36,18 +49,6 @@ func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 		return dst, explain(src, depth, err)
 	}
 	return out, nil
-}
-
-// isPlainString reports whether text is a string that is canonical as it is, as
-// are the times and identifiers that most marshalers write.
-func isPlainString(src []byte) bool {
-	last := len(src) - 1
-	if last < 1 || src[0] != '"' || src[last] != '"' {
-		return false
-	}
-	inner := unsafe.String(&src[1], last-1)
-	n, wide := plainPrefix(inner)
-	return n == len(inner) && !wide
 }
 
 // withinBounds checks in valid JSON what jsontext lets pass: it makes the
@@ -92,11 +93,16 @@ func stringLen(b []byte) int {
 // numberLen returns the length of the valid JSON number at the start of b.
 func numberLen(b []byte) int {
 	for i, c := range b {
-		if !isDigit(c) && c != '-' && c != '+' && c != '.' && c != 'e' && c != 'E' {
+		if !isNumeric(c) {
 			return i
 		}
 	}
 	return len(b)
+}
+
+// isNumeric reports whether a number may have the byte somewhere.
+func isNumeric(c byte) bool {
+	return isDigit(c) || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E'
 }
 
 var errOutOfBounds = errors.New("a number or the nesting is out of bounds")

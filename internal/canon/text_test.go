@@ -125,6 +125,32 @@ func TestAppendJSONRefuses(t *testing.T) {
 	}
 }
 
+// TestIsCanonical has what is told easily, and what is not: that takes the long
+// way. FuzzAppendJSON has what must not be told.
+func TestIsCanonical(t *testing.T) {
+	for text, want := range map[string]bool{
+		`"a text\n with \"escapes\" and é"`: true,
+		`{"a":1,"b":[true,null,-12.5]}`:     true,
+		`{"é":1,"😀":2,"ﬀ":3}`:               true,
+		`1e+21`:                             true,
+		`{"b":1,"a":2}`:                     false,
+		`{"a":1,"a":1}`:                     false,
+		`{"a": 1}`:                          false,
+		`"\u0001"`:                          false,
+		`{"\n":1}`:                          false,
+		`-0`:                                false,
+		`1.50`:                              false,
+		``:                                  false,
+		"\"\xff\"":                          false,
+		strings.Repeat("[", easyDepth) + strings.Repeat("]", easyDepth):     true,
+		strings.Repeat("[", easyDepth+1) + strings.Repeat("]", easyDepth+1): false,
+	} {
+		if got := isCanonical([]byte(text), 0); got != want {
+			t.Errorf("%.60s: got %t", text, got)
+		}
+	}
+}
+
 func TestAppendJSONDepth(t *testing.T) {
 	nested := func(n int) []byte {
 		return []byte(strings.Repeat(`[`, n) + strings.Repeat(`]`, n))
@@ -145,10 +171,16 @@ func FuzzAppendJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"b":[1.50,-0,1e21,"\u00e9\/"],"a":{"\ud83d\ude00":1,"\ufb33":2}}`,
 		`9007199254740993`, `1e400`, `1e-400`, `"\ud800"`, `{"a":1,"a":2}`, "[\"\xff\"]",
+		`{"a":[0,-12,1.5,1e+21,true,false,null,"é\n\\"],"b":{},"é":{"x":[]},"😀":1,"\ufb33":2}`, `[-0]`, `[01]`, `[1,]`, `{"a":1}}`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
+		if isCanonical(src, 0) {
+			if out, f := reformat(nil, src, 0); f != nil || !bytes.Equal(out, src) {
+				t.Fatalf("%q is taken for canonical: it becomes %q, %v", src, out, f)
+			}
+		}
 		once, err := AppendJSON(nil, src)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r") || len(once) > 0 {

@@ -234,7 +234,7 @@ func TestDamagedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt(bytes.Repeat([]byte("rubbish "), int(info.Size()-8*4096)/8), 8*4096) // behind the roots of the tables
+	_, err = f.WriteAt(bytes.Repeat([]byte("rubbish "), int(info.Size()-8*8192)/8), 8*8192) // behind the roots of the tables
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
