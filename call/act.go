@@ -2,10 +2,6 @@ package call
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -27,9 +23,6 @@ func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg ston
 		return refuse(err)
 	}
 	p := New("act", actType, spec)
-	if err := forbidden(p, cfg.Grant); err != nil {
-		return refuse(err)
-	}
 	if err := RefuseRequest(stone.Validate(p, cfg)); err != nil {
 		return refuse(err)
 	}
@@ -42,16 +35,4 @@ func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg ston
 		reply.Usage = rec.Usage
 	}
 	return Response{Trace: trace, Reply: reply}, result
-}
-
-// forbidden names the effects that are needed and not granted.
-func forbidden(p stone.Ashlar, grant []string) error {
-	denied := slices.DeleteFunc(p.Effects(), func(e string) bool { return slices.Contains(grant, e) })
-	if len(denied) == 0 {
-		return nil
-	}
-	slices.Sort(denied)
-	// Strings can always be written.
-	details, _ := json.Marshal(map[string][]string{"denied": denied})
-	return &Error{Type: ForbiddenEffect, Message: fmt.Sprintf("not granted: %s", strings.Join(denied, ", ")), Where: "effects", Details: details}
 }

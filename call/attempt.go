@@ -183,7 +183,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	if l.reserved = nil; draw == nil {
-		if draw, err = l.account.Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD}); err != nil {
+		if draw, err = l.reserve(e); err != nil {
 			return a, exhausted(err), nil
 		}
 	}
@@ -212,6 +212,11 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 		return a, exhausted(err), nil
 	}
 	return a, nil, err
+}
+
+// reserve draws what one invocation costs as far as that is known before.
+func (s *session) reserve(e *entry) (*budget.Reservation, error) {
+	return s.account.Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
 }
 
 // ended makes the outcome of what ended before its time: that of the account is a

@@ -16,7 +16,7 @@ const (
 	InvokeFailed    = "runtime/invoke-failed" // an error or a panic of the capability
 	NoCandidate     = "dispatch/no-candidate" // every candidate was rejected
 	BudgetExhausted = "budget/exhausted"      // the next attempt would overdraw the account
-	ForbiddenEffect = "auth/forbidden-effect"
+	ForbiddenEffect = "auth/forbidden-effect" // the cause where a request is refused for effects that are not granted
 	PlanInvalid     = "plan/invalid"
 	PlanTooDeep     = "plan/too-deep"
 	InvalidRequest  = "invalid-request"

@@ -100,6 +100,9 @@ func readObject(m *form.Map, key string, to *func(dag.DAG) (any, error)) {
 	}
 }
 
+// effectNotGranted is the finding about an effect that the run does not grant.
+const effectNotGranted = "effect-not-granted"
+
 // A refusal is one fault of a request, in the details of the error.
 type refusal struct {
 	Reason     string `json:"reason"`
@@ -108,12 +111,13 @@ type refusal struct {
 	Column     int    `json:"column,omitempty"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
+	denied     string // the effect that is not granted, if that is the fault
 }
 
 func refuse(faults form.Faults) *Error {
 	all := make([]refusal, len(faults))
 	for i, f := range faults {
-		all[i] = refusal{reasonOf(f), f.Path, f.Line, f.Column, f.Message, f.Suggestion}
+		all[i] = refusal{Reason: reasonOf(f), Path: f.Path, Line: f.Line, Column: f.Column, Message: f.Message, Suggestion: f.Suggestion}
 	}
 	return refuseFor(faults.Error(), all...)
 }
@@ -122,10 +126,20 @@ func refuseFor(message string, all ...refusal) *Error {
 	details := struct {
 		Reason string    `json:"reason"`
 		Faults []refusal `json:"faults"`
-	}{all[0].Reason, all}
+		Denied []string  `json:"denied,omitempty"`
+	}{Reason: all[0].Reason, Faults: all}
+	for _, r := range all {
+		if r.denied != "" {
+			details.Denied = append(details.Denied, r.denied)
+		}
+	}
 	// Strings and numbers can always be written.
 	data, _ := json.Marshal(details)
-	return &Error{Type: InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
+	e := &Error{Type: InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
+	if len(details.Denied) > 0 {
+		e.Cause = &Error{Type: ForbiddenEffect, Message: "not granted: " + strings.Join(details.Denied, ", ")}
+	}
+	return e
 }
 
 // RefuseRequest makes of the findings about the one call of a request the error
@@ -133,7 +147,11 @@ func refuseFor(message string, all ...refusal) *Error {
 func RefuseRequest(findings stone.Findings) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
-		all = append(all, refusal{Reason: f.Type, Path: "task", Message: f.Message, Suggestion: f.Suggestion})
+		r := refusal{Reason: f.Type, Path: "task", Message: f.Message, Suggestion: f.Suggestion}
+		if f.Type == effectNotGranted {
+			r.Path, r.denied = "effects", f.Queried
+		}
+		all = append(all, r)
 	}
 	if len(all) == 0 {
 		return nil

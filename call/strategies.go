@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/stonelayer/stone/budget"
 )
 
 // dispatch asks the candidates as the strategy says, and returns what that came to
@@ -116,7 +114,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	lanes := make([]*lane, len(places))
 	for k, i := range places {
 		l := s.lane(s.ctx, i)
-		draw, err := s.account.Reserve(budget.Amount{Roundtrips: 1, USD: l.entry.Cost.USD})
+		draw, err := s.reserve(l.entry)
 		if err != nil {
 			for _, l := range lanes[:k] {
 				l.reserved.Cancel()
@@ -168,6 +166,15 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 		l := s.lane(ctx, places[k])
 		l.loose = true
 		lanes = append(lanes, l)
+		// Drawn in order: or who is asked with the last of the account would
+		// depend on who was first to draw.
+		draw, err := s.reserve(l.entry)
+		if err != nil {
+			l.last = outcome{failure: exhausted(err), final: true}
+			ended <- k
+			return
+		}
+		l.reserved = draw
 		l.start(func(err error) {
 			errs[k] = err
 			ended <- k
