@@ -167,21 +167,33 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestSilence asks the large model where the small one says nothing.
+// TestSilence has a model say nothing: the small one is refused then, and what the
+// large one says stands, be it nothing.
 func TestSilence(t *testing.T) {
-	for _, said := range []string{"", " \n"} {
-		text, err := json.Marshal(said)
+	first := strings.SplitAfter(lines(three), "\n")[0]
+	for _, test := range []struct {
+		said, was string  // by the model whose answer was something else
+		large     float64 // share
+	}{
+		{`""`, `"<<2+3=5>>\n#### 5"`, 1},
+		{`" \n"`, `"<<2+3=5>>\n#### 5"`, 1},
+		{`" "`, `"#### 5"`, 0}, // the small one has answered
+	} {
+		p, err := Pipeline([]string{"--data", write(t, strings.Replace(first, test.was, test.said, 1)), "--out", t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		file := write(t, strings.Replace(strings.SplitAfter(lines(three), "\n")[0], `"<<2+3=5>>\n#### 5"`, string(text), 1))
-		p, err := Pipeline([]string{"--data", file, "--out", t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
+		if _, r := run(t, p); r.Accuracy != 1 || r.LargeShare != test.large {
+			t.Errorf("%s in place of %s: %+v", test.said, test.was, r)
 		}
-		if _, r := run(t, p); r.LargeShare != 1 || r.Accuracy != 1 {
-			t.Errorf("%q: %+v", said, r.Point)
-		}
+	}
+	both := strings.NewReplacer(`"<<2+3=5>>\n#### 5"`, `""`, `"#### 5"`, `""`).Replace(first)
+	p, err := Pipeline([]string{"--data", write(t, both), "--out", t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, r := run(t, p); r.LargeShare != 1 || r.Unsure != 1 {
+		t.Errorf("nobody says anything: %+v", r)
 	}
 }
 
@@ -206,7 +218,6 @@ func TestBadData(t *testing.T) {
 		{`{"question": "?"}`, "responses.jsonl:1: the question has no id or no text"},
 		{`{"id": "a", "question": " "}`, "responses.jsonl:1: the question has no id or no text"},
 		{`{"id": "a", "question": "?"}`, "responses.jsonl:1: question a has no answer: want text and correct in responses.mixtral-8x7b-instruct-v0.1"},
-		{strings.Replace(good, `"#### 5"`, `" "`, 1), "question a has no answer: want text and correct in responses.gpt-4-1106-preview"},
 	} {
 		_, err := Pipeline([]string{"--data", write(t, test.text)})
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {

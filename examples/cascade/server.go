@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/llm"
@@ -46,7 +47,11 @@ func (e *exam) reply(_ int, req *llm.Request) script.Answer {
 	if !ok {
 		return script.Status(http.StatusNotFound, `{"error":{"message":"nobody asked this before"}}`)
 	}
-	a := script.Text(said.Text)
+	text := said.Text
+	if strings.TrimSpace(text) == "" {
+		text = "(no answer)" // an empty reply is a fault of the server
+	}
+	a := script.Text(text)
 	in, out := estimate(asked), estimate(said.Text)
 	a.Reply.Usage = llm.Usage{InputTokens: &in, OutputTokens: &out}
 	return a
