@@ -34,29 +34,48 @@ func (s *spec) found() *found {
 	return f
 }
 
-func (s *spec) clone() *spec { return &spec{parts: s.parts} }
+// clone returns a copy of s that shares nothing that is changed.
+func (s *spec) clone() *spec {
+	own := *s.composite
+	c := &spec{parts: s.parts}
+	c.composite = &own
+	return c
+}
 
 // parts is what an ashlar is made of.
 type parts struct {
 	form     form
 	name     string
 	children []Ashlar
+	out      dag.AnyType // what a leaf produces; the item of a map
+	queries  []dag.Query // what its own body or decision reads
+	settings             // what options set
+	faults   []Finding   // mistakes seen at construction, for Validate
+
+	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
+	walk     Walk
+	question *Question // of an ask, as far as it is known before a run
+	*composite
+}
+
+// composite is what only some composites have, and what Replace has made anew. Most
+// ashlars are others, leaves above all: they share an empty one.
+type composite struct {
 	replaced map[*spec]Ashlar     // the children by those for which they stand since Replace
-	out      dag.AnyType          // what a leaf produces; the item of a map
-	queries  []dag.Query          // what its own body or decision reads
 	keys     []string             // of a match: canonical JSON, one for each child
 	lens     []string             // of a match that looks into the latest node
 	enum     func() ([]any, bool) // of a match: its closed list of values
-	settings                      // what options set
-	faults   []Finding            // mistakes seen at construction, for Validate
+	max      int                  // rounds of a loop
+	lanes    int                  // of a fan-out, and how many must survive
+	quorum   int
+	allLanes bool
 
-	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
-	decision *decision                                                    // of a loop, a match, a map
-	enter    func(dag.DAG, any) ([]dag.DAG, error)                        // of a map: the DAGs with which its lanes start
+	decision *decision                             // of a loop, a match, a map
+	enter    func(dag.DAG, any) ([]dag.DAG, error) // of a map: the DAGs with which its lanes start
 	scope    func(context.Context, dag.DAG) (dag.DAG, error)
-	walk     Walk
-	question *Question // of an ask, as far as it is known before a run
 }
+
+var noComposite = new(composite) // never written
 
 // form is what the machine and the validator switch on.
 type form uint8
@@ -83,7 +102,7 @@ type decision struct {
 	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
 }
 
-var noAshlar = &spec{parts: parts{name: "?", faults: []Finding{{
+var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
 	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here",
 }}}}
 

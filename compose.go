@@ -15,7 +15,7 @@ import (
 // Seq runs steps one after the other, each on the DAG that the one before left.
 // It stops at the first failure.
 func Seq(name string, steps ...Ashlar) Ashlar {
-	s := &spec{parts: parts{form: seqForm, name: name, children: append([]Ashlar(nil), steps...)}}
+	s := &spec{parts: parts{form: seqForm, name: name, children: append([]Ashlar(nil), steps...), composite: noComposite}}
 	if len(steps) == 0 {
 		s.fault("empty-composite", "a sequence needs at least one step")
 	}
@@ -44,7 +44,7 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 // or UntilDAG, and a Max. A round sees every node of the rounds before it. A
 // failure of body ends the loop; so does Max, with kind "loop-exhausted".
 func Loop(name string, body Ashlar, opts ...Option) Ashlar {
-	s := (&spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}}}).apply(opts)
+	s := (&spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, composite: new(composite)}}).apply(opts)
 	if s.decision == nil && !slices.ContainsFunc(s.faults, func(f Finding) bool { return f.Type == "nil-body" }) {
 		s.fault("missing-until", "a loop needs a condition: add Until or UntilDAG")
 	}
@@ -67,7 +67,7 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 // Match runs the branch that the extractor selects. There is no default: a value
 // without a branch is a failure of kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
-	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, lens: on.lens, enum: on.enum}}
+	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, enum: on.enum}}}
 	if on.key == nil {
 		s.fault("nil-body", "the extractor is empty: use Lens, On or By with a function")
 	} else {
@@ -105,7 +105,7 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 // a node of the item's type and sees nothing of the others. A lane that fails is
 // dropped, see [dag.Lost]; at least one must survive. Follow it with Reduce.
 func Map(name string, items Items, body Ashlar, opts ...Option) Ashlar {
-	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: items.item, queries: items.queries, enter: items.enter}}
+	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: items.item, queries: items.queries, composite: &composite{enter: items.enter}}}
 	if items.decision == nil {
 		s.fault("nil-body", "Items is empty: use Each or EachDAG with a function")
 	}
@@ -116,7 +116,7 @@ func Map(name string, items Items, body Ashlar, opts ...Option) Ashlar {
 // Parallel runs the lanes at the same time, each on the DAG as it is now. What is
 // said of the lanes of Map holds for them too.
 func Parallel(name string, lanes []Ashlar, opts ...Option) Ashlar {
-	s := (&spec{parts: parts{form: parallelForm, name: name, children: append([]Ashlar(nil), lanes...)}}).apply(opts)
+	s := (&spec{parts: parts{form: parallelForm, name: name, children: append([]Ashlar(nil), lanes...), composite: new(composite)}}).apply(opts)
 	if len(lanes) == 0 {
 		s.fault("empty-composite", "a parallel needs at least one lane")
 	}
@@ -126,14 +126,14 @@ func Parallel(name string, lanes []Ashlar, opts ...Option) Ashlar {
 // Reduce marks body as the step that brings the lanes of a fan-out together,
 // which it reads with All. It runs as body does and has its name.
 func Reduce(body Ashlar) Ashlar {
-	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}}}}
+	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
 
 // Rescue runs body; if it fails, the failure is recorded as a node and heal runs
 // after it. It is the one place where a failure stops. Nothing is rolled back:
 // heal sees what body had finished. The cancellation of a run is not rescued.
 func Rescue(name string, body, heal Ashlar) Ashlar {
-	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}}}}
+	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
 // RunChild runs a child of the ashlar whose body was given ctx: of a Scoped one,
@@ -180,7 +180,7 @@ func RunDynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DA
 // one it was given; what it does must follow from what it reads. The walk rule
 // tells the validator in which way body runs the children.
 func Scoped(name string, children []Ashlar, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), opts ...Option) Ashlar {
-	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), scope: body, walk: walk}}
+	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), walk: walk, composite: &composite{scope: body}}}
 	if body == nil {
 		s.fault("nil-body", "the body is nil: give it a function")
 	}

@@ -120,7 +120,7 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 }
 
 func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []Option) Ashlar {
-	s := &spec{parts: parts{form: leafForm, name: name, out: out, queries: queries, body: body}}
+	s := &spec{parts: parts{form: leafForm, name: name, out: out, queries: queries, body: body, composite: noComposite}}
 	if s.name == "" && out != nil {
 		s.name = out.Name()
 	}

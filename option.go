@@ -25,10 +25,6 @@ type settings struct {
 	effects  []string
 	retry    *RetryPolicy
 	timeout  time.Duration
-	max      int
-	lanes    int
-	quorum   int
-	allLanes bool
 	detail   any
 }
 

@@ -333,7 +333,7 @@ func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, 
 		return zero, Fail(kind.Error, "step %q is under way already: give steps that run at the same time different names", name)
 	}
 	defer f.names().leave(name)
-	step := f.below(&spec{parts: parts{name: name}}, stepSegment, visit)
+	step := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
 	step.Context = ctx
 	defer step.release()
 	if f.run.recorder == nil {
