@@ -201,15 +201,16 @@ func differ(got any, want edn.Value) string {
 	return ""
 }
 
-// order compares names in their order, or as they come if a set is wanted.
+// order compares names in their order, or, if a set is wanted, which they are: a set
+// cannot say that one comes twice.
 func order(got []string, want edn.Value) string {
+	if want.Kind() == edn.KindSet {
+		return set(got, want)
+	}
 	if got == nil {
 		got = []string{}
 	}
-	if want.Kind() != edn.KindSet {
-		return differ(got, want)
-	}
-	return differ(slices.Sorted(slices.Values(got)), sortedNames(want))
+	return differ(got, want)
 }
 
 // set compares names of which each counts once.
