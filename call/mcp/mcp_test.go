@@ -147,3 +147,12 @@ func TestPeer(t *testing.T) {
 		}
 	}
 }
+
+func TestScopeThatCannotBeHeld(t *testing.T) {
+	for _, s := range []scope.Scope{{FS: scope.FS{"/tmp"}}, {Net: scope.Net{}}, {Process: scope.Process{}}} {
+		server := mcp.NewServer(mcp.Config{Command: []string{"/bin/true"}}, s)
+		if server.Check() == nil {
+			t.Errorf("a program is started with the scope %+v", s)
+		}
+	}
+}

@@ -43,8 +43,8 @@ type Server struct {
 }
 
 // NewServer returns a server that is started or reached when it is needed. Its
-// program must be in scope.Process, its URL and those that it redirects to in
-// scope.Net.
+// program must be in scope.Process; it is not confined, so scope.FS and scope.Net
+// must be nil. Its URL and those that it redirects to must be in scope.Net.
 func NewServer(cfg Config, s scope.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxText, cfg.MaxData = cmp.Or(cfg.MaxText, maxResult), cmp.Or(cfg.MaxData, maxResult)
@@ -85,7 +85,7 @@ func (s *Server) Check() error {
 	}
 	switch {
 	case len(s.cfg.Command) > 0:
-		return s.scope.Process.Check(s.cfg.Command[0])
+		return s.scope.Unconfined("the program of an MCP server", s.cfg.Command[0])
 	case s.cfg.URL != "":
 		u, err := url.Parse(string(s.cfg.URL))
 		if err != nil {

@@ -6,6 +6,7 @@ package scope
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,16 @@ func (s Scope) Check() error {
 		}
 	}
 	return nil
+}
+
+// Unconfined says why a program must not be started that is not held to directories
+// and servers: the scope has some, or does not have the program. What is how to call
+// it, as "an engine".
+func (s Scope) Unconfined(what, program string) error {
+	if s.FS != nil || s.Net != nil {
+		return fmt.Errorf("%s cannot be held to directories and servers: leave fs and net out of its scope", what)
+	}
+	return s.Process.Check(program)
 }
 
 // FS lists directories.
@@ -70,6 +81,9 @@ func real(path string) (string, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		return resolved, nil
+	}
+	if _, there := os.Lstat(path); there == nil {
+		return "", err // a link to nothing, through which something could be made elsewhere
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {

@@ -31,7 +31,7 @@ func TestFS(t *testing.T) {
 	}
 	root, other := filepath.Join(base, "root"), filepath.Join(base, "root-other")
 	for _, err := range []error{os.MkdirAll(filepath.Join(root, "in"), 0o755), os.MkdirAll(other, 0o755),
-		os.Symlink(other, filepath.Join(root, "out")), os.Symlink(root, filepath.Join(base, "link"))} {
+		os.Symlink(other, filepath.Join(root, "out")), os.Symlink(root, filepath.Join(base, "link")), os.Symlink(filepath.Join(other, "nothing"), filepath.Join(root, "dangling"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,6 +51,7 @@ func TestFS(t *testing.T) {
 		{scope.FS{root}, filepath.Join(root, "..", "root-other"), false},
 		{scope.FS{root}, filepath.Join(root, "out"), false},
 		{scope.FS{root}, filepath.Join(root, "out", "new"), false},
+		{scope.FS{root}, filepath.Join(root, "dangling"), false},
 		{scope.FS{root}, other, false},
 		{scope.FS{root}, "/", false},
 	} {

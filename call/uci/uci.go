@@ -29,7 +29,9 @@ type Config struct {
 	Options map[string]string
 	// MoveTime is searched where the input names no bound, a second by default.
 	MoveTime time.Duration
-	Scope    scope.Scope // the engine must be in its Process
+	// Scope has the engine in its Process. An engine is not confined: FS and Net
+	// must be nil.
+	Scope scope.Scope
 }
 
 // Check says what is wrong with the configuration.
@@ -45,7 +47,7 @@ func (c Config) Check() error {
 			return fmt.Errorf("uci: option %q = %q: a name is needed, and one line each", name, value)
 		}
 	}
-	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
+	return errors.Join(c.Scope.Check(), c.Scope.Unconfined("an engine", c.Command[0]))
 }
 
 // New returns the capability. By default it is chess/engine of kind chess and answers

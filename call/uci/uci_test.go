@@ -104,6 +104,7 @@ func TestInput(t *testing.T) {
 	}{
 		{Config{}, "runtime/unavailable: uci: no engine"},
 		{Config{Command: []string{"stockfish"}}, "runtime/unavailable: the program \"stockfish\" is not an absolute path"},
+		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Net: scope.Net{}}}, "runtime/unavailable: an engine cannot be held to directories and servers: leave fs and net out of its scope"},
 		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Process: scope.Process{}}}, "runtime/unavailable: the program /bin/true is not in scope"},
 		{Config{Command: []string{"/nonexistent/engine"}}, "runtime/unavailable: the engine does not start"},
 		{Config{Command: []string{"/bin/true"}, Options: map[string]string{"Hash": "1\nquit"}}, "runtime/unavailable: uci: option"},
