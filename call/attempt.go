@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -233,7 +234,7 @@ func (l *lane) ended(err error) error {
 }
 
 func exhausted(err error) *Error {
-	return &Error{Type: BudgetExhausted, Message: err.Error(), Cause: err}
+	return &Error{Type: BudgetExhausted, Message: strings.TrimPrefix(err.Error(), BudgetExhausted+": "), Cause: err}
 }
 
 // isKind reports whether an error has the kind of failure.
