@@ -90,7 +90,7 @@ func BenchmarkRawRow(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer db.Close()
-			if _, err := db.Exec("CREATE TABLE raw (seq INTEGER PRIMARY KEY, id BLOB UNIQUE, path TEXT, content BLOB)"); err != nil {
+			if _, err := db.Exec(walMode + "; CREATE TABLE raw (seq INTEGER PRIMARY KEY, id BLOB UNIQUE, path TEXT, content BLOB)"); err != nil {
 				b.Fatal(err)
 			}
 			rawRows(b, db, 0, before)

@@ -94,20 +94,20 @@ func Open(file string, opts Options) (*DB, error) {
 // where one of 4 KB holds two and is empty for a third. The log is copied into the
 // file when it has 32 MB.
 func (db *DB) source(abs string) string {
-	settings := url.Values{
-		"_pragma": {
-			fmt.Sprintf("busy_timeout(%d)", db.opts.Retry.Milliseconds()/2),
-			"page_size(8192)", "cache_size(-8192)", "wal_autocheckpoint(4096)",
-		},
-		"_journal_mode": {"WAL"}, // after the page size, which it fixes
-		"_synchronous":  {"FULL"},
-	}
+	pragmas := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", db.opts.Retry.Milliseconds()/2),
+		"page_size(8192)", "synchronous(FULL)", "cache_size(-8192)", "wal_autocheckpoint(4096)",
+	}}
 	path := filepath.ToSlash(abs)
 	if path[0] != '/' { // a drive of Windows
 		path = "/" + path
 	}
-	return (&url.URL{Scheme: "file", Path: path, RawQuery: settings.Encode()}).String()
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: pragmas.Encode()}).String()
 }
+
+// walMode is remembered by the file. It is not among the pragmas of source: it makes
+// the first page, and the driver does those in the order of the alphabet.
+const walMode = "PRAGMA journal_mode = WAL"
 
 // prepare makes the tables of a new file, and checks whose an old one is.
 func (db *DB) prepare() error {
@@ -117,6 +117,9 @@ func (db *DB) prepare() error {
 		return err
 	}
 	defer conn.Close()
+	if _, err = conn.ExecContext(ctx, walMode); err != nil {
+		return err
+	}
 	// A lock is taken although nothing may have to be written: a file that
 	// cannot be written is refused here and not after the first paid call.
 	if _, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
