@@ -236,6 +236,10 @@ func fault(errs []*common.Error) *Error {
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {
 		reason = "unknown function " + strings.Trim(name, "'")
 	}
+	if wrong, ok := strings.CutPrefix(reason, "Syntax error: "); ok {
+		wrong, _, _ = strings.Cut(wrong, " expecting {") // all that the language has
+		reason = "syntax error: " + strings.ReplaceAll(wrong, "'<EOF>'", "the end of the expression")
+	}
 	return at(errs[0].Location, reason)
 }
 

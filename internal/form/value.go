@@ -57,6 +57,9 @@ func (v Value) Fault(kind, format string, args ...any) {
 func (v Value) Unknown(what, name string, known ...string) {
 	v.log.add(func() Fault {
 		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))
+		if len(known) == 0 {
+			message = fmt.Sprintf("unknown %s %q; there is none yet: add one", what, shorten(name))
+		}
 		return v.fault(Unknown, message, suggest.Closest(name, slices.Values(known)))
 	})
 }
