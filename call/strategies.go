@@ -103,9 +103,9 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 }
 
 // tournament asks all at once and takes the best, of equals the earliest. What
-// the first attempts cost is drawn in order before any of them is made, and a
-// tournament that the account cannot pay for fails as a whole: or who wins would
-// depend on who was first to draw.
+// the first attempts cost is drawn in order before any of them is made, and those
+// who cannot be paid are not asked. Where the account does not last to the end of
+// a lane, all fail: or who wins would depend on who was first to draw.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -114,18 +114,17 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	lanes := make([]*lane, len(places))
 	for k, i := range places {
 		l := s.lane(s.ctx, i)
-		draw, err := s.reserve(l.entry)
-		if err != nil {
-			for _, l := range lanes[:k] {
-				l.reserved.Cancel()
-			}
-			return &outcome{failure: exhausted(err), final: true}, nil, nil
+		if l.reserved, err = s.reserve(l.entry); err != nil {
+			l.last = outcome{failure: exhausted(err)}
 		}
-		lanes[k], l.reserved = l, draw
+		lanes[k] = l
 	}
 	errs := make([]error, len(lanes))
 	var all sync.WaitGroup
 	for k, l := range lanes {
+		if l.last.failure != nil {
+			continue
+		}
 		all.Add(1)
 		l.start(func(err error) {
 			errs[k] = err
@@ -158,59 +157,36 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	lanes := make([]*lane, 0, len(places))
-	errs := make([]error, len(places))
-	ended := make(chan int, len(places))
-	start := func() {
-		k := len(lanes)
-		l := s.lane(ctx, places[k])
-		l.loose = true
-		lanes = append(lanes, l)
-		// Drawn in order: or who is asked with the last of the account would
-		// depend on who was first to draw.
-		draw, err := s.reserve(l.entry)
-		if err != nil {
-			l.last = outcome{failure: exhausted(err), final: true}
-			ended <- k
-			return
-		}
-		l.reserved = draw
-		l.start(func(err error) {
-			errs[k] = err
-			ended <- k
-		})
-	}
+	h := &heat{session: s, ctx: ctx, places: places, errs: make([]error, len(places)), ended: make(chan int, len(places))}
 	hedge := s.spec.Dispatch.Hedge
 	late := time.NewTimer(hedge)
 	defer late.Stop()
-	start()
-	for running := 1; running > 0; {
+	h.start()
+	for h.running > 0 {
 		select {
 		case <-late.C:
-			if len(lanes) < len(places) && win == nil && err == nil {
-				start()
-				running++
+			if h.more() && win == nil && err == nil {
+				h.start()
 				late.Reset(hedge)
 			}
-		case k := <-ended:
-			running--
-			o := &lanes[k].last
+		case k := <-h.ended:
+			h.running--
+			o := &h.lanes[k].last
 			switch {
 			case win != nil: // too late
-			case errs[k] == nil && o.failure == nil:
+			case h.errs[k] == nil && o.failure == nil:
 				win = o
 				cancel(errLost)
-			case errs[k] != nil && !s.lost(errs[k]):
-				err = errs[k]
+			case h.errs[k] != nil && !s.lost(h.errs[k]):
+				err = h.errs[k]
 				cancel(errLost)
-			case err == nil && len(lanes) < len(places):
-				start()
-				running++
+			case err == nil && h.more():
+				h.start()
 				late.Reset(hedge)
 			}
 		}
 	}
-	for _, l := range lanes {
+	for _, l := range h.lanes {
 		tried = append(tried, l.tried...)
 	}
 	switch {
@@ -219,5 +195,40 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	case err != nil:
 		return nil, tried, err
 	}
-	return &lanes[len(lanes)-1].last, tried, nil
+	return &h.lanes[len(h.lanes)-1].last, tried, nil
+}
+
+// A heat is those who race.
+type heat struct {
+	*session
+	ctx     context.Context
+	places  []int
+	lanes   []*lane // of those who have started, in the order of their places
+	errs    []error
+	ended   chan int
+	running int
+}
+
+// more tells whether there is somebody who has not started.
+func (h *heat) more() bool { return len(h.lanes) < len(h.places) }
+
+// start lets the next one start. What it costs is drawn in order: or who is asked
+// with the last of the account would depend on who was first to draw.
+func (h *heat) start() {
+	k := len(h.lanes)
+	l := h.lane(h.ctx, h.places[k])
+	l.loose = true
+	h.lanes = append(h.lanes, l)
+	h.running++
+	draw, err := h.reserve(l.entry)
+	if err != nil {
+		l.last = outcome{failure: exhausted(err), final: true}
+		h.ended <- k
+		return
+	}
+	l.reserved = draw
+	l.start(func(err error) {
+		h.errs[k] = err
+		h.ended <- k
+	})
 }
