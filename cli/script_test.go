@@ -100,8 +100,8 @@ func code(err error) int {
 // it is interrupted. It does so when the file "started" is there, and a second
 // time when there is "canceled". HOW is a list of: "once", "twice", and "group"
 // for what a terminal does, which interrupts all processes at once; "term" for
-// SIGTERM, after which the file "go" is made; and "kill" for SIGKILL, of which all
-// processes die. The outputs go to the files "out" and "err".
+// SIGTERM, after which the file "go" is made; "again" for a second SIGTERM in place
+// of that; and "kill" for SIGKILL, of which all processes die. The outputs go to the files "out" and "err".
 func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 	how := strings.Split(args[0], ",")
 	cmd := exec.Command(args[1], args[2:]...)
@@ -133,7 +133,13 @@ func interrupt(ts *testscript.TestScript, _ bool, args []string) {
 		for !strings.Contains(ts.ReadFile("err"), "ending: ") {
 			time.Sleep(10 * time.Millisecond)
 		}
-		ts.Check(os.WriteFile(ts.MkAbs("go"), nil, 0o666))
+		if slices.Contains(how, "again") {
+			ts.Check(syscall.Kill(target, sig)) // the same one, told twice
+			time.Sleep(1100 * time.Millisecond) // until one is another one
+			ts.Check(syscall.Kill(target, sig))
+		} else {
+			ts.Check(os.WriteFile(ts.MkAbs("go"), nil, 0o666))
+		}
 	}
 	if slices.Contains(how, "twice") {
 		await(ts, "canceled")

@@ -105,10 +105,14 @@ func withStore(file string, do func(*store) error) error {
 		return err
 	}
 	err = do(s)
-	if closed := s.Close(); closed != nil {
-		err = errors.Join(err, failed("%w", closed))
+	switch closed := s.Close(); {
+	case closed == nil:
+		return err
+	case err == nil:
+		return failed("%w", closed)
+	default:
+		return failed("%w; %w", err, closed)
 	}
-	return err
 }
 
 // find returns the run that is meant by a name: its id, the beginning of it, or

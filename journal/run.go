@@ -66,13 +66,30 @@ func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts 
 		return stone.Result{RunID: r.cfg.RunID, DAG: cfg.Input}, err
 	}
 	result, err := r.run(ctx, p)
+	err = stopped(err)
 	return result, join(err, r.end(ctx, result, err), j.Release(r.cfg.RunID))
 }
 
-// join is errors.Join, but leaves the first error as it is if it is the only one.
+// stopped makes what a run is that was drained of its error: its recorder has not
+// failed, but begins nothing more.
+func stopped(err error) error {
+	var f *stone.Failure
+	if errors.Is(err, ErrDrained) && errors.As(err, &f) && f.Kind == kind.Recorder {
+		return &stone.Failure{Kind: kind.Canceled, Reason: f.Reason, Path: f.Path, Cause: err}
+	}
+	return err
+}
+
+// join adds errors to the first one, in one line, but for those that say the same.
 func join(first error, more ...error) error {
-	if rest := errors.Join(more...); rest != nil {
-		return errors.Join(first, rest)
+	for _, err := range more {
+		switch {
+		case err == nil || first != nil && strings.Contains(first.Error(), err.Error()):
+		case first == nil:
+			first = err
+		default:
+			first = fmt.Errorf("%w; %w", first, err)
+		}
 	}
 	return first
 }

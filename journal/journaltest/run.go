@@ -327,8 +327,8 @@ func testDrain(t *testing.T, j tested) {
 	drain := make(chan struct{})
 	p := stone.Seq("all", c.leaf("first", draft, func(int) (string, error) { close(drain); return "done", nil }), c.leaf("second", final, ok))
 	_, err := run(t, j, p, journal.Options{Drain: drain})
-	if !errors.Is(err, journal.ErrDrained) {
-		t.Errorf("Run: %v, want ErrDrained", err)
+	if f, ok := errors.AsType[*stone.Failure](err); !errors.Is(err, journal.ErrDrained) || !ok || f.Kind != kind.Canceled {
+		t.Errorf("Run: %v, want canceled by ErrDrained", err)
 	}
 	c.want(t, "first:1")
 	wantState(t, j, journal.Canceled)
