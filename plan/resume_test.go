@@ -145,11 +145,10 @@ func TestKilledAtEveryStep(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(mode, after), func(t *testing.T) {
 				t.Parallel()
-				want, end, lived := killed(t, mode, 1<<30, after)
+				want, end, _ := killed(t, mode, 1<<30, after)
 				for kill := 0; ; kill++ {
-					var got map[string]int
-					var out string
-					if got, out, lived = killed(t, mode, kill, after); lived {
+					got, out, lived := killed(t, mode, kill, after)
+					if lived {
 						break
 					}
 					if mode != plan.Strict { // who is about to fail while another is killed does so again
