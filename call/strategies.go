@@ -103,9 +103,9 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 }
 
 // tournament asks all at once and takes the best, of equals the earliest. What
-// the first attempts cost is drawn in order before any of them is made, and a
-// tournament that the account cannot pay for fails as a whole: or who wins would
-// depend on who was first to draw.
+// the first attempts cost is drawn in order before any of them is made, and those
+// who cannot be paid are not asked. Where the account does not last to the end of
+// a lane, all fail: or who wins would depend on who was first to draw.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -114,18 +114,17 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	lanes := make([]*lane, len(places))
 	for k, i := range places {
 		l := s.lane(s.ctx, i)
-		draw, err := s.reserve(l.entry)
-		if err != nil {
-			for _, l := range lanes[:k] {
-				l.reserved.Cancel()
-			}
-			return &outcome{failure: exhausted(err), final: true}, nil, nil
+		if l.reserved, err = s.reserve(l.entry); err != nil {
+			l.last = outcome{failure: exhausted(err)}
 		}
-		lanes[k], l.reserved = l, draw
+		lanes[k] = l
 	}
 	errs := make([]error, len(lanes))
 	var all sync.WaitGroup
 	for k, l := range lanes {
+		if l.last.failure != nil {
+			continue
+		}
 		all.Add(1)
 		l.start(func(err error) {
 			errs[k] = err
