@@ -56,3 +56,30 @@ func TestWhatFailedIsAskedAgain(t *testing.T) {
 		t.Errorf("asked %d and %d times, want once and twice", first.Load(), second.Load())
 	}
 }
+
+// So does one whose check could not be made: the answer is not paid for again.
+func TestWhoCouldNotCheckIsAskedAgain(t *testing.T) {
+	var asked, checked atomic.Int32
+	r := call.NewRegistry(
+		call.Func(call.Metadata{ID: "post/write"}, func(context.Context, any) (string, error) { asked.Add(1); return "dear", nil }),
+		call.Func(call.Metadata{ID: "post/proof"}, func(context.Context, any) (bool, error) {
+			if checked.Add(1) == 1 {
+				return false, &call.Error{Type: call.Unavailable, Message: "closed today"}
+			}
+			return true, nil
+		}),
+	)
+	app := &call.Applicator{Registry: r, Checks: map[string]call.Check{"proof": call.CheckBy("proof", r, "post/proof")}}
+	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Done: call.Done{Must: []string{"proof"}}})
+	var memory journal.Memory
+	run := func() error {
+		_, err := journal.Run(context.Background(), p, stone.Config{RunID: "tuesday"}, &memory, journal.Options{})
+		return err
+	}
+	if err := run(); err == nil {
+		t.Fatal("the first run succeeded")
+	}
+	if err := run(); err != nil || asked.Load() != 1 || checked.Load() != 2 {
+		t.Errorf("resumed: %v; asked %d times and checked %d times, want once and twice", err, asked.Load(), checked.Load())
+	}
+}

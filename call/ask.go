@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
@@ -58,6 +59,33 @@ func setbackIn(err error) (a answer, ok bool) {
 	}
 	text, ok := noted.FailureMeta()[setbackKey]
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
+}
+
+// paid asks in a step of its own, which is not made again in a run that is resumed,
+// and settles what was drawn for it.
+func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Reservation, loose bool) (answer, error) {
+	live := false
+	a, err := stone.Step(ctx, step, func(ctx context.Context) (answer, error) {
+		live = true
+		if req.Key = stone.Path(ctx); req.Key != "" {
+			req.Key = stone.TraceID(ctx) + "/" + req.Key
+		}
+		req.Delta = listening(ctx, e.ID)
+		a, err := e.ask(ctx, req, loose)
+		if err == nil && a.Failure != nil {
+			err = &setback{a}
+		}
+		return a, err
+	})
+	if s, ok := setbackIn(err); ok {
+		a, err = s, nil
+	}
+	if err == nil {
+		u := usageOf(e, &a)
+		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
+	}
+	a.live = live
+	return a, err
 }
 
 // ask invokes the capability once, within its limits. The error says that this

@@ -178,9 +178,8 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	return nil
 }
 
-// pay makes one paid invocation in a step of its own: it is drawn on the account
-// before, and not made again in a run that is resumed. The failure says that the
-// account is spent.
+// pay makes one invocation, which is drawn on the account before. The failure says
+// that the account is spent.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	if l.reserved = nil; draw == nil {
@@ -188,28 +187,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 			return a, exhausted(err), nil
 		}
 	}
-	live := false
-	a, err = stone.Step(ctx, step, func(ctx context.Context) (answer, error) {
-		live = true
-		if req.Key = stone.Path(ctx); req.Key != "" {
-			req.Key = stone.TraceID(ctx) + "/" + req.Key
-		}
-		req.Delta = listening(ctx, e.ID)
-		a, err := e.ask(ctx, req, l.loose)
-		if err == nil && a.Failure != nil {
-			err = &setback{a}
-		}
-		return a, err
-	})
-	if s, ok := setbackIn(err); ok {
-		a, err = s, nil
-	}
-	if err == nil {
-		u := usageOf(e, &a)
-		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
-	}
-	a.live = live
-	if err != nil && isKind(err, BudgetExhausted) {
+	if a, err = e.paid(ctx, req, step, draw, l.loose); err != nil && isKind(err, BudgetExhausted) {
 		return a, exhausted(err), nil
 	}
 	return a, nil, err

@@ -79,14 +79,11 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		if err != nil {
 			return err
 		}
-		a, err := stone.Step(ctx, "check "+name+" "+s.Step, func(ctx context.Context) (answer, error) {
-			return e.ask(ctx, &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1}, false)
-		})
+		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1}
+		a, err := e.paid(ctx, req, "check "+name+" "+s.Step, draw, false)
 		if err != nil {
 			return err
 		}
-		u := usageOf(e, &a)
-		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
 		if a.Failure != nil {
 			return a.Failure
 		}
