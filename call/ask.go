@@ -266,9 +266,10 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 
 // sane is a usage that can be recorded, and that gives nothing back.
 func (u Usage) sane() Usage {
-	if !(u.USD >= 0) || math.IsInf(u.USD, 1) {
+	if !(u.USD >= 0) {
 		u.USD = 0
 	}
+	u.USD = min(u.USD, math.MaxFloat64/counted) // so that a sum of many is a number
 	u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
 	return u
 }

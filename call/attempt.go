@@ -240,7 +240,7 @@ func usageOf(e *entry, a *answer) Usage {
 	if u.USD <= 0 {
 		u.USD = e.Cost.Price(u.InputTokens, u.OutputTokens)
 	}
-	return u
+	return u.sane()
 }
 
 // repairContext adds what was refused, and why, to the context of a request.

@@ -142,7 +142,7 @@ func (d *dialogue) hear(words []string) {
 			return
 		}
 		d.found.move = words[1]
-		err = d.send("quit") // one that has ended already is what is wanted
+		_ = d.send("quit") // one that has ended already is what is wanted
 		d.to.Close()
 		d.over()
 		return
