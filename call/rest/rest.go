@@ -54,13 +54,16 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	if err != nil {
 		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
 	}
-	header := http.Header{}
+	header, secrets := http.Header{}, []string(nil)
 	for name, value := range c.Header {
 		v, err := value.read()
 		if err != nil {
 			return nil, unavailable(fmt.Errorf("header %s: %w", name, err))
 		}
 		header.Set(name, string(v))
+		if value.Text == "" {
+			secrets = append(secrets, strings.Fields(string(v))...)
+		}
 	}
 	r.Header = header.Clone()
 	r.Header.Set("Content-Type", "application/json")
@@ -81,9 +84,13 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	case len(body) > limit:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, refused(resp, body)
+		return nil, hidden(refused(resp, body), secrets)
 	}
-	return call.ReadOutput(body)
+	reply, err := call.ReadOutput(body)
+	if said := (*call.Error)(nil); errors.As(err, &said) {
+		return nil, hidden(said, secrets)
+	}
+	return reply, err
 }
 
 // client is the configured one, held to the scope.
@@ -128,7 +135,7 @@ func (c Config) failure(ctx context.Context, err error) error {
 
 // refused is an answer with another status than 2xx: what the envelope in it says,
 // or else the status says.
-func refused(resp *http.Response, body []byte) error {
+func refused(resp *http.Response, body []byte) *call.Error {
 	failed := &call.Error{Type: call.InvokeFailed}
 	if _, err := call.ReadOutput(body); err != nil {
 		if said := (*call.Error)(nil); errors.As(err, &said) && said.Type != call.SchemaInvalid {
@@ -144,6 +151,17 @@ func refused(resp *http.Response, body []byte) error {
 		failed.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	}
 	return failed
+}
+
+// hidden takes out of the message of an error the secrets that a server repeats.
+func hidden(err *call.Error, secrets []string) error {
+	for _, s := range secrets {
+		if len(s) >= 8 { // "Bearer" is none
+			err.Message = strings.ReplaceAll(err.Message, s, "[hidden]")
+			err.Details = bytes.ReplaceAll(err.Details, []byte(s), []byte("[hidden]"))
+		}
+	}
+	return err
 }
 
 func excerpt(body []byte) string {

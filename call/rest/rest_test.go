@@ -149,6 +149,24 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A server that repeats what it was sent tells nobody else.
+func TestSecretsAreHidden(t *testing.T) {
+	t.Setenv("STONE_TEST_KEY", "Bearer s3cret-s3cret")
+	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
+		url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			_, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+			fmt.Fprintf(w, `{"error":{"type":"key/unknown","message":"no key %s","details":{"key":%[1]q}}}`, key)
+		})
+		c := rest.Config{URL: url, Client: client, Header: map[string]rest.Value{"Authorization": {Env: "STONE_TEST_KEY"}}}
+		_, err := rest.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
+		var failed *call.Error
+		if !errors.As(err, &failed) || failed.Message != "no key [hidden]" || string(failed.Details) != `{"key":"[hidden]"}` {
+			t.Errorf("status %d: %v", status, err)
+		}
+	}
+}
+
 // A redirect is followed within the scope, and takes no secret to somebody else.
 func TestRedirect(t *testing.T) {
 	var seen http.Header
