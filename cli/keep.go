@@ -83,6 +83,7 @@ func addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.StringVar(&k.id, "id", "", "`NAME` of the run, by which other commands find it, in place of one that is made up")
 	f.StringVar(&k.reuse, "reuse", "", "let reusable steps take results from `RUN`, or from any run: --reuse or --reuse=RUN")
 	f.Lookup("reuse").NoOptDefVal = journal.AnyRun
+	_ = c.RegisterFlagCompletionFunc("reuse", runNames) // it fails for flags that there are not
 	graceFlag(f, &k.grace)
 	f.StringVar(&k.resume, "resume", "", "")
 	f.BoolVar(&k.force, "force", false, "")
@@ -141,7 +142,7 @@ func (k *keepFlags) check() error {
 		}
 	}
 	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest) {
-		return fmt.Errorf("--id %q: want up to 100 letters, digits, dots, dashes and underlines, and not %q, which is the youngest run", k.id, youngest)
+		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and not %q, which is the youngest run", k.id, youngest)
 	}
 	if k.grace <= 0 {
 		return fmt.Errorf("--grace %v: want more than 0", k.grace)

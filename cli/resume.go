@@ -23,11 +23,16 @@ const aRun = "\n\nRUN is the name of a run, or as much of its beginning as no ot
 // overRun makes a command that works on a run: its first argument, of so many.
 func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
 	c.Long += aRun
-	c.ValidArgsFunction = cobra.NoFileCompletions
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= least { // what follows names no run
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return runNames(c, args, word)
+	}
 	c.DisableFlagsInUseLine = true
 	c.Args = func(c *cobra.Command, args []string) error {
 		switch {
-		case len(args) < least:
+		case len(args) < least || slices.Contains(args[:least], ""):
 			return fmt.Errorf("RUN is missing: name a run, as in %s", c.UseLine())
 		case len(args) > most:
 			return fmt.Errorf("unexpected argument %q: %s takes %d at most, and text with spaces in quotes", args[most], c.CommandPath(), most)
@@ -36,6 +41,22 @@ func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args [
 	}
 	c.RunE = do
 	return c
+}
+
+// runNames lists the youngest runs to a shell that completes a command line.
+func runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
+	err := withStore(c.Flag("db").Value.String(), func(s *store) error {
+		runs, err := s.Runs(c.Context(), journal.Query{})
+		for _, r := range runs {
+			names = append(names, cobra.CompletionWithDesc(r.ID, fmt.Sprintf("%s, %s", text.Line(r.Pipeline), r.State)))
+		}
+		return err
+	})
+	if err != nil {
+		cobra.CompErrorln(err.Error())
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 func (a *app) resume() *cobra.Command {
@@ -156,7 +177,7 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 		}
 		return fmt.Errorf("run %s asks no %q: it asks %s", info.ID, args[1], strings.Join(names, ", "))
 	case errors.Is(err, journal.ErrNoQuestion):
-		return fmt.Errorf("run %s asks nothing: it is %s", info.ID, info.State)
+		return errors.New(a.asksNothing(s, info))
 	case err != nil:
 		return err
 	case info.State == journal.Running:
@@ -167,6 +188,13 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 		a.complain("answered; to go on: %s", a.command(s, "resume", info.ID))
 	}
 	return nil
+}
+
+func (a *app) asksNothing(s *store, info journal.RunInfo) string {
+	if info.State == journal.Waiting {
+		return fmt.Sprintf("run %s asks nothing more; to go on: %s", info.ID, a.command(s, "resume", info.ID))
+	}
+	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)
 }
 
 // open returns the open questions of a run.
@@ -180,7 +208,7 @@ func (s *store) open(ctx context.Context, run string) ([]journal.Question, error
 
 func (a *app) listQuestions(s *store, info journal.RunInfo, open []journal.Question) error {
 	if len(open) == 0 {
-		a.complain("run %s asks nothing: it is %s", info.ID, info.State)
+		a.complain("%s", a.asksNothing(s, info))
 		return nil
 	}
 	return output(a.printQuestions(a.Stdout, s, open))

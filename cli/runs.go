@@ -46,10 +46,11 @@ func (a *app) runs() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
 	f.BoolVar(&flags.all, "all", false, "list all runs")
-	f.UintVar(&flags.limit, "limit", 20, "list at most `N` runs")
+	f.UintVar(&flags.limit, "limit", pageOfRuns, "list at most `N` runs")
 	f.StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
 	f.StringSliceVar(&flags.states, "state", nil, "list runs of these `STATES` only: "+strings.Join(states, ", "))
-	// It fails for flags that there are not.
+	// These fail for flags that there are not.
+	_ = c.RegisterFlagCompletionFunc("before", runNames)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	c.AddCommand(a.gc())
 	return c
@@ -77,9 +78,24 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 		err = printTable(a.Stdout, a.columns(), runColumns(runs, time.Now()))
 	}
 	if more && err == nil {
-		a.complain("… older runs: %s", a.command(s, "runs", "--before", runs[len(runs)-1].ID))
+		a.complain("… older runs: %s", a.command(s, append(flags.again(), "--before", runs[len(runs)-1].ID)...))
 	}
 	return output(err)
+}
+
+// again is the command with the flags that hold for the next page too.
+func (flags runsFlags) again() []string {
+	words := []string{"runs"}
+	if flags.limit != pageOfRuns {
+		words = append(words, fmt.Sprint("--limit=", flags.limit))
+	}
+	if len(flags.states) > 0 {
+		words = append(words, "--state="+strings.Join(flags.states, ","))
+	}
+	if flags.json {
+		words = append(words, "--json")
+	}
+	return words
 }
 
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
@@ -106,6 +122,9 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	}
 	return q, nil
 }
+
+// pageOfRuns is how many runs are listed at once.
+const pageOfRuns = 20
 
 // everything is more runs than there are.
 const everything = 1 << 31

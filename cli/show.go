@@ -98,7 +98,9 @@ func list[T any](l []T) []T {
 // printHead prints how a run stands.
 func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch) error {
 	state := string(info.State)
-	if failure := failureOf(info); failure != "" {
+	if failure := failureOf(info); strings.HasPrefix(failure, state+" ") { // a kind that says the same
+		state = failure
+	} else if failure != "" {
 		state += ": " + failure
 	}
 	begun := info.Begun.Local().Format(time.DateTime)

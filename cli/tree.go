@@ -213,6 +213,8 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 		mark = "✓"
 	case open:
 		mark, notes = "?", append(notes, "waits for an answer")
+	case asked && !p.running:
+		mark, notes = "…", append(notes, "answered")
 	case p.running:
 		mark, paid = "…", paid-1 // the last attempt is under way
 		notes = append(notes, "under way")
