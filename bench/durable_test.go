@@ -162,12 +162,12 @@ func stoneDurable(folder string) (func(int) error, func() error, error) {
 // the driver and the settings of journal/sqlite.
 func floorDurable(folder string) (func(int) error, func() error, error) {
 	file := filepath.Join(folder, "raw.db")
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=cache_size(-8192)&_pragma=wal_autocheckpoint(8192)")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=page_size(8192)&_pragma=synchronous(FULL)&_pragma=cache_size(-8192)&_pragma=wal_autocheckpoint(4096)")
 	if err != nil {
 		return nil, nil, err
 	}
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("CREATE TABLE raw (seq INTEGER PRIMARY KEY, id BLOB UNIQUE, path TEXT, content BLOB)"); err != nil {
+	if _, err := db.Exec("PRAGMA journal_mode = WAL; CREATE TABLE raw (seq INTEGER PRIMARY KEY, id BLOB UNIQUE, path TEXT, content BLOB)"); err != nil {
 		return nil, nil, err
 	}
 	w := &rawWriter{db: db, queue: make(chan *rawRow, durableLines)}

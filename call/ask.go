@@ -241,7 +241,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	switch r.Type {
 	case Value, Stream:
 		r.Plan, r.Bindings = nil, nil
-		if r.Out, err = canonical(r.Out); err != nil {
+		if r.Out, err = canon.AppendJSON(nil, r.Out); err != nil {
 			return wrong("is a %s without a usable out: %v", r.Type, err)
 		}
 	case Plan:
@@ -252,7 +252,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 		if r.Bindings == nil {
 			break
 		}
-		if r.Bindings, err = canonical(r.Bindings); err != nil || r.Bindings[0] != '{' {
+		if r.Bindings, err = canon.AppendJSON(nil, r.Bindings); err != nil || r.Bindings[0] != '{' {
 			return wrong("is a plan with bindings that are no object")
 		}
 	default:
@@ -279,7 +279,7 @@ func cleaned(e *Error) *Error {
 	c := *e
 	c.Type, c.Message, c.Where = valid(cmp.Or(c.Type, InvokeFailed)), valid(c.Message), valid(c.Where)
 	var err error
-	if c.Details, err = canonical(c.Details); err != nil {
+	if c.Details, err = canon.AppendJSON(nil, c.Details); err != nil {
 		c.Details = nil
 	}
 	return &c

@@ -193,7 +193,7 @@ func (s *session) read(make func(dag.DAG) (any, error)) (JSON, *schema.Schema, e
 		return nil, nil, err
 	}
 	if raw, ok := v.(json.RawMessage); ok {
-		data, err := canonical(raw)
+		data, err := canon.AppendJSON(nil, raw)
 		return data, nil, err
 	}
 	data, err := canon.Append(nil, v)
