@@ -39,10 +39,10 @@
 //
 // # Runs that are kept
 //
-// What run does is kept in .stone/stone.db, in the nearest directory .stone or a
-// new one in the working directory: see package journal. With it goes the command
-// line, so that resume makes the pipeline again, in the directory where it was
-// begun. The screen keeps nothing.
+// What run and the screen do is kept in .stone/stone.db, in the nearest directory
+// .stone or a new one in the working directory: see package journal. With it goes
+// the command line, so that resume makes the pipeline again, in the directory where
+// it was begun.
 //
 //	$ ./prog run                 # says the name of the run, and ends early
 //	$ ./prog resume last         # goes on: what was done is not done again

@@ -77,9 +77,8 @@ const packageFlag = "package"
 // addKeepFlags adds the flags of run that say how it is kept, and reads them
 // before it runs.
 func addKeepFlags(c *cobra.Command, k *keepFlags) {
+	addStoreFlags(c, k)
 	f := c.Flags()
-	dbFlag(f, &k.db)
-	f.BoolVar(&k.none, "no-db", false, "do not keep the run: it cannot be resumed")
 	f.StringVar(&k.id, "id", "", "`NAME` of the run, by which other commands find it, in place of one that is made up")
 	f.StringVar(&k.reuse, "reuse", "", "let reusable steps take results from `RUN`, or from any run: --reuse or --reuse=RUN")
 	f.Lookup("reuse").NoOptDefVal = journal.AnyRun
@@ -87,10 +86,19 @@ func addKeepFlags(c *cobra.Command, k *keepFlags) {
 	graceFlag(f, &k.grace)
 	f.StringVar(&k.resume, "resume", "", "")
 	f.BoolVar(&k.force, "force", false, "")
-	f.StringVar(&k.made.Pipeline, packageFlag, "", "")
-	for _, name := range []string{"resume", "force", packageFlag} {
+	for _, name := range []string{"resume", "force"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
+}
+
+// addStoreFlags adds the flags that say where runs are kept, and reads the command
+// line before the command runs.
+func addStoreFlags(c *cobra.Command, k *keepFlags) {
+	f := c.Flags()
+	dbFlag(f, &k.db)
+	f.BoolVar(&k.none, "no-db", false, "do not keep the run: it cannot be resumed")
+	f.StringVar(&k.made.Pipeline, packageFlag, "", "")
+	f.Lookup(packageFlag).Hidden = true // as those of addKeepFlags
 	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
 		if n := c.ArgsLenAtDash(); n >= 0 {
 			args, k.made.Args = args[:n], args[n:]
@@ -110,7 +118,7 @@ func addKeepFlags(c *cobra.Command, k *keepFlags) {
 		if k.made.Dir, err = os.Getwd(); err != nil {
 			return fmt.Errorf("the working directory is not known: %w", err)
 		}
-		return k.check()
+		return k.check(c.Flags())
 	}
 }
 
@@ -133,7 +141,7 @@ func typed(f *pflag.Flag) []string {
 
 var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-func (k *keepFlags) check() error {
+func (k *keepFlags) check(f *pflag.FlagSet) error {
 	if k.none {
 		for flag, value := range map[string]string{"--db": k.db, "--id": k.id, "--reuse": k.reuse} {
 			if value != "" {
@@ -144,7 +152,7 @@ func (k *keepFlags) check() error {
 	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest) {
 		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and not %q, which is the youngest run", k.id, youngest)
 	}
-	if k.grace <= 0 {
+	if f.Changed("grace") && k.grace <= 0 {
 		return fmt.Errorf("--grace %v: want more than 0", k.grace)
 	}
 	return nil
@@ -221,10 +229,17 @@ func keys() []string {
 
 // start runs the pipeline, into the store if there is one.
 func (r *keptRun) start(ctx context.Context, p stone.Ashlar, cfg stone.Config, drain <-chan struct{}) (stone.Result, error) {
+	if r != nil {
+		cfg.RunID, r.opts.Drain = r.id, drain
+	}
+	return r.another(ctx, p, cfg)
+}
+
+// another runs the pipeline once more, under a name of its own.
+func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if r == nil {
 		return stone.Run(ctx, p, cfg)
 	}
-	cfg.RunID, r.opts.Drain = r.id, drain
 	return journal.Run(ctx, p, cfg, r.DB, r.opts)
 }
 

@@ -26,6 +26,8 @@ func (a *app) terminalUI(root *cobra.Command) {
 	f := root.Flags()
 	f.Var(&provider, "provider", "of the default model; overrides STONE_PROVIDER and the settings")
 	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
+	var k keepFlags
+	addStoreFlags(root, &k)
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
 	// It fails for flags that there are not.
 	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
@@ -64,7 +66,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		return a.overPipeline(c, p, a.show)
+		return a.overPipeline(c, p, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
 	}
 }
 
@@ -105,23 +107,28 @@ func (a *app) showProject(c *cobra.Command, args []string) error {
 	return a.build(c, []string{path}, args)
 }
 
-// show runs the pipeline on the terminal until the person leaves it. What the last
-// run has left is printed then, since the screen is gone.
-func (a *app) show(ctx context.Context, p stone.Ashlar) error {
+// show runs the pipeline on the terminal until the person leaves it, and keeps each
+// of its runs. What the last one has left is printed then, since the screen is gone.
+func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
+	kept, err := a.keep(ctx, k, true)
+	if err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := tui.Run(ctx, tui.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Show: shownResult})
+	result, err := tui.Run(ctx, tui.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Run: kept.another, Show: shownResult})
 	if errors.Is(err, tui.ErrLeft) {
 		return failed("%w", err)
 	}
-	if err != nil {
-		a.complain("failed: %v", err)
-		if ctx.Err() != nil {
-			return &exitError{code: Failed}
-		}
+	if kept != nil {
+		kept.id = result.RunID
 	}
-	return a.printResult(result, false)
+	failure := a.ended(kept, err)
+	if err != nil && ctx.Err() == nil {
+		failure = nil // it was seen, and left
+	}
+	return errors.Join(failure, a.printResult(result, false), kept.close())
 }
 
 // shownResult is what run prints of a result.

@@ -62,6 +62,9 @@ type model struct {
 }
 
 func newModel(ctx context.Context, cfg Config, f *feed) *model {
+	if cfg.Run == nil {
+		cfg.Run = stone.Run
+	}
 	m := &model{cfg: cfg, ctx: ctx, feed: f, input: textinput.New(), width: 80, height: 24}
 	m.input.Prompt = "> "
 	m.input.SetVirtualCursor(false)
@@ -98,7 +101,7 @@ func (m *model) start() tea.Cmd {
 	ctx, cancel := context.WithCancelCause(agent.WithObserver(m.ctx, m.feed.observe))
 	m.cancel = cancel
 	return func() tea.Msg {
-		result, err := stone.Run(ctx, m.cfg.Pipeline, cfg)
+		result, err := m.cfg.Run(ctx, m.cfg.Pipeline, cfg)
 		return ended{result, err}
 	}
 }

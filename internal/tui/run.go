@@ -12,12 +12,14 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Config says what is run and where it is shown. All but Now is needed.
+// Config says what is run and where it is shown. All but Run and Now is needed.
 type Config struct {
 	Pipeline stone.Ashlar
 	Grant    []string  // what runs may do; nil is everything
 	In       io.Reader // the terminal
 	Out      io.Writer
+	// Run runs the pipeline; nil is stone.Run.
+	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
 	// Show returns what a result is shown as, "" for nothing.
 	Show func(stone.Result) string
 	Now  func() time.Time // nil is time.Now
