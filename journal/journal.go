@@ -201,8 +201,6 @@ var (
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep says that a run has no result of such a step.
 	ErrNoStep = errors.New("no such step with a result")
-	// ErrNoNode says that a run has no such node.
-	ErrNoNode = errors.New("no such node")
 	// ErrNoQuestion says that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrDrained is the error of a run that was stopped by Options.Drain.

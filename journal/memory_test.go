@@ -42,24 +42,6 @@ func TestRecorderIsRefused(t *testing.T) {
 	}
 }
 
-func TestNode(t *testing.T) {
-	memory := new(journal.Memory)
-	result, err := journal.Run(t.Context(), stone.Seq("s", leaf("a"), leaf("b")), stone.Config{RunID: "r"}, memory, journal.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	id := result.Node.ID().String()
-	if n, err := journal.Node(t.Context(), memory, "r", id[:8]); err != nil || n.ID() != result.Node.ID() {
-		t.Errorf("Node(%s) = %v, %v", id[:8], n, err)
-	}
-	if _, err := journal.Node(t.Context(), memory, "r", "x"); !errors.Is(err, journal.ErrNoNode) {
-		t.Errorf("Node(x): %v, want ErrNoNode", err)
-	}
-	if _, err := journal.Node(t.Context(), memory, "r", ""); err == nil || !strings.Contains(err.Error(), "several nodes") {
-		t.Errorf("Node without a prefix: %v, want that there are several", err)
-	}
-}
-
 // A run waits for a person, who answers later; then it goes on.
 func Example() {
 	plan := dag.NewType[string]("plan")
