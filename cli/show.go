@@ -80,11 +80,13 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 	tree := treeOf(steps)
 	printer := newTreePrinter(info, questions, flags.all, a.columns())
 	printer.print(tree.below, 0)
-	return output(errors.Join(
-		a.printHead(info, steps, tree),
-		printTable(a.Stdout, a.columns(), printer.columns),
-		a.printTail(s, info, questions),
-	))
+	if err = a.printHead(info, steps, tree); err == nil {
+		err = printTable(a.Stdout, a.columns(), printer.columns)
+	}
+	if err == nil {
+		err = a.printTail(s, info, questions)
+	}
+	return output(err)
 }
 
 // list is never null in JSON.
