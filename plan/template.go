@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -125,8 +124,8 @@ func flat(v edn.Value, words bool) bool {
 // constant makes canonical JSON of data without slots.
 func (r *report) constant(t *template) {
 	raw, err := edn.ToJSON(t.at.value)
-	if err == nil && (bytes.ContainsAny(raw, ".eE") || t.at.value.Kind() == edn.KindMap) { // else it is canonical
-		raw, err = canon.AppendJSON(nil, raw)
+	if err == nil {
+		raw, err = canon.Canonical(raw)
 	}
 	if err != nil {
 		r.find(&t.at, stone.Finding{Type: badValue}, "%v", err)

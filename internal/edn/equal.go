@@ -185,8 +185,9 @@ func (c *collection) find(kind Kind, key Value) int {
 }
 
 func linear(items []Value, step int, key Value) int {
+	named := key.kind == KindKeyword || key.kind == KindString // as nearly all keys, for which Equal takes too long
 	for i := 0; i < len(items); i += step {
-		if items[i].Equal(key) {
+		if item := &items[i]; item.kind == key.kind && named && item.text == key.text || !named && item.Equal(key) {
 			return i
 		}
 	}

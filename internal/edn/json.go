@@ -198,25 +198,27 @@ func appendArray(dst []byte, items []Value) (_ []byte, err error) {
 }
 
 func appendObject(dst []byte, v Value) (_ []byte, err error) {
-	type entry struct{ key, value Value }
-	entries := make([]entry, 0, v.Len())
-	for key, value := range v.Entries() {
+	items := v.items()
+	order := make([]int, 0, v.Len()) // where the keys stand in items
+	for i := 0; i < len(items); i += 2 {
+		key := items[i]
 		if key.kind != KindString && key.kind != KindSymbol && key.kind != KindKeyword {
 			return nil, key.Errorf("expected a string, keyword or symbol as a key in JSON, found %s", key.brief())
 		}
-		entries = append(entries, entry{key, value})
+		order = append(order, i)
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key.text, b.key.text) })
+	slices.SortStableFunc(order, func(i, j int) int { return strings.Compare(items[i].text, items[j].text) })
 	dst = append(dst, '{')
-	for i, e := range entries {
+	for i, at := range order {
+		key := items[at]
 		if i > 0 {
-			if last := entries[i-1].key; last.text == e.key.text {
-				return nil, e.key.Errorf("expected keys that differ in JSON, found %s and %s", last.brief(), e.key.brief())
+			if last := items[order[i-1]]; last.text == key.text {
+				return nil, key.Errorf("expected keys that differ in JSON, found %s and %s", last.brief(), key.brief())
 			}
 			dst = append(dst, ',')
 		}
-		dst = append(appendJSONString(dst, e.key.text), ':')
-		if dst, err = appendJSON(dst, e.value); err != nil {
+		dst = append(appendJSONString(dst, key.text), ':')
+		if dst, err = appendJSON(dst, items[at+1]); err != nil {
 			return nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone/internal/edn"
@@ -39,11 +40,18 @@ func (v Value) Map(read func(*Map)) bool {
 		v.wrong("a map")
 		return false
 	}
-	m := &Map{Value: v.whole(), asked: make([]string, 0, 16)}
+	m := spare.Get().(*Map)
+	*m = Map{Value: v.whole(), asked: m.asked[:0]}
 	read(m)
 	m.close()
+	*m = Map{asked: m.asked}
+	spare.Put(m)
 	return v.log.count() == before
 }
+
+// spare are Maps that have been read: there are as many as maps in the data, and
+// each has a list of all the fields that it might have had.
+var spare = sync.Pool{New: func() any { return new(Map) }}
 
 // close reports the fields that nobody asked for, and those that two spellings
 // have.
@@ -117,7 +125,10 @@ func (m *Map) Need(keys ...string) {
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
-	return m.at(found, key), ok
+	if !ok {
+		return Value{}, false
+	}
+	return m.at(found, key), true
 }
 
 // FaultAt reports a fault of a field, at its value or, if it is not there, at the
