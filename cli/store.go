@@ -106,7 +106,7 @@ func withStore(file string, do func(*store) error) error {
 	}
 	err = do(s)
 	switch closed := s.Close(); {
-	case closed == nil:
+	case closed == nil || err != nil && strings.Contains(err.Error(), closed.Error()): // it is said
 		return err
 	case err == nil:
 		return failed("%w", closed)

@@ -225,9 +225,14 @@ type AmbiguousError struct {
 	Runs   []string // some of them
 }
 
-// Error names some of the runs.
+// Error names the first of the runs.
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, strings.Join(e.Runs, ", "))
+	const most = 5
+	names := strings.Join(e.Runs[:min(len(e.Runs), most)], ", ")
+	if len(e.Runs) > most {
+		names += ", …"
+	}
+	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, names)
 }
 
 // DamageError reports a record that does not read as it was written.

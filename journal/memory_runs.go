@@ -113,13 +113,10 @@ func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 	case len(found) == 0 || prefix == "":
 		return RunInfo{}, fmt.Errorf("run %q: %w", prefix, ErrNoRun)
 	case len(found) > 1:
-		return RunInfo{}, &AmbiguousError{Prefix: prefix, Runs: found[:min(len(found), maxNamed)]}
+		return RunInfo{}, &AmbiguousError{Prefix: prefix, Runs: found}
 	}
 	return m.runs[found[0]].known(), nil
 }
-
-// maxNamed is how many runs an AmbiguousError names.
-const maxNamed = 5
 
 // Runs implements [Archive].
 func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
