@@ -228,7 +228,7 @@ func within(at *place, f stone.Finding) *place {
 	var found *place
 	switch f.Type {
 	case "missing-producer", "maybe-unavailable", "schema-mismatch", "lane-type-read-as-one":
-		(&report{}).template(at, true).slots(func(r *slotRef) {
+		(&report{}).template(*at, true).slots(func(r *slotRef) {
 			if found == nil && r.name == f.Queried {
 				found = r.at
 			}

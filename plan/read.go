@@ -163,11 +163,11 @@ func (f fields) name(key string, to *string) {
 
 // field reads a field as a template, nil if it is not there.
 func (r *reading) field(f fields, key string, words bool) *template {
-	at := f.place(key)
-	if at == nil {
+	v, ok := f.Field(key)
+	if !ok {
 		return nil
 	}
-	return r.template(at, words)
+	return r.template(place{up: f.at, key: key, value: v.EDN()}, words)
 }
 
 func (r *reading) readLet(n *node, f fields) {

@@ -66,8 +66,8 @@ func (r *slotRef) String() string {
 
 // template reads data with places for slots. With words, a keyword that is the
 // whole value of a field stands for the slot of that name.
-func (r *report) template(at *place, words bool) *template {
-	t, plain := r.within(*at, words)
+func (r *report) template(at place, words bool) *template {
+	t, plain := r.within(at, words)
 	if plain {
 		r.constant(t)
 	}
@@ -234,51 +234,51 @@ func (r *report) slot(at *place, key string) *slotRef {
 		ref.name = name
 		return ref
 	}
-	in := at.field(key, v)
 	if kind := v.Kind(); kind != edn.KindVector && kind != edn.KindList || v.Len() == 0 {
-		r.find(in, stone.Finding{Type: badValue}, "expected the name of a slot, as :x, or a vector of one and the path into it, as [:x :text 0]")
+		r.find(at.field(key, v), stone.Finding{Type: badValue}, "expected the name of a slot, as :x, or a vector of one and the path into it, as [:x :text 0]")
 		return ref
 	}
 	var ok bool
 	if ref.name, ok = v.At(0).Name(); !ok {
-		r.find(in.item(0, v.At(0)), stone.Finding{Type: badValue}, "expected the name of a slot")
+		r.find(at.field(key, v).item(0, v.At(0)), stone.Finding{Type: badValue}, "expected the name of a slot")
 	}
 	for i, e := range v.Elements() {
-		if i > 0 {
-			ref.path = append(ref.path, r.step(in.item(i, e)))
+		if i == 0 {
+			continue
 		}
+		s, ok := stepOf(e)
+		if !ok {
+			r.find(at.field(key, v).item(i, e), stone.Finding{Type: badValue}, "expected the name of a field or the index of an element")
+		}
+		ref.path = append(ref.path, s)
 	}
 	return ref
 }
 
-func (r *report) step(at *place) step {
-	if name, ok := at.value.Name(); ok {
-		return step{field: name}
+func stepOf(v edn.Value) (s step, ok bool) {
+	if name, ok := v.Name(); ok {
+		return step{field: name}, true
 	}
-	switch v := at.value; v.Kind() {
+	switch v.Kind() {
 	case edn.KindString, edn.KindSymbol:
-		return step{field: v.Text()}
+		return step{field: v.Text()}, true
 	case edn.KindInt:
-		if n, ok := v.Int64(); ok && n >= -1<<31 && n < 1<<31 {
-			return step{index: int(n), element: true}
-		}
+		n, ok := v.Int64()
+		return step{index: int(n), element: true}, ok && n >= -1<<31 && n < 1<<31
 	}
-	r.find(at, stone.Finding{Type: badValue}, "expected the name of a field or the index of an element")
-	return step{}
+	return step{}, false
 }
 
 // slots calls fn for every reference to a slot in the template, and word for every
 // keyword that may be one.
 func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
 	switch {
-	case t == nil:
+	case t == nil || t.constant != nil:
+		return
 	case t.slot != nil:
 		fn(t.slot)
 	case t.word != "":
 		word(t.word, &t.at)
-	}
-	if t == nil {
-		return
 	}
 	for _, f := range t.fields {
 		f.value.slots(fn, word)

@@ -39,13 +39,13 @@ func (v Value) equalItems(w Value) bool {
 	switch v.kind {
 	case KindSet:
 		for _, item := range items {
-			if w.more.find(KindSet, item) < 0 {
+			if w.more.find(KindSet, &item) < 0 {
 				return false
 			}
 		}
 	case KindMap:
 		for i := 0; i < len(items); i += 2 {
-			j := w.more.find(KindMap, items[i])
+			j := w.more.find(KindMap, &items[i])
 			if j < 0 || !items[i+1].Equal(others[j+1]) {
 				return false
 			}
@@ -146,12 +146,12 @@ func (c *collection) buildIndex(kind Kind) (first, second int) {
 	}
 	for i := 0; i < len(c.items); i += step {
 		if !many {
-			if j := linear(c.items[:i], step, c.items[i]); j >= 0 {
+			if j := linear(c.items[:i], step, &c.items[i]); j >= 0 {
 				return j, i
 			}
 			continue
 		}
-		place, j := c.place(c.items[i])
+		place, j := c.place(&c.items[i])
 		if j >= 0 {
 			return j, i
 		}
@@ -161,10 +161,10 @@ func (c *collection) buildIndex(kind Kind) (first, second int) {
 }
 
 // place returns where the index has a key, or has room for it and -1.
-func (c *collection) place(key Value) (place uint64, found int) {
+func (c *collection) place(key *Value) (place uint64, found int) {
 	mask := uint64(len(c.index) - 1)
 	for place = key.hash() & mask; c.index[place] != 0; place = (place + 1) & mask {
-		if at := int(c.index[place] - 1); c.items[at].Equal(key) {
+		if at := int(c.index[place] - 1); c.items[at].Equal(*key) {
 			return place, at
 		}
 	}
@@ -172,7 +172,7 @@ func (c *collection) place(key Value) (place uint64, found int) {
 }
 
 // find returns where the key stands in a map or set, or -1.
-func (c *collection) find(kind Kind, key Value) int {
+func (c *collection) find(kind Kind, key *Value) int {
 	step := stride(kind)
 	if c == nil || step == 0 {
 		return -1
@@ -184,10 +184,10 @@ func (c *collection) find(kind Kind, key Value) int {
 	return found
 }
 
-func linear(items []Value, step int, key Value) int {
+func linear(items []Value, step int, key *Value) int {
 	named := key.kind == KindKeyword || key.kind == KindString // as nearly all keys, for which Equal takes too long
 	for i := 0; i < len(items); i += step {
-		if item := &items[i]; item.kind == key.kind && named && item.text == key.text || !named && item.Equal(key) {
+		if item := &items[i]; item.kind == key.kind && named && item.text == key.text || !named && item.Equal(*key) {
 			return i
 		}
 	}

@@ -289,6 +289,11 @@ func (v Value) Tagged() (tag string, inner Value, ok bool) {
 // element of a set that equals it; ok is false where there is none. It takes
 // constant time.
 func (v Value) Get(key Value) (found Value, ok bool) {
+	return v.get(&key)
+}
+
+// get takes pointers since most time of reading data goes into looking for fields.
+func (v *Value) get(key *Value) (found Value, ok bool) {
 	i := v.more.find(v.kind, key)
 	if i < 0 {
 		return Value{}, false
@@ -305,10 +310,10 @@ func (v Value) Get(key Value) (found Value, ok bool) {
 // notice, who sees the keys one by one in [Value.Entries].
 func (v Value) Field(name string) (found Value, ok bool) {
 	if !v.IsJSON() {
-		return v.Get(Value{kind: KindKeyword, text: name})
+		return v.get(&Value{kind: KindKeyword, text: name})
 	}
-	if found, ok = v.Get(Value{kind: KindString, text: name}); ok {
+	if found, ok = v.get(&Value{kind: KindString, text: name}); ok {
 		return found, true
 	}
-	return v.Get(Value{kind: KindString, text: ":" + name})
+	return v.get(&Value{kind: KindString, text: ":" + name})
 }
