@@ -178,7 +178,7 @@ func TestRedirect(t *testing.T) {
 	status := 307
 	url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/loop" {
-			http.Redirect(w, r, "/loop", 307)
+			http.Redirect(w, r, "/loop", http.StatusTemporaryRedirect)
 			return
 		}
 		http.Redirect(w, r, other, status)
