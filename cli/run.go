@@ -112,7 +112,11 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 		cfg.Log = slog.NewMultiHandler(handlers...)
 	}
 	cfg.Frontend = a.person(display, run != nil)
-	ctx, drain, stop := interruptible(ctx, say, run != nil)
+	resume := ""
+	if run != nil {
+		resume = a.command(run.store, "resume", run.id)
+	}
+	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
 	return run.start(ctx, p, cfg, drain)
 }

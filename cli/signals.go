@@ -18,11 +18,11 @@ import (
 const sameSignal = time.Second
 
 // interruptible returns a context that the first signal to end cancels, and a
-// channel that SIGTERM closes, if the run can be drained, in place of that. The
-// second signal of its sort ends the process. Each sort counts for itself, since
+// channel that SIGTERM closes in place of that if the run can be resumed, which the
+// command resume does. The second signal of its sort ends the process. Each sort counts for itself, since
 // one Ctrl-C reaches a program that a stone command runs twice: from the terminal,
 // and as SIGHUP from that command. The function stops it.
-func interruptible(ctx context.Context, say func(string), drains bool) (context.Context, <-chan struct{}, func()) {
+func interruptible(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -40,8 +40,11 @@ func interruptible(ctx context.Context, say func(string), drains bool) (context.
 					continue
 				case again:
 					say("failed: " + kind.Canceled + ": ended at once, what was under way is lost")
+					if resume != "" {
+						say("to go on with what is done: " + resume)
+					}
 					os.Exit(Failed)
-				case drains && sig == syscall.SIGTERM && !canceled:
+				case resume != "" && sig == syscall.SIGTERM && !canceled:
 					say("ending: no step is begun any more, those under way may come to their end; Ctrl-C cancels them")
 					close(drain)
 				case !canceled:

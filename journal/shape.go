@@ -240,6 +240,9 @@ func quote(s string) string {
 	if s == "" {
 		return "none"
 	}
+	if _, err := dag.ParseID(s); err == nil {
+		return s[:12] // a digest
+	}
 	return strconv.Quote(s)
 }
 

@@ -35,6 +35,7 @@ func TestChanges(t *testing.T) {
 	}{
 		{"nothing", leaf("a"), leaf("a"), ""},
 		{"a version", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("a"), leaf("b", stone.Version("2"))), `the version of s/b changed from none to "2"`},
+		{"a digest for a version", leaf("a"), leaf("a", stone.Version(strings.Repeat("0123456789abcdef", 4))), "the version of a changed from none to 0123456789ab"},
 		{"a step is added", stone.Seq("s", leaf("a")), stone.Seq("s", leaf("a"), stone.Seq("t", leaf("b"))), "s/t was added"},
 		{"a step is removed", stone.Seq("s", stone.Seq("t", leaf("b")), leaf("a")), stone.Seq("s", leaf("a")), "s/t was removed"},
 		{"a step is renamed", stone.Seq("s", leaf("a"), count("b")), stone.Seq("s", leaf("a"), count("c")), "s/b is now called s/c"},
