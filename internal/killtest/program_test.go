@@ -233,6 +233,12 @@ func writer(work func(path string) error) stone.Ashlar {
 		Text string `json:"text"`
 	}
 	appendLine := tool.Func("append_line", "Appends a line to the file.", func(ctx context.Context, in line) (string, error) {
+		// A tool knows that its call may have been made before. To say otherwise would
+		// give the model another result, and the run another DAG.
+		text, err := os.ReadFile(filepath.Join(os.Getenv(childFolder), "lines"))
+		if times := strings.Count(string(text), stone.Path(ctx)+"\n"); err != nil || times >= journal.Attempt(ctx) {
+			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
+		}
 		return "appended " + in.Text, work(stone.Path(ctx))
 	})
 	return agent.New("write", summary, model, agent.Config{
