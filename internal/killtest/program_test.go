@@ -211,6 +211,9 @@ func pipeline(work func(path string) error) stone.Ashlar {
 	)...)
 }
 
+// inTool is a point at which a tool has done its work.
+const inTool = "in a tool"
+
 // writer is the agent. What its model says follows from the conversation, as it
 // does with a model that outlives the process.
 func writer(work func(path string) error) stone.Ashlar {
@@ -239,7 +242,11 @@ func writer(work func(path string) error) stone.Ashlar {
 		if times := strings.Count(string(text), stone.Path(ctx)+"\n"); err != nil || times >= journal.Attempt(ctx) {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
 		}
-		return "appended " + in.Text, work(stone.Path(ctx))
+		err = work(stone.Path(ctx))
+		if reached != nil {
+			reached(inTool)
+		}
+		return "appended " + in.Text, err
 	})
 	return agent.New("write", summary, model, agent.Config{
 		System: agent.Say("You write lines."), User: agent.Say("Write."), Use: []agent.Middleware{appendLine},
