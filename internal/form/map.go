@@ -125,10 +125,7 @@ func (m *Map) Need(keys ...string) {
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
-	if !ok {
-		return Value{}, false
-	}
-	return m.at(found, key), true
+	return m.at(found, key), ok
 }
 
 // FaultAt reports a fault of a field, at its value or, if it is not there, at the
