@@ -19,9 +19,10 @@ import (
 // Step goes through it. Its method is called from several goroutines at once,
 // within one run never at the same time for one key.
 //
-// An error of a Recorder stops the run with kind "recorder-failed": what is
-// under way comes to its end, and nothing is rescued. That is also how a process
-// that is about to end stops a run: its Recorder refuses what is not recorded.
+// An error of a Recorder stops the run with kind "recorder-failed", or that of a
+// *Failure: what is under way comes to its end, and nothing is rescued. That is
+// also how a process that is about to end stops a run: its Recorder refuses what is
+// not recorded.
 type Recorder interface {
 	// Do returns what is recorded under the key, with Replayed set. If nothing
 	// is, it calls work once, records what that returns, and returns it.
@@ -166,13 +167,23 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 	case err != nil && f.run.over() != nil:
 		return Record{}, f.run.over()
 	case err != nil:
-		return Record{}, f.run.halt(&Failure{Kind: kind.Recorder, Reason: err.Error(), Path: key.Path, Cause: err})
+		return Record{}, f.run.halt(recorderFailure(key.Path, err))
 	case rec.Replayed:
 		return f.replay(key, rec)
 	case failed != nil:
 		return Record{}, failed
 	}
 	return rec, nil
+}
+
+// recorderFailure is that of a run whose recorder refused or failed: its own, if it
+// made one, as when it begins nothing more.
+func recorderFailure(path string, err error) *Failure {
+	failure := &Failure{Kind: kind.Recorder, Reason: err.Error(), Path: path, Cause: err}
+	if own, ok := errors.AsType[*Failure](err); ok {
+		failure.Kind, failure.Reason = own.Kind, own.Reason
+	}
+	return failure
 }
 
 // replay checks a record from earlier. One that is refused stops the run: whoever

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 // recorder stands between a run and its journal: it begins nothing while the run
@@ -20,7 +21,7 @@ type recorder struct{ *runner }
 func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
 	select {
 	case <-r.opts.Drain:
-		return stone.Record{}, ErrDrained
+		return stone.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
 	}
 	cleaned := false

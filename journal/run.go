@@ -66,18 +66,7 @@ func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts 
 		return stone.Result{RunID: r.cfg.RunID, DAG: cfg.Input}, err
 	}
 	result, err := r.run(ctx, p)
-	err = stopped(err)
 	return result, join(err, r.end(ctx, result, err), j.Release(r.cfg.RunID))
-}
-
-// stopped makes what a run is that was drained of its error: its recorder has not
-// failed, but begins nothing more.
-func stopped(err error) error {
-	var f *stone.Failure
-	if errors.Is(err, ErrDrained) && errors.As(err, &f) && f.Kind == kind.Recorder {
-		return &stone.Failure{Kind: kind.Canceled, Reason: f.Reason, Path: f.Path, Cause: err}
-	}
-	return err
 }
 
 // join adds errors to the first one, in one line, but for those that say the same.

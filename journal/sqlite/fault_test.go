@@ -187,7 +187,7 @@ func TestCloseTellsOfLostResults(t *testing.T) {
 		return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 	})
 	wantError(t, err, "no space left")
-	wantError(t, db.Close(), "1 results are lost", "no space left")
+	wantError(t, db.Close(), "results that are lost: 1", "no space left")
 }
 
 func TestChangedRecordIsRefused(t *testing.T) {

@@ -192,7 +192,7 @@ func (w *writer) giveUp(kept []*write) {
 		close(x.done)
 	}
 	if results > 0 {
-		w.lost = fmt.Errorf("%d results are lost: %w", results, w.db.explain(w.trouble))
+		w.lost = fmt.Errorf("results that are lost: %d: %w", results, w.db.explain(w.trouble))
 	}
 }
 
@@ -289,7 +289,11 @@ func (w *writer) close() error {
 	w.using.Lock()
 	defer w.using.Unlock()
 	_, err := w.conn.ExecContext(context.Background(), "UPDATE runs SET owner = '' WHERE owner = ?", w.db.owner)
-	return errors.Join(w.lost, w.db.explain(err), w.hangUp())
+	if w.lost != nil { // whatever else there is has the same cause
+		w.hangUp()
+		return w.lost
+	}
+	return errors.Join(w.db.explain(err), w.hangUp())
 }
 
 // hangUp closes the connection. A statement that stays open would keep SQLite from
