@@ -229,30 +229,58 @@ func (f *frame) release() {
 // stepNames holds how often each name was used under a frame, and which of them
 // are under way.
 type stepNames struct {
-	mu     sync.Mutex
-	visits map[string]int
-	active map[string]bool
+	mu   sync.Mutex
+	few  []stepName
+	more map[string]*stepName // the rest, since most bodies have few
 }
 
+type stepName struct {
+	name   string
+	visits int
+	active bool
+}
+
+const fewNames = 8
+
 func (f *frame) names() *stepNames { return &f.more().steps }
+
+// use returns what is kept of a name.
+func (n *stepNames) use(name string) *stepName {
+	for i := range n.few {
+		if n.few[i].name == name {
+			return &n.few[i]
+		}
+	}
+	if len(n.few) < fewNames {
+		n.few = append(n.few, stepName{name: name})
+		return &n.few[len(n.few)-1]
+	}
+	u := n.more[name]
+	if u == nil {
+		if n.more == nil {
+			n.more = map[string]*stepName{}
+		}
+		u = &stepName{name: name}
+		n.more[name] = u
+	}
+	return u
+}
 
 // enter counts a use of the name and reports whether no other is under way.
 func (n *stepNames) enter(name string) (visit int, alone bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.active[name] {
+	u := n.use(name)
+	if u.active {
 		return 0, false
 	}
-	if n.visits == nil {
-		n.visits, n.active = map[string]int{}, map[string]bool{}
-	}
-	n.active[name] = true
-	n.visits[name]++
-	return n.visits[name], true
+	u.active = true
+	u.visits++
+	return u.visits, true
 }
 
 func (n *stepNames) leave(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.active, name)
+	n.use(name).active = false
 }

@@ -50,6 +50,9 @@ func (s *setback) FailureMeta() map[string]string {
 
 // setbackIn finds the answer in the error of a step, be it replayed or not.
 func setbackIn(err error) (a answer, ok bool) {
+	if err == nil {
+		return a, false
+	}
 	if s, ok := errors.AsType[*setback](err); ok {
 		return s.answer, true
 	}
