@@ -26,8 +26,16 @@ type answer struct {
 	RetryAfter time.Duration `json:"retry-after,omitempty"`
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
 	Spent      Usage         `json:"spent,omitzero"` // on a failure; that on a reply is in it
+	Usage      used          `json:"usage,omitzero"`
 
 	live bool // it was not taken from the recorder
+}
+
+// used is the usage of an invocation as a journal counts it, see journal.UsageIn.
+type used struct {
+	InputTokens  int     `json:"input_tokens,omitempty"`
+	OutputTokens int     `json:"output_tokens,omitempty"`
+	Cost         float64 `json:"cost,omitempty"` // in USD
 }
 
 // A setback is an answer that is a failure. The step of the invocation fails with
@@ -75,6 +83,8 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		}
 		req.Delta = listening(ctx, e.ID)
 		a, err := e.ask(ctx, req, loose)
+		u := usageOf(e, &a)
+		a.Usage = used{u.InputTokens, u.OutputTokens, u.USD}
 		if err == nil && a.Failure != nil {
 			err = &setback{a}
 		}

@@ -97,6 +97,7 @@ type runner struct {
 	cfg     stone.Config
 	secrets *secrets
 	now     func() time.Time
+	resumed bool
 	tally   tally
 }
 
@@ -134,7 +135,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Digest(r.cfg.Input, false)
 	}
-	if !before.Begun.IsZero() {
+	if r.resumed = !before.Begun.IsZero(); r.resumed {
 		if err := r.compare(before, &info); err != nil {
 			return err
 		}
@@ -230,17 +231,32 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	var f *stone.Failure
 	if errors.As(err, &f) {
 		o.Failure = &Failure{Kind: f.Kind, Reason: r.secrets.clean(f.Reason), Path: f.Path}
-		if o.State == Failed {
-			steps, err := r.journal.Steps(ctx, r.cfg.RunID)
-			if err != nil {
-				return err
-			}
+	}
+	if r.resumed || o.State == Failed {
+		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+		if err != nil {
+			return err
+		}
+		if r.resumed { // a step that is replayed whole does not tell of those within it
+			o.Steps, o.Usage = total(steps)
+		}
+		if o.State == Failed && f != nil {
 			if o.Retry, err = retries(f, result.DAG, steps); err != nil {
 				return err
 			}
 		}
 	}
 	return r.journal.End(ctx, r.cfg.RunID, o)
+}
+
+// total counts the steps that have a result, and what they have used up.
+func total(steps []Step) (n int, used Usage) {
+	for _, s := range steps {
+		if s.Recorded && s.Kind != "input" {
+			n, used = n+1, used.Add(s.Usage)
+		}
+	}
+	return n, used
 }
 
 func stateOf(ctx context.Context, err error) State {

@@ -1,0 +1,43 @@
+package journal_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A run that is resumed has as many steps and has used as much as before, although
+// what is within a step that is replayed is not asked for again.
+func TestResumingKeepsTheTotal(t *testing.T) {
+	out := dag.NewType[int]("out")
+	type paid struct {
+		Usage journal.Usage `json:"usage"`
+	}
+	p := stone.Func0("ask", out, func(ctx context.Context) (int, error) {
+		for range 3 {
+			if _, err := stone.Step(ctx, "turn", func(context.Context) (paid, error) {
+				return paid{journal.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5}}, nil
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return 1, nil
+	})
+	var memory journal.Memory
+	want := journal.Usage{InputTokens: 30, OutputTokens: 3, Cost: 1.5}
+	for _, when := range []string{"first", "resumed"} {
+		if _, err := journal.Run(t.Context(), p, stone.Config{RunID: "r"}, &memory, journal.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := memory.Find(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Steps != 4 || info.Usage != want {
+			t.Errorf("%s: %d steps, %+v; want 4 and %+v", when, info.Steps, info.Usage, want)
+		}
+	}
+}
