@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -81,6 +82,19 @@ func (r *Registry) IDs() []string {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(r.entries))
+}
+
+// intents ranges over what the capabilities say that they answer.
+func (r *Registry) intents() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, id := range r.IDs() {
+			for _, intent := range r.entries[id].Intents {
+				if !yield(intent) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Lookup returns what is known of a capability.
