@@ -1,0 +1,15 @@
+// Package docs holds the test of the project's documentation. It has no code of
+// its own.
+//
+// The test reads README.md, CONTRIBUTING.md and every page below docs. Of the
+// fenced blocks of a page,
+//
+//   - "go" must compile: a block that begins with a package clause is a file of
+//     the program that the page builds up, any other block must stand, line by
+//     line, in a Go file of this repository or of the page's program;
+//   - "sh" is run with bash -e, in order, in one temporary directory for the page;
+//   - "console" is run too: lines that begin with "$ " are commands, and the lines
+//     below each are its output, in which … stands for any text;
+//   - a block whose first line is a comment naming a file ("# go.mod", "; plan.edn",
+//     "// main.go") is written to that file.
+package docs

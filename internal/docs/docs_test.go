@@ -1,0 +1,351 @@
+package docs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const module = "github.com/stonelayer/stone"
+
+// notRun lists the commands that the pages show and this test does not run.
+var notRun = map[string]string{
+	"make test":  "it runs this test",
+	"make bench": "it takes many minutes",
+}
+
+func TestPages(t *testing.T) {
+	root := moduleRoot(t)
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := filepath.Glob(filepath.Join(root, "docs", "*", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md"} {
+		pages = append(pages, filepath.Join(root, name))
+	}
+	pages = append(pages, below...)
+	for _, page := range pages {
+		name, _ := filepath.Rel(root, page)
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if blocks := blocksOf(string(text)); len(blocks) > 0 {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				newSession(t, root).page(blocks)
+			})
+		}
+	}
+}
+
+// TestLinks finds links of the pages to files that are not there.
+func TestLinks(t *testing.T) {
+	root := moduleRoot(t)
+	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
+	for _, name := range tracked(t, root) {
+		if filepath.Ext(name) != ".md" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(name), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, m[1])
+			}
+		}
+	}
+}
+
+// A block is a fenced part of a page.
+type block struct {
+	line  int
+	lang  string
+	lines []string
+}
+
+func blocksOf(text string) []block {
+	var out []block
+	var b *block
+	for i, line := range strings.Split(text, "\n") {
+		switch {
+		case b == nil && strings.HasPrefix(line, "```"):
+			b = &block{line: i + 1, lang: strings.TrimPrefix(line, "```")}
+		case b != nil && line == "```":
+			out, b = append(out, *b), nil
+		case b != nil:
+			b.lines = append(b.lines, line)
+		}
+	}
+	return out
+}
+
+// A session is one page on its way: a directory, and what its blocks wrote there.
+type session struct {
+	t    *testing.T
+	root string // of the module
+	work string // where the commands of the page run
+	dir  string // the current directory of the page's shell is kept in this file
+	env  []string
+}
+
+func newSession(t *testing.T, root string) *session {
+	home := t.TempDir()
+	s := &session{t: t, root: root, work: filepath.Join(home, "work"), dir: filepath.Join(home, "dir")}
+	if err := os.Mkdir(s.work, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	s.env = slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "STONE_") || strings.HasPrefix(name, "OPENAI_") || strings.HasPrefix(name, "ANTHROPIC_") || name == "GOFLAGS"
+	})
+	s.env = append(s.env, "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
+		"PATH="+filepath.Join(home, "go", "bin")+string(os.PathListSeparator)+filepath.Dir(stone(t, root))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	copyModule(t, root, filepath.Join(s.work, "stone"))
+	return s
+}
+
+func (s *session) page(blocks []block) {
+	for _, b := range blocks {
+		if name := fileOf(b); name != "" && b.lang != "sh" && b.lang != "console" {
+			s.write(name, strings.Join(b.lines, "\n")+"\n")
+			continue
+		}
+		switch b.lang {
+		case "go":
+			s.compiled(b)
+		case "sh":
+			s.shell(b, s.runnable(b.lines))
+		case "console":
+			s.console(b)
+		}
+	}
+}
+
+// fileOf returns the file that a block says it is.
+func fileOf(b block) string {
+	if len(b.lines) == 0 {
+		return ""
+	}
+	m := regexp.MustCompile(`^(?://|#|;+) ([\w./-]+\.\w+|go\.mod)$`).FindStringSubmatch(b.lines[0])
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+func (s *session) write(name, text string) {
+	file := filepath.Join(s.cwd(), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// cwd is where the shell of the page stands.
+func (s *session) cwd() string {
+	if dir, err := os.ReadFile(s.dir); err == nil {
+		return strings.TrimSpace(string(dir))
+	}
+	return s.work
+}
+
+// runnable leaves out the commands that are not run.
+func (s *session) runnable(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		command, _, _ := strings.Cut(line, "#")
+		_, skipped := notRun[strings.TrimSpace(command)]
+		return skipped
+	})
+}
+
+// shell runs lines in the directory where the page stands, and returns what they print.
+func (s *session) shell(b block, lines []string) string {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Minute)
+	defer cancel()
+	script := "trap 'pwd > \"" + s.dir + "\"' EXIT\n" + strings.Join(lines, "\n") + "\n"
+	cmd := exec.CommandContext(ctx, "bash", "-e", "-c", script)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.cwd(), s.env, 10*time.Second
+	var out, all bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &all
+	err := cmd.Run()
+	if err != nil && b.lang == "sh" {
+		s.t.Fatalf("line %d: %s\n%v\n%s%s", b.line, strings.Join(lines, "\n"), err, out.String(), all.String())
+	}
+	return out.String() + all.String()
+}
+
+// console runs the commands of a block and compares what each prints.
+func (s *session) console(b block) {
+	for i := 0; i < len(b.lines); {
+		command, ok := strings.CutPrefix(b.lines[i], "$ ")
+		if !ok {
+			s.t.Fatalf("line %d: want a command, $ …, got %q", b.line+i+1, b.lines[i])
+		}
+		end := i + 1
+		for end < len(b.lines) && !strings.HasPrefix(b.lines[end], "$ ") {
+			end++
+		}
+		want := strings.TrimSpace(strings.Join(b.lines[i+1:end], "\n"))
+		got := strings.TrimSpace(s.shell(b, []string{command}))
+		if !matches(want, got) {
+			s.t.Errorf("line %d: %s\nprints:\n%s\nthe page says:\n%s", b.line+i+1, command, got, want)
+		}
+		i = end
+	}
+}
+
+// matches reports whether text is as the pattern says, in which … stands for anything.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "…")
+	for i, p := range parts {
+		parts[i] = regexp.QuoteMeta(p)
+	}
+	return regexp.MustCompile(`(?s)\A` + strings.Join(parts, `.*?`) + `\z`).MatchString(text)
+}
+
+// compiled holds a Go block that is no file of its own to the code that is compiled:
+// its lines stand in one Go file, in their order and next to each other.
+func (s *session) compiled(b block) {
+	want := plain(strings.Join(b.lines, "\n"))
+	for _, text := range goFiles(s.t, s.root) {
+		if strings.Contains(text, want) {
+			return
+		}
+	}
+	own, _ := filepath.Glob(filepath.Join(s.cwd(), "*.go"))
+	for _, file := range own {
+		if text, err := os.ReadFile(file); err == nil && strings.Contains(plain(string(text)), want) {
+			return
+		}
+	}
+	s.t.Errorf("line %d: no Go file has these lines: put them into an Example, or begin the block with a file name\n%s", b.line, strings.Join(b.lines, "\n"))
+}
+
+// plain is source without its indentation and empty lines, in comments too.
+func plain(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}
+
+var goFiles = func() func(*testing.T, string) []string {
+	var once sync.Once
+	var texts []string
+	return func(t *testing.T, root string) []string {
+		once.Do(func() {
+			for _, name := range tracked(t, root) {
+				if filepath.Ext(name) == ".go" {
+					if text, err := os.ReadFile(filepath.Join(root, name)); err == nil {
+						texts = append(texts, plain(string(text)))
+					}
+				}
+			}
+		})
+		return texts
+	}
+}()
+
+// stone builds the command once.
+var stone = func() func(*testing.T, string) string {
+	var once sync.Once
+	var file string
+	return func(t *testing.T, root string) string {
+		once.Do(func() {
+			dir, err := os.MkdirTemp("", "stone-docs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			builtIn = dir
+			file = filepath.Join(dir, "stone")
+			if out, err := command(root, "go", "build", "-o", file, "./cmd/stone").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		})
+		return file
+	}
+}()
+
+var builtIn string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+func command(dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+func moduleRoot(t *testing.T) string {
+	out, err := command(".", "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func goEnv(t *testing.T, name string) string {
+	out, err := command(".", "go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// tracked lists the files of the repository.
+func tracked(t *testing.T, root string) []string {
+	out, err := command(root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skip("not in a checkout")
+	}
+	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
+}
+
+// copyModule gives a page a checkout of its own.
+func copyModule(t *testing.T, root, to string) {
+	for _, name := range tracked(t, root) {
+		info, err := os.Stat(filepath.Join(root, name))
+		if err != nil || info.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(to, name)
+		if err := cmp.Or(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, info.Mode().Perm())); err != nil {
+			t.Fatal(fmt.Errorf("copy %s: %w", name, err))
+		}
+	}
+}
