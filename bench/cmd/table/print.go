@@ -44,7 +44,10 @@ func (m *measured) line(r row) (line []string, met bool) {
 	}
 	line[2] = figure(stone, r.unit)
 	spread := m.spread(r.path+"/stone", r.unit)
-	if r.hold.of == floor {
+	switch r.hold.of {
+	case smallStep, eventOf1KB:
+		spread = max(spread, m.spread(r.hold.of, step))
+	case floor:
 		spread = max(spread, m.spread(cmp.Or(r.beside, r.path)+"/"+floor, r.unit))
 	}
 	line[10] = times(spread)
@@ -52,10 +55,18 @@ func (m *measured) line(r row) (line []string, met bool) {
 	// A row that is held against another row of Stone is about growth: floor
 	// and peers stand in the rows that it compares.
 	against, known := 1.0, true
-	if r.hold.of == "" || r.hold.of == floor {
+	switch r.hold.of {
+	case "", floor:
 		against, known = m.compare(line, stone, r)
-	} else if against, known = m.median(r.hold.of+"/stone", r.unit); known {
-		line[4] = times(stone / against)
+	case smallStep, eventOf1KB:
+		m.compare(line, stone, r)
+		if against, known = m.median(r.hold.of, step); known {
+			line[3], line[4] = figure(against, step), times(stone/against)
+		}
+	default:
+		if against, known = m.median(r.hold.of+"/stone", r.unit); known {
+			line[4] = times(stone / against)
+		}
 	}
 	if !known {
 		return line, false

@@ -23,17 +23,17 @@ func TestTable(t *testing.T) {
 		{1, "… without its floor", "Sequence/small/100000", step, "", timesFloor(1.5)},
 		{2, "memory", "FanOut/1000000", "peak-MB", "", units(1300, "1.3 GB")},
 		{4, "not measured", "Build/same/1000", ashlar, "", units(600, "0.6 µs")},
-		{7, "depth", "Nearest/1000000", "cpu-ns/read", "Sequence/small/100", units(50, "50 ns")},
+		{7, "depth", "Nearest/1000000", "cpu-ns/read", "", timesSmall(0.1)},
 	}
 	const want = `CPU time of the process (user and system), median of 1 to 3 repetitions, on linux, amd64, Some CPU.
 
-#  row                    stone    floor   ratio  best peer  its figure   ratio  hold                 met        spread
-1  a step               0.74 µs  0.50 µs  1.48 ×  adk           1.00 µs  0.74 ×  ≤ 1.5 × floor        yes         3.8 ×
-1  … is flat            1.50 µs        –  2.03 ×  –                   –       –  ≤ 1.5 × that of 100  NO            1 ×
-1  … without its floor  1.50 µs        –       –  –                   –       –  ≤ 1.5 × floor        no figure     1 ×
-2  memory               1.25 GB        –       –  –                   –       –  ≤ 1.3 GB             yes           1 ×
-4  not measured               –        –       –  –                   –       –  ≤ 0.6 µs             no figure       –
-7  depth                49.9 ns        –       –  –                   –       –  ≤ 50 ns              yes           1 ×
+#  row                    stone    floor     ratio  best peer  its figure   ratio  hold                 met        spread
+1  a step               0.74 µs  0.50 µs    1.48 ×  adk           1.00 µs  0.74 ×  ≤ 1.5 × floor        yes         3.8 ×
+1  … is flat            1.50 µs        –    2.03 ×  –                   –       –  ≤ 1.5 × that of 100  NO            1 ×
+1  … without its floor  1.50 µs        –         –  –                   –       –  ≤ 1.5 × floor        no figure     1 ×
+2  memory               1.25 GB        –         –  –                   –       –  ≤ 1.3 GB             yes           1 ×
+4  not measured               –        –         –  –                   –       –  ≤ 0.6 µs             no figure       –
+7  depth                49.9 ns  0.50 µs  0.0999 ×  –                   –       –  ≤ 0.1 × small step   yes        2.25 ×
 
 3 of 6 figures are held. Spread is the largest sample over the smallest, of stone or of the floor it is held
 against: a verdict that is closer to its bound than that wants a quieter machine.
