@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -68,8 +69,22 @@ type frontend struct {
 	next stone.Frontend
 }
 
-// Ask implements stone.Frontend.
+// Ask implements stone.Frontend. An error of the journal is no failure of the
+// question, which a Rescue could heal: it stops the run, see recorder.Do.
 func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error) {
+	trouble := troubleIn(ctx)
+	if err := trouble.found(); err != nil {
+		return "", err // the same question again, by a Retry
+	}
+	response, err := f.answer(ctx, asked)
+	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
+		trouble.note(store.error)
+	}
+	return response, err
+}
+
+// answer returns the answer in the journal, or asks for one.
+func (f *frontend) answer(ctx context.Context, asked stone.Question) (string, error) {
 	q := Question{
 		Run: asked.Run, Path: asked.Path, Name: asked.Name, Text: f.secrets.clean(asked.Text),
 		Choices: asked.Choices, Problem: f.secrets.clean(asked.Problem), Asked: f.now(),
@@ -80,7 +95,7 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 	kept, err := f.journal.Ask(ctx, q)
 	switch {
 	case err != nil:
-		return "", err
+		return "", &storeError{err}
 	case !kept.Open():
 		return kept.Response, nil
 	case f.next == nil:
@@ -88,6 +103,36 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 	}
 	q.Problem = "" // it was withdrawn
 	return f.either(ctx, asked, q)
+}
+
+// A storeError is an error of the journal, as opposed to one of whoever was asked.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// trouble is the first error of the journal while the body of a step asked. It
+// travels in the context of the body.
+type trouble struct{ first atomic.Pointer[error] }
+
+type troubleKey struct{}
+
+// troubleIn returns that of the step to which ctx belongs.
+func troubleIn(ctx context.Context) *trouble {
+	t, _ := ctx.Value(troubleKey{}).(*trouble)
+	return t
+}
+
+func (t *trouble) note(err error) {
+	if t != nil {
+		t.first.CompareAndSwap(nil, &err)
+	}
+}
+
+func (t *trouble) found() error {
+	if t == nil || t.first.Load() == nil {
+		return nil
+	}
+	return *t.first.Load()
 }
 
 // either returns what the frontend answers, or the answer that comes into the
@@ -122,11 +167,16 @@ func (f *frontend) either(ctx context.Context, asked stone.Question, q Question)
 		case <-f.opts.Drain: // the question stays, and nothing was paid for it
 			return "", stone.ErrWaiting
 		case <-look.C:
-			if kept, err := f.journal.Ask(ctx, q); err == nil && !kept.Open() {
-				cancel()
-				<-answers // it shall not ask on while the next question comes
-				return kept.Response, nil
+			kept, err := f.journal.Ask(ctx, q)
+			if err == nil && kept.Open() {
+				continue
 			}
+			cancel()
+			<-answers // it shall not ask on while the next question comes
+			if err != nil {
+				return "", &storeError{err}
+			}
+			return kept.Response, nil
 		}
 	}
 }
@@ -136,9 +186,13 @@ func (f *frontend) either(ctx context.Context, asked stone.Question, q Question)
 func (f *frontend) keep(q Question, response string) (string, error) {
 	ctx := context.Background()
 	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.clean(response))
-	if !errors.Is(err, ErrNoQuestion) {
-		return response, err
+	if errors.Is(err, ErrNoQuestion) {
+		var kept Question
+		kept, err = f.journal.Ask(ctx, q)
+		response = kept.Response
 	}
-	kept, err := f.journal.Ask(ctx, q)
-	return kept.Response, err
+	if err != nil {
+		return "", &storeError{err}
+	}
+	return response, nil
 }

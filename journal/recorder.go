@@ -26,7 +26,12 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 	}
 	cleaned := false
 	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
-		rec, err := work(ctx)
+		asking := new(trouble)
+		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
+		if err == nil {
+			// Whatever the body made of an error of the journal, the run ends with it.
+			err = asking.found()
+		}
 		if err == nil {
 			cleaned, err = r.secrets.cleanRecord(&rec)
 		}

@@ -29,6 +29,7 @@ var runCases = []journalCase{
 	{"Run tries lost lanes again", testRetryLanes},
 	{"Run waits for an answer", testWaiting},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
+	{"Run ends when the store has trouble with a question", testQuestionTrouble},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
 	{"Run drains although a person is asked", testDrainQuestion},

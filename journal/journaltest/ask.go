@@ -1,0 +1,82 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A locked journal cannot be read or written for questions, for some time.
+type locked struct {
+	journal.Journal
+	ask, answer atomic.Int64 // how many calls fail
+}
+
+var errLocked = errors.New("the store is locked by another program: end that program")
+
+func (l *locked) Ask(ctx context.Context, q journal.Question) (journal.Question, error) {
+	if l.ask.Add(-1) >= 0 {
+		return q, errLocked
+	}
+	return l.Journal.Ask(ctx, q)
+}
+
+func (l *locked) Answer(ctx context.Context, run, path, response string) error {
+	if l.answer.Add(-1) >= 0 {
+		return errLocked
+	}
+	return l.Journal.Answer(ctx, run, path, response)
+}
+
+// Trouble of the store is no answer, and nothing that a Rescue heals or a lane is
+// lost for: the run ends, and asks when it is resumed.
+func testQuestionTrouble(t *testing.T, j tested) {
+	sure := stone.Ask("sure", reply, func(dag.DAG) (string, error) { return "really?", nil },
+		stone.Retry(stone.RetryPolicy{Attempts: 3, Kinds: []string{kind.Error}}))
+	yes := stone.Func0("default", reply, func(context.Context) (stone.Answer, error) { return stone.Answer{Response: "yes"}, nil })
+	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1}, nil })
+	each := stone.Each(plan, item, func(items []int) []int { return items })
+	count := stone.Reduce(stone.FuncAll("count", reply, final, func(context.Context, []stone.Answer) (string, error) { return "ok", nil }))
+	for name, p := range map[string]stone.Ashlar{
+		"rescue": stone.Rescue("rescued", sure, yes),
+		"lanes":  stone.Seq("all", read, stone.Map("each", each, sure), count),
+	} {
+		for _, answering := range []bool{false, true} {
+			cfg := config()
+			cfg.RunID = name
+			store := &locked{Journal: j}
+			store.ask.Store(1)
+			if answering {
+				cfg.RunID += "-answering"
+				store.ask.Store(0)
+				store.answer.Store(1)
+				cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
+			}
+			_, err := journal.Run(t.Context(), p, cfg, store, journal.Options{})
+			if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Recorder || !errors.Is(err, errLocked) {
+				t.Errorf("%s: %v, want %s because the store is locked", cfg.RunID, err, kind.Recorder)
+			}
+			steps, err := j.Steps(t.Context(), cfg.RunID)
+			must(t, err)
+			for _, s := range steps {
+				if s.Name == "sure" && s.Recorded {
+					t.Errorf("%s: recorded of the question: %+v", cfg.RunID, s)
+				}
+			}
+			cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
+			result, err := journal.Run(t.Context(), p, cfg, j.open(), journal.Options{})
+			must(t, err)
+			answers, err := reply.All(result.DAG)
+			must(t, err)
+			if want := map[string]int{"rescue": 1, "lanes": 2}[name]; len(answers) != want || answers[0].Response != "no" {
+				t.Errorf("%s: resumed, it has the answers %+v, want %d times no", cfg.RunID, answers, want)
+			}
+		}
+	}
+}
