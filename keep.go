@@ -265,6 +265,23 @@ type keptRecord struct {
 	Nodes   []keptNode `json:"nodes,omitempty"`
 }
 
+// timeless returns what stands for a record's Kept in its sum: all of it but times
+// and metas, which two runs that did the same do not share.
+func timeless(kept json.RawMessage) []byte {
+	var rec keptRecord
+	if json.Unmarshal(kept, &rec) != nil {
+		return kept
+	}
+	for i := range rec.Nodes {
+		rec.Nodes[i].Meta, rec.Nodes[i].Time = nil, time.Time{}
+	}
+	raw, err := canon.Append(nil, rec)
+	if err != nil {
+		return kept
+	}
+	return raw
+}
+
 // keptNode is a node that a leaf has kept. Its parents are numbers, so that the
 // same record fits in another run: n for the n-th of the kept nodes, and -1-n for
 // the n-th of those that the lanes follow; none if they are all of those.

@@ -70,8 +70,9 @@ type Record struct {
 	// Kept is set if a leaf has called Keep or Await: the nodes that it keeps
 	// beside its own, and where they stand. It is for replaying alone.
 	Kept json.RawMessage `json:"kept,omitempty"`
-	// Sum stands for Type, Content, Failure and Kept. A record that was changed
-	// does not fit its sum, and is refused when it is replayed.
+	// Sum stands for Type, Content, Failure and Kept, but for times and metas, so
+	// that it is the same in two runs that did the same. A record that does not fit
+	// its sum was changed, and is refused when it is replayed.
 	Sum dag.ID `json:"sum"`
 
 	// Node is the node of a leaf as it stands in this run, for a recorder that
@@ -228,7 +229,7 @@ func (rec Record) Seal() dag.ID {
 	}
 	if rec.Kept != nil {
 		h.Write([]byte("\x00kept\x00"))
-		h.Write(rec.Kept)
+		h.Write(timeless(rec.Kept))
 	}
 	return dag.ID(h.Sum(nil))
 }

@@ -67,10 +67,10 @@ type Reader interface {
 	// Record returns what a step of the run did. The error is ErrNoStep if there
 	// is no result of a step with that path and kind.
 	Record(ctx context.Context, run, path, kind string) (stone.Record, error)
-	// DAG returns the nodes: of a run that has ended all of its DAG, of others
-	// those that its leaves made and all from which they were made. Parents
-	// come first; lanes may come in the order in which they finished. The id of
-	// every node is checked; one that was changed is a *DamageError.
+	// DAG returns the nodes: of a run that has ended those of its DAG and no
+	// others (see Reached), of any other run those that its leaves made and all
+	// from which they were made. Parents come first. The id of every node is
+	// checked; one that was changed is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 }
 
@@ -126,6 +126,7 @@ type Outcome struct {
 	Failure *Failure  `json:"failure,omitempty"`
 	Retry   []string  `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
 	Node    dag.ID    `json:"node,omitzero"`   // the last one: the result, or the failure
+	Heads   []dag.ID  `json:"heads,omitempty"` // of the DAG; End sets it
 	Steps   int       `json:"steps"`           // that have a result
 	Usage   Usage     `json:"usage"`           // of all of them
 	DAG     dag.DAG   `json:"-"`               // for End only

@@ -183,11 +183,11 @@ func (m *Memory) DAG(_ context.Context, run string) (dag.DAG, error) {
 	if r == nil {
 		return dag.DAG{}, nil
 	}
-	known := map[dag.ID]bool{}
-	d := r.dag
-	for n := range d.Nodes() {
-		known[n.ID()] = true
+	if r.dag.Len() > 0 {
+		return r.dag, nil
 	}
+	known := map[dag.ID]bool{}
+	var d dag.DAG
 	for _, s := range r.steps {
 		if s.node == nil || known[s.node.ID()] {
 			continue

@@ -68,7 +68,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(id)
-	r.dag, o.DAG = o.DAG, dag.DAG{}
+	r.dag, o.Heads, o.DAG = o.DAG, HeadsOf(o.DAG), dag.DAG{}
 	r.info.Outcome = o
 	return nil
 }

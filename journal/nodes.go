@@ -1,9 +1,40 @@
 package journal
 
-import "github.com/stonelayer/stone/dag"
+import (
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// Reached returns the DAG of all nodes from which the heads were made, and of the
+// heads. Its order follows from the heads alone. A Journal builds the DAG of a run
+// that has ended with it, from Outcome.Heads: a step of a Flow is recorded with the
+// node that it made, and the run commits that node in another place under another
+// id.
+func Reached(heads []*dag.Node) (dag.DAG, error) {
+	var nodes []*dag.Node
+	known := map[dag.ID]bool{}
+	for _, head := range heads {
+		for _, n := range append(Missing(head, known), head) {
+			if !known[n.ID()] {
+				known[n.ID()], nodes = true, append(nodes, n)
+			}
+		}
+	}
+	return dag.Extend(dag.DAG{}, nodes)
+}
+
+// HeadsOf returns the ids of the heads of a DAG, for Outcome.Heads.
+func HeadsOf(d dag.DAG) []dag.ID {
+	var ids []dag.ID
+	for _, n := range d.Heads() {
+		ids = append(ids, n.ID())
+	}
+	return ids
+}
 
 // Missing returns the nodes from which n was made that are not known, parents
-// first. Whoever knows a node is taken to know all from which it was made.
+// first, those of the first parent before those of the second. Whoever knows a node is taken to know all from which it was made.
 func Missing(n *dag.Node, known map[dag.ID]bool) []*dag.Node {
 	var found []*dag.Node
 	seen := map[dag.ID]bool{}
@@ -13,7 +44,7 @@ func Missing(n *dag.Node, known map[dag.ID]bool) []*dag.Node {
 	}
 	var todo []visit
 	push := func(n *dag.Node) {
-		for _, parent := range n.Parents() {
+		for _, parent := range slices.Backward(n.Parents()) { // the first one is on top
 			if id := parent.ID(); !known[id] && !seen[id] {
 				todo = append(todo, visit{node: parent})
 			}

@@ -51,11 +51,11 @@ func testQuestionTrouble(t *testing.T, j tested) {
 			cfg := config()
 			cfg.RunID = name
 			store := &locked{Journal: j}
-			store.ask.Store(1)
+			store.ask.Store(100)
 			if answering {
 				cfg.RunID += "-answering"
 				store.ask.Store(0)
-				store.answer.Store(1)
+				store.answer.Store(100)
 				cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
 			}
 			_, err := journal.Run(t.Context(), p, cfg, store, journal.Options{})

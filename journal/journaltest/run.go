@@ -30,6 +30,8 @@ var runCases = []journalCase{
 	{"Run waits for an answer", testWaiting},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
+	{"the DAG of a flow is that of its run", testFlow},
+	{"two equal flows do not differ", testSameFlow},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
 	{"Run drains although a person is asked", testDrainQuestion},

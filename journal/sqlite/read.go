@@ -89,7 +89,40 @@ func (db *DB) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	if err != nil {
 		return dag.DAG{}, db.explain(errors.Unwrap(err))
 	}
-	return d, nil
+	return db.reached(ctx, run, d)
+}
+
+// reached returns, of all nodes of a run, those of the DAG with which it has ended.
+func (db *DB) reached(ctx context.Context, run string, d dag.DAG) (dag.DAG, error) {
+	var outcome sql.NullString
+	err := db.sql.QueryRowContext(ctx, "SELECT outcome FROM runs WHERE id = ?", run).Scan(&outcome)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !outcome.Valid {
+		return d, nil
+	}
+	var o journal.Outcome
+	if err == nil {
+		err = json.Unmarshal([]byte(outcome.String), &o)
+	}
+	if err != nil {
+		return dag.DAG{}, db.explain(err)
+	}
+	if len(o.Heads) == 0 {
+		return d, nil
+	}
+	places := make(map[dag.ID]int, len(o.Heads))
+	for i, id := range o.Heads {
+		places[id] = i
+	}
+	heads := make([]*dag.Node, len(o.Heads))
+	for n := range d.Nodes() {
+		if i, ok := places[n.ID()]; ok {
+			heads[i] = n
+		}
+	}
+	if i := slices.Index(heads, nil); i >= 0 {
+		return dag.DAG{}, &journal.DamageError{Where: db.file, Run: run, Node: o.Heads[i].String(), Reason: "is lost"}
+	}
+	return journal.Reached(heads)
 }
 
 // writeNodes writes nodes as dag.Read wants them. It returns the row at which it

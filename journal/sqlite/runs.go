@@ -97,7 +97,7 @@ func (db *DB) End(ctx context.Context, id string, o journal.Outcome) error {
 		return err
 	}
 	nodes := o.DAG
-	o.DAG = dag.DAG{}
+	o.Heads, o.DAG = journal.HeadsOf(nodes), dag.DAG{}
 	text, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
