@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/schema"
 )
 
 // Seq runs steps one after the other, each on the DAG that the one before left.
@@ -67,7 +68,7 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 // Match runs the branch that the extractor selects. There is no default: a value
 // without a branch is a failure of kind "match-failed".
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
-	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, enum: on.enum}}}
+	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	if on.key == nil {
 		s.fault("nil-body", "the extractor is empty: use Lens, On or By with a function")
 	} else {
@@ -192,7 +193,7 @@ type Extractor struct {
 	key     func(dag.DAG) (any, error)
 	queries []dag.Query
 	lens    []string
-	enum    func() ([]any, bool) // the closed list of values, if there is one
+	schema  func() *schema.Schema // of the value, if it is known before a run
 }
 
 // Lens looks into the content of the latest node, along field names.
@@ -213,7 +214,7 @@ func Lens(path ...string) Extractor {
 
 // On computes the value from the nearest node of a type.
 func On[T any, K comparable](t dag.Type[T], key func(T) K) Extractor {
-	e := Extractor{queries: dag.Types(t), enum: func() ([]any, bool) { return dag.NewType[K]("key").Schema().Enum() }}
+	e := Extractor{queries: dag.Types(t), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
 		e.key = func(d dag.DAG) (any, error) {
 			v, err := t.Nearest(d)

@@ -27,6 +27,7 @@ func check(p Ashlar, cfg Config) *validator {
 	v.unreduced("the result of the pipeline")
 	v.late()
 	v.unused()
+	v.lossesUnsaid()
 	return v
 }
 
@@ -48,6 +49,7 @@ type validator struct {
 	here    *place
 	last    latest
 	pending []*place // fan-outs that nobody has reduced yet
+	silent  []*place // fan-outs that may lose lanes and do not say so
 
 	findings []located
 	unmet    []demand // queries of what is not there, as far as the walk has come
@@ -55,11 +57,12 @@ type validator struct {
 	asked    map[string]*spec
 	grant    []string
 
-	everything  bool    // somebody reads all there is
-	helpers     int     // how many leaves there are around the place, of whose children the nodes do not stay
-	suggestions int     // so far
-	places      []place // the rest of a block, which is cheaper than one by one
-	order       int     // of the last place
+	everything   bool    // somebody reads all there is
+	failuresRead bool    // somebody reads all failures
+	helpers      int     // how many leaves there are around the place, of whose children the nodes do not stay
+	suggestions  int     // so far
+	places       []place // the rest of a block, which is cheaper than one by one
+	order        int     // of the last place
 }
 
 // place is where the walk stands, or stood.
@@ -185,8 +188,7 @@ func (v *validator) visit(a Ashlar, index int) {
 	case parallelForm:
 		v.parallel(s)
 	case reduceForm:
-		v.pending = nil
-		v.children(s)
+		v.reduce(s)
 	case rescueForm:
 		v.rescue(s)
 	case scopedForm:

@@ -297,6 +297,7 @@ func TestValidateNames(t *testing.T) {
 		{"one reducer twice", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Parallel("g", []Ashlar{first("b", draftType)}), Reduce(a)), ``, Config{}},
 		{"one reducer, and another of its name", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Reduce(other)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
+			warning [nothing-to-reduce] a: no fan-out comes before it: put one in front, or use its body without Reduce (at p/a#2)
 		`, Config{}},
 		{"a reduce has the name of its body", Seq("p", Parallel("a", []Ashlar{first("b", draftType)}), gather("a", draftType, reportType)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
@@ -310,6 +311,8 @@ func TestValidateNames(t *testing.T) {
 		{"duplicate branches", branches(Case("x", a), Case(noteDoc{"n"}, first("b", draftType)), Case("x", first("c", draftType)), Case(map[string]string{"text": "n"}, first("d", draftType))), `
 			[duplicate-branch] m: two branches for "x": remove one (at p/m)
 			[duplicate-branch] m: two branches for {"text":"n"}: remove one (at p/m)
+			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
+			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
 		`, Config{}},
 		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
 			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +

@@ -85,11 +85,17 @@ type program struct {
 	cfg  Config
 }
 
+// lossy is the finding of fan-outs that do not say how many lanes must survive.
+const lossy = "lanes-may-be-lost"
+
 func checkPrograms(t *testing.T, programs []program) {
 	for _, tt := range programs {
 		t.Run(tt.name, func(t *testing.T) {
 			var got strings.Builder
 			for _, f := range Validate(tt.p, tt.cfg) {
+				if f.Type == lossy && !strings.Contains(tt.want, lossy) {
+					continue // most tables are about something else
+				}
 				if f.Warning {
 					got.WriteString("warning ")
 				}
@@ -227,9 +233,9 @@ func TestValidateMatches(t *testing.T) {
 	on := func(e Extractor, branches ...Branch) Ashlar { return Seq("p", triage, Match("route", e, branches...)) }
 	paint := func(triageDoc) color { return "red" }
 	checkPrograms(t, []program{
-		{"a lens that fits", on(Lens("area"), Case("bug", bug)), ``, Config{}},
+		{"a lens that fits", on(Lens("area"), Case("bug", bug), Case("billing", first("b", reportType))), ``, Config{}},
 		{"a lens deeper", on(Lens("deep", "count"), Case(3, bug)), ``, Config{}},
-		{"the whole content", on(Lens(), Case(map[string]any{"area": "bug"}, bug)), ``, Config{}},
+		{"the whole content", on(Lens(), Case(map[string]any{"area": "bug", "deep": map[string]any{"count": 1}}, bug)), ``, Config{}},
 		{"a field that is not there", on(Lens("aera"), Case("bug", bug)), `
 			[invalid-lens] route: lens path ["aera"] is not in the schema of the latest node, "triage": the fields there are area, deep; did you mean "area"? (at p/route)
 		`, Config{}},
@@ -262,12 +268,14 @@ func TestValidateMatches(t *testing.T) {
 		`, Config{}},
 		{"enum of a schema tag", on(Lens("area"), Case("bug", bug), Case("biling", first("b", reportType))), `
 			[unreachable-branch] route: no value selects the branch "biling": the values are "bug", "billing"; did you mean "billing"? (at p/route)
+			[missing-branch] route: no branch for "billing": add a Case for each of the values, "bug", "billing" (at p/route)
 		`, Config{}},
 		{"enum of the key type", on(On(triageType, paint), Case("red", bug), Case("blue", first("blue", reportType)), Case(color("green"), first("green", reportType))), `
 			[unreachable-branch] route: no value selects the branch "blue": the values are "red", "green" (at p/route)
 		`, Config{}},
 		{"enum of an Enum method", Seq("p", first("paint", dag.NewType[color]("color")), Match("route", Lens(), Case("red", bug), Case(7, first("blue", reportType)))), `
 			[unreachable-branch] route: no value selects the branch 7: the values are "red", "green" (at p/route)
+			[missing-branch] route: no branch for "green": add a Case for each of the values, "red", "green" (at p/route)
 		`, Config{}},
 		{"no enum, nothing said", on(On(triageType, func(triageDoc) string { return "" }), Case("whatever", bug)), ``, Config{}},
 	})

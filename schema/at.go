@@ -121,7 +121,8 @@ func (s *Schema) Properties() []string {
 }
 
 // Enum returns the closed list of values, if the schema has one: strings, booleans, nil,
-// json.Number, []any and map[string]any. Alternatives that all have one are joined.
+// json.Number, []any and map[string]any. The list of a boolean is true and false. Alternatives
+// that all have a list are joined.
 func (s *Schema) Enum() (values []any, ok bool) {
 	if s == nil {
 		return nil, false
@@ -129,8 +130,8 @@ func (s *Schema) Enum() (values []any, ok bool) {
 	budget, closed := maxBranches, true
 	s.branches(s.view(s.root), &budget, func(v view) {
 		own, listed := v.values()
-		if types, known := v.types(); known && !listed && len(types) == 1 && types[0] == "null" {
-			own, listed = []any{nil}, true
+		if types, known := v.types(); known && !listed {
+			own, listed = fewValues(types)
 		}
 		closed = closed && listed
 		for _, value := range own {
@@ -144,6 +145,21 @@ func (s *Schema) Enum() (values []any, ok bool) {
 	}
 	for i, value := range values {
 		values[i] = plain(value)
+	}
+	return values, true
+}
+
+// fewValues lists the values of types that have only a few: boolean and null.
+func fewValues(types []string) (values []any, ok bool) {
+	for _, t := range types {
+		switch t {
+		case "boolean":
+			values = append(values, true, false)
+		case "null":
+			values = append(values, nil)
+		default:
+			return nil, false
+		}
 	}
 	return values, true
 }

@@ -54,6 +54,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	d.id = v.id(name)
 	e := &v.entries[d.id]
 	e.queried = true
+	v.failuresRead = v.failuresRead || name == dag.Failure.Name() && !q.IsNearest()
 	switch {
 	case e.written == nil:
 		v.readings = append(v.readings, d)

@@ -15,13 +15,14 @@ import (
 //   - what is read: missing-producer, schema-mismatch, invalid-lens,
 //     fanout-not-reduced, lane-type-read-as-one
 //   - what is named: duplicate-name, duplicate-branch, duplicate-question,
-//     unreachable-branch, no-name
+//     missing-branch, unreachable-branch, no-name
 //   - what is made: nil-ashlar, nil-body, empty-composite, missing-until,
 //     missing-max, misplaced-option, bad-option, bad-type, bad-branch, bad-walk,
 //     bad-detail
 //   - what is allowed: effect-not-granted
 //
-// and of warnings maybe-unavailable and unused-produce. What Detail attached to a
+// and of warnings maybe-unavailable, unused-produce, lanes-may-be-lost and
+// nothing-to-reduce. What Detail attached to a
 // leaf may have types of its own.
 type Finding struct {
 	Type    string `json:"type"`              // as "missing-producer"

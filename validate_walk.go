@@ -1,14 +1,10 @@
 package stone
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // A Walk is the rule by which an ashlar's children are read without being run:
@@ -224,18 +220,6 @@ func (v *validator) repeat(round func()) {
 	}
 }
 
-func (v *validator) match(s *spec) {
-	unmet := len(v.unmet)
-	v.reads(s)
-	if s.lens != nil {
-		v.lens(v.here, v.last)
-	} else if len(v.unmet) == unmet {
-		v.wantSome("a node to match on")
-	}
-	v.enum(s)
-	v.either(len(s.children), func(i int) { v.visit(s.children[i], i) })
-}
-
 // either walks several ways from the state at hand and goes on with what they
 // share.
 func (v *validator) either(n int, walk func(i int)) {
@@ -263,6 +247,7 @@ func (v *validator) mapItems(s *spec) {
 		v.find(v.here, Finding{Type: "bad-type"}, "it does not say what its items are: give Each a dag.Type, as dag.NewType makes it")
 		return
 	}
+	v.mayLose(s)
 	id := v.id(s.out.Name())
 	v.declare(id, s.out)
 	v.fan(latest{there: surely, typ: s.out}, 1, 1, func(int) {
@@ -273,11 +258,44 @@ func (v *validator) mapItems(s *spec) {
 
 func (v *validator) parallel(s *spec) {
 	v.reads(s)
+	v.mayLose(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
 		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, there are no more lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
+}
+
+// mayLose notes a fan-out of which lanes can be lost without anybody saying so.
+func (v *validator) mayLose(s *spec) {
+	if s.allLanes || s.quorum > 0 || len(s.children) == 0 {
+		return
+	}
+	if slices.ContainsFunc(s.children, func(lane Ashlar) bool { return lane.spec().form != rescueForm }) {
+		v.silent = append(v.silent, v.here)
+	}
+}
+
+// lossesUnsaid warns of the fan-outs that may lose lanes, unless somebody reads
+// which failures there were.
+func (v *validator) lossesUnsaid() {
+	if v.failuresRead {
+		return
+	}
+	for _, at := range v.silent {
+		v.find(at, Finding{Type: "lanes-may-be-lost", Warning: true},
+			"a lane that fails is dropped, and the others are the result: say AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
+	}
+}
+
+// reduce walks the body of a Reduce.
+func (v *validator) reduce(s *spec) {
+	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
+		v.find(v.here, Finding{Type: "nothing-to-reduce", Warning: true},
+			"no fan-out comes before it: put one in front, or use its body without Reduce")
+	}
+	v.pending = nil
+	v.children(s)
 }
 
 // fan walks lanes that do not see each other, of which some number survives.
@@ -315,77 +333,4 @@ func (v *validator) rescue(s *spec) {
 		}
 		v.visit(s.children[i], i)
 	})
-}
-
-// maxFields bounds the fields that a message lists.
-const maxFields = 20
-
-// lens checks a lens against the schema of the latest node, where that is known.
-func (v *validator) lens(at *place, l latest) {
-	if l.ways != nil && l.ways.loop {
-		l.ways.lenses = append(l.ways.lenses, at)
-		return
-	}
-	if l.typ == nil {
-		return
-	}
-	lens, whole := at.spec.lens, l.typ.Schema()
-	for i, field := range lens {
-		if _, ok := whole.At(lens[:i+1]...); ok {
-			continue
-		}
-		around, _ := whole.At(lens[:i]...)
-		fields := around.Properties()
-		hint := "the value there has no fields"
-		switch {
-		case l.typ.Name() == dag.LaneType:
-			hint = "it is the marker with which a lane begins, use On to look at an earlier node"
-		case len(fields) > 0:
-			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")
-		}
-		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
-			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
-		return
-	}
-}
-
-// enum finds branches that no value of the extractor can select.
-func (v *validator) enum(s *spec) {
-	var values []any
-	var closed bool
-	switch {
-	case s.enum != nil:
-		values, closed = s.enum()
-	case s.lens != nil && v.last.typ != nil:
-		if at, ok := v.last.typ.Schema().At(s.lens...); ok {
-			values, closed = at.Enum()
-		}
-	}
-	if !closed {
-		return
-	}
-	keys := make([]string, len(values))
-	for i, value := range values {
-		key, err := canon.Append(nil, value)
-		if err != nil {
-			return // nobody can say what such a value selects
-		}
-		keys[i] = string(key)
-	}
-	for _, key := range s.keys {
-		if key != "" && !slices.Contains(keys, key) {
-			v.find(v.here, Finding{Type: "unreachable-branch", Queried: plain(key), Suggestion: plain(suggest.Closest(key, slices.Values(keys)))},
-				"no value selects the branch %s: the values are %s", key, strings.Join(keys, ", "))
-		}
-	}
-}
-
-// plain is the string of which key is the JSON, and key itself if it is of
-// something else.
-func plain(key string) string {
-	var s string
-	if json.Unmarshal([]byte(key), &s) != nil {
-		return key
-	}
-	return s
 }
