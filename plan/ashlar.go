@@ -177,6 +177,10 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 		if f.Type == "unused-produce" && reserved(f.Queried) {
 			continue
 		}
+		// The language has no field for it: the result says how many lanes were lost.
+		if f.Type == "lanes-may-be-lost" {
+			continue
+		}
 		// In a plan a slot has to be there.
 		if f.Type == "maybe-unavailable" {
 			f.Warning = false
