@@ -10,7 +10,9 @@ import (
 func TestValidateSilentLoss(t *testing.T) {
 	read, lane := first("read", ticketType), from("lane", itemType, draftType)
 	sum := gather("sum", draftType, reportType)
-	each := func(body Ashlar, opts ...Option) Ashlar { return Seq("p", read, overTickets("each", body, opts...), sum) }
+	each := func(body Ashlar, opts ...Option) Ashlar {
+		return Seq("p", read, overTickets("each", body, opts...), sum)
+	}
 	fan := func(lanes []Ashlar, opts ...Option) Ashlar { return Seq("p", Parallel("fan", lanes, opts...), sum) }
 	a, b := first("a", draftType), first("b", draftType)
 	rescued := func(name string, body Ashlar) Ashlar { return Rescue(name, body, first("instead-"+name, draftType)) }
