@@ -20,13 +20,17 @@ import (
 // run is a run that this DB has the lease of, or wants.
 type run struct {
 	id  string
-	row int64
+	row atomic.Int64 // in the table of runs
 
 	acquired bool        // by Acquire; under the lock of the DB, as the next one
 	left     bool        // by Release, which waits for results that are not on the disk
 	held     atomic.Bool // signs of life are given
 
 	unwritten atomic.Int64 // results that are queued
+
+	// taking is held while the lease is wanted, which waits for the writer. The
+	// writer locks mu to tell of its commits, so mu is never held that long.
+	taking sync.Mutex
 
 	// What the writer knows, under its lock.
 	next  int64
@@ -62,9 +66,12 @@ func (db *DB) open(ctx context.Context, id string) (*run, error) {
 	}
 	db.mu.Unlock()
 
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ready {
+	if r.isReady() {
+		return r, nil
+	}
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	if r.isReady() {
 		return r, nil
 	}
 	if !r.held.Load() {
@@ -77,12 +84,20 @@ func (db *DB) open(ctx context.Context, id string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.reuse = info.Reuse; info.ID == "" {
 		r.reuse = journal.AnyRun
 	}
 	db.startLoading(r)
 	r.ready = true
 	return r, nil
+}
+
+func (r *run) isReady() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ready
 }
 
 // loaded waits until all is read of the run.
@@ -98,7 +113,7 @@ func (r *run) loaded() error {
 // known returns what is written of a run, with an empty id if it was not begun.
 func (db *DB) known(ctx context.Context, r *run) (info journal.RunInfo, err error) {
 	var stored, shape, outcome sql.NullString
-	err = db.sql.QueryRowContext(ctx, "SELECT info, shape, outcome FROM runs WHERE run = ?", r.row).Scan(&stored, &shape, &outcome)
+	err = db.sql.QueryRowContext(ctx, "SELECT info, shape, outcome FROM runs WHERE run = ?", r.row.Load()).Scan(&stored, &shape, &outcome)
 	if err != nil || !stored.Valid {
 		return info, db.explain(err)
 	}
@@ -136,8 +151,7 @@ func (db *DB) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	r.acquired = false
-	if !r.held.Load() {
+	if r.acquired, r.left = false, r.held.Load(); !r.left {
 		delete(db.runs, id)
 	}
 	return journal.RunInfo{}, db.explain(err)
@@ -145,12 +159,14 @@ func (db *DB) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 
 // taken returns what is known of a run when it is ours.
 func (db *DB) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := db.acquire(ctx, r); err != nil {
-		return journal.RunInfo{}, err
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	if !r.held.Load() { // or it was left with results that are not on the disk
+		if err := db.acquire(ctx, r); err != nil {
+			return journal.RunInfo{}, err
+		}
+		r.held.Store(true)
 	}
-	r.held.Store(true)
 	return db.known(ctx, r)
 }
 
@@ -213,14 +229,18 @@ func (db *DB) enter(ctx context.Context, r *run) (lease, error) {
 }
 
 func (db *DB) lease(ctx context.Context, r *run) (l lease, err error) {
-	err = db.sql.QueryRowContext(ctx, "SELECT run, owner, beat, lease FROM runs WHERE id = ?", r.id).Scan(&r.row, &l.owner, &l.beat, &l.time)
+	var row int64
+	err = db.sql.QueryRowContext(ctx, "SELECT run, owner, beat, lease FROM runs WHERE id = ?", r.id).Scan(&row, &l.owner, &l.beat, &l.time)
+	if err == nil {
+		r.row.Store(row)
+	}
 	return l, err
 }
 
 // take takes the lease, unless it is not any more as it was seen.
 func (db *DB) take(ctx context.Context, r *run, seen lease) (bool, error) {
 	n, err := db.out.now(ctx, "UPDATE runs SET owner = ?, beat = beat + 1, lease = ? WHERE run = ? AND owner = ? AND beat = ?",
-		db.owner, db.opts.Lease.Milliseconds(), r.row, seen.owner, seen.beat)
+		db.owner, db.opts.Lease.Milliseconds(), r.row.Load(), seen.owner, seen.beat)
 	return n == 1, err
 }
 
@@ -272,11 +292,11 @@ func (db *DB) letGo(r *run) error {
 		return nil
 	}
 	return db.change(func(t *transaction) error {
-		_, err := t.do("UPDATE runs SET owner = '' WHERE run = ? AND owner = ?", r.row, db.owner)
+		_, err := t.do("UPDATE runs SET owner = '' WHERE run = ? AND owner = ?", r.row.Load(), db.owner)
 		if err == nil {
 			_, err = t.do(`DELETE FROM runs WHERE run = ?1 AND owner = '' AND info IS NULL
 				AND NOT EXISTS (SELECT 1 FROM records WHERE seq BETWEEN ?1 << 32 AND (?1 + 1 << 32) - 1)
-				AND NOT EXISTS (SELECT 1 FROM questions WHERE run = ?1)`, r.row)
+				AND NOT EXISTS (SELECT 1 FROM questions WHERE run = ?1)`, r.row.Load())
 		}
 		return err
 	})

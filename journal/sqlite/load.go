@@ -119,7 +119,7 @@ func (db *DB) load(ctx context.Context, r *run, l *loading) error {
 	}
 	tell()
 	var next int64
-	err := db.sql.QueryRowContext(ctx, "SELECT max(ifnull(max(seq), 0) - ?1, 0) FROM records WHERE seq < ?2", r.row<<32, (r.row+1)<<32).Scan(&next)
+	err := db.sql.QueryRowContext(ctx, "SELECT max(ifnull(max(seq), 0) - ?1, 0) FROM records WHERE seq < ?2", r.row.Load()<<32, (r.row.Load()+1)<<32).Scan(&next)
 	if err != nil {
 		return db.explain(err)
 	}

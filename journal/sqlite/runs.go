@@ -38,7 +38,7 @@ func (db *DB) Begin(ctx context.Context, info journal.RunInfo) error {
 	}
 	r.stopLoading()
 	err = db.change(func(t *transaction) error {
-		if _, err := t.do("DELETE FROM records WHERE seq BETWEEN (SELECT tail FROM runs WHERE run = ?1) AND (SELECT tip FROM runs WHERE run = ?1)", r.row); err != nil {
+		if _, err := t.do("DELETE FROM records WHERE seq BETWEEN (SELECT tail FROM runs WHERE run = ?1) AND (SELECT tip FROM runs WHERE run = ?1)", r.row.Load()); err != nil {
 			return err
 		}
 		if before.State == journal.Failed {
@@ -47,7 +47,7 @@ func (db *DB) Begin(ctx context.Context, info journal.RunInfo) error {
 			}
 		}
 		changed, err := t.do("UPDATE runs SET info = ?, shape = ?, outcome = ?, tail = NULL, tip = NULL WHERE run = ? AND owner = ?",
-			string(head), string(shape), string(outcome), r.row, db.owner)
+			string(head), string(shape), string(outcome), r.row.Load(), db.owner)
 		if err == nil && changed == 0 {
 			err = t.holder(r)
 		}
@@ -66,7 +66,7 @@ func (t *transaction) forget(r *run, paths []string) error {
 		return err
 	}
 	_, err = t.do(`DELETE FROM records WHERE seq BETWEEN ?1 << 32 AND (?1 + 1 << 32) - 1 AND digest IS NOT NULL AND instr(head, '"failure"')
-		AND head->'record'->'failure' IS NOT NULL AND head->>'path' IN (SELECT value FROM json_each(?2))`, r.row, string(list))
+		AND head->'record'->'failure' IS NOT NULL AND head->>'path' IN (SELECT value FROM json_each(?2))`, r.row.Load(), string(list))
 	return err
 }
 
@@ -118,7 +118,7 @@ func (db *DB) End(ctx context.Context, id string, o journal.Outcome) error {
 				}
 			}
 		}
-		_, err = t.do("UPDATE runs SET outcome = ?1, tail = ?2 << 32 | ?3, tip = ?2 << 32 | ?4 WHERE run = ?2", string(text), r.row, tail, p.next)
+		_, err = t.do("UPDATE runs SET outcome = ?1, tail = ?2 << 32 | ?3, tip = ?2 << 32 | ?4 WHERE run = ?2", string(text), r.row.Load(), tail, p.next)
 		return err
 	})
 }
@@ -133,10 +133,11 @@ func (db *DB) Find(ctx context.Context, prefix string) (journal.RunInfo, error) 
 	var found []*run
 	var ids, owners []string
 	for rows.Next() {
-		r, owner := newRun(""), ""
-		if err := rows.Scan(&r.row, &r.id, &owner); err != nil {
+		r, owner, row := newRun(""), "", int64(0)
+		if err := rows.Scan(&row, &r.id, &owner); err != nil {
 			return journal.RunInfo{}, db.explain(err)
 		}
+		r.row.Store(row)
 		found, ids, owners = append(found, r), append(ids, r.id), append(owners, owner)
 	}
 	switch err := rows.Err(); {
@@ -226,7 +227,7 @@ func (db *DB) Remove(ctx context.Context, id string) error {
 			"DELETE FROM questions WHERE run = ?1",
 			"DELETE FROM runs WHERE run = ?1",
 		} {
-			if _, err := t.do(statement, r.row); err != nil {
+			if _, err := t.do(statement, r.row.Load()); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ func (t *transaction) part(r *run) (*part, error) {
 		}
 	}
 	var ours int
-	if err := t.stmt.ours.QueryRowContext(context.Background(), r.row, t.db.owner).Scan(&ours); err != nil {
+	if err := t.stmt.ours.QueryRowContext(context.Background(), r.row.Load(), t.db.owner).Scan(&ours); err != nil {
 		return nil, err
 	}
 	p := &part{run: r, next: r.next, taken: ours == 0}
@@ -54,7 +54,7 @@ func (t *transaction) apply(group []*write) error {
 		case x.row != nil:
 			err = t.record(p, x.row)
 		case x.intent == nil:
-			err = t.exec(t.stmt.beat, x.run.row, t.db.owner)
+			err = t.exec(t.stmt.beat, x.run.row.Load(), t.db.owner)
 		}
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (t *transaction) node(p *part, n *dag.Node) error {
 
 func (t *transaction) insert(p *part, r *row) error {
 	p.next++
-	r.seq = p.run.row<<32 | p.next
+	r.seq = p.run.row.Load()<<32 | p.next
 	if r.node != nil && !p.run.nodes[id(r.node)] {
 		p.run.nodes[id(r.node)] = true
 		p.nodes = append(p.nodes, id(r.node))
@@ -119,14 +119,20 @@ func (t *transaction) stands(ok bool) {
 	}
 }
 
-// settle tells the callers that the transaction stands.
-func (t *transaction) settle(group []*write) {
+// holders says who has the runs that were taken over.
+func (t *transaction) holders() map[*run]error {
 	held := map[*run]error{}
 	for _, p := range t.parts {
 		if p.taken {
 			held[p.run] = t.holder(p.run)
 		}
 	}
+	return held
+}
+
+// settle tells the callers and their runs that the transaction stands. The writer
+// is not locked meanwhile: whoever has a run locked may be waiting for it.
+func settle(group []*write, held map[*run]error) {
 	for _, x := range group {
 		if x.err = held[x.run]; x.err != nil {
 			x.run.drop(x)
@@ -142,7 +148,7 @@ func (t *transaction) settle(group []*write) {
 // holder says who has taken a run over.
 func (t *transaction) holder(r *run) error {
 	held := &journal.HeldError{Where: t.db.file, Run: r.id}
-	if err := t.conn.QueryRowContext(context.Background(), "SELECT owner FROM runs WHERE run = ?", r.row).Scan(&held.Owner); err != nil {
+	if err := t.conn.QueryRowContext(context.Background(), "SELECT owner FROM runs WHERE run = ?", r.row.Load()).Scan(&held.Owner); err != nil {
 		return t.db.explain(err)
 	}
 	return held

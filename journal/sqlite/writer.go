@@ -203,7 +203,6 @@ func (w *writer) commit(group []*write) error {
 		return nil
 	}
 	w.using.Lock()
-	defer w.using.Unlock()
 	t, err := w.atomically(func(t *transaction) error {
 		if err := t.apply(group); err != nil {
 			return err
@@ -211,14 +210,19 @@ func (w *writer) commit(group []*write) error {
 		reached("before commit")
 		return nil
 	})
+	var held map[*run]error
+	if err == nil {
+		reached("after commit")
+		held = t.holders()
+	}
+	w.using.Unlock()
 	w.queued.Lock()
 	w.trouble = err
 	w.queued.Unlock()
 	if err != nil {
 		return err
 	}
-	reached("after commit")
-	t.settle(group)
+	settle(group, held)
 	return nil
 }
 

@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+)
+
+// busy keeps so many goroutines busy until the test ends.
+func busy(t *testing.T, n int) {
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			for !stop.Load() {
+				runtime.Gosched()
+			}
+		})
+	}
+	t.Cleanup(func() {
+		stop.Store(true)
+		group.Wait()
+	})
+}
+
+// inMemory returns a folder that needs no disk, where the system has one: for tests
+// of many commits that are not about the disk.
+func inMemory(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "stone-test")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	return folder
+}
+
+// A run that was left with a result that is not on the disk yet can be acquired at
+// any moment, also while that result is being written.
+func TestAcquireWithUnwrittenRows(t *testing.T) {
+	for _, load := range []int{0, 16} {
+		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
+			busy(t, load)
+			big := []byte(`"` + strings.Repeat("x", 50_000) + `"`)
+			var group sync.WaitGroup
+			for range 10 {
+				db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Retry: 20 * time.Millisecond, Lease: time.Minute})
+				do(t, db, stepKey("first", 1))
+				group.Go(func() {
+					for i := range 100 / (1 + load/4) {
+						if err := acquireUnwritten(t, db, fmt.Sprint("r", i), big); err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			group.Wait()
+		})
+	}
+}
+
+func acquireUnwritten(t *testing.T, db *DB, run string, content []byte) error {
+	if _, err := db.Acquire(t.Context(), run); err != nil {
+		return err
+	}
+	var undo func()
+	_, err := db.Do(t.Context(), stepKey(run, 1), func(context.Context) (stone.Record, error) {
+		undo = full(t, db)
+		return stone.Record{Content: content}, nil
+	})
+	if err == nil || undo == nil {
+		return fmt.Errorf("a step on a full disk: %v, want an error after its work", err)
+	}
+	if err := db.Release(run); err != nil {
+		return err
+	}
+	undo()
+	for {
+		if _, err := db.Acquire(t.Context(), run); err == nil {
+			break
+		} else if !errors.As(err, new(*journal.HeldError)) { // the writer is letting it go
+			return err
+		}
+	}
+	rec, err := db.Do(t.Context(), stepKey(run, 1), work(new(atomic.Int64)))
+	for err != nil {
+		rec, err = db.Do(t.Context(), stepKey(run, 1), work(new(atomic.Int64)))
+	}
+	if !rec.Replayed {
+		return fmt.Errorf("%s: the result that was kept is not replayed", run)
+	}
+	return db.Release(run)
+}
+
+// Steps that are under way when another process takes the run over, and when that
+// one has left it again, end: with a result, or with the news that the run is lost.
+func TestTakenOverAgainAndAgain(t *testing.T) {
+	for _, load := range []int{0, 16} {
+		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
+			busy(t, load)
+			db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Lease: 10 * time.Millisecond})
+			times := 100
+			if load > 0 {
+				times = 20
+			}
+			for i := range times {
+				takeOver(t, db, fmt.Sprint("r", i))
+			}
+		})
+	}
+}
+
+// takeOver takes a run that db works on, and leaves it again, a few times.
+func takeOver(t *testing.T, db *DB, run string) {
+	t.Helper()
+	var done atomic.Int64
+	var stop atomic.Bool
+	var group sync.WaitGroup
+	for lane := range byte(8) {
+		group.Go(func() {
+			for i := byte(0); !stop.Load(); i++ {
+				key := stepKey(run, 0)
+				key.Digest[1], key.Digest[2] = lane+1, i%64
+				if _, err := db.Do(t.Context(), key, work(new(atomic.Int64))); err != nil && !errors.As(err, new(*journal.HeldError)) {
+					t.Error(err)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	for range 4 {
+		for before := done.Load(); done.Load() < before+16; {
+			time.Sleep(100 * time.Microsecond)
+		}
+		db.out.using.Lock() // or SQLite would let nobody else write for long
+		_, err := db.out.conn.ExecContext(t.Context(), "UPDATE runs SET owner = '', beat = beat + 1 WHERE id = ?", run)
+		db.out.using.Unlock()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	stop.Store(true)
+	group.Wait()
+	if err := db.Release(run); err != nil {
+		t.Error(err)
+	}
+}
