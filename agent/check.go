@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/stonelayer/stone"
@@ -47,6 +48,8 @@ func (a *agent) checkType(out *findings) {
 	case a.draft.free || a.out.Err() != nil: // the latter is reported for every leaf
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is no JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
+	case a.draft.goType.Kind() == reflect.Map:
+		out.add("bad-type", "the type %q is a map: produce a struct, since whoever reads a map would find the conversation among its entries", a.out.Name())
 	case slices.Contains(s.Properties(), conversationField):
 		out.add("reserved-field", "the type %q has a field %q, where the conversation is kept: rename it", a.out.Name(), conversationField)
 	}

@@ -187,6 +187,7 @@ func TestFindings(t *testing.T) {
 		{"limits", agent.New("a", note, model(), agent.Config{User: say, MaxTurns: -1}), "bad-option"},
 		{"healing without a judge", agent.New("a", note, model(), agent.Config{User: say, MaxHealing: agent.NoHealing}), "missing-adversary"},
 		{"conversation is taken", agent.New("a", dag.NewType[reserved]("r"), model(), agent.Config{User: say}), "reserved-field"},
+		{"a map", agent.New("a", dag.NewType[map[string]int]("r"), model(), agent.Config{User: say}), "bad-type"},
 		{"a list", agent.New("a", dag.NewType[[]string]("r"), model(), agent.Config{User: say}), "bad-type"},
 		{"finalize of another type", agent.New("a", note, model(), agent.Config{User: say, Finalize: agent.Finalize(func(v verdict) (verdict, error) { return v, nil })}), "bad-type"},
 		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},

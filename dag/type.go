@@ -37,6 +37,7 @@ type desc struct {
 	err    error
 
 	makeSchema func() (*schema.Schema, error)
+	lists      func() (*schema.Lists, error) // of values that content may have; the error is that of Err
 }
 
 // NewType makes a type. Two types of one name and one schema are the same to a
@@ -56,7 +57,19 @@ func NewType[T any](name string) Type[T] {
 		encErr = fmt.Errorf("type %q: %w", name, encErr)
 	}
 	d.err = errors.Join(err, encErr)
+	d.lists = sync.OnceValues(d.closedLists)
 	return Type[T]{&d}
+}
+
+// closedLists returns the closed lists of values in the Go type of the content.
+func (d *desc) closedLists() (*schema.Lists, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	if _, err := d.makeSchema(); err != nil {
+		return nil, fmt.Errorf("type %q: %w", d.name, err)
+	}
+	return schema.ListsOf(d.goType), nil
 }
 
 // WithSchema returns the same type with a schema that is narrower than what its
@@ -68,6 +81,9 @@ func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	}
 	d := *t.describe()
 	d.makeSchema = func() (*schema.Schema, error) { return s, nil }
+	if d.lists != nil {
+		d.lists = sync.OnceValues((&d).closedLists)
+	}
 	return Type[T]{&d}
 }
 
@@ -97,14 +113,17 @@ func (t Type[T]) Name() string { return t.describe().name }
 
 // Err says why nodes of the type cannot be written, or is nil.
 func (t Type[T]) Err() error {
-	d := t.describe()
-	if d.err != nil || d.makeSchema == nil {
-		return d.err
+	_, err := t.describe().written()
+	return err
+}
+
+// written returns the lists against which content is checked, or why none can be
+// written.
+func (d *desc) written() (*schema.Lists, error) {
+	if d.lists == nil { // there is no Go type
+		return nil, d.err
 	}
-	if _, err := d.makeSchema(); err != nil {
-		return fmt.Errorf("type %q: %w", d.name, err)
-	}
-	return nil
+	return d.lists()
 }
 
 // Schema returns the JSON Schema of the content, nil if the type has an Err.
@@ -129,13 +148,18 @@ func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
 
 func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	desc := t.describe()
-	if desc.err != nil {
-		return nil, desc.err
+	lists, err := desc.written()
+	if err != nil {
+		return nil, err
 	}
 	n, p := newNode(v, desc.enc.Flat())
+	if lists != nil {
+		if err := lists.Check(reflect.ValueOf(p).Elem()); err != nil {
+			return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
+		}
+	}
 	e := openEnvelope()
 	defer e.close()
-	var err error
 	if e.buf, err = desc.enc.Append(e.buf, unsafe.Pointer(p)); err != nil {
 		return nil, fmt.Errorf("content of a %q node: %w", desc.name, err)
 	}

@@ -15,6 +15,7 @@ type field struct {
 	name     string // in JSON
 	tagged   bool   // the name comes from the tag
 	optional bool   // may be left out
+	omitted  bool   // is left out when it is empty
 	text     bool   // has the "string" option
 	index    []int  // the way to it through embedded structs
 }
@@ -105,11 +106,13 @@ func (e embedded) field(n int) (field, embedded) {
 	if !tagged {
 		name = sf.Name
 	}
+	omitted := slices.Contains(options, "omitempty") || slices.Contains(options, "omitzero")
 	return field{
 		StructField: sf,
 		name:        name,
 		tagged:      tagged,
-		optional:    e.optional || slices.Contains(options, "omitempty") || slices.Contains(options, "omitzero"),
+		optional:    e.optional || omitted,
+		omitted:     omitted,
 		text:        slices.Contains(options, "string"),
 		index:       index,
 	}, embedded{}

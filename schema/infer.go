@@ -24,8 +24,9 @@ func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 
 // ForType returns the schema of what encoding/json writes for values of t. It is made once for
 // each type, and the same pointer is returned from then on. The error names the field that no
-// schema can describe: a channel, a function, a complex number, a map with such keys, or a tag
-// that says nothing.
+// schema can describe, or whose data JSON would lose: a channel, a function, a complex number, a
+// map with such keys, an interface with methods, a struct without exported fields, two fields
+// with one tag, or a tag that says nothing.
 func ForType(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -188,6 +189,9 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 	case reflect.String:
 		return newObject("type", "string"), nil
 	case reflect.Interface:
+		if t.NumMethod() > 0 {
+			return nil, fmt.Errorf("%s: no JSON can be read back into the interface %s; use %s", where, t, insteadOf(t))
+		}
 		return newObject(), nil
 	case reflect.Pointer:
 		node, err := i.schema(t.Elem(), true, where)
@@ -203,6 +207,14 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 		return i.structure(t, where)
 	}
 	return nil, fmt.Errorf("%s: no schema describes a %s; leave it out with `json:\"-\"` or change its type", where, t)
+}
+
+// insteadOf says what to use in place of an interface.
+func insteadOf(t reflect.Type) string {
+	if t == reflect.TypeFor[error]() {
+		return "a string with its message"
+	}
+	return "a type that can be made"
 }
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
@@ -239,6 +251,9 @@ func (i *inference) sequence(t reflect.Type, where string) (*object, error) {
 }
 
 func (i *inference) structure(t reflect.Type, where string) (*object, error) {
+	if err := loss(t, where); err != nil {
+		return nil, err
+	}
 	properties, required := newObject(), []any{}
 	for _, f := range fieldsOf(t) {
 		node, err := i.field(f, where+"."+f.Name)
@@ -275,11 +290,15 @@ func (i *inference) field(f field, where string) (*object, error) {
 	}
 	if list, ok := f.Tag.Lookup("enum"); ok {
 		if !slices.Contains(node.strings("type"), "string") || list == "" || node.has("contentEncoding") {
-			return nil, fmt.Errorf("%s: the tag enum:%q wants a string field and at least one value", where, list)
+			hint := ""
+			if list != "" {
+				hint = "; a type of another kind lists its values in a method Enum() []any"
+			}
+			return nil, fmt.Errorf("%s: the tag enum:%q wants a string field and at least one value%s", where, list, hint)
 		}
 		values := []any{}
-		for _, v := range strings.Split(list, ",") {
-			values = append(values, strings.TrimSpace(v))
+		for _, v := range tagValues(list) {
+			values = append(values, v)
 		}
 		if slices.Contains(node.strings("type"), "null") {
 			values = append(values, nil)
@@ -288,11 +307,25 @@ func (i *inference) field(f field, where string) (*object, error) {
 	}
 	if text, ok := f.Tag.Lookup("jsonschema"); ok {
 		if text == "" || otherTag.MatchString(text) {
-			return nil, fmt.Errorf("%s: the tag jsonschema:%q wants a description that is not of the form key=value", where, text)
+			return nil, fmt.Errorf("%s: the tag jsonschema:%q wants a description that is not of the form key=value%s", where, text, enumHint(text))
 		}
 		node.set("description", text)
 	}
 	return node, nil
+}
+
+// enumHint names the tag that was meant by values in a description.
+func enumHint(text string) string {
+	var values []string
+	for _, part := range strings.Split(text, ",") {
+		if value, ok := strings.CutPrefix(part, "enum="); ok {
+			values = append(values, value)
+		}
+	}
+	if values == nil {
+		return ""
+	}
+	return fmt.Sprintf("; a list of values is the tag enum:%q", strings.Join(values, ","))
 }
 
 // enumOf asks the type's Enum method for the closed list of its values; nil means there is none.

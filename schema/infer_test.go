@@ -4,6 +4,7 @@ package schema_test
 
 import (
 	"encoding/json"
+	"io"
 	"log/slog"
 	"math/big"
 	"net/netip"
@@ -170,6 +171,33 @@ func (panics) Enum() []any { panic("no values today") }
 
 type loop *loop
 
+type hidden struct{ name, text string }
+
+// sameTag is a struct that go vet would refuse.
+var sameTag = reflect.Zero(reflect.StructOf([]reflect.StructField{
+	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
+	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
+})).Interface()
+
+// nothingLost are types of which JSON holds what they say, though not every field.
+type nothingLost struct {
+	_     struct{}
+	Keeps int
+	cache map[string]int
+	Own   opaque
+	None  struct{}
+	Left  struct {
+		Out chan int `json:"-"`
+	}
+	Any any
+}
+
+func TestForTypeKeepsData(t *testing.T) {
+	if _, err := schema.For[nothingLost](); err != nil {
+		t.Error(err)
+	}
+}
+
 type empty string
 
 func (empty) Enum() []any { return nil }
@@ -190,6 +218,18 @@ func TestForTypeErrors(t *testing.T) {
 		{struct {
 			N int `jsonschema:"minimum=1"`
 		}{}, `.N: the tag jsonschema:"minimum=1" wants a description`},
+		{struct {
+			N string `jsonschema:"enum=a,enum=b"`
+		}{}, `a list of values is the tag enum:"a,b"`},
+		{struct {
+			N int `enum:"1"`
+		}{}, "lists its values in a method Enum() []any"},
+		{struct{ name string }{}, "none is exported; write \"name\" with a capital letter"},
+		{struct{ In []hidden }{}, ".In[*]: no field of schema_test.hidden is in its JSON"},
+		{struct{ hidden }{}, "none is exported"},
+		{sameTag, `the fields A and B are both "x" in JSON`},
+		{struct{ Err error }{}, ".Err: no JSON can be read back into the interface error; use a string with its message"},
+		{struct{ R map[string]io.Reader }{}, ".R[*]: no JSON can be read back into the interface io.Reader; use a type that can be made"},
 		{panics{}, "Enum of a zero schema_test.panics panics: no values today"},
 		{empty(""), "Enum of schema_test.empty lists no value"},
 		{loop(nil), "points only to itself"},
