@@ -54,7 +54,8 @@ type parts struct {
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk
-	question *Question // of an ask, as far as it is known before a run
+	question *Question                     // of an ask, as far as it is known before a run
+	render   func(dag.DAG) ([]byte, error) // what an ask or a call says, made of the DAG before it begins
 	*composite
 }
 

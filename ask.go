@@ -107,6 +107,12 @@ func asking[T any](name string, out dag.Type[T], text func(dag.DAG) (string, err
 	}
 	a := typed(name, out, body, nil, nil)
 	a.s.question = q
+	if text != nil {
+		a.s.render = func(d dag.DAG) ([]byte, error) {
+			asked, err := text(d)
+			return []byte(asked), err
+		}
+	}
 	a.s.apply(opts)
 	return a
 }

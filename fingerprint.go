@@ -10,9 +10,10 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Fingerprint stands for what can be seen of a from outside: forms, names,
-// types, schemas, queries, branches, bounds and versions, down to the leaves. It
-// cannot see inside functions: change a leaf's Version with its body.
+// Fingerprint is a digest of what can be seen of a from outside: forms, names,
+// types, schemas, queries, branches, bounds, versions, choices of questions and
+// what details say of themselves, down to the leaves. It cannot see inside
+// functions: change a leaf's Version with its body.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
 	f := s.found()
@@ -38,7 +39,10 @@ func (s *spec) describe(w io.Writer) {
 		describeType(w, q.Type())
 	}
 	if s.question != nil {
-		fmt.Fprintf(w, " %q", s.question.Choices)
+		fmt.Fprintf(w, " asks %q", s.question.Choices)
+	}
+	if d, ok := s.detail.(interface{ Fingerprint() []byte }); ok {
+		fmt.Fprintf(w, " %x", sha256.Sum256(d.Fingerprint()))
 	}
 	fmt.Fprintln(w)
 }
@@ -56,6 +60,9 @@ type found struct {
 	print     dag.ID
 	countOnce sync.Once // guards counts, see occurrence
 	counts    []int
+
+	readsOnce sync.Once // guards reads, which are those of a leaf with children
+	reads     []dag.Query
 
 	courseOnce sync.Once // guards course, which is that of a flow
 	course     *course

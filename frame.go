@@ -28,17 +28,19 @@ type frame struct {
 
 // extra is what few visits need.
 type extra struct {
-	refused atomic.Pointer[dag.ReadError]
-	live    atomic.Pointer[cancelable]
-	span    atomic.Uint64
-	steps   stepNames
-	digest  *dag.ID                 // with a recorder: of the step as part of which a body runs
-	reached atomic.Pointer[dag.DAG] // what the last child of a scoped body left
-	grant   []string                // of what is run with RunDynamic; nil for that around it
-	flow    *flowing                // of the visit of a flow
-	ground  atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
-	leave   sync.Mutex              // guards left
-	left    bool                    // the body of an attempt goes on, but nobody waits for it
+	refused  atomic.Pointer[dag.ReadError]
+	live     atomic.Pointer[cancelable]
+	span     atomic.Uint64
+	steps    stepNames
+	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
+	reached  atomic.Pointer[dag.DAG] // what the last child of a scoped body left
+	grant    []string                // of what is run with RunDynamic; nil for that around it
+	flow     *flowing                // of the visit of a flow
+	items    *laneItems              // of the visit of a map, with a recorder
+	ground   atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
+	unshared atomic.Bool             // see Record.Unshared
+	leave    sync.Mutex              // guards left
+	left     bool                    // the body of an attempt goes on, but nobody waits for it
 }
 
 func (f *frame) more() *extra {
@@ -229,9 +231,10 @@ func (f *frame) release() {
 // stepNames holds how often each name was used under a frame, and which of them
 // are under way.
 type stepNames struct {
-	mu   sync.Mutex
-	few  []stepName
-	more map[string]*stepName // the rest, since most bodies have few
+	mu     sync.Mutex
+	inputs map[stepInput]int // with a recorder: how often each input was used
+	few    []stepName
+	more   map[string]*stepName // the rest, since most bodies have few
 }
 
 type stepName struct {

@@ -28,6 +28,7 @@ func Await(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 	if body == nil {
 		return d, errNoRun
 	}
+	body.unshare()
 	return leaf.await(ctx, body, d.Within(nil))
 }
 

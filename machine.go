@@ -143,6 +143,9 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	if len(starts) == 0 {
 		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))
 	}
+	if r.recorder != nil {
+		f.more().items = &laneItems{starts: starts}
+	}
 	return r.fan(f, base, starts, func(lane *frame, _ int) *frame { return lane.child(childSegment, 0) })
 }
 
@@ -270,6 +273,7 @@ func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame
 
 // dynamic runs an ashlar that was made during the run, on behalf of the body of f.
 func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
+	f.unshare()
 	return f.within(ctx, p, d, func(next *frame) dag.DAG {
 		if granted := narrower(f.granted(), grant); granted != nil {
 			next.more().grant = granted

@@ -65,7 +65,11 @@ func Version(v string) Option {
 }
 
 // Reusable says that a leaf may take its result from an earlier run in which it
-// read the same. Give it a Version, and change that with the work.
+// read the same contents. Give it a Version, and change that with the work. Every
+// round of a loop, every visit and every lane has a result of its own, so that
+// samples stay apart; a lane of a Map is recognized by its item. The body must not
+// depend on ids or parents of nodes, which differ from run to run. A result is not
+// reused if the body has called RunDynamic or Await.
 func Reusable() Option {
 	return Option{"Reusable", leaves, func(s *spec) { s.reusable = true }}
 }
@@ -77,8 +81,17 @@ func Children(walk Walk, children ...Ashlar) Option {
 	return Option{"Children", leaves, func(s *spec) { s.walk, s.children = walk, append(s.children, children...) }}
 }
 
-// Detail attaches what a package that makes leaves wants to find again with
-// Ashlar.Detail. If it has a method Check() []Finding, Validate asks it.
+// Detail attaches a value for the package that makes the leaf, which
+// Ashlar.Detail returns. These methods of the value are optional:
+//
+//   - Check() []Finding: Validate adds the findings to its own.
+//   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
+//     Return everything beside the body that can change the result: settings,
+//     limits, the name of a model.
+//   - Render(dag.DAG) ([]byte, error): part of the keys of the leaf. Return what
+//     the body makes of the DAG before it begins, as its prompts. It is called
+//     before the body, in runs with a Recorder, and may read what the leaf
+//     declares.
 func Detail(v any) Option {
 	return Option{"Detail", leaves, func(s *spec) { s.detail = v }}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	jsonv1 "github.com/go-json-experiment/json/v1" // encoding/json at twice its speed
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
@@ -28,9 +27,10 @@ type Recorder interface {
 	// is, it calls work once, records what that returns, and returns it.
 	//
 	// Two records are under one key if they have the same Run and Digest, or
-	// the same Reuse that is not zero; under Reuse alone no record with a
-	// Failure is found. If somebody else has recorded the key while work ran,
-	// the record that came first stands, and is returned with Replayed set.
+	// different Runs and the same Reuse that is not zero: a run never reuses
+	// from itself. Under Reuse no record with a Failure is found, and none that
+	// is Unshared. If somebody else has recorded the key while work ran, the
+	// record that came first stands, and is returned with Replayed set.
 	//
 	// An error of work is returned, and nothing is recorded: the work has not
 	// come to its end. Work does not panic. What it returns is recorded also
@@ -40,20 +40,6 @@ type Recorder interface {
 	// that work is given must be ctx or made from it: its values reach the
 	// body, and cancelling it cancels the body.
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
-}
-
-// A Key says under what a step is recorded. It is known before the work.
-type Key struct {
-	Run  string // the run
-	Path string // the address in the tree; with Kind unique within the run
-	Kind string // "leaf", "decision" or "step"
-	Name string // of the ashlar, or of the step
-	// Digest stands for Kind, Path, the ashlar as far as it can be seen from
-	// outside, and the ids of what is read.
-	Digest dag.ID
-	// Reuse stands for the ashlar and the contents of what is read, so that
-	// another run can have the same; zero unless the ashlar is Reusable.
-	Reuse dag.ID
 }
 
 // A Record is what a step did. Its JSON is all that is needed to replay it.
@@ -70,6 +56,9 @@ type Record struct {
 	// Kept is set if a leaf has called Keep or Await: the nodes that it keeps
 	// beside its own, and where they stand. It is for replaying alone.
 	Kept json.RawMessage `json:"kept,omitempty"`
+	// Unshared is set if the body has called RunDynamic or Await, which read what
+	// no key covers: no other run may reuse the record.
+	Unshared bool `json:"unshared,omitempty"`
 	// Sum stands for Type, Content, Failure and Kept, but for times and metas, so
 	// that it is the same in two runs that did the same. A record that does not fit
 	// its sum was changed, and is refused when it is replayed.
@@ -83,53 +72,6 @@ type Record struct {
 	Replayed bool `json:"-"`
 }
 
-// key makes the key of something to do at f.
-func (f *frame) key(kind string, d dag.DAG) Key {
-	k := Key{Run: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
-	fingerprint := Ashlar{f.spec}.Fingerprint()
-	h := sha256.New()
-	h.Write(fingerprint[:])
-	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
-	if f.seg == stepSegment { // a step reads what the body reads to which it belongs
-		part := f.partOf()
-		h.Write(part[:])
-	}
-	reads := f.digest(d)
-	h.Write(reads[:])
-	k.Digest = dag.ID(h.Sum(nil))
-	if f.spec.reusable {
-		h = sha256.New()
-		h.Write(fingerprint[:])
-		for _, q := range f.spec.queries {
-			id := q.Digest(d, true)
-			h.Write(id[:])
-		}
-		k.Reuse = dag.ID(h.Sum(nil))
-	}
-	return k
-}
-
-// digest stands for what f reads in d.
-func (f *frame) digest(d dag.DAG) dag.ID {
-	h := sha256.New()
-	for _, q := range f.spec.queries {
-		id := q.Digest(d, false)
-		h.Write(id[:])
-	}
-	return dag.ID(h.Sum(nil))
-}
-
-// partOf returns the digest of the recorded step, or of the scoped ashlar, in
-// whose body f is.
-func (f *frame) partOf() dag.ID {
-	for ; f != nil; f = f.up {
-		if x := f.extra.Load(); x != nil && x.digest != nil {
-			return *x.digest
-		}
-	}
-	return dag.ID{}
-}
-
 // record passes one thing to do through the recorder. Work gets a frame of its
 // own, since the context of a body ends before its result is recorded. A failure
 // is recorded like a result; when the run is over or waits for an answer nothing
@@ -137,6 +79,9 @@ func (f *frame) partOf() dag.ID {
 func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, error) {
 	if err := f.run.over(); err != nil {
 		return Record{}, err
+	}
+	if overtaken(f.Context) {
+		return Record{}, f.over()
 	}
 	at := f.below(f.spec, innerSegment, 0)
 	defer at.release()
@@ -158,6 +103,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
 			return Record{}, err
 		}
+		rec.Unshared = f.unsharedYet()
 		rec.Sum = rec.Seal()
 		return rec, nil
 	}
@@ -165,8 +111,8 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 	switch {
 	case unfinished != nil:
 		return Record{}, unfinished
-	case err != nil && f.run.over() != nil:
-		return Record{}, f.run.over()
+	case err != nil && f.over() != nil: // the recorder was told to stop too
+		return Record{}, f.over()
 	case err != nil:
 		return Record{}, f.run.halt(recorderFailure(key.Path, err))
 	case rec.Replayed:
@@ -193,6 +139,9 @@ func (f *frame) replay(key Key, rec Record) (Record, error) {
 	if f.logs(slog.LevelInfo) {
 		f.emit(slog.LevelInfo, "step-replayed", slog.String("ashlar-name", f.spec.name),
 			slog.String("path", key.Path), slog.String("step", key.Kind))
+	}
+	if rec.Unshared {
+		f.unshare()
 	}
 	content, err := canon.Canonical(rec.Content)
 	if rec.Failure == nil && err != nil {
@@ -324,48 +273,6 @@ func (f *frame) valueRecord(v any) (Record, error) {
 		return Record{}, badContent(err)
 	}
 	return Record{Content: raw, Time: f.run.now()}, nil
-}
-
-// Step does one recorded thing inside a body: if the run's recorder knows its
-// result, fn is not called. What it returns has been through JSON then, be it
-// replayed or not; of an error only kind and reason are replayed. A panic of fn
-// is an error of kind "panic".
-//
-// Names may be used again one after the other; two steps of one name under way
-// at the same time are an error, since a resumed run could not tell them apart.
-// Outside of a run, Step calls fn.
-func Step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
-	var zero, v T
-	f := frameOf(ctx)
-	if f == nil {
-		return fn(ctx)
-	}
-	visit, alone := f.names().enter(name)
-	if !alone {
-		return zero, Fail(kind.Error, "step %q is under way already: give steps that run at the same time different names", name)
-	}
-	defer f.names().leave(name)
-	step := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
-	step.Context = ctx
-	defer step.release()
-	if f.run.recorder == nil {
-		return guarded(step, fn)
-	}
-	key := step.key("step", dag.DAG{})
-	rec, err := step.record(key, func(own *frame) (Record, error) {
-		v, err := guarded(own, fn)
-		if err != nil {
-			return Record{}, err
-		}
-		return own.valueRecord(v)
-	})
-	if err != nil {
-		return zero, err
-	}
-	if err := jsonv1.Unmarshal(rec.Content, &v); err != nil {
-		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
-	}
-	return v, nil
 }
 
 func guarded[T any](f *frame, fn func(context.Context) (T, error)) (v T, err error) {

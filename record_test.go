@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func (f *forest) leaf() stone.Ashlar {
 		}
 		sum := len(all)
 		for range steps {
-			n, err := stone.Step(ctx, "step", func(ctx context.Context) (int, error) {
+			n, err := stone.Step(ctx, "step", nil, func(ctx context.Context) (int, error) {
 				switch {
 				case fails:
 					return 0, errBoom
@@ -174,7 +175,7 @@ func (f *forest) scoped(depth int) stone.Ashlar {
 				return d, nil
 			}
 		}
-		more, err := stone.Step(ctx, "more", func(ctx context.Context) (bool, error) {
+		more, err := stone.Step(ctx, "more", nil, func(ctx context.Context) (bool, error) {
 			if ctx.Err() != nil {
 				return false, ctx.Err()
 			}
@@ -284,7 +285,7 @@ func TestResume(t *testing.T) {
 // What was recorded is refused once it was changed, and nobody rescues that.
 func TestTamperedRecord(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s", say("a", "x"), stone.Loop("l", stone.Func0("b", word, func(ctx context.Context) (string, error) {
-		return stone.Step(ctx, "step", func(context.Context) (string, error) { return "y", nil })
+		return stone.Step(ctx, "step", nil, func(context.Context) (string, error) { return "y", nil })
 	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), say("heal", "z"))
 	for _, tt := range []struct {
 		place  string
@@ -391,7 +392,7 @@ func TestRecorderContext(t *testing.T) {
 		if ctx.Value(contextKey{}) != "v" {
 			t.Error("a value of the recorder does not reach the body")
 		}
-		return stone.Step(ctx, "s", func(ctx context.Context) (string, error) {
+		return stone.Step(ctx, "s", nil, func(ctx context.Context) (string, error) {
 			_ = ctx.Done()
 			return "x", ctx.Err()
 		})
@@ -416,5 +417,51 @@ func TestLeaseLost(t *testing.T) {
 	wantKind(t, err, kind.Recorder)
 	if !errors.Is(err, lease) {
 		t.Errorf("Run returned %v, want %v", err, lease)
+	}
+}
+
+// strict is a recorder that refuses to look when its context is done, as a
+// database would.
+type strict struct {
+	journal.Memory
+	late atomic.Int32 // how often it refused
+}
+
+func (s *strict) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	if err := ctx.Err(); err != nil {
+		s.late.Add(1)
+		return stone.Record{}, err
+	}
+	return s.Memory.Do(ctx, key, work)
+}
+
+// A context that ends inside of a run is no fault of the recorder: the run goes
+// on around it.
+func TestContextEndsInsideOfRun(t *testing.T) {
+	child := say("child", "x")
+	late := stone.Scoped("late", []stone.Ashlar{child}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return stone.RunChild(ctx, child, d), nil
+	})
+	result, err := stone.Run(t.Context(), stone.Rescue("r", late, say("heal", "healed")), stone.Config{Recorder: new(strict)})
+	if err != nil || result.Node.Text() != "healed" {
+		t.Errorf("Run = %v, %v; want that it was rescued", result.Node, err)
+	}
+
+	started := make(chan struct{})
+	slow := stone.New("slow", number, func(ctx context.Context, d dag.DAG) (int, error) {
+		close(started)
+		<-ctx.Done()
+		return 0, nil // paid for, and then the next step is overtaken
+	}, stone.Queries(list))
+	after := stone.Func1("after", number, list, func(context.Context, int) ([]int, error) { return nil, nil }, stone.Reusable())
+	fails := stone.New("fails", word, func(context.Context, dag.DAG) (string, error) { <-started; return "", errBoom }, stone.Queries(list))
+	first := stone.Func0("first", list, func(context.Context) ([]int, error) { return []int{1}, nil })
+	flow := stone.Flow("f", first, fails, stone.Seq("behind", slow, after))
+	var recorder strict
+	result, err = stone.Run(t.Context(), stone.Rescue("r", flow, say("heal", "healed")), stone.Config{Recorder: &recorder})
+	if err != nil || result.Node.Text() != "healed" || recorder.late.Load() > 0 {
+		t.Errorf("Run of a flow = %v, %v; want that it was rescued, and that no step was begun behind the one that failed", result.Node, err)
 	}
 }

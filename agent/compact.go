@@ -140,13 +140,21 @@ type summary struct {
 	Usage llm.Usage `json:"usage"`
 }
 
+// compactInput is the input of the step of a compaction.
+type compactInput struct {
+	Instruction string        `json:"instruction"`
+	Messages    []llm.Message `json:"messages"`
+}
+
 func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.Message) (summary, error) {
 	if cfg.Model == nil {
 		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
 	}
 	ask := func(ctx context.Context) (summary, error) { return cfg.ask(ctx, middle) }
 	return spend(ctx,
-		func() (summary, error) { return stone.Step(ctx, "compact-"+strconv.Itoa(turn), ask) },
+		func() (summary, error) {
+			return stone.Step(ctx, "compact-"+strconv.Itoa(turn), compactInput{cfg.Instruction, middle}, ask)
+		},
 		func(s summary) llm.Usage { return s.Usage })
 }
 

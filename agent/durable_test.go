@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,8 +145,36 @@ func TestOtherPrompt(t *testing.T) {
 	}
 	mem.left = -1
 	res, err := run(t, talk("start", model(says("x"))), stone.Config{Recorder: mem, RunID: "r"})
-	if got := outcome(t, res, err); got != kind.Replay {
-		t.Errorf("got %s, want %s", got, kind.Replay)
+	if err != nil || !strings.Contains(res.Node.JSON(), `"x"`) {
+		t.Errorf("got %v, %v; want the answer to the other prompt", res.Node, err)
+	}
+}
+
+// TestPrint holds that an agent that was changed is asked again, and one that was
+// not is not.
+func TestPrint(t *testing.T) {
+	type cfg = agent.Config
+	ring := agent.Middleware{Name: "ring", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) { return next(ctx, c) }}
+	var j journal.Memory
+	for i, tt := range []struct {
+		cfg  cfg
+		asks int
+	}{
+		{cfg{User: agent.Say("a")}, 1},
+		{cfg{User: agent.Say("a")}, 0},
+		{cfg{User: agent.Say("b")}, 1},
+		{cfg{User: agent.Say("b"), System: agent.Say("c")}, 1},
+		{cfg{User: agent.Say("a"), Model: "m"}, 1},
+		{cfg{User: agent.Say("a"), MaxTokens: 7}, 1},
+		{cfg{User: agent.Say("a"), Use: []agent.Middleware{agent.Use(echo())}}, 1},
+		{cfg{User: agent.Say("a"), Use: []agent.Middleware{ring}}, 1},
+		{cfg{User: agent.Say("a"), Use: []agent.Middleware{ring}}, 0},
+	} {
+		m := model(says("x"))
+		tt.cfg.Options = []stone.Option{stone.Reusable()}
+		if _, err := run(t, agent.New("talk", note, m, tt.cfg), stone.Config{Recorder: &j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
+			t.Errorf("%d: the model was asked %d times, %v; want %d", i, m.calls(), err, tt.asks)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strconv"
@@ -23,14 +22,13 @@ const pausedTurn = "pause_turn"
 type run struct {
 	*agent
 	events
-	dag     dag.DAG
-	prompts dag.ID // digest of the prompts
-	turn    int
-	limit   int
-	mended  bool // the answer was sent back, and none has fitted since
-	healed  int
-	paused  bool
-	usage   llm.Usage
+	dag    dag.DAG
+	turn   int
+	limit  int
+	mended bool // the answer was sent back, and none has fitted since
+	healed int
+	paused bool
+	usage  llm.Usage
 }
 
 // run is the body of the leaf.
@@ -80,11 +78,11 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 // open asks the prompts and makes the context with which every turn begins.
 func (r *run) open(ctx context.Context) (Context, error) {
 	c := Context{DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
-	system, err := r.prompt(r.cfg.System)
+	system, err := prompt(r.cfg.System, r.dag)
 	if err != nil {
 		return c, err
 	}
-	user, err := r.prompt(r.cfg.User)
+	user, err := prompt(r.cfg.User, r.dag)
 	if err != nil {
 		return c, err
 	}
@@ -96,15 +94,14 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	if user != "" {
 		c.Messages = append(c.Messages, llm.User(user))
 	}
-	r.prompts = sha256.Sum256([]byte(strconv.Itoa(len(system)) + ":" + system + user))
 	return c, nil
 }
 
-func (r *run) prompt(p Prompt) (string, error) {
+func prompt(p Prompt, d dag.DAG) (string, error) {
 	if p == nil {
 		return "", nil
 	}
-	text, err := p(r.dag)
+	text, err := p(d)
 	return utf8Only(text), err
 }
 

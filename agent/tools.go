@@ -128,7 +128,14 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 		r.dispatched(ctx, j, o)
 		return o, nil
 	}
-	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), j.do)
+	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
+}
+
+// toolInput is the input of the step of a tool call. What the provider calls the
+// call is not in it.
+type toolInput struct {
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
 }
 
 // job is a call that is run.

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -104,8 +103,7 @@ func (r *run) granted(tools []Tool) error {
 
 // turnRecord is what is recorded of a turn.
 type turnRecord struct {
-	Prompts dag.ID     `json:"prompts,omitzero"` // in the first turn
-	Reply   *llm.Reply `json:"reply"`
+	Reply *llm.Reply `json:"reply"`
 }
 
 // recall asks the model, or takes its answer from the record of the run.
@@ -116,14 +114,14 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
 	}
 	rec, err := spend(ctx,
-		func() (turnRecord, error) { return stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), q.ask) },
+		func() (turnRecord, error) { return stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), &q.req, q.ask) },
 		func(rec turnRecord) llm.Usage { return cmp.Or(rec.Reply, &llm.Reply{}).Usage })
 	switch {
 	case err != nil:
 		return nil, err
 	case q.asked:
-	case rec.Reply == nil || c.Turn == 1 && rec.Prompts != r.prompts:
-		return nil, failure(kind.Replay, nil, "the recorded turn was asked with other prompts: they must follow from the DAG; if they were changed on purpose, start a new run")
+	case rec.Reply == nil:
+		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove it to ask again")
 	default:
 		r.see(c.Turn, llm.Delta{Kind: llm.Done, Reply: rec.Reply})
 	}
@@ -182,11 +180,7 @@ func (q *question) ask(ctx context.Context) (turnRecord, error) {
 	if q.err != nil {
 		return turnRecord{}, modelFailure(ctx, q.err)
 	}
-	rec := turnRecord{Reply: q.reply}
-	if q.turn == 1 {
-		rec.Prompts = q.prompts
-	}
-	return rec, nil
+	return turnRecord{Reply: q.reply}, nil
 }
 
 var errNoEnd = errors.New("the model's stream ended before its answer was whole")

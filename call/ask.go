@@ -72,11 +72,28 @@ func setbackIn(err error) (a answer, ok bool) {
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
+// asked is the part of a request on which the answer depends: the input of the
+// step of an invocation. What is left of the budget is not in it, since it differs
+// when a run is resumed.
+type asked struct {
+	Intent      string   `json:"intent"`
+	Cap         string   `json:"cap"`
+	Input       JSON     `json:"input,omitempty"`
+	Context     JSON     `json:"context,omitempty"`
+	Constraints JSON     `json:"constraints,omitempty"`
+	Requires    Requires `json:"requires,omitzero"`
+	Done        Done     `json:"done,omitzero"`
+}
+
+func (r *Request) asked() asked {
+	return asked{r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Requires, r.Done}
+}
+
 // paid asks in a step of its own, which is not made again in a run that is resumed,
 // and settles what was drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Reservation, loose bool) (answer, error) {
 	live := false
-	a, err := stone.Step(ctx, step, func(ctx context.Context) (answer, error) {
+	a, err := stone.Step(ctx, step, req.asked(), func(ctx context.Context) (answer, error) {
 		live = true
 		if req.Key = stone.Path(ctx); req.Key != "" {
 			req.Key = stone.TraceID(ctx) + "/" + req.Key

@@ -42,7 +42,7 @@ func (app *Applicator) check(name string) Check {
 // Applicator has it.
 func Paid(name string, check Check) Check {
 	return func(ctx context.Context, s Subject) error {
-		why, err := stone.Step(ctx, "check "+name+" "+s.Step, func(ctx context.Context) (string, error) {
+		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(), s.Out}, func(ctx context.Context) (string, error) {
 			if err := check(ctx, s); err != nil {
 				if ctx.Err() != nil {
 					return "", err
@@ -56,6 +56,12 @@ func Paid(name string, check Check) Check {
 		}
 		return err
 	}
+}
+
+// judged is the input of the step of a check.
+type judged struct {
+	Asked asked `json:"asked"`
+	Out   JSON  `json:"out"`
 }
 
 // EvalCheck is the intent with which a capability is asked that is a check.

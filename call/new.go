@@ -155,16 +155,16 @@ func (s *session) prepare() (err error) {
 	r := &s.request
 	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Effects: spec.Effects}
 	typed, err := (*schema.Schema)(nil), error(nil)
-	if r.Input, typed, err = s.read(spec.Input); err != nil {
+	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
 		return err
 	}
 	if r.Input == nil {
 		r.Input = JSON("{}")
 	}
-	if r.Context, _, err = s.read(spec.Context); err != nil {
+	if r.Context, _, err = readPart(spec.Context, s.dag); err != nil {
 		return err
 	}
-	if r.Constraints, _, err = s.read(spec.Constraints); err != nil {
+	if r.Constraints, _, err = readPart(spec.Constraints, s.dag); err != nil {
 		return err
 	}
 	if s.in != nil && s.in != typed {
@@ -182,13 +182,13 @@ func (s *session) refused(e *Error) error {
 	return e
 }
 
-// read makes a part of the request. A Go value needs no check against the schema of
+// readPart makes a part of the request. A Go value needs no check against the schema of
 // its own type, which is returned: it is what the value is written by.
-func (s *session) read(make func(dag.DAG) (any, error)) (JSON, *schema.Schema, error) {
+func readPart(make func(dag.DAG) (any, error), d dag.DAG) (JSON, *schema.Schema, error) {
 	if make == nil {
 		return nil, nil, nil
 	}
-	v, err := make(s.dag)
+	v, err := make(d)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package dag
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,21 +117,46 @@ func (q Query) String() string {
 	return name
 }
 
-// Digest stands for what q reads in d: equal digests, equal answers. With
-// across it speaks of types and contents only, so that it can be compared with
-// that of another run; without, of node ids, which carry the whole lineage. For
-// Everything those are the ids of the heads, which stand for all nodes, whatever
-// the order in which they were appended.
+// Digest identifies what q reads in d: equal digests, equal answers. Without
+// across it is made of node ids, which carry the whole lineage. With across it is
+// made of types and contents, so that it can be compared with that of another run.
+// Everything covers the shape of the graph too: across runs the parents of every
+// node by their position, otherwise the ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
 	h := sha256.New()
-	for _, n := range q.answer(d.Within(nil), across) {
+	nodes := q.answer(d.Within(nil), across)
+	for _, n := range nodes {
 		id := n.ID()
 		if across {
 			id = sha256.Sum256([]byte(n.Type() + "\x00" + n.JSON()))
 		}
 		h.Write(id[:])
 	}
+	if across && q.mode == everything {
+		h.Write(shape(d, nodes))
+	}
 	return ID(h.Sum(nil))
+}
+
+// shape writes down the parents of every node and those of the next one, by their
+// positions among the nodes.
+func shape(d DAG, nodes []*Node) []byte {
+	at := make(map[ID]int, len(nodes))
+	for i, n := range nodes {
+		at[n.id] = i
+	}
+	var b []byte
+	list := func(parents []*Node) {
+		b = binary.AppendUvarint(b, uint64(len(parents)))
+		for _, p := range parents {
+			b = binary.AppendUvarint(b, uint64(at[p.id]))
+		}
+	}
+	for _, n := range nodes {
+		list(n.Parents())
+	}
+	list(d.next())
+	return b
 }
 
 // answer returns the nodes that q reads in d, or heads that stand for them.

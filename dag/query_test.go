@@ -175,7 +175,7 @@ func TestDigest(t *testing.T) {
 		{dag.Since(T, U), true, [][]string{{"", "a:t", "u:u", "a:t u:u"}, {"u:u a:t", "b:t u:u a:t"}, {"u:u a:t b:t"}}},
 		{dag.Latest, true, [][]string{{""}, {"a:t", "b:u a:t"}, {"a:u"}}},
 		{dag.Everything, false, [][]string{{""}, {"a:t"}, {"a:t b:t"}, {"a:t< b:t<"}}},
-		{dag.Everything, true, [][]string{{""}, {"a:t"}, {"a:t b:t", "a:t< b:t<"}}},
+		{dag.Everything, true, [][]string{{""}, {"a:t"}, {"a:t b:t"}, {"a:t< b:t<"}}},
 		{dag.Query{}, false, [][]string{{"", "a:t"}}},
 		{dag.Every(nil), true, [][]string{{"", "a:t"}}},
 		{dag.Since(nil, nil), true, [][]string{{"", "a:t"}}},

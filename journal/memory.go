@@ -95,6 +95,9 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 		return nil
 	}
 	for _, s := range m.reusable[reuse] {
+		if s.run == r { // its samples would be one
+			continue
+		}
 		if r.info.Begun.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
 			return s
 		}
@@ -120,7 +123,7 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 	}
 	if rec.Failure != nil {
 		s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
-	} else if key.Reuse != (dag.ID{}) {
+	} else if key.Reuse != (dag.ID{}) && !rec.Unshared {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	return nil

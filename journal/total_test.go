@@ -18,7 +18,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 	}
 	p := stone.Func0("ask", out, func(ctx context.Context) (int, error) {
 		for range 3 {
-			if _, err := stone.Step(ctx, "turn", func(context.Context) (paid, error) {
+			if _, err := stone.Step(ctx, "turn", nil, func(context.Context) (paid, error) {
 				return paid{journal.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5}}, nil
 			}); err != nil {
 				return 0, err

@@ -37,6 +37,9 @@ var cases = []struct {
 	{"tells runs and digests apart", testKeys},
 	{"reuses across runs", testReuse},
 	{"does not reuse failures", testReuseFailure},
+	{"does not reuse from the run itself", testReuseOwn},
+	{"does not reuse what is unshared", testReuseUnshared},
+	{"finds records when the context is done", testFindDone},
 	{"records although the context is done", testDone},
 	{"hands its context to work", testContext},
 	{"is not changed by its callers", testClone},
@@ -205,6 +208,50 @@ func testReuseFailure(t *testing.T, r recorder) {
 	later.Run = "later"
 	if r.do(later, value("two")).Replayed {
 		t.Error("Do reused a failure in another run")
+	}
+}
+
+func testReuseOwn(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	r.do(k, value("one"))
+	second := k
+	second.Path, second.Digest = "p/b", dag.ID{30: 1}
+	if r.do(second, value("two")).Replayed {
+		t.Error("a run reused its own record: two samples became one")
+	}
+	k.Run, k.Digest[30] = "later", 9
+	r.want(r.replay(k), `"one"`)
+}
+
+func testReuseUnshared(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	rec := value("one")
+	rec.Unshared = true
+	r.do(k, rec)
+	if !r.replay(k).Unshared {
+		t.Error("the record has forgotten that it is unshared")
+	}
+	k.Run = "later"
+	if r.do(k, value("two")).Replayed {
+		t.Error("another run took a record that is unshared")
+	}
+}
+
+func testFindDone(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	r.do(k, value("one"))
+	r.replay(k) // from wherever it is read for the first time
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, run := range []string{k.Run, "later"} {
+		k.Run = run
+		rec, err := r.Recorder.Do(ctx, k, func(ctx context.Context) (stone.Record, error) { return stone.Record{}, ctx.Err() })
+		if err != nil || string(rec.Content) != `"one"` {
+			t.Errorf("run %s: Do with a context that is done = %s, %v; want the record", run, rec.Content, err)
+		}
 	}
 }
 

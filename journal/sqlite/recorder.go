@@ -109,7 +109,7 @@ func (db *DB) find(ctx context.Context, r *run, key stone.Key) (stone.Record, er
 	case k.row.row != nil:
 		return db.replay(r.id, k.row)
 	}
-	row, err := newScanner().scan(db.sql.QueryRowContext(ctx, "SELECT "+columns+" FROM records WHERE seq = ?", k.seq))
+	row, err := newScanner().scan(db.sql.QueryRowContext(context.WithoutCancel(ctx), "SELECT "+columns+" FROM records WHERE seq = ?", k.seq))
 	if err != nil {
 		return stone.Record{}, db.explain(err)
 	}
@@ -144,8 +144,8 @@ func (db *DB) reuse(ctx context.Context, r *run, key stone.Key) (stone.Record, e
 		return stone.Record{}, nil
 	}
 	var origin string
-	row, err := newScanner().scan(db.sql.QueryRowContext(ctx, "SELECT "+columns+`, (SELECT id FROM runs WHERE run = seq >> 32) AS origin
-		FROM records WHERE reuse = ?1 AND (?2 = ?3 OR origin = ?2) ORDER BY seq LIMIT 1`, key.Reuse[:], from, journal.AnyRun), &origin)
+	row, err := newScanner().scan(db.sql.QueryRowContext(context.WithoutCancel(ctx), "SELECT "+columns+`, (SELECT id FROM runs WHERE run = seq >> 32) AS origin
+		FROM records WHERE reuse = ?1 AND origin <> ?4 AND (?2 = ?3 OR origin = ?2) ORDER BY seq LIMIT 1`, key.Reuse[:], from, journal.AnyRun, r.id), &origin)
 	if errors.Is(err, sql.ErrNoRows) {
 		return stone.Record{}, nil
 	}

@@ -73,7 +73,7 @@ func resultRow(key stone.Key, rec stone.Record, from string, at time.Time) (*row
 		return nil, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
 	r.digest = key.Digest[:]
-	if key.Reuse != (dag.ID{}) && rec.Failure == nil {
+	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
 		r.reuse = key.Reuse[:]
 	}
 	if rec.Node != nil {

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// printed is what can change the answer of an agent and is not seen in its name,
+// its types and its queries. Its judges are children of the leaf, which root sees.
+type printed struct {
+	Model      llm.Info     `json:"model"`
+	Override   string       `json:"override"`
+	Use        []printedUse `json:"use"`
+	MaxTurns   int          `json:"max-turns"`
+	MaxTokens  int          `json:"max-tokens"`
+	MaxHealing int          `json:"max-healing"`
+	Finalize   bool         `json:"finalize"`
+}
+
+type printedUse struct {
+	Name string    `json:"name"`
+	Tool *llm.Tool `json:"tool,omitempty"`
+}
+
+// Fingerprint is a part of the fingerprint of the leaf: the model, as far as it
+// says who it is, limits, and middlewares by their names with the tools that they
+// offer. Prompts are rendered for each run, see Render.
+func (a *agent) Fingerprint() []byte {
+	p := printed{
+		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.cfg.MaxHealing,
+		Finalize: a.cfg.Finalize.run != nil,
+	}
+	if m, ok := a.model.(llm.Informer); ok {
+		p.Model = m.Info()
+		p.Model.Endpoint = "" // the same model may move
+	}
+	for _, m := range a.cfg.Use {
+		use := printedUse{Name: m.Name}
+		if m.Tool != nil {
+			use.Tool = &m.Tool.Tool
+		}
+		p.Use = append(p.Use, use)
+	}
+	data, err := json.Marshal(p)
+	if err != nil { // a schema that is no JSON, which Check reports
+		return fmt.Appendf(nil, "%+v", p)
+	}
+	return data
+}
+
+// Render returns the prompts, which are a part of the keys of the leaf.
+func (a *agent) Render(d dag.DAG) ([]byte, error) {
+	system, err := prompt(a.cfg.System, d)
+	if err != nil {
+		return nil, err
+	}
+	user, err := prompt(a.cfg.User, d)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(strconv.Itoa(len(system)) + ":" + system + user), nil
+}

@@ -1,0 +1,203 @@
+package stone
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Key identifies a step. It is known before the work.
+type Key struct {
+	Run  string // the run
+	Path string // the address in the tree; with Kind unique within the run
+	Kind string // "leaf", "decision" or "step"
+	Name string // of the ashlar, or of the step
+	// Digest identifies the step within its run. It covers Kind, Path, the
+	// fingerprint of the ashlar, the ids of the nodes that the ashlar and its
+	// Children read, and what the leaf renders of them (see Detail). For a Step
+	// it covers the body to which the step belongs, its name and its input.
+	Digest dag.ID
+	// Reuse identifies the step across runs: the fingerprint of the ashlar, the
+	// contents of what it and its Children read, what it renders of them, and
+	// which round, lane, visit or attempt it is. It is zero unless the ashlar is
+	// Reusable.
+	Reuse dag.ID
+}
+
+// key makes the key of the leaf or the decision at f, which is given d.
+func (f *frame) key(kind string, d dag.DAG) Key {
+	k := Key{Run: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
+	fingerprint := Ashlar{f.spec}.Fingerprint()
+	rendered := f.rendered(kind, d)
+	h := sha256.New()
+	h.Write(fingerprint[:])
+	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
+	reads := f.digest(d)
+	h.Write(reads[:])
+	h.Write(rendered)
+	h.Sum(k.Digest[:0])
+	if f.spec.reusable {
+		h.Reset()
+		h.Write(fingerprint[:])
+		for _, q := range f.spec.reads() {
+			id := q.Digest(d, true)
+			h.Write(id[:])
+		}
+		h.Write(f.appendSample(nil))
+		h.Write([]byte{0})
+		h.Write(rendered)
+		h.Sum(k.Reuse[:0])
+	}
+	return k
+}
+
+// digest covers what the body of f and the children that it runs read in d.
+func (f *frame) digest(d dag.DAG) dag.ID {
+	h := sha256.New()
+	for _, q := range f.spec.reads() {
+		id := q.Digest(d, false)
+		h.Write(id[:])
+	}
+	return sum(h)
+}
+
+func sum(h hash.Hash) (id dag.ID) {
+	h.Sum(id[:0])
+	return id
+}
+
+// reads returns the queries of s and, if it is a leaf, of the children that its
+// body runs: they see the same DAG.
+func (s *spec) reads() []dag.Query {
+	if s.form != leafForm || len(s.children) == 0 {
+		return s.queries
+	}
+	f := s.found()
+	f.readsOnce.Do(func() {
+		f.reads = slices.Clone(s.queries)
+		for _, c := range s.children {
+			c.each(func(below *spec) {
+				for _, q := range below.queries {
+					if !slices.Contains(f.reads, q) {
+						f.reads = append(f.reads, q)
+					}
+				}
+			})
+		}
+	})
+	return f.reads
+}
+
+// A renderer says what a leaf makes of the DAG before it begins, see Detail.
+type renderer interface {
+	Render(dag.DAG) ([]byte, error)
+}
+
+// rendered returns the digest of what a leaf renders of d, nil if it renders
+// nothing. A failure to render is that of the body, which will meet it too.
+func (f *frame) rendered(kind string, d dag.DAG) []byte {
+	if kind != "leaf" {
+		return nil
+	}
+	render := f.spec.render
+	if r, ok := f.spec.detail.(renderer); ok {
+		render = r.Render
+	}
+	if render == nil {
+		return nil
+	}
+	at := f.below(f.spec, innerSegment, 0)
+	defer at.release()
+	said, err := guarded(at, func(context.Context) ([]byte, error) { return render(d.Within(at)) })
+	if err != nil {
+		said = []byte("it fails")
+	}
+	id := sha256.Sum256(said)
+	return id[:]
+}
+
+// appendSample appends what tells f from other visits of the same ashlar: rounds,
+// lanes, visits and attempts on the way to it. A lane of a Map is told by its item
+// and not by its number, so that an item that is added in front of the others
+// leaves them theirs.
+func (f *frame) appendSample(b []byte) []byte {
+	if f.up != nil {
+		b = f.up.appendSample(b)
+	}
+	switch f.seg {
+	case childSegment:
+		if n := f.up.spec.occurrence(int(f.index)); n > 1 {
+			b = strconv.AppendInt(append(b, '#'), int64(n), 10)
+		}
+	case visitSegment, stepSegment:
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '@'), int64(f.index), 10)
+		}
+	case attemptSegment:
+		if f.index > 1 {
+			b = strconv.AppendInt(append(b, '~'), int64(f.index), 10)
+		}
+	case indexSegment:
+		b = append(b, '[')
+		if x := f.up.extra.Load(); x != nil && x.items != nil {
+			b = x.items.appendItem(b, int(f.index))
+		} else {
+			b = strconv.AppendInt(b, int64(f.index), 10)
+		}
+		b = append(b, ']')
+	}
+	return b
+}
+
+// laneItems tells the lanes of a Map by their items.
+type laneItems struct {
+	starts []dag.DAG
+	once   sync.Once
+	nth    []int // of each lane among those with an equal item, from 0
+}
+
+func (l *laneItems) appendItem(b []byte, lane int) []byte {
+	l.once.Do(func() {
+		l.nth = make([]int, len(l.starts))
+		seen := make(map[string]int, len(l.starts))
+		for i, start := range l.starts {
+			item := start.Latest().JSON()
+			l.nth[i] = seen[item]
+			seen[item]++
+		}
+	})
+	id := sha256.Sum256([]byte(l.starts[lane].Latest().JSON()))
+	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
+}
+
+// partOf returns the digest of the recorded step, or of the scoped ashlar, in
+// whose body f is.
+func (f *frame) partOf() dag.ID {
+	for ; f != nil; f = f.up {
+		if x := f.extra.Load(); x != nil && x.digest != nil {
+			return *x.digest
+		}
+	}
+	return dag.ID{}
+}
+
+// unshare notes that the bodies around f have read more than their keys cover.
+func (f *frame) unshare() {
+	for ; f != nil; f = f.up {
+		if f.spec.form == leafForm || f.seg == stepSegment {
+			f.more().unshared.Store(true)
+		}
+	}
+}
+
+// unsharedYet reports whether unshare was called for f, or for something below it.
+func (f *frame) unsharedYet() bool {
+	x := f.extra.Load()
+	return x != nil && x.unshared.Load()
+}

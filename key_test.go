@@ -1,0 +1,245 @@
+package stone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// counting makes a Reusable leaf that reads word and returns how often it ran.
+func counting(name string, runs *int, opts ...stone.Option) stone.Ashlar {
+	var mu sync.Mutex
+	return stone.New(name, number, func(_ context.Context, d dag.DAG) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		*runs++
+		return *runs, nil
+	}, append([]stone.Option{stone.Queries(word), stone.Reusable()}, opts...)...)
+}
+
+// Samples of one question stay samples: in their own run, and when another run
+// reuses them.
+func TestReuseKeepsSamplesApart(t *testing.T) {
+	var runs int
+	sample := counting("sample", &runs)
+	five := func() []stone.Ashlar { return slices.Repeat([]stone.Ashlar{sample}, 5) }
+	items := stone.EachDAG(list, func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil })
+	for name, votes := range map[string]stone.Ashlar{
+		"lanes":  stone.Seq("all", stone.Parallel("vote", five()), stone.Reduce(say("end", "x"))),
+		"items":  stone.Seq("all", stone.Map("vote", items, sample), stone.Reduce(say("end", "x"))),
+		"steps":  stone.Seq("vote", five()...),
+		"rounds": stone.Loop("vote", sample, stone.Max(5), stone.Until(number, func(n int) bool { return n%5 == 0 })),
+		"visits": stone.Scoped("vote", []stone.Ashlar{sample}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			for range 5 {
+				d = stone.RunChild(ctx, sample, d)
+			}
+			return d, nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs = 0
+			var memory journal.Memory
+			for _, id := range []string{"one", "two"} {
+				result, err := stone.Run(t.Context(), stone.Seq("s", say("ask", "x"), votes), stone.Config{RunID: id, Recorder: &memory})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := number.All(result.DAG)
+				if slices.Sort(got); err != nil || !slices.Equal(got, []int{1, 2, 3, 4, 5}) || runs != 5 {
+					t.Errorf("run %s: votes %v after %d runs, want five different ones after 5", id, got, runs)
+				}
+			}
+		})
+	}
+}
+
+// An item that is put in front of the others takes nothing away from them.
+func TestReuseKnowsLanesByTheirItem(t *testing.T) {
+	var memory journal.Memory
+	var mu sync.Mutex
+	var worked []string
+	work := stone.Func1("work", list, number, func(_ context.Context, l []int) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		worked = append(worked, fmt.Sprint(l))
+		return l[0], nil
+	}, stone.Reusable())
+	for i, tt := range []struct {
+		items [][]int
+		want  string
+	}{{[][]int{{1}, {2}, {2}}, "[1] [2] [2]"}, {[][]int{{0}, {1}, {2}, {2}}, "[0]"}, {[][]int{{2}, {2}, {2}}, "[2]"}} {
+		worked = nil
+		p := stone.Seq("s", stone.Map("m", stone.EachDAG(list, func(dag.DAG) ([][]int, error) { return tt.items, nil }), work), stone.Reduce(say("end", "x")))
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: fmt.Sprint(i), Recorder: &memory}); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Sort(worked); strings.Join(worked, " ") != tt.want {
+			t.Errorf("run %d worked on %v, want %v", i, worked, tt.want)
+		}
+	}
+}
+
+// A leaf depends on what its judges read as on what it reads itself.
+func TestKeyCoversChildren(t *testing.T) {
+	for _, id := range []string{"two", "one"} { // reused and resumed
+		var memory journal.Memory
+		judge := stone.New("judge", word, func(_ context.Context, d dag.DAG) (string, error) {
+			rules, err := list.All(d)
+			return fmt.Sprint(rules), err
+		}, stone.Queries(dag.Every(list)))
+		leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
+			out := stone.RunChild(ctx, judge, d)
+			return out.Within(nil).Latest().Text(), out.Cause()
+		}, stone.Reusable(), stone.Children(stone.WalkInOrder, judge))
+		run := func(id string, rule int) string {
+			rules := stone.Func0("rules", list, func(context.Context) ([]int, error) { return []int{rule}, nil }, stone.Version(fmt.Sprint(rule)))
+			result, err := stone.Run(t.Context(), stone.Seq("s", rules, leaf), stone.Config{RunID: id, Recorder: &memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return result.Node.Text()
+		}
+		if a, b := run("one", 1), run(id, 2); a != "[[1]]" || b != "[[2]]" {
+			t.Errorf("run one gave %s, and run %s with another rule %s", a, id, b)
+		}
+	}
+}
+
+// What RunDynamic and Await read is in no key, so no other run has such a result.
+func TestUnshared(t *testing.T) {
+	for name, body := range map[string]func(context.Context, dag.DAG) error{
+		"dynamic": func(ctx context.Context, d dag.DAG) error { return stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause() },
+		"await":   func(ctx context.Context, d dag.DAG) error { _, err := stone.Await(ctx, d); return err },
+		"a child": func(ctx context.Context, d dag.DAG) error { return stone.RunChild(ctx, planner, d).Cause() },
+		"a step": func(ctx context.Context, d dag.DAG) error {
+			_, err := stone.Step(ctx, "s", nil, func(ctx context.Context) (int, error) {
+				return 0, stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var memory journal.Memory
+			runs, crash := 0, true
+			leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
+				runs++
+				if err := body(ctx, d); err != nil || crash {
+					return "", errors.Join(err, stone.ErrWaiting)
+				}
+				return "x", nil
+			}, stone.Reusable(), stone.Children(stone.WalkInOrder, planner))
+			for i, id := range []string{"one", "one", "two"} {
+				crash = i == 0
+				_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: id, Recorder: &memory})
+				if (err != nil) != crash {
+					t.Fatal(err)
+				}
+			}
+			if runs != 3 {
+				t.Errorf("the body ran %d times, want 3: stopped, resumed, and again in another run", runs)
+			}
+		})
+	}
+}
+
+var planner = stone.New("planner", word, func(ctx context.Context, d dag.DAG) (string, error) {
+	return "x", stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+})
+
+type settled struct{ print, say string }
+
+func (s settled) Fingerprint() []byte { return []byte(s.print) }
+
+func (s settled) Render(d dag.DAG) ([]byte, error) {
+	w, err := word.Nearest(d)
+	return []byte(s.say + w), err
+}
+
+// What a detail says of itself is in the fingerprint, and what it renders in keys.
+func TestKeyCoversDetail(t *testing.T) {
+	var memory journal.Memory
+	runs := 0
+	for i, tt := range []struct {
+		id     string
+		detail settled
+		want   int
+	}{{"a", settled{"1", "x"}, 1}, {"b", settled{"1", "x"}, 1}, {"c", settled{"2", "x"}, 2}, {"a", settled{"2", "x"}, 2},
+		{"a", settled{"1", "y"}, 3}, {"d", settled{"1", "y"}, 3}} {
+		p := stone.Seq("s", say("ask", "w"), counting("leaf", &runs, stone.Detail(tt.detail)))
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: &memory}); err != nil || runs != tt.want {
+			t.Errorf("run %d: %d runs so far, %v; want %d", i, runs, err, tt.want)
+		}
+	}
+}
+
+// A question with another text is another question.
+func TestKeyCoversQuestion(t *testing.T) {
+	var memory journal.Memory
+	ask := func(text string, choices ...string) (asked bool) {
+		p := stone.Ask("q", reply, func(dag.DAG) (string, error) { return text, nil }, stone.Choices(choices...))
+		asker := frontend(func(context.Context, stone.Question) (string, error) { asked = true; return "yes", nil })
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker}); err != nil {
+			t.Fatal(err)
+		}
+		return asked
+	}
+	if !ask("deploy?", "yes") || ask("deploy?", "yes") || !ask("delete?", "yes") || !ask("deploy?", "yes", "no") {
+		t.Error("want each question asked once")
+	}
+}
+
+// Steps that take turns by luck get their own results in a resumed run.
+func TestStepsAreToldApartByInput(t *testing.T) {
+	var memory journal.Memory
+	var got []string
+	worked := 0
+	run := func(inputs ...string) {
+		got = nil
+		p := stone.New("leaf", word, func(ctx context.Context, _ dag.DAG) (string, error) {
+			for _, in := range inputs {
+				v, err := stone.Step(ctx, "fetch", in, func(context.Context) (string, error) {
+					worked++
+					return fmt.Sprint(in, worked), nil
+				})
+				if err != nil {
+					return "", err
+				}
+				got = append(got, v)
+			}
+			return "", stone.ErrWaiting
+		})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory})
+		wantKind(t, err, kind.Error)
+	}
+	run("a", "b", "a")
+	if diff := cmp.Diff([]string{"a1", "b2", "a3"}, got); diff != "" {
+		t.Fatal(diff)
+	}
+	run("b", "a", "c", "a")
+	if diff := cmp.Diff([]string{"b2", "a1", "c4", "a3"}, got); diff != "" {
+		t.Errorf("resumed in another order (-want +got):\n%s", diff)
+	}
+}
+
+// A step whose input cannot be written down fails in every run.
+func TestStepInput(t *testing.T) {
+	for _, recorder := range []stone.Recorder{nil, new(journal.Memory)} {
+		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", func() {}, func(context.Context) (string, error) { return "x", nil })
+		}), stone.Config{Recorder: recorder})
+		if f := wantKind(t, err, kind.BadContent); !strings.Contains(f.Reason, `input of step "s"`) {
+			t.Error(f)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package stone
+
+import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+
+	jsonv1 "github.com/go-json-experiment/json/v1" // encoding/json at twice its speed
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Step does one recorded thing inside a body. If the recorder of the run has the
+// result of the step for the same input, fn is not called. In stands for all that
+// fn depends on beside what the body has read; its JSON is part of the key. A nil
+// in means that there is nothing else.
+//
+// The result is what JSON keeps of the value that fn returns, in every run and
+// also outside of one. Of an error only kind and reason are replayed. A panic of
+// fn is an error of kind "panic".
+//
+// A name may be used again once the step before has returned; two steps of one
+// name at the same time are an error. Steps of one name are told apart by their
+// input, and those with the same input by their order, so that goroutines that
+// take turns get their own results again. Path numbers them in the order in which
+// they start: give steps of different goroutines different names if they use Path
+// as an idempotency key.
+func Step[T any](ctx context.Context, name string, in any, fn func(context.Context) (T, error)) (T, error) {
+	var zero T
+	input, err := canon.Append(nil, in)
+	if err != nil {
+		return zero, Fail(kind.BadContent, "the input of step %q has no JSON: %w", name, err)
+	}
+	f := frameOf(ctx)
+	if f == nil {
+		v, err := fn(ctx)
+		if err != nil {
+			return zero, err
+		}
+		return kept(name, v)
+	}
+	visit, alone := f.names().enter(name)
+	if !alone {
+		return zero, Fail(kind.Error, "step %q is already running: give steps that run at the same time different names", name)
+	}
+	defer f.names().leave(name)
+	step := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
+	step.Context = ctx
+	defer step.release()
+	if f.run.recorder == nil {
+		v, err := guarded(step, fn)
+		if err != nil {
+			return zero, err
+		}
+		return kept(name, v)
+	}
+	key := step.stepKey(input)
+	rec, err := step.record(key, func(own *frame) (Record, error) {
+		v, err := guarded(own, fn)
+		if err != nil {
+			return Record{}, err
+		}
+		return own.valueRecord(v)
+	})
+	if err != nil {
+		return zero, err
+	}
+	var v T
+	if err := jsonv1.Unmarshal(rec.Content, &v); err != nil {
+		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
+	}
+	return v, nil
+}
+
+// kept returns what JSON keeps of the result of a step.
+func kept[T any](name string, v T) (T, error) {
+	var out T
+	raw, err := canon.Append(nil, v)
+	if err != nil {
+		return out, badContent(err)
+	}
+	if err := jsonv1.Unmarshal(raw, &out); err != nil {
+		return out, Fail(kind.BadContent, "the result of step %q cannot be read back from its JSON: %w", name, err)
+	}
+	return out, nil
+}
+
+// stepKey makes the key of a Step. Its digest has the number of the step among
+// those with the same name and input, not its place among all of the name.
+func (f *frame) stepKey(input []byte) Key {
+	k := Key{Run: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
+	in := sha256.Sum256(input)
+	h := sha256.New()
+	part := f.partOf()
+	h.Write(part[:])
+	h.Write(in[:])
+	place := append(f.up.appendPath([]byte("step\x00")), '/')
+	place = append(append(place, f.spec.name...), 0)
+	h.Write(strconv.AppendInt(place, int64(f.up.names().count(f.spec.name, in)), 10))
+	h.Sum(k.Digest[:0])
+	return k
+}
+
+// stepInput is one name with one input under a frame.
+type stepInput struct {
+	name string
+	in   dag.ID
+}
+
+// count says for which time a name is used with an input.
+func (n *stepNames) count(name string, in dag.ID) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.inputs == nil {
+		n.inputs = map[stepInput]int{}
+	}
+	n.inputs[stepInput{name, in}]++
+	return n.inputs[stepInput{name, in}]
+}
