@@ -119,7 +119,9 @@ func TestKeyCoversChildren(t *testing.T) {
 // What RunDynamic and Await read is in no key, so no other run has such a result.
 func TestUnshared(t *testing.T) {
 	for name, body := range map[string]func(context.Context, dag.DAG) error{
-		"dynamic": func(ctx context.Context, d dag.DAG) error { return stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause() },
+		"dynamic": func(ctx context.Context, d dag.DAG) error {
+			return stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+		},
 		"await":   func(ctx context.Context, d dag.DAG) error { _, err := stone.Await(ctx, d); return err },
 		"a child": func(ctx context.Context, d dag.DAG) error { return stone.RunChild(ctx, planner, d).Cause() },
 		"a step": func(ctx context.Context, d dag.DAG) error {

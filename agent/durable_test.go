@@ -154,7 +154,9 @@ func TestOtherPrompt(t *testing.T) {
 // not is not.
 func TestPrint(t *testing.T) {
 	type cfg = agent.Config
-	ring := agent.Middleware{Name: "ring", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) { return next(ctx, c) }}
+	ring := agent.Middleware{Name: "ring", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		return next(ctx, c)
+	}}
 	var j journal.Memory
 	for i, tt := range []struct {
 		cfg  cfg

@@ -244,6 +244,9 @@ func testFindDone(t *testing.T, r recorder) {
 	k.Reuse = dag.ID{7}
 	r.do(k, value("one"))
 	r.replay(k) // from wherever it is read for the first time
+	other := key("b")
+	other.Run = "later"
+	r.do(other, value("two")) // so that the other run is there
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, run := range []string{k.Run, "later"} {
