@@ -23,7 +23,7 @@ func TestReadsAndProduces(t *testing.T) {
 		reads, produce string
 	}{
 		{"leaf", draft, `["ticket"]`, "[draft]"},
-		{"a leaf that reads in other ways", readingLeaf("end", reportType, dag.Every(draftType), dag.Optional(reviewType), dag.Latest), `[every "draft" optional "review"]`, "[report]"},
+		{"a leaf that reads in other ways", readingLeaf("end", reportType, dag.All(draftType), dag.Maybe(reviewType), dag.Latest), `[every "draft" optional "review"]`, "[report]"},
 		{"what an earlier step produces", Seq("p", read, draft), "[]", "[ticket draft]"},
 		{"what a later step produces", Seq("p", draft, read), `["ticket"]`, "[draft ticket]"},
 		{"each once", Seq("p", draft, from("again", ticketType, draftType)), `["ticket"]`, "[draft]"},

@@ -94,7 +94,7 @@ func TestQuestionContents(t *testing.T) {
 		return []string{"b", "a"}[len(got)-1], nil
 	})
 	p := stone.Seq("s", say("a", "x"), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
-		w, err := word.Nearest(d)
+		w, err := word.From(d)
 		return "About " + w + "?", err
 	}, stone.Queries(word), stone.Choices("a", "c")))
 	if _, err := stone.Run(t.Context(), p, stone.Config{Frontend: f, RunID: "r1"}); err != nil {

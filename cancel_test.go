@@ -107,7 +107,7 @@ func TestTimeout(t *testing.T) {
 	t.Run("undeclared query at the last moment", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, err := stone.Run(t.Context(), stone.New("a", word, func(ctx context.Context, d dag.DAG) (string, error) {
-				_, _ = number.Nearest(d)
+				_, _ = number.From(d)
 				<-ctx.Done()
 				if !errors.Is(context.Cause(ctx), dag.ErrUndeclared) {
 					t.Errorf("the cause is %v, want ErrUndeclared", context.Cause(ctx))

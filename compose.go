@@ -217,7 +217,7 @@ func On[T any, K comparable](t dag.Type[T], key func(T) K) Extractor {
 	e := Extractor{queries: dag.Types(t), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
 		e.key = func(d dag.DAG) (any, error) {
-			v, err := t.Nearest(d)
+			v, err := t.From(d)
 			if err != nil {
 				return nil, err
 			}
@@ -247,7 +247,7 @@ func Each[T, I any](from dag.Type[T], item dag.Type[I], items func(T) []I) Items
 		return Items{item: item}
 	}
 	return EachDAG(item, func(d dag.DAG) ([]I, error) {
-		v, err := from.Nearest(d)
+		v, err := from.From(d)
 		if err != nil {
 			return nil, err
 		}

@@ -113,7 +113,7 @@ func TestContextOfUndeclaredRead(t *testing.T) {
 	}
 	for name, body := range map[string]func(context.Context, dag.DAG){
 		"before Done": func(ctx context.Context, d dag.DAG) {
-			check(ctx, d, func() { _, _ = number.Nearest(d) })
+			check(ctx, d, func() { _, _ = number.From(d) })
 		},
 		"after Done": func(ctx context.Context, d dag.DAG) {
 			_ = ctx.Done()
@@ -122,16 +122,16 @@ func TestContextOfUndeclaredRead(t *testing.T) {
 		"in a child": func(ctx context.Context, d dag.DAG) {
 			child, cancel := context.WithCancel(ctx)
 			defer cancel()
-			check(child, d, func() { _, _ = number.Nearest(d) })
+			check(child, d, func() { _, _ = number.From(d) })
 		},
 		"only Err": func(ctx context.Context, d dag.DAG) {
-			_, _ = number.Nearest(d)
+			_, _ = number.From(d)
 			if ctx.Err() == nil || !errors.Is(context.Cause(ctx), dag.ErrUndeclared) {
 				t.Errorf("context error %v, cause %v", ctx.Err(), context.Cause(ctx))
 			}
 		},
 		"at the same time": func(ctx context.Context, d dag.DAG) {
-			go func() { _, _ = number.Nearest(d) }()
+			go func() { _, _ = number.From(d) }()
 			check(ctx, d, func() {})
 		},
 	} {

@@ -25,9 +25,9 @@
 // What is not declared cannot be read:
 //
 //	stone.New("summary", Summary, func(ctx context.Context, d dag.DAG) (SummaryDoc, error) {
-//		replies, err := Reply.All(d)
+//		replies, err := dag.All(Reply).From(d)
 //		…
-//	}, stone.Queries(dag.Every(Reply)))
+//	}, stone.Queries(dag.All(Reply)))
 //
 // # Composition
 //
@@ -79,7 +79,7 @@
 // # Running
 //
 //	res, err := stone.Run(ctx, Pipeline(), stone.Config{Log: handler})
-//	reply, err := Reply.Nearest(res.DAG)
+//	reply, err := Reply.From(res.DAG)
 //
 // The DAG is the record of the run: every result, who it came from, and every
 // failure, each under an id that is a hash of what it is and of all that came

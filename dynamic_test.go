@@ -210,7 +210,7 @@ func keeper(calls *int) stone.Ashlar {
 		if err != nil {
 			return nil, err
 		}
-		words, err := word.All(on.Within(nil))
+		words, err := dag.All(word).From(on.Within(nil))
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +229,7 @@ func TestKeepResumes(t *testing.T) {
 		if _, err := want.DAG.Nearest("list"); err == nil {
 			t.Error("what is kept is found by Nearest")
 		}
-		if n, err := number.Nearest(want.DAG); err != nil || n < 5 {
+		if n, err := number.From(want.DAG); err != nil || n < 5 {
 			t.Errorf("the keeper wrote %d, %v; want the words of its lanes counted", n, err)
 		}
 		var memory journal.Memory

@@ -61,7 +61,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	reply, err := Reply.Nearest(res.DAG)
+	reply, err := Reply.From(res.DAG)
 	fmt.Println(reply.Text, err)
 	// Output: The invoice is on its way. <nil>
 }
@@ -180,7 +180,7 @@ func ExampleRunDynamic() {
 		return lane.Len() - d.Len(), err
 	})
 	result, err := stone.Run(context.Background(), worker, stone.Config{})
-	notes, _ := note.All(result.DAG)
+	notes, _ := dag.All(note).From(result.DAG)
 	fmt.Println(result.Node.Text(), notes, err)
 	// Output: 1 [done] <nil>
 }

@@ -15,7 +15,7 @@ func TestFingerprint(t *testing.T) {
 	on := stone.On(word, func(w string) string { return w })
 	different := []stone.Ashlar{
 		say("a", "x"), say("b", "x"), say("a", "x", stone.Version("2")), say("a", "x", stone.Queries(number)),
-		say("a", "x", stone.Queries(dag.Every(number))), say("a", "x", stone.Queries(dag.Optional(number))),
+		say("a", "x", stone.Queries(dag.All(number))), say("a", "x", stone.Queries(dag.Maybe(number))),
 		say("a", "x", stone.Queries(dag.Since(number, word))), numbers(1),
 		stone.Seq("a", say("a", "x")), stone.Seq("a", say("a", "x"), say("a", "x")), stone.Reduce(say("a", "x")),
 		stone.Seq("a", stone.Seq("a", say("a", "x"))), stone.Seq("a", say("b", "x")),

@@ -74,23 +74,26 @@ func (g *grove) upTo(n int) int {
 func (g *grove) oneIn(n int) bool        { return g.upTo(n-1) == n-1 }
 func (g *grove) grain() dag.Type[uint32] { return grains[g.upTo(len(grains)-1)] }
 
+// one is the query of a reader that has one.
+func one(q dag.Querier) dag.Query { return q.Queries()[0] }
+
 func (g *grove) queries(most int) (qs []dag.Query) {
 	for range g.upTo(most) {
 		t := g.grain()
 		q := t.Query()
 		switch g.upTo(9) {
 		case 0, 1:
-			q = dag.Every(t)
+			q = t.Query().All()
 		case 2:
-			q = dag.Since(t, g.grain())
+			q = t.Query().Since(g.grain())
 		case 3:
-			q = dag.Every(dag.Failure)
+			q = one(dag.All(dag.Failure))
 		case 4:
 			if g.oneIn(3) {
-				q = dag.Everything
+				q = one(dag.Everything)
 			}
 		}
-		qs = append(qs, dag.Optional(q))
+		qs = append(qs, q.Optional())
 	}
 	return qs
 }
@@ -217,9 +220,9 @@ func dust(name string) stone.Ashlar {
 
 func speck(name string) stone.Ashlar {
 	return stone.New(name, chaff, func(_ context.Context, d dag.DAG) (uint32, error) {
-		all, err := chaff.All(d)
+		all, err := dag.All(chaff).From(d)
 		return uint32(len(all)), err
-	}, stone.Queries(dag.Optional(dag.Every(chaff))))
+	}, stone.Queries(dag.Maybe(dag.All(chaff))))
 }
 
 func (g *grove) steps(depth, most int) []plot {

@@ -33,7 +33,7 @@ func toil(to, from string, seconds int) stone.Ashlar {
 		}
 		all := ""
 		for _, r := range from {
-			s, err := letter(string(r)).Nearest(d)
+			s, err := letter(string(r)).From(d)
 			if err != nil {
 				return "", err
 			}
@@ -145,7 +145,7 @@ func TestFlowWaits(t *testing.T) {
 		toil("a", "", 3),
 		ask,
 		counted("b", func(context.Context, dag.DAG) (string, error) { return "b", nil }),
-		counted("c", func(_ context.Context, d dag.DAG) (string, error) { return letter("q").Nearest(d) }, letter("q")),
+		counted("c", func(_ context.Context, d dag.DAG) (string, error) { return letter("q").From(d) }, letter("q")),
 		counted("e", func(ctx context.Context, d dag.DAG) (string, error) {
 			d, err := stone.Await(ctx, d)
 			return fmt.Sprint(d.Len()), err
@@ -311,7 +311,7 @@ func BenchmarkFlow(b *testing.B) {
 			for i := range steps {
 				steps[i] = say(fmt.Sprint("s", i), "x")
 				if i%3 == 2 {
-					steps[i] = stone.New(fmt.Sprint("s", i), number, func(context.Context, dag.DAG) (int, error) { return i, nil }, stone.Queries(dag.Every(word)))
+					steps[i] = stone.New(fmt.Sprint("s", i), number, func(context.Context, dag.DAG) (int, error) { return i, nil }, stone.Queries(dag.All(word)))
 				}
 			}
 			for b.Loop() {

@@ -302,14 +302,14 @@ func TestManyLanesFail(t *testing.T) {
 func TestLanesApart(t *testing.T) {
 	p := stone.Seq("s", say("base", "base"), numbers(3),
 		stone.Map("m", each(), stone.Seq("lane", count("one"), stone.New("read", word, func(_ context.Context, d dag.DAG) (string, error) {
-			w, err := word.Nearest(d)
+			w, err := word.From(d)
 			return w + "+", err
 		}, stone.Queries(word)))),
 		stone.Reduce(stone.New("after", word, func(_ context.Context, d dag.DAG) (string, error) {
-			all, err := word.All(d)
-			nearest, err2 := word.Nearest(d)
+			all, err := dag.All(word).From(d)
+			nearest, err2 := word.From(d)
 			return fmt.Sprint(len(all), " ", nearest), errors.Join(err, err2)
-		}, stone.Queries(dag.Every(word), word))))
+		}, stone.Queries(dag.All(word), word))))
 	result, err := stone.Run(t.Context(), p, stone.Config{})
 	if err != nil || result.Node.JSON() != `"4 base"` {
 		t.Errorf("%v, %v; want four words and the nearest one before the lanes", result.Node.JSON(), err)

@@ -31,7 +31,7 @@ func Func1[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(conte
 		return typed(name, out, nil, nil, opts)
 	}
 	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
-		a, err := in.Nearest(d)
+		a, err := in.From(d)
 		if err != nil {
 			var none T
 			return none, err
@@ -47,11 +47,11 @@ func Func2[A, B, T any](name string, inA dag.Type[A], inB dag.Type[B], out dag.T
 	}
 	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
 		var none T
-		a, err := inA.Nearest(d)
+		a, err := inA.From(d)
 		if err != nil {
 			return none, err
 		}
-		b, err := inB.Nearest(d)
+		b, err := inB.From(d)
 		if err != nil {
 			return none, err
 		}
@@ -66,13 +66,13 @@ func FuncAll[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(con
 		return typed(name, out, nil, nil, opts)
 	}
 	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
-		all, err := in.All(d)
+		all, err := dag.All(in).From(d)
 		if err != nil {
 			var none T
 			return none, err
 		}
 		return fn(ctx, all)
-	}, dag.Types(dag.Every(in)), opts)
+	}, dag.Types(dag.All(in)), opts)
 }
 
 func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), queries []dag.Query, opts []Option) Ashlar {

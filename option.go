@@ -49,8 +49,8 @@ var (
 	fans   = []form{mapForm, parallelForm}
 )
 
-// Queries declares what a body reads: types for their nearest node, dag.Every,
-// dag.Since, dag.Latest, dag.Optional, dag.Everything for the rest. What is not
+// Queries declares what a body reads: types for their nearest node, dag.All,
+// dag.Since, dag.Latest, dag.Maybe, dag.Everything for the rest. What is not
 // declared cannot be read.
 func Queries(qs ...dag.Querier) Option {
 	return Option{"Queries", []form{leafForm, loopForm, scopedForm}, func(s *spec) {
@@ -136,7 +136,7 @@ func Until[T any](t dag.Type[T], pred func(T) bool) Option {
 		return until(nil, t)
 	}
 	return until(func(d dag.DAG) (bool, error) {
-		v, err := t.Nearest(d)
+		v, err := t.From(d)
 		if err != nil {
 			return false, err
 		}

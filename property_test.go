@@ -61,7 +61,7 @@ func (w *witness) read(ctx context.Context, d dag.DAG, q dag.Query) (uint32, err
 	var err error
 	name := ""
 	switch {
-	case q.Type() == nil && (q == dag.Latest || q == dag.Optional(dag.Latest)):
+	case q.Type() == nil && (q.IsLatest()):
 		if n := d.Latest(); n != nil {
 			nodes = append(nodes, n)
 		} else {
@@ -153,7 +153,7 @@ func (s *share) count(d dag.DAG, p Ashlar) {
 			s.loops++
 		}
 	})
-	failures, _ := dag.Failure.All(d)
+	failures, _ := dag.All(dag.Failure).From(d)
 	lost, _ := dag.Lost(d)
 	s.lost += len(lost)
 	s.failures += len(failures) - len(lost)
@@ -196,7 +196,7 @@ func checkValid(t *rapid.T, w *witness, p Ashlar) dag.DAG {
 	if errors.As(err, new(*Invalid)) {
 		t.Fatalf("valid, but refused: %v", err)
 	}
-	failures, _ := dag.Failure.All(res.DAG)
+	failures, _ := dag.All(dag.Failure).From(res.DAG)
 	for _, f := range failures {
 		if guilty(f.Kind) {
 			t.Fatalf("no finding, but %s: %s\n%s", f.Kind, f.Reason, sketch(p))

@@ -71,7 +71,7 @@ func (f *forest) name(form string) string {
 	return fmt.Sprintf("%s/%d", form, f.names)
 }
 
-var everyNumber = dag.Optional(dag.Every(number))
+var everyNumber = dag.Maybe(dag.All(number))
 
 func (f *forest) leaf() stone.Ashlar {
 	fails := f.outOf(6)
@@ -82,7 +82,7 @@ func (f *forest) leaf() stone.Ashlar {
 		if err := f.call(ctx); err != nil {
 			return 0, err
 		}
-		all, err := number.All(d)
+		all, err := dag.All(number).From(d)
 		if err != nil {
 			return 0, err
 		}
@@ -139,7 +139,7 @@ func (f *forest) ashlar(depth int) stone.Ashlar {
 		return f.leaf()
 	}
 	numbersIn := func(d dag.DAG) int {
-		all, _ := number.All(d)
+		all, _ := dag.All(number).From(d)
 		return len(all)
 	}
 	switch rapid.IntRange(0, 6).Draw(f.T, "form") {

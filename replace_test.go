@@ -36,7 +36,7 @@ func TestReplaceBelowBodies(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", want, err)
 		}
-		all, err := dag.NewType[string]("word").All(res.DAG)
+		all, err := dag.All(dag.NewType[string]("word")).From(res.DAG)
 		if err != nil || len(all) != 2 || all[0] != want || all[1] != want {
 			t.Errorf("got %q, %v; want %s twice", all, err, want)
 		}

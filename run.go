@@ -98,7 +98,7 @@ func (f *frame) over() error {
 // of kind "canceled", or "timeout" past a deadline. What a body returns all the
 // same is kept. Give a body that does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	if err := accept(p, cfg); err != nil {
+	if err := accept(p, cfg); err != nil && !cfg.Input.Failed() {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
 	r := newRun(ctx, cfg)

@@ -40,9 +40,9 @@ func boom(name string, opts ...stone.Option) stone.Ashlar {
 // count makes a leaf that writes how many numbers there are.
 func count(name string) stone.Ashlar {
 	return stone.New(name, number, func(_ context.Context, d dag.DAG) (int, error) {
-		all, err := number.All(d)
+		all, err := dag.All(number).From(d)
 		return len(all), err
-	}, stone.Queries(dag.Optional(dag.Every(number))))
+	}, stone.Queries(dag.Maybe(dag.All(number))))
 }
 
 // numbers makes a leaf that writes the list 0, 1, … n-1.
@@ -60,9 +60,9 @@ func each() stone.Items { return stone.Each(list, number, func(l []int) []int { 
 
 // last makes a reducer.
 var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {
-	all, err := word.All(d)
+	all, err := dag.All(word).From(d)
 	return fmt.Sprint(len(all)), err
-}, stone.Queries(dag.Optional(dag.Every(word)))))
+}, stone.Queries(dag.Maybe(dag.All(word)))))
 
 // show lists the nodes of a DAG as "type content", and what is in flight after a "!".
 func show(d dag.DAG) []string {
@@ -274,7 +274,7 @@ func TestBadBodies(t *testing.T) {
 		}), kind.UndeclaredQuery, `"number"`},
 		{"predicate panics", stone.Loop("l", say("a", "x"), stone.Until(word, func(string) bool { panic("no") }), stone.Max(2)), kind.Panic, "no"},
 		{"predicate reads what it should not", stone.Loop("l", say("a", "x"), stone.UntilDAG(func(d dag.DAG) (bool, error) {
-			_, _ = number.Nearest(d)
+			_, _ = number.From(d)
 			return true, nil
 		}), stone.Max(2)), kind.UndeclaredQuery, `"number"`},
 		{"extractor panics", stone.Match("m", stone.On(word, func(string) int { panic("no") }), stone.Case(1, say("a", "x"))), kind.Panic, "no"},

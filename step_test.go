@@ -21,9 +21,9 @@ func TestReuse(t *testing.T) {
 		return stone.Seq("s", say("a", input), say("noise", input+version, stone.Version(version)),
 			stone.New("b", number, func(_ context.Context, d dag.DAG) (int, error) {
 				runs["b"]++
-				words, err := word.All(d)
+				words, err := dag.All(word).From(d)
 				return len(words[0]), err
-			}, stone.Queries(dag.Every(word)), stone.Reusable()),
+			}, stone.Queries(dag.All(word)), stone.Reusable()),
 			stone.Func0("c", list, func(context.Context) ([]int, error) { runs["c"]++; return []int{1}, nil }, stone.Reusable(), stone.Version(version)))
 	}
 	for i, tt := range []struct {
@@ -34,7 +34,7 @@ func TestReuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n, err := number.All(result.DAG); err != nil || n[0] != len(tt.input) {
+		if n, err := dag.All(number).From(result.DAG); err != nil || n[0] != len(tt.input) {
 			t.Errorf("run %d: %v, %v; want %d", i, n, err, len(tt.input))
 		}
 		if runs["b"] != tt.b || runs["c"] != tt.c {

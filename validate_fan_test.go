@@ -32,7 +32,7 @@ func TestValidateFanOuts(t *testing.T) {
 		{"the pipeline itself", fan, `
 			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce
 		`, Config{}},
-		{"before a leaf", Seq("p", read, each, readingLeaf("after", reportType, dag.Every(draftType))), `
+		{"before a leaf", Seq("p", read, each, readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"before a match", Seq("p", read, each, route(Case("a", sum))), `
@@ -50,26 +50,26 @@ func TestValidateFanOuts(t *testing.T) {
 		{"before the condition of a loop of one round", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(1)), sum), `
 			[fanout-not-reduced] each: its lanes reach "l" without a reducer between: follow it with stone.Reduce (at p/l/each)
 		`, Config{}},
-		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.Every(draftType))), Until(reportType, done), Max(2))), `
+		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.All(draftType))), Until(reportType, done), Max(2))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/l/round/each)
 		`, Config{}},
-		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.Every(draftType)), Until(reportType, done), Max(2))), `
+		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.All(draftType)), Until(reportType, done), Max(2))), `
 			[fanout-not-reduced] each: its lanes reach "round" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
-		{"at the end of a branch", Seq("p", read, route(Case("a", Seq("way", each)), Case("b", first("b", draftType))), readingLeaf("after", reportType, dag.Every(draftType))), `
+		{"at the end of a branch", Seq("p", read, route(Case("a", Seq("way", each)), Case("b", first("b", draftType))), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/route["a"]/way/each)
 		`, Config{}},
 		{"at the end of two branches", Seq("p", read, route(Case("a", each), Case("b", fan))), `
 			[fanout-not-reduced] each: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["a"]/each)
 			[fanout-not-reduced] fan: its lanes reach the result of the pipeline without a reducer between: follow it with stone.Reduce (at p/route["b"]/fan)
 		`, Config{}},
-		{"at the end of what is rescued", Seq("p", read, Rescue("r", each, first("heal", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
+		{"at the end of what is rescued", Seq("p", read, Rescue("r", each, first("heal", draftType)), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
 		`, Config{}},
-		{"at the end of a heal", Seq("p", read, Rescue("r", first("body", draftType), each), readingLeaf("after", reportType, dag.Every(draftType))), `
+		{"at the end of a heal", Seq("p", read, Rescue("r", first("body", draftType), each), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/r/each)
 		`, Config{}},
-		{"before a rescue", Seq("p", read, each, Rescue("r", readingLeaf("body", reportType, dag.Every(draftType)), first("heal", reportType))), `
+		{"before a rescue", Seq("p", read, each, Rescue("r", readingLeaf("body", reportType, dag.All(draftType)), first("heal", reportType))), `
 			[fanout-not-reduced] each: its lanes reach "body" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"at the end of a lane", Seq("p", read, Parallel("outer", []Ashlar{each, first("b", draftType)}), sum), `
@@ -89,7 +89,7 @@ func TestValidateFanOuts(t *testing.T) {
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
 			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/s/each/lane)
 		`, Config{}},
-		{"lanes of a scoped", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, first("a", draftType), first("b", draftType)), readingLeaf("after", reportType, dag.Every(draftType))), `
+		{"lanes of a scoped", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, first("a", draftType), first("b", draftType)), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] s: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s)
 		`, Config{}},
 		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", ticketType, reviewType), each), sum), `
@@ -112,50 +112,50 @@ func TestValidateLanes(t *testing.T) {
 	both := []Ashlar{first("a", draftType), first("b", reviewType)}
 	end := func(queries ...dag.Querier) Ashlar { return Reduce(readingLeaf("end", reportType, queries...)) }
 	checkPrograms(t, []program{
-		{"every lane produces it", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)}), end(dag.Every(draftType))), ``, Config{}},
-		{"some lanes produce it", Seq("p", Parallel("fan", both), end(dag.Every(draftType), dag.Every(reviewType))), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		{"every lane produces it", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)}), end(dag.All(draftType))), ``, Config{}},
+		{"some lanes produce it", Seq("p", Parallel("fan", both), end(dag.All(draftType), dag.All(reviewType))), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"some lanes produce it, all survive", Seq("p", Parallel("fan", both, AllLanes()), end(dag.Every(draftType), dag.Every(reviewType))), ``, Config{}},
-		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", append(both, first("c", draftType)), Quorum(2)), end(dag.Every(draftType), dag.Every(reviewType))), `
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		{"some lanes produce it, all survive", Seq("p", Parallel("fan", both, AllLanes()), end(dag.All(draftType), dag.All(reviewType))), ``, Config{}},
+		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", append(both, first("c", draftType)), Quorum(2)), end(dag.All(draftType), dag.All(reviewType))), `
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"a lane does not see its sibling", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), from("b", draftType, reviewType)}), end(dag.Every(draftType), dag.Every(reviewType))), `
+		{"a lane does not see its sibling", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), from("b", draftType, reviewType)}), end(dag.All(draftType), dag.All(reviewType))), `
 			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/fan/a does, but not before it (at p/fan/b)
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"a lane sees what was before", Seq("p", read, Parallel("fan", []Ashlar{from("a", ticketType, draftType)}), end(dag.Every(draftType), ticketType)), ``, Config{}},
+		{"a lane sees what was before", Seq("p", read, Parallel("fan", []Ashlar{from("a", ticketType, draftType)}), end(dag.All(draftType), ticketType)), ``, Config{}},
 		{"a lane type is read as one", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(draftType)), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"a lane type is read as one, optional", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Optional(draftType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		{"a lane type is read as one, optional", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Maybe(draftType))), `
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"a lane type is read as one, later", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Every(draftType)), from("late", draftType, reviewType)), `
+		{"a lane type is read as one, later", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.All(draftType)), from("late", draftType, reviewType)), `
 			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/end)
-			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/late)
+			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/late)
 		`, Config{}},
 		{"a lane type is read since", Seq("p", read, Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Since(draftType, ticketType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Every(draftType), itemType)), `
-			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), itemType)), `
+			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Every(draftType), dag.Every(itemType))), ``, Config{}},
-		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.Every(draftType))), ``, Config{}},
-		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", []Ashlar{from("a", draftType, draftType)}), end(draftType, dag.Every(draftType))), ``, Config{}},
+		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), ``, Config{}},
+		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
+		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", []Ashlar{from("a", draftType, draftType)}), end(draftType, dag.All(draftType))), ``, Config{}},
 		{"the latest node of lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
 		`, Config{}},
 		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", []Ashlar{first("b", draftType)}))), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
 		`, Config{}},
 		{"a lens on lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
-			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All (at p/route)
+			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/route)
 		`, Config{}},
-		{"more survivors than lanes", Seq("p", Parallel("fan", both[:1], Quorum(2)), end(dag.Every(draftType))), `
+		{"more survivors than lanes", Seq("p", Parallel("fan", both[:1], Quorum(2)), end(dag.All(draftType))), `
 			[bad-option] fan: Quorum(2): want at most 1, there are no more lanes (at p/fan)
 		`, Config{}},
 	})
@@ -177,18 +177,18 @@ func TestValidateWalks(t *testing.T) {
 			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s/a does, but not before it (at p/s/x)
 		`, Config{}},
 		{"one of", rule(func(w *Walker, a, b Ashlar) { w.OneOf(a, b) }), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"perhaps", rule(func(w *Walker, a, b Ashlar) { w.InOrder(a); w.Perhaps(b) }), `
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"repeat", rule(func(w *Walker, a, b Ashlar) { w.Repeat(a, b) }), ``, Config{}},
 		{"repeat: a round reads the round before", Seq("p", scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", draftType, reviewType), a), end), `
-			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/s/x)
+			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/s/x)
 		`, Config{}},
-		{"lanes", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, a, b), Reduce(readingLeaf("end", reportType, dag.Every(draftType), reviewType))), `
-			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/end)
+		{"lanes", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, a, b), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
+			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
 		{"the body reads before its children", result(reportType, func(w *Walker, a, b Ashlar) { w.InOrder(a, b) }), `
 			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it

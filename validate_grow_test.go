@@ -56,26 +56,29 @@ func (g *grower) known(list []dag.AnyType) dag.AnyType {
 	return pick(g, list)
 }
 
+// one is the query of a reader that has one.
+func one(q dag.Querier) dag.Query { return q.Queries()[0] }
+
 func (g *grower) query() dag.Query {
 	var q dag.Query
 	switch g.upTo(11) {
 	default:
 		q = g.known(g.line).Query()
 	case 5, 6, 7:
-		q = dag.Every(g.known(g.all))
+		q = g.known(g.all).Query().All()
 	case 8:
-		q = dag.Since(g.known(g.line), g.known(g.line))
+		q = g.known(g.line).Query().Since(g.known(g.line))
 	case 9:
-		if q = dag.Latest; g.joined {
-			q = dag.Everything
+		if q = one(dag.Latest); g.joined {
+			q = one(dag.Everything)
 		}
 	case 10:
-		q = dag.Every(dag.Failure)
+		q = one(dag.All(dag.Failure))
 	case 11:
-		q = dag.Everything
+		q = one(dag.Everything)
 	}
 	if g.oneIn(8) {
-		q = dag.Optional(q)
+		q = q.Optional()
 	}
 	return q
 }

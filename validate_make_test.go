@@ -148,7 +148,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", By(nil, nil), Case(nil, first("b", n)))), `
 			[nil-body] m: the extractor is empty: use Lens, On or By with a function (at p/m)
 			[nil-body] o: the extractor is empty: use Lens, On or By with a function (at p/o)
-			[bad-type] o: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries (at p/o)
+			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
 		{"Map", Map("", Items{}, Ashlar{}), `
 			[nil-body] "": Items is empty: use Each or EachDAG with a function
@@ -194,13 +194,13 @@ func TestValidateNothing(t *testing.T) {
 		{"Scoped, nil rule", Scoped("p", []Ashlar{first("a", n)}, nil, noScope), `
 			[bad-walk] p: its walk rule is nil: give it one, as WalkInOrder
 		`, Config{}},
-		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Optional(nil), dag.Every(nil), dag.Since(n, nil), dag.Since(nil, n), zero, dag.Every(zero)), `
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
-			[bad-type] a: one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries
+		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Query{}.Optional(), dag.Query{}.All(), dag.Since(n, nil), dag.Query{}.Since(n), zero, dag.All(zero)), `
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},

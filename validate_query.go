@@ -24,12 +24,12 @@ func (v *validator) query(q dag.Query) {
 	t := q.Type()
 	optional := q.IsOptional()
 	switch {
-	case t == nil && (q == dag.Latest || optional && q == dag.Optional(dag.Latest)):
+	case q.IsLatest():
 		v.wantLatest(optional)
-	case t == nil && (q == dag.Everything || optional && q == dag.Optional(dag.Everything)):
+	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
-		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries does not say what it asks for: give dag.Every and dag.Since a dag.Type each, and no nil to Queries")
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
 	default:
 		v.want(q, t)
 		if after := q.After(); after != nil {
@@ -40,7 +40,7 @@ func (v *validator) query(q dag.Query) {
 
 // noEnd reports whether q is a Since that does not say since what.
 func noEnd(q dag.Query) bool {
-	return !q.IsNearest() && q.After() == nil && q != dag.Every(q.Type()) && q != dag.Optional(dag.Every(q.Type()))
+	return !q.IsNearest() && !q.IsAll() && q.After() == nil
 }
 
 // want checks that there is something of type t where q looks.
@@ -84,7 +84,7 @@ func (d demand) certainty(f fact) certainty {
 func (v *validator) unsure(d demand, why string) {
 	if !d.query.IsOptional() {
 		v.find(d.at, Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
-			"%s queries %q, %s, or declare it dag.Optional", d.at.spec.name, d.typ.Name(), why)
+			"%s queries %q, %s, or read it with dag.Maybe", d.at.spec.name, d.typ.Name(), why)
 	}
 }
 
@@ -115,7 +115,7 @@ func (v *validator) late() {
 		switch {
 		case d.inLanes:
 			v.find(d.at, Finding{Type: "lane-type-read-as-one", Queried: name},
-				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All", d.at.spec.name, name)
+				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.All", d.at.spec.name, name)
 		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
 		case e.writer != nil && d.suggestion == "":
 			v.find(d.at, Finding{Type: "missing-producer", Queried: name},
@@ -200,7 +200,7 @@ func (v *validator) wantLatest(optional bool) {
 	switch {
 	case v.last.lanes:
 		v.find(v.here, Finding{Type: "lane-type-read-as-one"},
-			"%s reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.Every(…) and All", v.here.spec.name)
+			"%s reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All", v.here.spec.name)
 	case optional:
 	default:
 		v.wantSome("the latest node")

@@ -136,26 +136,26 @@ func TestValidateQueries(t *testing.T) {
 			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: p/read does, but not before it (at p/write)
 		`, Config{}},
 		{"it is in the input", Seq("p", from("write", ticketType, draftType)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
-		{"all of what nobody produces", Seq("p", readingLeaf("write", draftType, dag.Every(ticketType))), `
+		{"all of what nobody produces", Seq("p", readingLeaf("write", draftType, dag.All(ticketType))), `
 			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"since what nobody produces", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Since(ticketType, reviewType))), `
 			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
-		{"optional", Seq("p", readingLeaf("write", draftType, dag.Optional(ticketType), dag.Optional(dag.Every(ticketType)), dag.Optional(dag.Since(ticketType, reviewType)))), ``, Config{}},
-		{"failures of lanes need no producer", Seq("p", readingLeaf("write", draftType, dag.Every(dag.Failure))), ``, Config{}},
+		{"optional", Seq("p", readingLeaf("write", draftType, dag.Maybe(ticketType), dag.Maybe(dag.All(ticketType)), dag.Maybe(dag.Since(ticketType, reviewType)))), ``, Config{}},
+		{"failures of lanes need no producer", Seq("p", readingLeaf("write", draftType, dag.All(dag.Failure))), ``, Config{}},
 		{"the nearest failure does", Seq("p", readingLeaf("write", draftType, dag.Failure)), `
 			[missing-producer] write: write queries "failure" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"the latest node of nothing", Seq("p", readingLeaf("write", draftType, dag.Latest)), `
 			[missing-producer] write: write needs the latest node, but nothing comes before it: put the step that produces it in front (at p/write)
 		`, Config{}},
-		{"the latest node of nothing, optional", Seq("p", readingLeaf("write", draftType, dag.Optional(dag.Latest))), ``, Config{}},
+		{"the latest node of nothing, optional", Seq("p", readingLeaf("write", draftType, dag.Maybe(dag.Latest))), ``, Config{}},
 		{"the latest node perhaps of nothing", Seq("p", scopedOver("s", func(w *Walker) { w.Perhaps(w.Children()...) }, first("read", ticketType)), readingLeaf("write", draftType, dag.Latest)), `
 			warning [maybe-unavailable] write: write needs the latest node, but perhaps nothing comes before it: put a step in front that always runs (at p/write)
 		`, Config{}},
 		{"everything reads all there is", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Everything)), ``, Config{}},
-		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Optional(dag.Everything))), ``, Config{}},
+		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Maybe(dag.Everything))), ``, Config{}},
 		{"nothing reads it", Seq("p", first("read", ticketType), first("write", draftType)), `
 			warning [unused-produce] read: nothing reads "ticket", and it is not the result: remove it, or query it where it is needed (at p/read)
 		`, Config{}},
@@ -169,28 +169,28 @@ func TestValidateBranches(t *testing.T) {
 	some := route(Case("a", first("a", draftType)), Case("b", first("b", reviewType)))
 	checkPrograms(t, []program{
 		{"all branches produce it", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", first("b", draftType))), from("end", draftType, reportType)), ``, Config{}},
-		{"some branches produce it", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, draftType, dag.Every(reviewType))), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+		{"some branches produce it", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, draftType, dag.All(reviewType))), `
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"some branches produce it, optional", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, dag.Optional(draftType), dag.Optional(reviewType))), ``, Config{}},
+		{"some branches produce it, optional", Seq("p", first("read", ticketType), some, readingLeaf("end", reportType, dag.Maybe(draftType), dag.Maybe(reviewType))), ``, Config{}},
 		{"a branch does not see its sibling", Seq("p", first("read", ticketType), route(Case("a", first("a", draftType)), Case("b", from("b", draftType, draftType)))), `
 			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/route["a"]/a does, but not before it (at p/route["b"]/b)
 		`, Config{}},
-		{"it was there before", Seq("p", first("read", ticketType), first("old", draftType), some, readingLeaf("end", reportType, draftType, dag.Optional(reviewType))), ``, Config{}},
+		{"it was there before", Seq("p", first("read", ticketType), first("old", draftType), some, readingLeaf("end", reportType, draftType, dag.Maybe(reviewType))), ``, Config{}},
 		{"rescue: both ways", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), from("end", draftType, reportType)), ``, Config{}},
 		{"rescue: one way", Seq("p", Rescue("r", first("body", draftType), first("heal", reviewType)), readingLeaf("end", reportType, draftType, reviewType, dag.Failure)), `
-			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
-			warning [maybe-unavailable] end: end queries "failure", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/end)
+			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
+			warning [maybe-unavailable] end: end queries "failure", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
 		{"heal reads the failure", Seq("p", Rescue("r", first("body", draftType), from("heal", dag.Failure, draftType))), ``, Config{}},
 		{"heal reads what body may have done", Seq("p", Rescue("r", Seq("body", first("one", ticketType), from("two", ticketType, draftType)), from("heal", ticketType, draftType))), `
-			warning [maybe-unavailable] heal: heal queries "ticket", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/r/heal)
+			warning [maybe-unavailable] heal: heal queries "ticket", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/r/heal)
 		`, Config{}},
-		{"heal reads what body did in lanes", Seq("p", first("read", ticketType), Rescue("r", Seq("body", overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), readingLeaf("heal", draftType, dag.Every(reviewType), reviewType))), `
-			warning [maybe-unavailable] heal: heal queries "review", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/r/heal)
-			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/r/heal)
+		{"heal reads what body did in lanes", Seq("p", first("read", ticketType), Rescue("r", Seq("body", overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), readingLeaf("heal", draftType, dag.All(reviewType), reviewType))), `
+			warning [maybe-unavailable] heal: heal queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/r/heal)
+			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/r/heal)
 		`, Config{}},
 	})
 }
@@ -200,25 +200,25 @@ func TestValidateLoops(t *testing.T) {
 	draft := Seq("try", readingLeaf("draft", draftType, reviewType), from("review", draftType, reviewType))
 	checkPrograms(t, []program{
 		{"a round reads the round before", Seq("p", loop(draft, 3)), `
-			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/l/try/draft)
+			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/l/try/draft)
 		`, Config{}},
-		{"a round reads the round before, optional", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Optional(reviewType)), from("review", draftType, reviewType)), 3)), ``, Config{}},
+		{"a round reads the round before, optional", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Maybe(reviewType)), from("review", draftType, reviewType)), 3)), ``, Config{}},
 		{"there is no round before", Seq("p", loop(draft, 1)), `
 			[missing-producer] draft: draft queries "review" but no upstream ashlar produces it: p/l/try/review does, but not before it (at p/l/try/draft)
 		`, Config{}},
 		{"the outer loop has rounds too", Seq("p", Loop("outer", Seq("o", loop(readingLeaf("draft", draftType, reviewType), 1), from("review", draftType, reviewType)), Until(reviewType, done), Max(2))), `
-			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or declare it dag.Optional (at p/outer/o/l/draft)
+			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/outer/o/l/draft)
 		`, Config{}},
 		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
-			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.Every(…) and All (at p/l/try/draft)
+			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/l/try/draft)
 		`, Config{}},
 		{"the condition reads what nobody produces", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), Max(2)), from("end", ticketType, reportType)), `
 			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)
 		`, Config{}},
 		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), Max(2))), `
-			warning [maybe-unavailable] l: l queries "draft", which is not produced on every way to it: produce it on all of them, or declare it dag.Optional (at p/l)
+			warning [maybe-unavailable] l: l queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/l)
 		`, Config{}},
-		{"the round before writes what the reader cannot read", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Optional(countTicket)), from("review", draftType, ticketType)), 3)), `
+		{"the round before writes what the reader cannot read", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Maybe(countTicket)), from("review", draftType, ticketType)), 3)), `
 			[schema-mismatch] draft: draft cannot read the "ticket" that p/l/try/review writes: text: want integer, the producer writes string (at p/l/try/draft)
 		`, Config{}},
 		{"the lens meets the round before", Seq("p", first("read", triageType), loop(Match("m", Lens("area"), Case("bug", first("bug", draftType)), Case("billing", first("billing", draftType))), 3)), `

@@ -3,7 +3,7 @@
 // says that its draft is the result. From outside it is a leaf like any other.
 //
 //	fix := agent.New("fix", Patch, model, agent.Config{
-//		Queries:  dag.Types(Issue, dag.Optional(Verdict)),
+//		Queries:  dag.Types(Issue, dag.Maybe(Verdict)),
 //		System:   agent.Say("You repair Go packages."),
 //		User:     describe, // func(dag.DAG) (string, error)
 //		Use:      []agent.Middleware{fs.Read(root), fs.Edit(root)},

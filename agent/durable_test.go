@@ -328,7 +328,7 @@ func TestUndeclared(t *testing.T) {
 	}
 	m := model(says("x"))
 	a := agent.New("talk", note, m, agent.Config{User: func(d dag.DAG) (string, error) {
-		doc, _ := ticket.Nearest(d) // even if the error is dropped
+		doc, _ := ticket.From(d) // even if the error is dropped
 		return "about " + doc.Title, nil
 	}})
 	res, err := run(t, a, stone.Config{Input: start})

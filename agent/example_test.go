@@ -88,7 +88,7 @@ func Example_explorerAndStructurer() {
 			Queries: dag.Types(exploration),
 			System:  agent.Say("Return what is said about the module as JSON."),
 			User: func(d dag.DAG) (string, error) {
-				found, err := exploration.Nearest(d)
+				found, err := exploration.From(d)
 				return found.Text, err
 			},
 			MaxTurns: 1,

@@ -27,7 +27,7 @@ var (
 func strict(votes *int, good ...string) stone.Ashlar {
 	return stone.New("judge", check, func(_ context.Context, d dag.DAG) (passed, error) {
 		*votes++
-		draft, err := note.Nearest(d)
+		draft, err := note.From(d)
 		if err != nil {
 			return passed{}, err
 		}
@@ -72,14 +72,14 @@ func TestVotes(t *testing.T) {
 func TestHealing(t *testing.T) {
 	votes, rejection := 0, ""
 	healer := stone.New("retrieve", examples, func(_ context.Context, d dag.DAG) (agent.Text, error) {
-		f, err := dag.Failure.Nearest(d)
+		f, err := dag.Failure.From(d)
 		if err != nil {
 			return agent.Text{}, err
 		}
-		draft, err := note.Nearest(d)
+		draft, err := note.From(d)
 		rejection = f.Reason
 		return agent.Text{Text: "better than " + draft.Text}, err
-	}, stone.Queries(note, dag.Optional(dag.Failure)))
+	}, stone.Queries(note, dag.Maybe(dag.Failure)))
 	m := model(says("a"), says("good"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: strict(&votes, "good"), Healer: healer})
 	res, err := run(t, a, stone.Config{})
@@ -134,7 +134,7 @@ func TestFinalize(t *testing.T) {
 		Queries:  dag.Types(note),
 		MaxTurns: 1,
 		User: func(d dag.DAG) (string, error) {
-			draft, err := note.Nearest(d)
+			draft, err := note.From(d)
 			return "judge: " + draft.Text, err
 		},
 		Finalize: agent.Finalize(func(v verdict) (verdict, error) {

@@ -69,7 +69,7 @@ func lateAnswer() (stone.Ashlar, error) {
 		Applicator: app,
 		Intent:     "doc/next",
 		Queries:    dag.Types(smallDoc),
-		Input:      func(d dag.DAG) (any, error) { return smallDoc.Nearest(d) },
+		Input:      func(d dag.DAG) (any, error) { return smallDoc.From(d) },
 		Done:       call.Done{Must: []string{"non-empty"}, Should: []string{"app/holds"}},
 	}), nil
 }

@@ -21,7 +21,7 @@ func BenchmarkNearest(b *testing.B) {
 		}
 		measure(b, reads, "read", func() error {
 			for range reads {
-				if _, err := first.Nearest(d); err != nil {
+				if _, err := first.From(d); err != nil {
 					return err
 				}
 			}

@@ -49,7 +49,7 @@ func TestWhatFailedIsAskedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatalf("resumed: %v", err)
 	}
-	if got, _ := sorted.Nearest(result.DAG); got.Text != "sorted" {
+	if got, _ := sorted.From(result.DAG); got.Text != "sorted" {
 		t.Errorf("got %+v", got)
 	}
 	if first.Load() != 1 || second.Load() != 2 {

@@ -52,7 +52,7 @@ func BenchmarkCall(b *testing.B) {
 		Applicator: app,
 		Intent:     "text/answer",
 		Queries:    dag.Types(questionType),
-		Input:      func(d dag.DAG) (any, error) { return questionType.Nearest(d) },
+		Input:      func(d dag.DAG) (any, error) { return questionType.From(d) },
 		Done:       call.Done{Must: []string{"non-empty"}, Should: []string{"app/short"}},
 	})
 	d, err := questionType.Append(dag.DAG{}, question{"What is the answer?"})

@@ -10,7 +10,7 @@
 //		Applicator: app,
 //		Intent:     "math/solve",
 //		Queries:    dag.Types(Question),
-//		Input:      func(d dag.DAG) (any, error) { return Question.Nearest(d) },
+//		Input:      func(d dag.DAG) (any, error) { return Question.From(d) },
 //		Dispatch:   call.Dispatch{Candidates: []string{"model/small", "model/large"}},
 //		Done:       call.Done{Must: []string{"ends-in-a-number"}},
 //	})

@@ -49,7 +49,7 @@ func Example() {
 		Applicator: app,
 		Intent:     "math/solve",
 		Queries:    dag.Types(Task),
-		Input:      func(d dag.DAG) (any, error) { return Task.Nearest(d) },
+		Input:      func(d dag.DAG) (any, error) { return Task.From(d) },
 		Done:       call.Done{Must: []string{"ends-in-a-number"}},
 	})
 

@@ -114,9 +114,9 @@ func asker() stone.Ashlar {
 // echo says what the run began with.
 func echo() stone.Ashlar {
 	return stone.New("echo", number, func(_ context.Context, d dag.DAG) (any, error) {
-		said, err := word.All(d)
+		said, err := dag.All(word).From(d)
 		return "began with " + strings.Join(said, ", "), err
-	}, stone.Queries(dag.Optional(dag.Every(word))))
+	}, stone.Queries(dag.Maybe(dag.All(word))))
 }
 
 // sleeper tells with files that it has started, and that it was cancelled.

@@ -124,7 +124,7 @@ func TestContentCrossesByCopy(t *testing.T) {
 	const want = `{"list":[1,2],"map":{"one":1}}`
 	v.List[0], v.Map["two"], one = 9, nil, 9
 
-	read, err := Deep.Nearest(d)
+	read, err := Deep.From(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestContentCrossesByCopy(t *testing.T) {
 	if got := d.Latest().JSON(); got != want {
 		t.Errorf("what a reader did shows: %s, want %s", got, want)
 	}
-	again, err := Deep.Nearest(d)
+	again, err := Deep.From(d)
 	if err != nil || again.List[0] != 1 || *again.Map["one"] != 1 {
 		t.Errorf("what a reader did shows: %+v, %v", again, err)
 	}

@@ -12,20 +12,27 @@
 // copies of one DAG at the same time.
 //
 // A [Type] ties a name to a Go type. It writes and reads contents, carries the
-// JSON Schema, and is itself the [Query] "the nearest node of this type":
+// JSON Schema, and is itself the [Reader] of the nearest node:
 //
 //	var Ticket = dag.NewType[TicketDoc]("ticket")
 //
-//	d, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
-//	doc, err := Ticket.Nearest(d)
+//	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
+//	doc, err := Ticket.From(d)
 //
 // # Reading
 //
-// Nearest follows first parents from the place where the next node would
-// stand, and so stays on one line of work: it does not cross into a sibling
-// lane. All answers with every node of a type in append order, which puts
-// parents before children and lanes in their source order, whoever finished
-// first. Both cost no more in a deep graph than in a shallow one.
+// A [Reader] is a query with a Go type. A type reads its nearest node; [All],
+// [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive]
+// makes a reader of a reader:
+//
+//	replies, err := dag.All(Reply).From(d)
+//	title := dag.Derive(Ticket, func(t TicketDoc) string { return t.Title })
+//
+// The nearest node is found along first parents, from the place where the next
+// node would stand. That is one line of work: it does not cross into a sibling
+// lane. All returns every node of a type in append order, which puts parents
+// before children and lanes in source order, whichever finished first. Neither
+// costs more in a deep graph than in a shallow one.
 //
 // # Fan-outs
 //

@@ -24,18 +24,15 @@ var (
 )
 
 func Example() {
-	start, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	start := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	done, err := Patch.Append(start, PatchDoc{File: "main.go"})
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	ticket, err := Ticket.Nearest(done)
+	ticket, err := Ticket.From(done)
 	fmt.Println(ticket.Title, err)
-	_, err = Patch.Nearest(start) // a DAG is a value: the start is as it was
+	_, err = Patch.From(start) // a DAG is a value: the start is as it was
 	fmt.Println(err, errors.Is(err, dag.ErrMissing))
 	// Output:
 	// crash on start <nil>
@@ -43,12 +40,9 @@ func Example() {
 }
 
 // Two lanes work on one ticket. What they wrote is read with All, in the order
-// of the lanes; Nearest goes on where it was before they started.
+// of the lanes; the nearest node is the one before they started.
 func ExampleJoin() {
-	base, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	base := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	var lanes []dag.DAG
 	for i, file := range []string{"main.go", "init.go"} {
 		lane, err := dag.Lane(base, i)
@@ -66,11 +60,11 @@ func ExampleJoin() {
 		log.Fatal(err)
 	}
 
-	patches, err := Patch.All(d)
+	patches, err := dag.All(Patch).From(d)
 	fmt.Println(patches, err)
-	_, err = Patch.Nearest(d)
+	_, err = Patch.From(d)
 	fmt.Println(err)
-	ticket, err := Ticket.Nearest(d)
+	ticket, err := Ticket.From(d)
 	fmt.Println(ticket, err)
 	// Output:
 	// [{main.go} {init.go}] <nil>
@@ -81,10 +75,7 @@ func ExampleJoin() {
 // A DAG that was written can be read by any program that knows JSON. The id of
 // its last node stands for everything in it.
 func ExampleWrite() {
-	d, err := Ticket.Append(dag.DAG{}, TicketDoc{Title: "crash on start"})
-	if err != nil {
-		log.Fatal(err)
-	}
+	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	var file bytes.Buffer
 	if err := dag.Write(&file, d); err != nil {
 		log.Fatal(err)
@@ -92,7 +83,7 @@ func ExampleWrite() {
 	fmt.Print(file.String())
 
 	forged := strings.Replace(file.String(), "crash", "typo", 1)
-	_, err = dag.Read(strings.NewReader(forged))
+	_, err := dag.Read(strings.NewReader(forged))
 	fmt.Println(err)
 	// Output:
 	// {"id":"253fcf5476a3fef7279b91b67e4551b82f71c3aecc40ebcc5b3deb35f660b2af","type":"ticket","content":{"title":"crash on start"}}

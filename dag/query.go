@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// A Query says what a step reads. A Type is the query for its nearest node; for
-// the others see [Every], [Since], [Latest] and [Everything]. The zero Query, and
-// one made of a nil type, asks for nothing.
+// A Query describes a read without saying what it returns: for readers see
+// [Reader]. The query of a type ([Type.Query]) asks for its nearest node; All,
+// Since and Optional make others of it. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and nothing
@@ -28,28 +28,23 @@ const (
 	everything
 )
 
-// A Querier is a Query or something that stands for one: a Type stands for its
-// nearest node.
-type Querier interface{ Query() Query }
+// A Querier names what a step reads. Queries and readers are Queriers.
+type Querier interface{ Queries() []Query }
 
-// Query returns q itself.
-func (q Query) Query() Query { return q }
+// Queries returns q alone.
+func (q Query) Queries() []Query { return []Query{q} }
 
-// Types makes a list of queries, so that it reads well in a struct literal.
+// Types returns the queries of all qs. A nil Querier gives the zero Query.
 func Types(qs ...Querier) []Query {
-	out := make([]Query, len(qs))
-	for i, q := range qs {
-		out[i] = queryOf(q)
+	out := make([]Query, 0, len(qs))
+	for _, q := range qs {
+		if q == nil {
+			out = append(out, Query{})
+		} else {
+			out = append(out, q.Queries()...)
+		}
 	}
 	return out
-}
-
-// queryOf is q.Query(), and for nil the zero Query.
-func queryOf(q Querier) Query {
-	if q == nil {
-		return Query{}
-	}
-	return q.Query()
 }
 
 // nameOf is t.Name(), and for nil a name that no node has.
@@ -60,28 +55,25 @@ func nameOf(t AnyType) string {
 	return t.Name()
 }
 
-// Every is the query for all nodes of a type.
-func Every(t AnyType) Query { return Query{mode: all, typ: t} }
-
-// Since is the query for the nodes of type t on the current line that came
-// after the nearest node of the other type; see [DAG.Since].
-func Since(t, after AnyType) Query { return Query{mode: since, typ: t, after: after} }
-
-// Optional makes a query one that may find nothing: no validator asks for a
-// producer, and the reader deals with ErrMissing.
-func Optional(q Querier) Query {
-	query := queryOf(q)
-	query.optional = true
-	return query
+// All returns the query for all nodes of the type.
+func (q Query) All() Query {
+	q.mode = all
+	return q
 }
 
-var (
-	// Latest is the query for the latest node, whatever its type.
-	Latest = Query{mode: latest}
-	// Everything allows every read. A step that declares it depends on all
-	// that came before it.
-	Everything = Query{mode: everything}
-)
+// Since returns the query for the nodes of the type that came after the nearest
+// node of another; see [DAG.Since].
+func (q Query) Since(after AnyType) Query {
+	q.mode, q.after = since, after
+	return q
+}
+
+// Optional returns a query that may find nothing: the validator does not ask for
+// a producer.
+func (q Query) Optional() Query {
+	q.optional = true
+	return q
+}
 
 // Type returns the type that is asked for, nil for Latest and Everything.
 func (q Query) Type() AnyType { return q.typ }
@@ -92,10 +84,19 @@ func (q Query) After() AnyType { return q.after }
 // IsNearest reports whether q asks for the nearest node of its type.
 func (q Query) IsNearest() bool { return q.mode == nearest }
 
+// IsAll reports whether q asks for all nodes of its type.
+func (q Query) IsAll() bool { return q.mode == all }
+
+// IsLatest reports whether q asks for the latest node of any type.
+func (q Query) IsLatest() bool { return q.mode == latest }
+
+// IsEverything reports whether q allows every read.
+func (q Query) IsEverything() bool { return q.mode == everything }
+
 // IsOptional reports whether q may find nothing.
 func (q Query) IsOptional() bool { return q.optional }
 
-// String returns the query as a program writes it.
+// String returns the query for a person, such as `every "reply"`.
 func (q Query) String() string {
 	name := "nothing"
 	if q.typ != nil {
@@ -201,6 +202,12 @@ func (e *ReadError) Error() string {
 	what := fmt.Sprintf("%q", e.Type)
 	if e.Type == "" {
 		what = "everything"
+	}
+	if e.Type == "" && errors.Is(e.Err, ErrMissing) {
+		return "no node before this place"
+	}
+	if e.Type == "" && errors.Is(e.Err, ErrMissing) {
+		return "no node before this place"
 	}
 	if e.After != "" {
 		what += fmt.Sprintf(" since %q", e.After)

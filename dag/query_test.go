@@ -142,18 +142,18 @@ func TestQueriesReadAsAProgramWritesThem(t *testing.T) {
 		want  string
 	}{
 		{T, `"t"`},
-		{dag.Every(T), `every "t"`},
+		{dag.All(T), `every "t"`},
 		{dag.Since(T, U), `"t" since "u"`},
-		{dag.Optional(dag.Every(T)), `optional every "t"`},
+		{dag.Maybe(dag.All(T)), `optional every "t"`},
 		{dag.Latest, "the latest node"},
 		{dag.Everything, "everything"},
 		{dag.Query{}, "nothing"},
-		{dag.Every(nil), "every nothing"},
-		{dag.Since(nil, nil), `nothing since ""`},
-		{dag.Optional(nil), "optional nothing"},
+		{dag.Query{}.All(), "every nothing"},
+		{dag.Query{}.Since(nil), `nothing since ""`},
+		{dag.Query{}.Optional(), "optional nothing"},
 		{dag.Types(nil)[0], "nothing"},
 	} {
-		if got := c.query.Query().String(); got != c.want {
+		if got := c.query.Queries()[0].String(); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
@@ -164,27 +164,27 @@ func TestDigest(t *testing.T) {
 	T, U := dag.NewType[note]("t"), dag.NewType[note]("u")
 	// The sketches are in groups of equal answers.
 	for _, c := range []struct {
-		query  dag.Query
+		query  dag.Querier
 		across bool
 		groups [][]string
 	}{
 		{T.Query(), false, [][]string{{"", "a:u"}, {"a:t", "a:t b:u", "b:u< a:t<"}, {"b:u a:t"}, {"a:t a2:t"}}},
 		{T.Query(), true, [][]string{{"", "a:u"}, {"a:t", "a:t b:u", "b:u a:t", "b:t a:t"}, {"a:t a2:t"}}},
-		{dag.Every(T), false, [][]string{{"", "a:u"}, {"a:t", "a:t b:u"}, {"b:u a:t"}, {"a:t b:t"}, {"a:t< b:t<"}, {"b:t< a:t<"}}},
-		{dag.Every(T), true, [][]string{{"", "a:u"}, {"a:t", "a:t b:u", "b:u a:t"}, {"a:t b:t", "a:t< b:t<"}, {"b:t a:t"}}},
+		{dag.All(T), false, [][]string{{"", "a:u"}, {"a:t", "a:t b:u"}, {"b:u a:t"}, {"a:t b:t"}, {"a:t< b:t<"}, {"b:t< a:t<"}}},
+		{dag.All(T), true, [][]string{{"", "a:u"}, {"a:t", "a:t b:u", "b:u a:t"}, {"a:t b:t", "a:t< b:t<"}, {"b:t a:t"}}},
 		{dag.Since(T, U), true, [][]string{{"", "a:t", "u:u", "a:t u:u"}, {"u:u a:t", "b:t u:u a:t"}, {"u:u a:t b:t"}}},
 		{dag.Latest, true, [][]string{{""}, {"a:t", "b:u a:t"}, {"a:u"}}},
 		{dag.Everything, false, [][]string{{""}, {"a:t"}, {"a:t b:t"}, {"a:t< b:t<"}}},
 		{dag.Everything, true, [][]string{{""}, {"a:t"}, {"a:t b:t"}, {"a:t< b:t<"}}},
 		{dag.Query{}, false, [][]string{{"", "a:t"}}},
-		{dag.Every(nil), true, [][]string{{"", "a:t"}}},
-		{dag.Since(nil, nil), true, [][]string{{"", "a:t"}}},
+		{dag.Query{}.All(), true, [][]string{{"", "a:t"}}},
+		{dag.Query{}.Since(nil), true, [][]string{{"", "a:t"}}},
 	} {
 		owner := map[dag.ID]int{}
 		for i, group := range c.groups {
 			digests := map[dag.ID]bool{}
 			for _, sketch := range group {
-				digests[c.query.Digest(build(t, dag.DAG{}, sketch), c.across)] = true
+				digests[c.query.Queries()[0].Digest(build(t, dag.DAG{}, sketch), c.across)] = true
 			}
 			if len(digests) != 1 {
 				t.Errorf("%s, across %v: %q have %d digests, want one", c.query, c.across, group, len(digests))
@@ -202,10 +202,10 @@ func TestDigest(t *testing.T) {
 func TestTypedReads(t *testing.T) {
 	Note, Start := dag.NewType[note]("t"), dag.NewType[note]("s")
 	d := build(t, dag.DAG{}, "a:t s:s b:t c:t")
-	one, err1 := Note.Nearest(d)
-	all, err2 := Note.All(d)
-	since, err3 := Note.Since(d, Start)
-	none, err4 := Note.Since(d, nil)
+	one, err1 := Note.From(d)
+	all, err2 := dag.All(Note).From(d)
+	since, err3 := dag.Since(Note, Start).From(d)
+	none, err4 := dag.Since(Note, nil).From(d)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		t.Fatal(err)
 	}
@@ -214,16 +214,16 @@ func TestTypedReads(t *testing.T) {
 	}
 	wrong := dag.NewType[int]("t")
 	for _, read := range []func() error{
-		func() error { _, err := wrong.Nearest(d); return err },
-		func() error { _, err := wrong.All(d); return err },
-		func() error { _, err := wrong.Since(d, Start); return err },
+		func() error { _, err := wrong.From(d); return err },
+		func() error { _, err := dag.All(wrong).From(d); return err },
+		func() error { _, err := dag.Since(wrong, Start).From(d); return err },
 	} {
 		if err := read(); err == nil || !strings.Contains(err.Error(), "cannot be read as int") {
 			t.Errorf("error %v, want one that names the Go type", err)
 		}
 	}
 	var missing *dag.ReadError
-	if _, err := dag.NewType[note]("none").Nearest(d); !errors.As(err, &missing) || missing.Type != "none" || !errors.Is(err, dag.ErrMissing) {
+	if _, err := dag.NewType[note]("none").From(d); !errors.As(err, &missing) || missing.Type != "none" || !errors.Is(err, dag.ErrMissing) {
 		t.Errorf("error %v, want a ReadError around ErrMissing", err)
 	}
 	if _, err := Note.Of(nil); !errors.Is(err, dag.ErrMissing) {

@@ -122,7 +122,7 @@ func TestRebaseFailure(t *testing.T) {
 	if err != nil || recorded.Len() != 3 || recorded.Latest().Parent().Type() != "rebased" {
 		t.Fatalf("%v, %v; want the failure after the node", err, recorded.Latest())
 	}
-	if n, err := rebased.Nearest(got); err != nil || n != 3 {
+	if n, err := rebased.From(got); err != nil || n != 3 {
 		t.Errorf("reads %d, %v; want 3", n, err)
 	}
 }

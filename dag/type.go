@@ -20,6 +20,8 @@ type Type[T any] struct{ d *desc }
 // AnyType is a Type[T] whose T does not matter. Only Type implements it.
 type AnyType interface {
 	Querier
+	// Query is the query for the nearest node of the type.
+	Query() Query
 	Name() string
 	// Schema is the JSON Schema of the content.
 	Schema() *schema.Schema
@@ -136,8 +138,11 @@ func (t Type[T]) Schema() *schema.Schema {
 	return s
 }
 
-// Query makes the type itself the query for its nearest node.
+// Query returns the query for the nearest node of the type.
 func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
+
+// Queries returns the query for the nearest node of the type.
+func (t Type[T]) Queries() []Query { return []Query{t.Query()} }
 
 // Node makes a node of the type that stands where the next node of d would:
 // its parents are d.Next(). The content is a copy of v. At is beside the id and
@@ -227,44 +232,12 @@ func (t Type[T]) decode(n *Node) (T, error) {
 	return v, nil
 }
 
-// Nearest reads the nearest node of the type. The error is a *ReadError around
-// ErrMissing when there is none.
-func (t Type[T]) Nearest(d DAG) (T, error) {
+// From reads the nearest node of the type: a Type is the [Reader] of it.
+func (t Type[T]) From(d DAG) (T, error) {
 	n, err := d.Nearest(t.Name())
 	if err != nil {
 		var zero T
 		return zero, err
 	}
 	return t.Of(n)
-}
-
-// All reads all nodes of the type in append order.
-func (t Type[T]) All(d DAG) ([]T, error) {
-	nodes, err := d.All(t.Name())
-	if err != nil {
-		return nil, err
-	}
-	return t.each(nodes)
-}
-
-// Since reads the nodes of the type on the current line that came after the
-// nearest node of type after, oldest first; see [DAG.Since].
-func (t Type[T]) Since(d DAG, after AnyType) ([]T, error) {
-	nodes, err := d.Since(t.Name(), nameOf(after))
-	if err != nil {
-		return nil, err
-	}
-	return t.each(nodes)
-}
-
-func (t Type[T]) each(nodes []*Node) ([]T, error) {
-	out := make([]T, len(nodes))
-	for i, n := range nodes {
-		v, err := t.Of(n)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = v
-	}
-	return out, nil
 }

@@ -27,19 +27,19 @@ func TestViewLimitsReads(t *testing.T) {
 	d := build(t, dag.DAG{}, "a:t b:u c:v d:t e:u")
 	a, b := find(t, d, "a").ID(), find(t, d, "b").ID()
 	reads := map[string]func(dag.DAG) error{
-		"nearest t":    func(d dag.DAG) error { _, err := T.Nearest(d); return err },
-		"nearest u":    func(d dag.DAG) error { _, err := U.Nearest(d); return err },
-		"all t":        func(d dag.DAG) error { _, err := T.All(d); return err },
-		"all u":        func(d dag.DAG) error { _, err := U.All(d); return err },
-		"t since u":    func(d dag.DAG) error { _, err := T.Since(d, U); return err },
-		"t since v":    func(d dag.DAG) error { _, err := T.Since(d, V); return err },
+		"nearest t":    func(d dag.DAG) error { _, err := T.From(d); return err },
+		"nearest u":    func(d dag.DAG) error { _, err := U.From(d); return err },
+		"all t":        func(d dag.DAG) error { _, err := dag.All(T).From(d); return err },
+		"all u":        func(d dag.DAG) error { _, err := dag.All(U).From(d); return err },
+		"t since u":    func(d dag.DAG) error { _, err := dag.Since(T, U).From(d); return err },
+		"t since v":    func(d dag.DAG) error { _, err := dag.Since(T, V).From(d); return err },
 		"failures":     func(d dag.DAG) error { _, err := dag.Lost(d); return err },
 		"latest":       func(d dag.DAG) error { return absent(d.Latest()) },
 		"node a":       func(d dag.DAG) error { return absent(d.Node(a)) },
 		"node b":       func(d dag.DAG) error { return absent(d.Node(b)) },
 		"select b":     func(d dag.DAG) error { return absent(d.Select(b)...) },
 		"write":        func(d dag.DAG) error { return dag.Write(new(bytes.Buffer), d) },
-		"merged all u": func(d dag.DAG) error { _, err := U.All(dag.Merge(d, d.Within(nil))); return err },
+		"merged all u": func(d dag.DAG) error { _, err := dag.All(U).From(dag.Merge(d, d.Within(nil))); return err },
 		"all of none":  func(d dag.DAG) error { _, err := d.All(""); return err },
 	}
 	for _, c := range []struct {
@@ -49,16 +49,16 @@ func TestViewLimitsReads(t *testing.T) {
 	}{
 		{nil, "", ""},
 		{dag.Types(T), "nearest t, node a", "a d"},
-		{dag.Types(dag.Optional(T)), "nearest t, node a", "a d"},
-		{dag.Types(dag.Every(T)), "all t, node a", "a d"},
-		{dag.Types(T, dag.Every(U)), "nearest t, all u, merged all u, latest, node a, node b, select b", "a b d e"},
+		{dag.Types(dag.Maybe(T)), "nearest t, node a", "a d"},
+		{dag.Types(dag.All(T)), "all t, node a", "a d"},
+		{dag.Types(T, dag.All(U)), "nearest t, all u, merged all u, latest, node a, node b, select b", "a b d e"},
 		{dag.Types(dag.Since(T, U)), "t since u, node a", "a d"},
 		{dag.Types(dag.Since(T, V)), "t since v, node a", "a d"},
 		{dag.Types(dag.Latest), "latest", ""},
 		{dag.Types(U), "nearest u, latest, node b, select b", "b e"},
 		{dag.Types(dag.Failure), "", ""},
-		{dag.Types(dag.Every(dag.Failure)), "failures", ""},
-		{dag.Types(dag.Query{}, dag.Every(nil), dag.Since(nil, nil)), "all of none", ""},
+		{dag.Types(dag.All(dag.Failure)), "failures", ""},
+		{dag.Types(dag.Query{}, dag.Query{}.All(), dag.Query{}.Since(nil)), "all of none", ""},
 	} {
 		allowed := strings.Split(c.allowed, ", ")
 		for name, read := range reads {

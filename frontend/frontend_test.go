@@ -44,7 +44,7 @@ func several(n int, opts ...stone.Option) stone.Ashlar {
 			}
 			return all, nil
 		}), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
-			n, err := number.Nearest(d)
+			n, err := number.From(d)
 			return fmt.Sprint(n), err
 		}, opts...)),
 		stone.Reduce(stone.FuncAll("join", reply, whole, func(_ context.Context, all []stone.Answer) (string, error) {

@@ -52,7 +52,7 @@ func Example() {
 			return "on Friday", nil
 		}),
 		stone.Ask("agree", agreed, func(d dag.DAG) (string, error) {
-			when, err := plan.Nearest(d)
+			when, err := plan.From(d)
 			return "Release " + when + "?", err
 		}, stone.Queries(plan), stone.Choices("yes", "no")))
 

@@ -133,7 +133,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),
 	}
 	if r.cfg.Input.Len() > 0 {
-		info.Input = dag.Everything.Digest(r.cfg.Input, false)
+		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
 	}
 	if r.resumed = !before.Begun.IsZero(); r.resumed {
 		if err := r.compare(before, &info); err != nil {

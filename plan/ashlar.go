@@ -39,7 +39,7 @@ type Options struct {
 
 // Emission is the type of what a plan emits; the nearest one is its result:
 //
-//	out, err := plan.Emission.Nearest(result.DAG)
+//	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](call.EmitType)
 
 // Bind appends slots to a DAG with which a plan is to begin, in the order of their

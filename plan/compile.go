@@ -53,7 +53,7 @@ var own = every(begun, passed, closing, result, Emission)
 
 func every(types ...dag.AnyType) (all []dag.Querier) {
 	for _, t := range types {
-		all = append(all, dag.Optional(dag.Every(t)))
+		all = append(all, t.Query().All().Optional())
 	}
 	return all
 }
@@ -211,7 +211,7 @@ func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (boo
 // broken makes the node of an allowed failure where the guard is what failed.
 func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
-		f, err := dag.Failure.Nearest(d)
+		f, err := dag.Failure.From(d)
 		return call.Record{Failure: f.Kind, Error: f.Reason}, err
 	}, stone.Queries(dag.Failure))
 }

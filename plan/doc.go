@@ -24,7 +24,7 @@
 //	…
 //	result, err := stone.Run(ctx, a, cfg)
 //	…
-//	final, err := plan.Emission.Nearest(result.DAG)
+//	final, err := plan.Emission.From(result.DAG)
 //
 // # Slots
 //

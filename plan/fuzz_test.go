@@ -100,7 +100,7 @@ func TestModesGiveTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v\n%s", seed, mode, err, text)
 			}
-			out, err := plan.Emission.Nearest(result.DAG)
+			out, err := plan.Emission.From(result.DAG)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -306,7 +306,7 @@ func TestCapability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := out.Nearest(result.DAG); err != nil || got != 42 {
+	if got, err := out.From(result.DAG); err != nil || got != 42 {
 		t.Errorf("got %d, %v", got, err)
 	}
 	var m map[string]any

@@ -87,7 +87,7 @@ func TestBetweenGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := told.Nearest(result.DAG); err != nil || got != "4 tea: 12" {
+	if got, err := told.From(result.DAG); err != nil || got != "4 tea: 12" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
@@ -278,7 +278,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	final, err := plan.Emission.Nearest(result.DAG)
+	final, err := plan.Emission.From(result.DAG)
 	fmt.Println(string(final), err)
 	// Output: {"final":"Hello, Iva!"} <nil>
 }

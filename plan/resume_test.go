@@ -176,7 +176,7 @@ func killed(t *testing.T, mode string, kill int, after bool) (seen map[string]in
 		if err != nil {
 			t.Fatalf("killed at %d: %v", kill, err)
 		}
-		emitted, err := plan.Emission.Nearest(result.DAG)
+		emitted, err := plan.Emission.From(result.DAG)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,16 +31,16 @@ func (a *access) queries() []dag.Querier {
 		if a.failed == nil {
 			return nil
 		}
-		return []dag.Querier{dag.Optional(a.failed)}
+		return []dag.Querier{a.failed.Query().Optional()}
 	}
 	q := a.typ.Query()
 	if !a.needed {
-		q = dag.Optional(q)
+		q = q.Optional()
 	}
 	if a.failed == nil {
 		return []dag.Querier{q}
 	}
-	return []dag.Querier{q, dag.Optional(a.failed), dag.Optional(dag.Since(a.failed, a.typ))}
+	return []dag.Querier{q, a.failed.Query().Optional(), a.failed.Query().Since(a.typ).Optional()}
 }
 
 // find returns the node of a slot, or the one that stands for its failure; both

@@ -33,7 +33,7 @@ func DAG(t testing.TB, nodes ...Seed) dag.DAG {
 // fails at once if there is none.
 func Nearest[T any](t testing.TB, typ dag.Type[T], d dag.DAG) T {
 	t.Helper()
-	v, err := typ.Nearest(d)
+	v, err := typ.From(d)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

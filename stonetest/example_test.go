@@ -40,7 +40,7 @@ func Survey(model llm.Model) stone.Ashlar {
 		Queries: dag.Types(Site),
 		System:  agent.Say("You tell in which language a project is written."),
 		User: func(d dag.DAG) (string, error) {
-			site, err := Site.Nearest(d)
+			site, err := Site.From(d)
 			return "The project is in " + site.Path, err
 		},
 		Use: []agent.Middleware{read},

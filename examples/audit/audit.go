@@ -127,7 +127,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 				stone.Map("each-package", stone.Each(worklist, pkg, func(w Worklist) []Package { return w.Packages }),
 					check, stone.Lanes(runtime.NumCPU())),
 				stone.Reduce(stone.New("collect", ledger, collect,
-					stone.Queries(module, dag.Every(checked), dag.Every(dag.Failure)))),
+					stone.Queries(module, dag.All(checked), dag.All(dag.Failure)))),
 				stone.Func1("retry", ledger, worklist, unbuilt),
 			),
 			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }),
@@ -142,26 +142,26 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 
 // sumUp brings together what the checks of one lane found.
 func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
-	if c.Package, err = pkg.Nearest(d); err != nil {
+	if c.Package, err = pkg.From(d); err != nil {
 		return c, err
 	}
-	if c.Vet, err = vetted.Nearest(d); err != nil {
+	if c.Vet, err = vetted.From(d); err != nil {
 		return c, err
 	}
-	if c.Test, err = tested.Nearest(d); err != nil {
+	if c.Test, err = tested.From(d); err != nil {
 		return c, err
 	}
-	c.Source, err = sourced.Nearest(d)
+	c.Source, err = sourced.From(d)
 	return c, err
 }
 
 // collect keeps the last word on every package, in the order of the first.
 func collect(_ context.Context, d dag.DAG) (Ledger, error) {
-	m, err := module.Nearest(d)
+	m, err := module.From(d)
 	if err != nil {
 		return Ledger{}, err
 	}
-	all, err := checked.All(d)
+	all, err := dag.All(checked).From(d)
 	if err != nil {
 		return Ledger{}, err
 	}

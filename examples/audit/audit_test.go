@@ -11,6 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -84,7 +85,7 @@ func TestReportTellsTheTruth(t *testing.T) {
 			t.Errorf("the report lacks %q", want)
 		}
 	}
-	all, err := checked.All(res.DAG)
+	all, err := dag.All(checked).From(res.DAG)
 	if err != nil {
 		t.Fatal(err)
 	}

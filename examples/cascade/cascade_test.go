@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 )
 
 // recording is where the recording of the two models is, if it is there at all.
@@ -133,7 +134,7 @@ func TestChoices(t *testing.T) {
 		t.Fatal(err)
 	}
 	res, r := run(t, p)
-	choices, err := Chosen.All(res.DAG)
+	choices, err := dag.All(Chosen).From(res.DAG)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func (e *exam) solve() stone.Ashlar {
 		Intent:     "math/solve",
 		Queries:    dag.Types(Asked),
 		Input: func(d dag.DAG) (any, error) {
-			q, err := Asked.Nearest(d)
+			q, err := Asked.From(d)
 			return map[string]string{"prompt": q.Text}, err
 		},
 		Dispatch: call.Dispatch{Candidates: []string{small, large}, AllowFailure: true},
@@ -56,7 +56,7 @@ func ofText(fn func(string) error) call.Check {
 func choose() stone.Ashlar {
 	failed := call.Failed(Solution)
 	return stone.New("choose", Chosen, func(_ context.Context, d dag.DAG) (Choice, error) {
-		q, err := Asked.Nearest(d)
+		q, err := Asked.From(d)
 		if err != nil {
 			return Choice{}, err
 		}
@@ -68,7 +68,7 @@ func choose() stone.Ashlar {
 			Question: q.ID, Model: rec.Cap, Unsure: unsure, CostUSD: rec.Usage.USD,
 			AskedLarge: rec.Tried[len(rec.Tried)-1].Cap == large, Refused: rec.Tried[0].MustFailed,
 		}, nil
-	}, stone.Queries(Asked, dag.Optional(Solution), dag.Optional(failed)))
+	}, stone.Queries(Asked, dag.Maybe(Solution), dag.Maybe(failed)))
 }
 
 // recordOf finds how the call went. Unsure is an answer that did not pass; without
@@ -81,7 +81,7 @@ func recordOf(d dag.DAG, failed dag.Type[call.Record]) (rec *call.Record, unsure
 		}
 		return rec, false, nil
 	}
-	last, err := failed.Nearest(d)
+	last, err := failed.From(d)
 	if err != nil {
 		return nil, false, err
 	}

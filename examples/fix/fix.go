@@ -102,7 +102,7 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 			stone.Max(attempts),
 		),
 		agent.New("summarise", summary, model, agent.Config{
-			Queries: dag.Types(workspace, dag.Every(patch), dag.Every(verdict)),
+			Queries: dag.Types(workspace, dag.All(patch), dag.All(verdict)),
 			System:  agent.Say("You summarise a repair for the log: what was wrong and what was changed, in two sentences."),
 			User:    recount,
 		}),
@@ -113,13 +113,13 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 func permission(attempts int) stone.Ashlar {
 	return stone.Match("permission",
 		stone.By(func(d dag.DAG) (any, error) {
-			tests, err := verdict.All(d) // one before the first attempt, one after each
+			tests, err := dag.All(verdict).From(d) // one before the first attempt, one after each
 			return attempts > 1 && len(tests) == attempts, err
-		}, dag.Every(verdict)),
+		}, dag.All(verdict)),
 		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
 		stone.Case(true, stone.Seq("last-attempt",
 			stone.Ask("go-on", reply, func(d dag.DAG) (string, error) {
-				v, err := verdict.Nearest(d)
+				v, err := verdict.From(d)
 				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12)), err
 			}, stone.Queries(verdict), stone.Choices("yes", "no")),
 			stone.Func1("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
@@ -133,20 +133,20 @@ func permission(attempts int) stone.Ashlar {
 }
 
 func describe(d dag.DAG) (string, error) {
-	v, err := verdict.Nearest(d)
+	v, err := verdict.From(d)
 	return "go test says:\n\n" + v.Output, err
 }
 
 func recount(d dag.DAG) (string, error) {
-	w, err := workspace.Nearest(d)
+	w, err := workspace.From(d)
 	if err != nil {
 		return "", err
 	}
-	tests, err := verdict.All(d)
+	tests, err := dag.All(verdict).From(d)
 	if err != nil {
 		return "", err
 	}
-	patches, err := patch.All(d)
+	patches, err := dag.All(patch).From(d)
 	if err != nil {
 		return "", err
 	}

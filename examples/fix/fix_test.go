@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -71,7 +72,7 @@ func TestRepair(t *testing.T) {
 			if len(front.asked) != tt.asked {
 				t.Errorf("asked %q, want %d questions", front.asked, tt.asked)
 			}
-			all, err := verdict.All(res.DAG)
+			all, err := dag.All(verdict).From(res.DAG)
 			if err != nil {
 				t.Fatal(err)
 			}

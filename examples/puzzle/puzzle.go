@@ -67,7 +67,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 			Applicator: app,
 			Intent:     "sudoku/solve",
 			Queries:    dag.Types(Easy),
-			Input:      func(d dag.DAG) (any, error) { return Easy.Nearest(d) },
+			Input:      func(d dag.DAG) (any, error) { return Easy.From(d) },
 			Dispatch:   call.Dispatch{Candidates: []string{"model/sure", "solver/sudoku"}},
 			Done:       call.Done{Must: []string{"legal-sudoku"}},
 		}),
@@ -77,7 +77,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 			Applicator: app,
 			Intent:     "sudoku/solve",
 			Queries:    dag.Types(Hard),
-			Input:      func(d dag.DAG) (any, error) { return Hard.Nearest(d) },
+			Input:      func(d dag.DAG) (any, error) { return Hard.From(d) },
 			Dispatch: call.Dispatch{
 				Candidates: []string{"solver/backtracking", "solver/sudoku"},
 				Strategy:   call.Race, Hedge: 20 * time.Millisecond,

@@ -21,7 +21,7 @@ func tell(_ context.Context, d dag.DAG) (Text, error) {
 	t.call("The same again: a model that may mend its answer", Mended)
 	t.colours(Mended)
 	t.call("A caption: a tournament, and a judge", Caption)
-	caption, err := Caption.Nearest(d)
+	caption, err := Caption.From(d)
 	t.keep(err)
 	t.line("\n    “%s”", caption.Text)
 	return Text{strings.TrimSpace(t.text.String())}, t.err
@@ -84,7 +84,7 @@ func describe(a call.Attempt, winner string) (mark, what string) {
 }
 
 func (t *teller) grid(of dag.Type[Grid]) {
-	g, err := of.Nearest(t.dag)
+	g, err := of.From(t.dag)
 	t.keep(err)
 	t.line("")
 	for r, row := range g.Rows {
@@ -98,9 +98,9 @@ func (t *teller) grid(of dag.Type[Grid]) {
 
 // colours lists the states by their colour.
 func (t *teller) colours(of dag.Type[Colouring]) {
-	c, err := of.Nearest(t.dag)
+	c, err := of.From(t.dag)
 	t.keep(err)
-	country, err := Map.Nearest(t.dag)
+	country, err := Map.From(t.dag)
 	t.keep(err)
 	t.line("")
 	for _, colour := range country.Palette {

@@ -78,7 +78,7 @@ func sudokuBySAT(app *call.Applicator) call.Capability {
 				Applicator: app,
 				Intent:     "sat/solve",
 				Queries:    dag.Types(formula),
-				Input:      func(d dag.DAG) (any, error) { return formula.Nearest(d) },
+				Input:      func(d dag.DAG) (any, error) { return formula.From(d) },
 			}),
 			stone.Func1("decode", verdict, decoded, decodeSudoku),
 		), Easy, decoded)

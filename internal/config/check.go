@@ -148,7 +148,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 		if d.Failed() {
 			return d.Cause()
 		}
-		out, err := verdictType.Nearest(d)
+		out, err := verdictType.From(d)
 		if err != nil {
 			return err
 		}

@@ -188,9 +188,9 @@ func pipeline(work func(path string) error) stone.Ashlar {
 		}))
 	}
 	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
-		before, err := round.All(d)
+		before, err := dag.All(round).From(d)
 		return len(before), errors.Join(err, work(stone.Path(ctx)))
-	}, stone.Queries(dag.Optional(dag.Every(round))))
+	}, stone.Queries(dag.Maybe(dag.All(round))))
 	lane := stone.Func1("lane", item, draft, func(ctx context.Context, i int) (string, error) {
 		return fmt.Sprint("lane ", i), work(stone.Path(ctx))
 	})

@@ -30,7 +30,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/panics", ""},
 	{"internal/suggest", ""},
 	{"internal/text", ""},
-	{"dag", "internal/canon schema"},
+	{"dag", "internal/canon kind schema"},
 	{".", "dag kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},

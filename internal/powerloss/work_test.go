@@ -141,9 +141,9 @@ func pipeline() stone.Ashlar {
 		return items, nil
 	})
 	again := stone.New("again", round, func(_ context.Context, d dag.DAG) (int, error) {
-		before, err := round.All(d)
+		before, err := dag.All(round).From(d)
 		return len(before), err
-	}, stone.Queries(dag.Optional(dag.Every(round))))
+	}, stone.Queries(dag.Maybe(dag.All(round))))
 	lane := stone.Func1("lane", item, draft, func(_ context.Context, n int) (string, error) { return words(n % 11), nil })
 	join := stone.FuncAll("join", draft, joined, func(_ context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), nil

@@ -52,7 +52,7 @@ func chat() stone.Ashlar {
 			return []script.Answer{script.Call("look_up", `{"word":"ashlar"}`), last}[n%2]
 		}), agent.Config{
 			Queries: dag.Types(request), Use: []agent.Middleware{look},
-			User: func(d dag.DAG) (string, error) { a, err := request.Nearest(d); return a.Response, err },
+			User: func(d dag.DAG) (string, error) { a, err := request.From(d); return a.Response, err },
 		}))
 }
 
@@ -99,7 +99,7 @@ func TestChat(t *testing.T) {
 	w.until("run again")
 	first := w.final()
 	teatest.RequireEqualOutput(t, []byte(first))
-	if text, err := reply.Nearest(w.m.result.DAG); err != nil || text.Text != "An ashlar is a block of dressed stone." {
+	if text, err := reply.From(w.m.result.DAG); err != nil || text.Text != "An ashlar is a block of dressed stone." {
 		t.Errorf("%v, %v", text, err)
 	}
 }

@@ -40,7 +40,7 @@ func testSecrets(t *testing.T, j tested) {
 		}),
 		stone.Rescue("saved", stone.Func0("fails", final, func(context.Context) (string, error) { return "", stone.Fail("k", "bad key %s", token) }),
 			stone.New("heal", final, func(_ context.Context, d dag.DAG) (string, error) {
-				failure, err := dag.Failure.Nearest(d)
+				failure, err := dag.Failure.From(d)
 				return failure.Reason, err
 			}, stone.Queries(dag.Failure))),
 	)

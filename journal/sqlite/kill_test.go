@@ -124,12 +124,12 @@ func pipeline(worked *os.File) stone.Ashlar {
 		return fmt.Sprint("lane ", i), work(ctx)
 	})
 	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
-		before, err := round.All(d)
+		before, err := dag.All(round).From(d)
 		if err != nil {
 			return 0, err
 		}
 		return len(before), work(ctx)
-	}, stone.Queries(dag.Optional(dag.Every(round))))
+	}, stone.Queries(dag.Maybe(dag.All(round))))
 	join := stone.FuncAll("join", draft, joined, func(ctx context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), work(ctx)
 	})

@@ -63,7 +63,7 @@ func Example() {
 	for _, req := range model.Requests()[1:] {
 		fmt.Println(req.Messages[len(req.Messages)-1].Text())
 	}
-	out, err := advice.Nearest(res.DAG)
+	out, err := advice.From(res.DAG)
 	fmt.Println(out.Text, err)
 	// Output:
 	// The arguments do not fit the schema of the tool, so it was not run:

@@ -1,0 +1,169 @@
+package dag
+
+import "errors"
+
+// A Reader is a query with a Go type: it names what it reads and returns it.
+// [Type] reads the nearest node; [All], [Maybe], [Since], [Latest] and
+// [Everything] read in other ways, and [Derive] makes readers of readers.
+type Reader[T any] interface {
+	Querier
+	// From reads d. It returns a [*ReadError] around ErrMissing if there is no
+	// such node, and around ErrUndeclared if d belongs to a step that did not
+	// declare the read. From may be called from several goroutines at once.
+	From(d DAG) (T, error)
+}
+
+// All reads all nodes of a type in append order, such as the results of a
+// fan-out. It returns an empty list if there is none.
+func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
+
+// Since reads the nodes of type t on the current line that came after the nearest
+// node of type after, oldest first; see [DAG.Since].
+func Since[T any](t Type[T], after AnyType) Reader[[]T] {
+	return several[T]{t, t.Query().Since(after)}
+}
+
+// several reads several nodes of one type.
+type several[T any] struct {
+	typ   Type[T]
+	query Query
+}
+
+func (l several[T]) Queries() []Query { return []Query{l.query} }
+
+func (l several[T]) From(d DAG) ([]T, error) {
+	var nodes []*Node
+	var err error
+	if l.query.mode == since {
+		nodes, err = d.Since(l.typ.Name(), nameOf(l.query.after))
+	} else {
+		nodes, err = d.All(l.typ.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(nodes))
+	for i, n := range nodes {
+		if out[i], err = l.typ.Of(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Maybe makes a read optional: it returns nil where r finds nothing, and the
+// validator does not ask for a producer.
+func Maybe[T any](r Reader[T]) Reader[*T] {
+	queries := Types(r)
+	for i := range queries {
+		queries[i] = queries[i].Optional()
+	}
+	if r == nil {
+		return readerOf[*T]{queries: queries}
+	}
+	return readerOf[*T]{queries, func(d DAG) (*T, error) {
+		v, err := r.From(d)
+		switch {
+		case errors.Is(err, ErrMissing):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+		return &v, nil
+	}}
+}
+
+var (
+	// Latest reads the latest node, whatever its type.
+	Latest Reader[*Node] = readerOf[*Node]{[]Query{{mode: latest}}, func(d DAG) (*Node, error) {
+		if n := d.Latest(); n != nil {
+			return n, nil
+		}
+		return nil, &ReadError{Err: ErrMissing}
+	}}
+	// Everything reads the whole DAG. A step that declares it depends on all that
+	// came before it.
+	Everything Reader[DAG] = readerOf[DAG]{[]Query{{mode: everything}}, func(d DAG) (DAG, error) {
+		if !d.allows(everything, "", "") {
+			return DAG{}, d.refuse("", "")
+		}
+		return d, nil
+	}}
+)
+
+// readerOf is a Reader made of its parts.
+type readerOf[T any] struct {
+	queries []Query
+	from    func(DAG) (T, error)
+}
+
+func (r readerOf[T]) Queries() []Query      { return append([]Query(nil), r.queries...) }
+func (r readerOf[T]) From(d DAG) (T, error) { return r.from(d) }
+
+// ReaderFunc makes a reader of a function that reads what the queries name, and
+// nothing else. What it returns must follow from what it reads.
+func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] {
+	qs := Types(queries...)
+	if read == nil {
+		qs = append(qs, Query{}) // which the validator refuses
+	}
+	return readerOf[T]{qs, read}
+}
+
+// Derive makes a reader that returns fn of what r reads, for example a prompt of
+// a ticket. The result must follow from the argument alone.
+func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
+	if r == nil || fn == nil {
+		return ReaderFunc[T](nil, r)
+	}
+	return ReaderFunc(func(d DAG) (T, error) {
+		a, err := r.From(d)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return fn(a), nil
+	}, r)
+}
+
+// Derive2 is Derive for two readers.
+func Derive2[A, B, T any](ra Reader[A], rb Reader[B], fn func(A, B) T) Reader[T] {
+	if ra == nil || rb == nil || fn == nil {
+		return ReaderFunc[T](nil, ra, rb)
+	}
+	return ReaderFunc(func(d DAG) (T, error) {
+		var none T
+		a, err := ra.From(d)
+		if err != nil {
+			return none, err
+		}
+		b, err := rb.From(d)
+		if err != nil {
+			return none, err
+		}
+		return fn(a, b), nil
+	}, ra, rb)
+}
+
+// Derive3 is Derive for three readers.
+func Derive3[A, B, C, T any](ra Reader[A], rb Reader[B], rc Reader[C], fn func(A, B, C) T) Reader[T] {
+	if ra == nil || rb == nil || rc == nil || fn == nil {
+		return ReaderFunc[T](nil, ra, rb, rc)
+	}
+	return ReaderFunc(func(d DAG) (T, error) {
+		var none T
+		a, err := ra.From(d)
+		if err != nil {
+			return none, err
+		}
+		b, err := rb.From(d)
+		if err != nil {
+			return none, err
+		}
+		c, err := rc.From(d)
+		if err != nil {
+			return none, err
+		}
+		return fn(a, b, c), nil
+	}, ra, rb, rc)
+}

@@ -1,0 +1,35 @@
+package dag
+
+import (
+	"errors"
+	"time"
+
+	"github.com/stonelayer/stone/kind"
+)
+
+// A Value is content with its type, see [Type.With].
+type Value struct {
+	append func(DAG) (DAG, error)
+}
+
+// With returns v as a Value, for [Of].
+func (t Type[T]) With(v T) Value {
+	return Value{func(d DAG) (DAG, error) { return t.Append(d, v) }}
+}
+
+// Of returns a DAG with one node for each value, in order: the input of a run in
+// one expression. A value that has no JSON puts a failure of kind "bad-content" in
+// flight, which ends the run before anything is done.
+func Of(values ...Value) DAG {
+	var d DAG
+	for _, v := range values {
+		err := errors.New("zero dag.Value: make values with Type.With")
+		if v.append != nil {
+			d, err = v.append(d)
+		}
+		if err != nil {
+			return d.WithFailure(NewFailure(d, FailureContent{Kind: kind.BadContent, Reason: err.Error()}, nil, time.Time{}), err)
+		}
+	}
+	return d
+}
