@@ -17,7 +17,7 @@ func TestValidateSilentLoss(t *testing.T) {
 	a, b := first("a", draftType), first("b", draftType)
 	rescued := func(name string, body Ashlar) Ashlar { return Rescue(name, body, first("instead-"+name, draftType)) }
 	failures := Reduce(New("sum", reportType, func(context.Context, dag.DAG) (v noteDoc, err error) { return },
-		Queries(dag.Every(draftType), dag.Every(dag.Failure))))
+		Queries(dag.All(draftType), dag.All(dag.Failure))))
 	const warning = "a lane that fails is dropped, and the others are the result: say AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost"
 	for _, tt := range []struct {
 		name string
@@ -66,7 +66,7 @@ func TestValidateReduceOfNothing(t *testing.T) {
 		{"after a branch with a fan-out", Seq("p", read, Match("m", On(draftType, textOf), Case("a", fan), Case("b", first("b", draftType))), sum), ``, Config{}},
 		{"after an input nobody knows", Seq("p", sum), ``, Config{Input: input}},
 		{"behind what failed", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), sum), found, Config{}},
-		{"after a fan-out that somebody read", Seq("p", fan, readingLeaf("after", draftType, dag.Every(draftType)), sum), `
+		{"after a fan-out that somebody read", Seq("p", fan, readingLeaf("after", draftType, dag.All(draftType)), sum), `
 			[fanout-not-reduced] fan: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/fan)
 			warning [nothing-to-reduce] sum: no fan-out comes before it: put one in front, or use its body without Reduce (at p/sum)
 		`, Config{}},

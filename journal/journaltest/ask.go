@@ -72,7 +72,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 			cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
 			result, err := journal.Run(t.Context(), p, cfg, j.open(), journal.Options{})
 			must(t, err)
-			answers, err := reply.All(result.DAG)
+			answers, err := dag.All(reply).From(result.DAG)
 			must(t, err)
 			if want := map[string]int{"rescue": 1, "lanes": 2}[name]; len(answers) != want || answers[0].Response != "no" {
 				t.Errorf("%s: resumed, it has the answers %+v, want %d times no", cfg.RunID, answers, want)

@@ -32,7 +32,7 @@ func flow() stone.Ashlar {
 	}, stone.Queries(draft))
 	sum := stone.New("sum", all, func(_ context.Context, d dag.DAG) (out []string, err error) {
 		for _, typ := range []dag.Type[string]{first, second, kept} {
-			s, err := typ.Nearest(d)
+			s, err := typ.From(d)
 			if err != nil {
 				return nil, err
 			}
