@@ -55,7 +55,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := number.All(result.DAG)
+				got, err := dag.All(number).From(result.DAG)
 				if slices.Sort(got); err != nil || !slices.Equal(got, []int{1, 2, 3, 4, 5}) || runs != 5 {
 					t.Errorf("run %s: votes %v after %d runs, want five different ones after 5", id, got, runs)
 				}
@@ -95,9 +95,9 @@ func TestKeyCoversChildren(t *testing.T) {
 	for _, id := range []string{"two", "one"} { // reused and resumed
 		var memory journal.Memory
 		judge := stone.New("judge", word, func(_ context.Context, d dag.DAG) (string, error) {
-			rules, err := list.All(d)
+			rules, err := dag.All(list).From(d)
 			return fmt.Sprint(rules), err
-		}, stone.Queries(dag.Every(list)))
+		}, stone.Queries(dag.All(list)))
 		leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
 			out := stone.RunChild(ctx, judge, d)
 			return out.Within(nil).Latest().Text(), out.Cause()
@@ -164,7 +164,7 @@ type settled struct{ print, say string }
 func (s settled) Fingerprint() []byte { return []byte(s.print) }
 
 func (s settled) Render(d dag.DAG) ([]byte, error) {
-	w, err := word.Nearest(d)
+	w, err := word.From(d)
 	return []byte(s.say + w), err
 }
 
