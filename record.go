@@ -42,6 +42,17 @@ type Recorder interface {
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
 }
 
+// A RunWrapper is a Recorder that also keeps runs as a whole: it is told when one
+// starts and how it ends.
+type RunWrapper interface {
+	Recorder
+	// WrapRun is called by Run in place of the run itself. It calls run at most
+	// once, with cfg or a Config made from it, for example with a RunID, a recorded
+	// Input, a Frontend around that of cfg, or another Recorder, which is then used
+	// as it is. What WrapRun returns is what Run returns.
+	WrapRun(ctx context.Context, p Ashlar, cfg Config, run func(context.Context, Config) (Result, error)) (Result, error)
+}
+
 // A Record is what a step did. Its JSON is all that is needed to replay it.
 type Record struct {
 	// Type, Content, Meta and Time are those of the node of a leaf. A decision

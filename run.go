@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // Config says under which circumstances a pipeline is run or validated. Its zero
@@ -98,6 +99,58 @@ func (f *frame) over() error {
 // of kind "canceled", or "timeout" past a deadline. What a body returns all the
 // same is kept. Give a body that does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
+	if w, ok := cfg.Recorder.(RunWrapper); ok {
+		return w.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, cfg) })
+	}
+	return runOnce(ctx, p, cfg)
+}
+
+// Produce runs p and returns what reader finds in its DAG, such as the nearest
+// node of a type. If p neither produces nor is given that type, the error is an
+// *Invalid and nothing runs; the other errors are those of Run. For nodes that a
+// body adds with Keep, call Run and read its Result.
+func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
+	var none T
+	if err := produces(p, reader, cfg.Input); err != nil {
+		return none, err
+	}
+	result, err := Run(ctx, p, cfg)
+	if err != nil {
+		return none, err
+	}
+	v, err := reader.From(result.DAG)
+	if err != nil {
+		return none, failureOf(err, p.Name())
+	}
+	return v, nil
+}
+
+// produces says why nothing that p leaves can answer the queries of reader.
+func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
+	if input.Failed() {
+		return nil // which Run reports
+	}
+	there := map[string]bool{dag.Failure.Name(): true, laneType.Name(): true}
+	for _, t := range p.ProducesAll() {
+		there[t.Name()] = true
+	}
+	for n := range input.Nodes() {
+		there[n.Type()] = true
+	}
+	var wrong Findings
+	for _, q := range dag.Types(reader) {
+		t := q.Type()
+		if t == nil || q.IsOptional() || there[t.Name()] {
+			continue
+		}
+		wrong = append(wrong, Finding{Type: "missing-producer", Ashlar: p.Name(), Path: escape(p.Name()), Queried: t.Name(),
+			Suggestion: suggest.Closest(t.Name(), maps.Keys(there)),
+			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
+	}
+	return wrong.Err()
+}
+
+func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	if err := accept(p, cfg); err != nil && !cfg.Input.Failed() {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
