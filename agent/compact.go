@@ -150,16 +150,21 @@ func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.M
 	if cfg.Model == nil {
 		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
 	}
-	ask := func(ctx context.Context) (summary, error) { return cfg.ask(ctx, middle) }
-	return spend(ctx,
-		func() (summary, error) {
-			return stone.Step(ctx, "compact-"+strconv.Itoa(turn), compactInput{cfg.Instruction, middle}, ask)
-		},
-		func(s summary) llm.Usage { return s.Usage })
+	step := "compact-" + strconv.Itoa(turn)
+	p, err := pay(ctx, step)
+	if err != nil {
+		return summary{}, err
+	}
+	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context) (summary, error) { return cfg.ask(ctx, middle, p) })
+	p.end(s.Usage)
+	return s, err
 }
 
 // ask has the model write a summary.
-func (cfg CompactConfig) ask(ctx context.Context, middle []llm.Message) (summary, error) {
+func (cfg CompactConfig) ask(ctx context.Context, middle []llm.Message, p *payment) (summary, error) {
+	if err := p.Begin(); err != nil {
+		return summary{}, err
+	}
 	reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
 		System:    cfg.Instruction,
 		Messages:  []llm.Message{llm.User(transcript(middle))},
@@ -169,7 +174,7 @@ func (cfg CompactConfig) ask(ctx context.Context, middle []llm.Message) (summary
 		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
 	}
 	if err != nil {
-		return summary{}, modelFailure(ctx, fmt.Errorf("compacting the conversation: %w", err))
+		return summary{}, modelFailure(ctx, p.failed(fmt.Errorf("compacting the conversation: %w", err), usageOf(reply)))
 	}
 	text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", len(middle), reply.Text)
 	return summary{Text: utf8Only(text), Usage: reply.Usage}, nil

@@ -4,33 +4,41 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
 )
 
-// spend asks a model on the account of the context: it takes a round trip before
-// and charges the tokens after. What is replayed is charged too, so that a resumed
-// run has spent as much as one that was never interrupted.
-func spend[T any](ctx context.Context, ask func() (T, error), usage func(T) llm.Usage) (T, error) {
-	draw, err := budget.From(ctx).Reserve(budget.Amount{Roundtrips: 1})
-	if err != nil {
-		var none T
-		return none, err
-	}
-	v, err := ask()
-	draw.Settle(budget.Amount{Tokens: total(usage(v))})
-	return v, err
+// A payment is what a step that asks a model draws on the account of the context:
+// a round trip before, the tokens after, also those of an answer that was none.
+type payment struct {
+	*budget.Draw
+	wasted llm.Usage
 }
 
-func total(u llm.Usage) int {
-	n := 0
-	for _, known := range []*int{u.InputTokens, u.OutputTokens} {
-		if known != nil {
-			n += *known
-		}
-	}
-	return n
+func pay(ctx context.Context, step string) (*payment, error) {
+	draw, err := budget.From(ctx).Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1})
+	return &payment{Draw: draw}, err
 }
+
+// failed notes what an answer has cost in the error that is its end.
+func (p *payment) failed(err error, u llm.Usage) error {
+	p.wasted = u
+	return budget.Costly(err, count(u.InputTokens), count(u.OutputTokens), 0)
+}
+
+func (p *payment) end(u llm.Usage) {
+	p.End(budget.Amount{Tokens: total(u) + total(p.wasted)})
+}
+
+func count(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func total(u llm.Usage) int { return count(u.InputTokens) + count(u.OutputTokens) }
 
 // inTime runs work in the time that the account of the context has.
 func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {

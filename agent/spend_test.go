@@ -96,3 +96,20 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 		t.Errorf("resumed, it has spent %+v, want %+v", got, want)
 	}
 }
+
+// However often a run is resumed, its agents take no more turns than their account
+// allows.
+func TestTheAccountHoldsForAllResumes(t *testing.T) {
+	var memory journal.Memory
+	for i := range 4 {
+		account := budget.New(budget.Limits{Roundtrips: 3}) // as in another process
+		_, err := journal.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r"}, &memory, journal.Options{})
+		if _, ok := errors.AsType[*budget.ExhaustedError](err); !ok {
+			t.Errorf("resumed %d times: %v, want that the account is exhausted", i, err)
+		}
+	}
+	info, err := memory.Find(t.Context(), "r")
+	if err != nil || info.Usage != (journal.Usage{InputTokens: 30, OutputTokens: 60}) {
+		t.Errorf("%+v was used, %v; want three turns", info.Usage, err)
+	}
+}

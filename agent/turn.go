@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -113,9 +112,13 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
 	}
-	rec, err := spend(ctx,
-		func() (turnRecord, error) { return stone.Step(ctx, "turn-"+strconv.Itoa(c.Turn), &q.req, q.ask) },
-		func(rec turnRecord) llm.Usage { return cmp.Or(rec.Reply, &llm.Reply{}).Usage })
+	step := "turn-" + strconv.Itoa(c.Turn)
+	var err error
+	if q.payment, err = pay(ctx, step); err != nil {
+		return nil, err
+	}
+	rec, err := stone.Step(q.Context(ctx), step, &q.req, q.ask)
+	q.end(usageOf(rec.Reply))
 	switch {
 	case err != nil:
 		return nil, err
@@ -154,6 +157,7 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 // closures, which would cost an allocation for each variable they share.
 type question struct {
 	*run
+	*payment
 	turn  int
 	req   llm.Request
 	ctx   context.Context // of the step that asks
@@ -164,6 +168,9 @@ type question struct {
 
 // ask asks the model.
 func (q *question) ask(ctx context.Context) (turnRecord, error) {
+	if err := q.Begin(); err != nil {
+		return turnRecord{}, err
+	}
 	q.ctx, q.asked = ctx, true
 	answered := q.asking(ctx, q.turn, &q.req)
 	q.model.Stream(ctx, &q.req)(q.hear)
@@ -178,9 +185,16 @@ func (q *question) ask(ctx context.Context) (turnRecord, error) {
 		answered(q.reply, q.err)
 	}
 	if q.err != nil {
-		return turnRecord{}, modelFailure(ctx, q.err)
+		return turnRecord{}, modelFailure(ctx, q.failed(q.err, usageOf(q.reply)))
 	}
 	return turnRecord{Reply: q.reply}, nil
+}
+
+func usageOf(r *llm.Reply) (u llm.Usage) {
+	if r != nil {
+		u = r.Usage
+	}
+	return u
 }
 
 var errNoEnd = errors.New("the model's stream ended before its answer was whole")

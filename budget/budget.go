@@ -37,9 +37,21 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 
 // An Amount is what is spent, or will be. Negative parts count as nothing.
 type Amount struct {
-	Roundtrips int
-	Tokens     int
-	USD        float64
+	Roundtrips int     `json:"roundtrips,omitempty"`
+	Tokens     int     `json:"tokens,omitempty"`
+	USD        float64 `json:"usd,omitempty"`
+}
+
+// Add returns the sum.
+func (m Amount) Add(n Amount) Amount {
+	m, n = m.sane(), n.sane()
+	return Amount{add(m.Roundtrips, n.Roundtrips), add(m.Tokens, n.Tokens), m.USD + n.USD}
+}
+
+// Times returns the amount n times.
+func (m Amount) Times(n int) Amount {
+	m, n = m.sane(), max(n, 0)
+	return Amount{times(m.Roundtrips, n), times(m.Tokens, n), m.USD * float64(n)}
 }
 
 // An Account holds what was spent under its limits, and under those of the
@@ -51,6 +63,8 @@ type Account struct {
 	limits Limits
 	opened time.Time
 	spent  Amount
+	run    bool              // made by Run
+	runs   map[string]Amount // what runs that can go on have drawn, by id
 }
 
 // New opens an account. Its time begins to run.

@@ -16,6 +16,10 @@
 //	…
 //	draw.Settle(budget.Amount{Tokens: in + out, USD: price})
 //
+// A step that a journal records draws with a [Draw]: what is recorded is not paid
+// again when a run is resumed. The account of such a run is charged with what the
+// run has cost before, in whatever process, see [Account.Run].
+//
 // What is reserved counts as spent, so invocations at the same time can not
 // overdraw together. What cannot be known before, such as tokens, may end beyond
 // its limit; then nothing more is given.

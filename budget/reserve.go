@@ -138,3 +138,11 @@ func (m Amount) sane() Amount {
 
 // add adds what is not negative, without going over the largest number.
 func add(a, b int) int { return a + min(b, math.MaxInt-a) }
+
+// times multiplies what is not negative, without going over the largest number.
+func times(a, n int) int {
+	if n > 0 && a > math.MaxInt/n {
+		return math.MaxInt
+	}
+	return a * n
+}

@@ -2,10 +2,13 @@ package call_test
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -81,5 +84,83 @@ func TestWhoCouldNotCheckIsAskedAgain(t *testing.T) {
 	}
 	if err := run(); err != nil || asked.Load() != 1 || checked.Load() != 2 {
 		t.Errorf("resumed: %v; asked %d times and checked %d times, want once and twice", err, asked.Load(), checked.Load())
+	}
+}
+
+// A call whose run is resumed with nothing left on its account goes the way that it
+// went before: its candidates have answered, and cost nothing more.
+func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
+	for _, strategy := range []string{call.Cascade, call.Tournament, call.Race} {
+		t.Run(strategy, func(t *testing.T) {
+			var asked atomic.Int32
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			answer := func(id string, text string) call.Capability {
+				return call.Func(call.Metadata{ID: id, Intents: []string{"mail/write"}, Cost: call.Cost{USD: 1}}, func(context.Context, any) (string, error) {
+					asked.Add(1)
+					return text, nil
+				})
+			}
+			r := call.NewRegistry(answer("post/a", "short"), answer("post/b", "long enough"))
+			var stop atomic.Bool
+			stop.Store(true)
+			app := &call.Applicator{Registry: r, Checks: map[string]call.Check{"long": func(ctx context.Context, s call.Subject) error {
+				if string(s.Out) == `"short"` {
+					return errors.New("too short")
+				}
+				if stop.Load() { // as when the process ends after the answers are there
+					for strategy != call.Cascade && asked.Load() < 2 {
+						runtime.Gosched()
+					}
+					cancel()
+					return ctx.Err()
+				}
+				return nil
+			}}}
+			p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write",
+				Dispatch: call.Dispatch{Strategy: strategy}, Done: call.Done{Must: []string{"long"}}})
+			var memory journal.Memory
+			run := func(ctx context.Context) error {
+				ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Roundtrips: 2}))
+				_, err := journal.Run(ctx, p, stone.Config{RunID: "wednesday"}, &memory, journal.Options{})
+				return err
+			}
+			if err := run(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatalf("the first run ended with %v", err)
+			}
+			stop.Store(false)
+			if err := run(context.Background()); err != nil || asked.Load() != 2 {
+				t.Errorf("resumed: %v; %d were asked, want 2", err, asked.Load())
+			}
+		})
+	}
+}
+
+// What a failed attempt has cost counts, also after it was tried again.
+func TestFailedAttemptsAreCounted(t *testing.T) {
+	var asked atomic.Int32
+	wrote := func(_ context.Context, req *call.Request) (*call.Reply, error) {
+		reply := &call.Reply{Out: call.JSON(`"letter"`), Usage: call.Usage{InputTokens: 10, USD: 0.25}}
+		if asked.Add(1) == 1 {
+			return reply, &call.Error{Type: call.Unavailable, Message: "cut off in mid-answer"}
+		}
+		return reply, nil
+	}
+	app := &call.Applicator{Registry: call.NewRegistry(call.Capability{Metadata: call.Metadata{ID: "post/write", Cost: call.Cost{USD: 1}}, Invoke: wrote})}
+	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write"})
+	var memory journal.Memory
+	for i, want := range []journal.Usage{{InputTokens: 10, Cost: 0.25}, {InputTokens: 20, Cost: 0.5}} {
+		account := budget.New(budget.Limits{USD: 5})
+		_, err := journal.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday"}, &memory, journal.Options{})
+		if (err == nil) != (i == 1) {
+			t.Errorf("run %d: %v", i, err)
+		}
+		info, err := memory.Find(t.Context(), "thursday")
+		if err != nil || info.Usage != want {
+			t.Errorf("run %d used %+v, %v; want %+v", i, info.Usage, err, want)
+		}
+		if got := account.Spent(); got.USD != want.Cost || got.Tokens != want.InputTokens || got.Roundtrips != i+1 {
+			t.Errorf("run %d: the account has spent %+v, want %+v", i, got, want)
+		}
 	}
 }

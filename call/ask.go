@@ -31,7 +31,7 @@ type answer struct {
 	live bool // it was not taken from the recorder
 }
 
-// used is the usage of an invocation as a journal counts it, see journal.UsageIn.
+// used is the usage of an invocation as a journal counts it.
 type used struct {
 	InputTokens  int     `json:"input_tokens,omitempty"`
 	OutputTokens int     `json:"output_tokens,omitempty"`
@@ -53,7 +53,8 @@ func (s *setback) FailureMeta() map[string]string {
 	if err != nil {
 		return nil
 	}
-	return map[string]string{setbackKey: string(raw)}
+	u := s.answer.Usage
+	return map[string]string{setbackKey: string(raw), budget.MetaKey: budget.Meta(u.InputTokens, u.OutputTokens, u.Cost)}
 }
 
 // setbackIn finds the answer in the error of a step, be it replayed or not.
@@ -91,10 +92,11 @@ func (r *Request) asked() asked {
 
 // paid asks in a step of its own, which is not made again in a run that is resumed,
 // and settles what was drawn for it.
-func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Reservation, loose bool) (answer, error) {
-	live := false
-	a, err := stone.Step(ctx, step, req.asked(), func(ctx context.Context) (answer, error) {
-		live = true
+func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
+	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context) (answer, error) {
+		if err := draw.Begin(); err != nil {
+			return answer{}, err
+		}
 		if req.Key = stone.Path(ctx); req.Key != "" {
 			req.Key = stone.TraceID(ctx) + "/" + req.Key
 		}
@@ -112,9 +114,9 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	}
 	if err == nil {
 		u := usageOf(e, &a)
-		draw.Settle(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
+		draw.End(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
 	}
-	a.live = live
+	a.live = draw.Live()
 	return a, err
 }
 

@@ -30,8 +30,8 @@ type lane struct {
 	*session
 	entry    *entry
 	ctx      context.Context
-	loose    bool                // others go on without it
-	reserved *budget.Reservation // for the first attempt, if it was reserved before the lane began
+	loose    bool         // others go on without it
+	reserved *budget.Draw // for the first attempt, if it was reserved before the lane began
 	tried    []Attempt
 	last     outcome
 }
@@ -183,7 +183,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	if l.reserved = nil; draw == nil {
-		if draw, err = l.reserve(e); err != nil {
+		if draw, err = l.reserve(ctx, e, step); err != nil {
 			return a, exhausted(err), nil
 		}
 	}
@@ -194,9 +194,12 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 }
 
 // reserve draws what one invocation costs as far as that is known before.
-func (s *session) reserve(e *entry) (*budget.Reservation, error) {
-	return s.account.Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+func (s *session) reserve(ctx context.Context, e *entry, step string) (*budget.Draw, error) {
+	return s.account.Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
 }
+
+// first is the step of the first invocation of a candidate.
+func (e *entry) first() string { return e.step + " 1" }
 
 // ended makes the outcome of what ended before its time: that of the account is a
 // failure of the call. Everything else is no concern of the call, and is returned.

@@ -81,12 +81,13 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		if err != nil {
 			return err
 		}
-		draw, err := budget.From(ctx).Reserve(budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+		step := "check " + name + " " + s.Step
+		draw, err := budget.From(ctx).Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
 		if err != nil {
 			return err
 		}
 		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1}
-		a, err := e.paid(ctx, req, "check "+name+" "+s.Step, draw, false)
+		a, err := e.paid(ctx, req, step, draw, false)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 )
 
 // dispatch asks the candidates as the strategy says, and returns what that came to
@@ -26,9 +29,18 @@ func (s *session) filter() {
 	left := s.account.Left()
 	for i, c := range s.candidates {
 		if s.reasons[i] = c.reason; c.reason == "" {
-			s.reasons[i] = c.entry.unavailable(left)
+			s.reasons[i] = s.unavailable(c.entry, left)
 		}
 	}
+}
+
+// unavailable returns the first test that a candidate fails as things are, or "".
+// One who has answered this call before the run was resumed answers it again.
+func (s *session) unavailable(e *entry, left budget.Limits) string {
+	if budget.Recorded(s.ctx, stone.Path(s.ctx), e.first()) {
+		return ""
+	}
+	return e.unavailable(left)
 }
 
 // eligible returns the places of those who are asked: of the candidates that pass
@@ -78,7 +90,7 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 			break
 		}
 		if s.reasons[i] == "" && asked > 0 { // things may have changed since
-			s.reasons[i] = c.entry.unavailable(s.account.Left())
+			s.reasons[i] = s.unavailable(c.entry, s.account.Left())
 			poor = poor || s.reasons[i] == CostExceeded || s.reasons[i] == LatencyExceeded
 		}
 		if s.reasons[i] != "" {
@@ -114,7 +126,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	lanes := make([]*lane, len(places))
 	for k, i := range places {
 		l := s.lane(s.ctx, i)
-		if l.reserved, err = s.reserve(l.entry); err != nil {
+		if l.reserved, err = s.reserve(l.ctx, l.entry, l.entry.first()); err != nil {
 			l.last = outcome{failure: exhausted(err)}
 		}
 		lanes[k] = l
@@ -220,7 +232,7 @@ func (h *heat) start() {
 	l.loose = true
 	h.lanes = append(h.lanes, l)
 	h.running++
-	draw, err := h.reserve(l.entry)
+	draw, err := h.reserve(l.ctx, l.entry, l.entry.first())
 	if err != nil {
 		l.last = outcome{failure: exhausted(err), final: true}
 		h.ended <- k

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
 )
@@ -104,7 +105,9 @@ func wide() stone.Ashlar {
 				if strings.Contains(stone.Path(ctx), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")
 				}
-				return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
+				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context) (any, error) {
+					return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
+				})
 			})),
 		stone.Reduce(stone.FuncAll("count", number, sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
 }

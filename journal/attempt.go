@@ -1,6 +1,10 @@
 package journal
 
-import "context"
+import (
+	"context"
+
+	"github.com/stonelayer/stone/budget"
+)
 
 // Attempt returns how often the work of the step to which ctx belongs was begun,
 // this time included: more than 1 says that it may have been paid for already. It
@@ -18,6 +22,9 @@ type attemptKey struct{}
 // WithAttempt returns the context that a Journal gives to the work of a step that
 // is begun for the n-th time.
 func WithAttempt(ctx context.Context, n int) context.Context {
+	if budget.Declared(ctx) != (budget.Amount{}) {
+		ctx = budget.Declare(ctx, budget.Amount{}) // it was of this step alone
+	}
 	if Attempt(ctx) == n {
 		return ctx
 	}

@@ -68,6 +68,14 @@
 // runs, and by default nothing is reused. [Diff] says which nodes differ between
 // two runs, and why.
 //
+// # Budgets
+//
+// A budget holds for a run, however often it is resumed. A run that is resumed
+// charges the account of its context (package budget) with what it has cost
+// before: what its steps have used up, failed attempts included, and what each
+// attempt without a result had declared. A step that is recorded costs nothing
+// more. Time is not carried over: it runs from when the account was opened.
+//
 // # Secrets
 //
 // A node's id stands for its content, so a secret cannot be taken out of a record

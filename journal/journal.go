@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -38,7 +39,7 @@ type Holder interface {
 	// Begin writes down that the run, which was acquired, begins or goes on.
 	// Its Outcome is nothing but Running from then on, the rest is as in r. If it
 	// had ended Failed, the failures of the steps with the paths in Retry of the
-	// Outcome that it had are forgotten.
+	// Outcome that it had are forgotten: Steps counts them in Failures and Usage.
 	Begin(ctx context.Context, r RunInfo) error
 	// End writes down how the run ended, with all nodes of its DAG.
 	End(ctx context.Context, id string, o Outcome) error
@@ -62,7 +63,9 @@ type Archive interface {
 // elsewhere. A run that the journal does not have is empty.
 type Reader interface {
 	// Steps returns the steps in the order in which they were begun first.
-	// A step that was reused counts as begun when that was recorded.
+	// A step that was reused counts as begun when that was recorded. What a step
+	// declared is budget.Declared of the context of Do, and its usage is UsageOf
+	// its records if it has declared anything.
 	Steps(ctx context.Context, run string) ([]Step, error)
 	// Record returns what a step of the run did. The error is ErrNoStep if there
 	// is no result of a step with that path and kind.
@@ -158,6 +161,7 @@ type Step struct {
 	// run's. If it is not Recorded, the last one is under way, or was when its
 	// process ended or gave up.
 	Attempts int       `json:"attempts"`
+	Failures int       `json:"failures,omitempty"` // attempts whose failure was recorded and forgotten, see Begin
 	Recorded bool      `json:"recorded"`
 	From     string    `json:"from,omitempty"`    // run from which the result was reused
 	Time     time.Time `json:"time,omitzero"`     // of the result, as in stone.Record
@@ -168,16 +172,20 @@ type Step struct {
 	Sum      dag.ID    `json:"sum,omitzero"`      // of type and content, as in stone.Record
 	Failure  string    `json:"failure,omitempty"` // kind of the failure with which it ended
 	Reason   string    `json:"reason,omitempty"`  // of the failure
-	Usage    Usage     `json:"usage,omitzero"`
+	Usage    Usage     `json:"usage,omitzero"`    // of the result and of all failures
+	// Declared is what an attempt may cost, as budget.Declare said; zero for a
+	// step that costs nothing.
+	Declared budget.Amount `json:"declared,omitzero"`
 }
 
-// PossiblyPaid is how many attempts have left no result, though their work may
-// have cost something.
+// PossiblyPaid is how many attempts have left neither result nor failure, though
+// their work may have cost something.
 func (s Step) PossiblyPaid() int {
+	n := s.Attempts - s.Failures
 	if s.Recorded {
-		return max(s.Attempts-1, 0)
+		n--
 	}
-	return s.Attempts
+	return max(n, 0)
 }
 
 // Question is a stone.Question as it is kept.

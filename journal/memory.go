@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -42,7 +43,7 @@ type memoryStep struct {
 
 // Do implements [stone.Recorder].
 func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	raw, attempt := m.find(key)
+	raw, attempt := m.find(key, budget.Declared(ctx))
 	if raw != nil {
 		return decode(raw)
 	}
@@ -61,7 +62,7 @@ func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Contex
 
 // find returns what is recorded under the key. Otherwise it notes that the step
 // is begun, and says for which time.
-func (m *Memory) find(key stone.Key) (record []byte, attempt int) {
+func (m *Memory) find(key stone.Key, declared budget.Amount) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.Run)
@@ -81,12 +82,21 @@ func (m *Memory) find(key stone.Key) (record []byte, attempt int) {
 		return s.record, 0
 	}
 	s.Attempts++
+	s.Declared = declared
 	return nil, s.Attempts
 }
 
 // take makes a step one that has the result of another one.
 func (s *Step) take(from Step) {
 	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, Usage{}
+}
+
+// used returns what a step with the record has used up.
+func (s *Step) used(rec stone.Record) Usage {
+	if s.Declared == (budget.Amount{}) {
+		return Usage{}
+	}
+	return UsageOf(rec)
 }
 
 // reused returns the oldest result of another run that r may take.
@@ -117,7 +127,7 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 		return s.record
 	}
 	s.record, s.node = raw, rec.Node
-	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, UsageIn(rec.Content)
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, s.Usage.Add(s.used(rec))
 	if rec.Node != nil {
 		s.Node = rec.Node.ID()
 	}

@@ -53,7 +53,7 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	if r.info.State == Failed {
 		for _, s := range r.steps {
 			if s.Failure != "" && slices.Contains(r.info.Retry, s.Path) {
-				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Begun: s.Begun}
+				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Failures: s.Failures + 1, Begun: s.Begun, Usage: s.Usage, Declared: s.Declared}
 				s.record = nil
 			}
 		}

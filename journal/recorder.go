@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 )
@@ -38,7 +39,7 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 		return rec, err
 	})
 	if err == nil {
-		r.tally.add(rec)
+		r.tally.add(rec, budget.Declared(ctx) != (budget.Amount{}))
 		// The run goes on with what is recorded and not with what work has
 		// returned to it, as a resumed run does.
 		rec.Replayed = rec.Replayed || cleaned
@@ -53,8 +54,11 @@ type tally struct {
 	usage Usage
 }
 
-func (t *tally) add(rec stone.Record) {
-	usage := UsageIn(rec.Content)
+func (t *tally) add(rec stone.Record, costs bool) {
+	var usage Usage
+	if costs {
+		usage = UsageOf(rec)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps++

@@ -98,6 +98,7 @@ type runner struct {
 	secrets *secrets
 	now     func() time.Time
 	resumed bool
+	before  State // in which it was resumed
 	tally   tally
 }
 
@@ -135,7 +136,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
 	}
-	if r.resumed = !before.Begun.IsZero(); r.resumed {
+	if r.resumed, r.before = !before.Begun.IsZero(), before.State; r.resumed {
 		if err := r.compare(before, &info); err != nil {
 			return err
 		}
@@ -194,10 +195,16 @@ func (r *runner) run(ctx context.Context, p stone.Ashlar) (stone.Result, error) 
 	if r.opts.Drain != nil {
 		go r.drain(ctx, cancel)
 	}
+	ctx, leave, err := r.spending(ctx)
+	if err != nil {
+		return stone.Result{RunID: r.cfg.RunID, DAG: r.cfg.Input}, err
+	}
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
 	cfg.Frontend = &frontend{runner: r, next: r.cfg.Frontend}
-	return stone.Run(ctx, p, cfg)
+	result, err := stone.Run(ctx, p, cfg)
+	leave(err == nil)
+	return result, err
 }
 
 // drain cancels what is still under way when the time of grace is over.
@@ -249,11 +256,12 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// total counts the steps that have a result, and what they have used up.
+// total counts the steps that have a result, and what all have used up.
 func total(steps []Step) (n int, used Usage) {
 	for _, s := range steps {
+		used = used.Add(s.Usage)
 		if s.Recorded && s.Kind != "input" {
-			n, used = n+1, used.Add(s.Usage)
+			n++
 		}
 	}
 	return n, used

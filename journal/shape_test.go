@@ -77,7 +77,7 @@ func TestShapeOfManyParts(t *testing.T) {
 	}
 }
 
-func TestUsageIn(t *testing.T) {
+func TestUsageOf(t *testing.T) {
 	for content, want := range map[string]journal.Usage{
 		``:                                   {},
 		`"text with \"usage\":{ in it"`:      {},
@@ -87,8 +87,8 @@ func TestUsageIn(t *testing.T) {
 		`{"reply":{"usage":{"input_tokens":null,"output_tokens":5}},"usage":{"cost":0.5}}`: {OutputTokens: 5, Cost: 0.5},
 		`{"deep":{"usage":{"input_tokens":3}}}`:                                            {},
 	} {
-		if got := journal.UsageIn([]byte(content)); got != want {
-			t.Errorf("UsageIn(%s) = %+v, want %+v", content, got, want)
+		if got := journal.UsageOf(stone.Record{Content: []byte(content)}); got != want {
+			t.Errorf("UsageOf(%s) = %+v, want %+v", content, got, want)
 		}
 	}
 }

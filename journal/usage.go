@@ -2,7 +2,12 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 )
 
 // Usage is what a step or a run has used up.
@@ -17,13 +22,12 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.InputTokens + v.InputTokens, u.OutputTokens + v.OutputTokens, u.Cost + v.Cost}
 }
 
-// UsageIn reads the usage out of the content of a step: what stands in its field
-// "usage", or in that of its field "reply", as agents write it. The fields of the
-// usage are those of Usage; what is not there or is no number counts as nothing.
-func UsageIn(content []byte) Usage {
-	if !bytes.Contains(content, []byte(`"usage":{`)) {
-		return Usage{}
-	}
+// UsageOf reads what a step has used up out of its record: what its content has in
+// the field "usage", or in that of its field "reply", or what the meta of its
+// failure has under budget.MetaKey. It is for steps that have declared what they
+// may cost, see budget.Declare: in any other content these fields mean something
+// else.
+func UsageOf(rec stone.Record) Usage {
 	type holder struct {
 		Usage Usage `json:"usage"`
 	}
@@ -31,9 +35,23 @@ func UsageIn(content []byte) Usage {
 		holder
 		Reply holder `json:"reply"`
 	}
-	// Content in which these fields mean something else has no usage.
-	if json.Unmarshal(content, &found) != nil {
+	content := []byte(rec.Content)
+	if rec.Failure != nil {
+		content = fmt.Appendf(nil, `{"usage":%s}`, cmp.Or(rec.Meta[budget.MetaKey], "{}"))
+	}
+	if !bytes.Contains(content, []byte(`"usage":{`)) || json.Unmarshal(content, &found) != nil {
 		return Usage{}
 	}
 	return found.Usage.Add(found.Reply.Usage)
+}
+
+// Spent returns what a step has cost: what its attempts have used up and, for each
+// attempt that has left no result, what it had declared.
+func (s Step) Spent() budget.Amount {
+	lost := s.Declared.Times(s.PossiblyPaid())
+	return budget.Amount{
+		Roundtrips: s.Declared.Times(s.Attempts).Roundtrips,
+		Tokens:     s.Usage.InputTokens + s.Usage.OutputTokens + lost.Tokens,
+		USD:        s.Usage.Cost + lost.USD,
+	}
 }

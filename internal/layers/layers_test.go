@@ -34,7 +34,7 @@ var table = []struct{ pkg, imports string }{
 	{".", "dag kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},
-	{"journal", "."},
+	{"journal", ". budget"},
 
 	{"llm/openai", "llm/internal/..."},
 	{"llm/anthropic", "llm/internal/..."},

@@ -32,6 +32,8 @@ var runCases = []journalCase{
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
 	{"the DAG of a flow is that of its run", testFlow},
 	{"two equal flows do not differ", testSameFlow},
+	{"a budget holds for all resumes of a run", testBudget},
+	{"what is recorded is not paid again", testPaidOnce},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
 	{"Run drains although a person is asked", testDrainQuestion},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
@@ -49,7 +50,12 @@ func testInfo(t *testing.T, j tested) {
 
 func testForget(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "run"})
-	do(t, j, key("failed"), failure())
+	price := budget.Amount{Roundtrips: 1, USD: 1}
+	paying := budget.Declare(t.Context(), price)
+	costly := failure()
+	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(7, 0, 0.5)}
+	_, err := j.Do(paying, key("failed"), func(context.Context) (stone.Record, error) { return costly, nil })
+	must(t, err)
 	do(t, j, key("rescued"), failure())
 	do(t, j, key("good"), value("good"))
 	outcome := journal.Outcome{State: journal.Failed, Retry: []string{key("failed").Path, key("good").Path}}
@@ -62,20 +68,33 @@ func testForget(t *testing.T, j tested) {
 		}
 	}
 	steps, err := j.Steps(t.Context(), "run")
-	if err != nil || len(steps) != 3 || steps[0].Recorded || steps[0].Failure != "" || steps[0].PossiblyPaid() != 1 {
+	if err != nil || len(steps) != 3 || steps[0].Recorded || steps[0].Failure != "" || steps[0].PossiblyPaid() != 0 {
 		t.Errorf("after it was forgotten: %+v, %v", steps, err)
+	}
+	if got, want := steps[0].Spent(), (budget.Amount{Roundtrips: 1, Tokens: 7, USD: 0.5}); got != want || steps[0].Failures != 1 {
+		t.Errorf("the failure that was forgotten has cost %+v, %d times; want %+v, once", got, steps[0].Failures, want)
 	}
 	recorder{t, j}.replay(key("rescued"))
 	recorder{t, j}.replay(key("good"))
-	if do(t, j, key("failed"), value("now")).Replayed {
-		t.Error("the failure was replayed")
+	now, err := j.Do(paying, key("failed"), func(context.Context) (stone.Record, error) {
+		used := value("now")
+		used.Content = json.RawMessage(`{"usage":{"cost":0.25}}`)
+		return used, nil
+	})
+	if err != nil || now.Replayed {
+		t.Errorf("the failure was replayed, or %v", err)
 	}
 	finish(t, j, "run", journal.Outcome{State: journal.Done})
 	other := j.open()
 	_, err = other.Acquire(t.Context(), "run")
 	must(t, err)
-	if got := (recorder{t, other}).replay(key("failed")); string(got.Content) != `"now"` {
+	if got := (recorder{t, other}).replay(key("failed")); string(got.Content) != `{"usage":{"cost":0.25}}` {
 		t.Errorf("the second try gave %s", got.Content)
+	}
+	steps, err = other.Steps(t.Context(), "run")
+	must(t, err)
+	if got, want := steps[0].Spent(), (budget.Amount{Roundtrips: 2, Tokens: 7, USD: 0.75}); got != want {
+		t.Errorf("both attempts have cost %+v, want %+v", got, want)
 	}
 	must(t, other.Release("run"))
 }
@@ -99,7 +118,12 @@ func testSteps(t *testing.T, j tested) {
 	must(t, err)
 	used := value("")
 	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"cost":0.25,"output_tokens":null}}`)
-	_, err = j.Do(journal.WithAttempt(t.Context(), 2), key("second"), func(ctx context.Context) (stone.Record, error) {
+	price := budget.Amount{Roundtrips: 1, USD: 0.5}
+	paying := budget.Declare(journal.WithAttempt(t.Context(), 2), price)
+	_, err = j.Do(paying, key("second"), func(ctx context.Context) (stone.Record, error) {
+		if got := budget.Declared(ctx); got != (budget.Amount{}) {
+			t.Errorf("what the step does in turn is said to cost %+v", got)
+		}
 		if got := journal.Attempt(ctx); got != 1 {
 			t.Errorf("a step that is begun within another one for the first time is told that it is attempt %d", got)
 		}
@@ -107,6 +131,13 @@ func testSteps(t *testing.T, j tested) {
 	})
 	must(t, err)
 	do(t, j, key("third"), failure())
+	free := value("")
+	free.Content = used.Content
+	do(t, j, key("fourth"), free)
+	costly := failure()
+	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(3, 2, 0.125)}
+	_, err = j.Do(paying, key("fifth"), func(context.Context) (stone.Record, error) { return costly, nil })
+	must(t, err)
 	if !do(t, j, key("second"), value("other")).Replayed {
 		t.Error("the second step was not replayed")
 	}
@@ -116,10 +147,13 @@ func testSteps(t *testing.T, j tested) {
 		k := key(name)
 		return journal.Step{Path: k.Path, Kind: k.Kind, Name: k.Name, Attempts: 1, Recorded: true, Time: value("").Time, Sum: value("").Sum}
 	}
-	want := []journal.Step{step("first"), step("second"), step("third")}
+	want := []journal.Step{step("first"), step("second"), step("third"), step("fourth"), step("fifth")}
 	want[0] = journal.Step{Path: want[0].Path, Kind: "step", Name: "first", Attempts: 2}
 	want[1].Usage = journal.Usage{InputTokens: 7, OutputTokens: 3, Cost: 0.25}
-	want[2].Failure, want[2].Reason, want[2].Sum = failure().Failure.Kind, failure().Failure.Reason, failure().Sum
+	for _, i := range []int{2, 4} {
+		want[i].Failure, want[i].Reason, want[i].Sum = failure().Failure.Kind, failure().Failure.Reason, failure().Sum
+	}
+	want[1].Declared, want[4].Declared, want[4].Usage = price, price, journal.Usage{InputTokens: 3, OutputTokens: 2, Cost: 0.125}
 	for i, s := range got {
 		if s.Begun.IsZero() || s.Recorded == s.Ended.IsZero() {
 			t.Errorf("%s was begun at %v and ended at %v, recorded: %t", s.Path, s.Begun, s.Ended, s.Recorded)
@@ -129,13 +163,13 @@ func testSteps(t *testing.T, j tested) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Steps (-want +got):\n%s", diff)
 	}
-	for i, paid := range []int{2, 0, 0} {
+	for i, paid := range []int{2, 0, 0, 0, 0} {
 		if n := got[i].PossiblyPaid(); n != paid {
 			t.Errorf("%d attempts of %s are possibly paid, want %d", n, got[i].Path, paid)
 		}
 	}
 	rec, err := j.Record(t.Context(), "run", key("second").Path, "step")
-	if err != nil || journal.UsageIn(rec.Content) != want[1].Usage || rec.Sum != used.Sum {
+	if err != nil || journal.UsageOf(rec) != want[1].Usage || rec.Sum != used.Sum {
 		t.Errorf("Record: %s, %v", rec.Content, err)
 	}
 	for _, name := range []string{"first", "none"} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
@@ -38,7 +39,17 @@ func (db *DB) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 		at := time.UnixMilli(h.At)
 		for _, i := range h.Begun {
 			s := step(i.digest, i.Path, i.Kind, i.Name)
-			s.Attempts, s.Begun = s.Attempts+1, at
+			if s.Attempts, s.Begun = s.Attempts+1, at; i.Declared != nil {
+				s.Declared = *i.Declared
+			}
+		}
+		if h.Step != "" {
+			digest, err := dag.ParseID(h.Step)
+			if err != nil {
+				return nil, db.damage(run, r, h, err)
+			}
+			s := step(digest, h.Path, h.Kind, h.Name)
+			s.Failures, s.Usage = s.Failures+1, s.Usage.Add(used(s, h.Record))
 		}
 		if r.digest == nil {
 			continue
@@ -48,11 +59,19 @@ func (db *DB) Steps(ctx context.Context, run string) ([]journal.Step, error) {
 		if rec.Failure != nil {
 			s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
 		}
-		if s.Usage = journal.UsageIn(rec.Content); h.From != "" {
-			s.Begun, s.Usage = at, journal.Usage{}
+		if s.Usage = s.Usage.Add(used(s, rec)); h.From != "" {
+			s.Begun = at
 		}
 	}
 	return steps, nil
+}
+
+// used returns what a step has used up as its record says.
+func used(s *journal.Step, rec *stone.Record) journal.Usage {
+	if s.Declared == (budget.Amount{}) {
+		return journal.Usage{}
+	}
+	return journal.UsageOf(*rec)
 }
 
 // Record implements [journal.Reader].

@@ -32,7 +32,7 @@ func (db *DB) Do(ctx context.Context, key stone.Key, work func(context.Context) 
 		return rec, err
 	}
 	reached("before intent")
-	if err := db.write(&write{run: r, intent: &intent{key.Digest, key.Path, key.Kind, key.Name}}); err != nil {
+	if err := db.write(&write{run: r, intent: beginning(ctx, key)}); err != nil {
 		return stone.Record{}, err
 	}
 	reached("after intent")

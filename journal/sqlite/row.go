@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -34,14 +36,25 @@ type head struct {
 	At     int64         `json:"at"`             // milliseconds of Unix time, for people
 	Record *stone.Record `json:"record,omitempty"`
 	Begun  []*intent     `json:"begun,omitempty"` // in a row that has nothing but their digests, as content
+	Step   string        `json:"step,omitempty"`  // digest of the step, in the row of a failure that was forgotten
 }
 
 // An intent says that the work of a step begins.
 type intent struct {
-	digest dag.ID
-	Path   string `json:"path"`
-	Kind   string `json:"kind"`
-	Name   string `json:"name"`
+	digest   dag.ID
+	Path     string         `json:"path"`
+	Kind     string         `json:"kind"`
+	Name     string         `json:"name"`
+	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil for nothing
+}
+
+// beginning is the intent of a step.
+func beginning(ctx context.Context, key stone.Key) *intent {
+	i := &intent{digest: key.Digest, Path: key.Path, Kind: key.Kind, Name: key.Name}
+	if amount := budget.Declared(ctx); amount != (budget.Amount{}) {
+		i.Declared = &amount
+	}
+	return i
 }
 
 // intentRow is the row of what is begun in one commit.

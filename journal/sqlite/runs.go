@@ -59,15 +59,34 @@ func (db *DB) Begin(ctx context.Context, info journal.RunInfo) error {
 	return err
 }
 
-// forget removes the failures of the steps with the paths.
+// forget takes the failures of the steps with the paths away from the steps. Their
+// rows stay, for what the attempts have cost.
 func (t *transaction) forget(r *run, paths []string) error {
 	list, err := json.Marshal(paths)
 	if err != nil {
 		return err
 	}
-	_, err = t.do(`DELETE FROM records WHERE seq BETWEEN ?1 << 32 AND (?1 + 1 << 32) - 1 AND digest IS NOT NULL AND instr(head, '"failure"')
+	rows, err := t.all("SELECT "+columns+` FROM records WHERE seq BETWEEN ?1 << 32 AND (?1 + 1 << 32) - 1 AND digest IS NOT NULL AND instr(head, '"failure"')
 		AND head->'record'->'failure' IS NOT NULL AND head->>'path' IN (SELECT value FROM json_each(?2))`, r.row.Load(), string(list))
-	return err
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		h, err := row.open()
+		if err != nil {
+			return t.db.damage(r.id, row, h, err)
+		}
+		failed, err := recordRow(head{Path: h.Path, Kind: h.Kind, Name: h.Name, At: h.At, Step: id(row.digest).String()}, *h.Record)
+		if err != nil {
+			return err
+		}
+		failed.content = nil // a failure has none
+		args := failed.args(row.seq)
+		if _, err := t.do("UPDATE records SET digest = ?2, reuse = ?3, node = ?4, parents = ?5, head = ?6, seal = ?7, content = ?8 WHERE seq = ?1", args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // holding returns a run that this DB has, otherwise nil.

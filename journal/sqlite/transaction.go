@@ -167,3 +167,20 @@ func (t *transaction) do(statement string, args ...any) (changed int64, err erro
 func (t *transaction) row(query string, args ...any) *sql.Row {
 	return t.conn.QueryRowContext(context.Background(), query, args...)
 }
+
+// all reads the rows of records for which the query asks.
+func (t *transaction) all(query string, args ...any) (found []sealed, err error) {
+	rows, err := t.conn.QueryContext(context.Background(), query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for s := newScanner(); rows.Next(); {
+		r, err := s.scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, r)
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,38 @@
+package journal
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// spending returns the context in which the run draws on the account of ctx. What a
+// run that is resumed has cost before is drawn first, once; what is recorded is not
+// drawn again. Leave is called at the end of the run.
+func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(over bool), err error) {
+	account := budget.From(ctx)
+	if account == nil {
+		return ctx, func(bool) {}, nil
+	}
+	var before budget.Amount
+	if r.resumed && (r.before != Done || r.opts.Force) { // what is done asks for nothing more
+		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+		if err != nil {
+			return ctx, nil, err
+		}
+		paid := map[body]bool{}
+		for _, s := range steps {
+			before = before.Add(s.Spent())
+			if s.Recorded && s.Declared != (budget.Amount{}) {
+				paid[body{s.Path[:max(strings.LastIndexByte(s.Path, '/'), 0)], s.Name}] = true
+			}
+		}
+		ctx = budget.WithRecorded(ctx, func(path, step string) bool { return paid[body{path, step}] })
+	}
+	own := account.Run(r.cfg.RunID, before)
+	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
+}
+
+// A body is where a step is made: the path of the body, and the name of the step.
+type body struct{ path, step string }
