@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -58,12 +59,12 @@ type capability struct {
 	State  string `json:"state"` // "up", "down" or "?"
 	Why    string `json:"why,omitempty"`
 
-	reached config.Reached
+	reached kinds.Reached
 }
 
 func listed(conf *config.Config) []capability {
 	all := []capability{}
-	add := func(from *call.Registry, reached []config.Reached, tool bool) {
+	add := func(from *call.Registry, reached []kinds.Reached, tool bool) {
 		for _, r := range reached {
 			if m, ok := from.Lookup(r.ID); ok {
 				all = append(all, capability{Metadata: m, Tool: tool, At: r.At, Priced: r.Priced, State: "?", reached: r})

@@ -13,16 +13,15 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           a.Name,
 		Short:         "Run and inspect a pipeline of language models and code",
-		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	a.terminalUI(root)
+	a.versionFlag(root)
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
@@ -31,7 +32,7 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	program, err := a.compile(c.Context(), before[0], signals)
+	program, err := a.compile(c, before[0], signals)
 	var refused *load.Error
 	switch {
 	case errors.As(err, &refused):
@@ -66,8 +67,8 @@ func passedOn(c *cobra.Command) []string {
 }
 
 // compile builds the package, and stops when there is a signal.
-func (a *app) compile(ctx context.Context, pipeline string, signals <-chan os.Signal) (*load.Program, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signal) (*load.Program, error) {
+	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	built := make(chan struct{})
 	defer close(built)
@@ -83,5 +84,19 @@ func (a *app) compile(ctx context.Context, pipeline string, signals <-chan os.Si
 		fmt.Fprintf(a.Stderr, "building %s …\r", text.Line(pipeline))
 		defer fmt.Fprint(a.Stderr, "\x1b[K")
 	}
-	return load.Build(ctx, pipeline)
+	return load.Build(ctx, pipeline, a.linked(c))
+}
+
+// linked are the packages that the program of a package links: the kinds that the
+// configuration names, and the screen if it is shown there.
+func (a *app) linked(c *cobra.Command) (link load.Linked) {
+	if c == c.Root() {
+		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
+	}
+	if paths, configured := config.Imports(a.calls.config); configured {
+		link.Always = append(link.Always, paths...)
+	} else {
+		link.Calls = paths
+	}
+	return link
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stonelayer/stone/cli"
+	_ "github.com/stonelayer/stone/cli/all"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")

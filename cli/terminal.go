@@ -15,13 +15,20 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/config"
-	"github.com/stonelayer/stone/internal/tui"
+	"github.com/stonelayer/stone/internal/display"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI: that of the
 // project around the working directory, or of the one pipeline of this program.
-// Without a terminal it remains the help.
+// Without a terminal, or in a program that does not link the screen, it remains the
+// help.
 func (a *app) terminalUI(root *cobra.Command) {
+	if display.Run == nil {
+		root.Long = root.Short + ".\n\n" + `To show the pipeline on the whole screen, link it: import _ "github.com/stonelayer/stone/cli/screen".`
+		root.Args = unknown
+		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+		return
+	}
 	provider := choice{of: config.Providers}
 	f := root.Flags()
 	f.Var(&provider, "provider", "of the default model; overrides STONE_PROVIDER and the settings")
@@ -117,8 +124,8 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := tui.Run(ctx, tui.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Run: kept.another, Show: shownResult})
-	if errors.Is(err, tui.ErrLeft) {
+	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Run: kept.another, Show: shownResult})
+	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
 	if kept != nil {

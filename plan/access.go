@@ -5,7 +5,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // This file finds out what nodes read, and whether that is there.
@@ -21,7 +21,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 		}
 		c.probe(t.reads, known, g.name)
 	case expression:
-		program, err := expr.Compile(g.text, c.visible, expr.Bool)
+		program, err := kinds.CompileGuard(g.text, c.visible)
 		if err != nil {
 			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
 			t.guard = &guard{form: never, at: g.at}

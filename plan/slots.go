@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -163,7 +163,7 @@ func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 // A test is a guard where it stands.
 type test struct {
 	*guard
-	program *expr.Program // of an expression
+	program kinds.Guard // of an expression
 	reads   reads
 }
 

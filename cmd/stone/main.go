@@ -2,6 +2,9 @@
 // and stone --help.
 package main
 
-import "github.com/stonelayer/stone/cli"
+import (
+	"github.com/stonelayer/stone/cli"
+	_ "github.com/stonelayer/stone/cli/all"
+)
 
 func main() { cli.Main(cli.FromArgument) }

@@ -6,53 +6,71 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// kinds read the fields that are each kind's own.
-var kinds = map[string]func(*reader, *form.Map, *Reached) builder{
+// own reads the fields that are each kind's own.
+var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"llm":     (*reader).llm,
 	"command": (*reader).command,
 	"http":    (*reader).http,
-	"mcp":     (*reader).mcp,
-	"solver":  (*reader).solver,
-	"chess":   (*reader).chess,
 	"plan":    (*reader).plan,
 }
 
-// builder makes a capability of its metadata. It is called when nothing was at fault.
-type builder func(call.Metadata) (call.Capability, error)
+// kind reads the fields that are a kind's own. What it reads is at fault if there is
+// no such kind, or none that this program links.
+func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder {
+	if of := own[name]; of != nil {
+		return of(r, m, at)
+	}
+	field, named := m.Field("cap/kind")
+	if name == "solver" {
+		var which string
+		m.Need("solver")
+		if !m.OneOf("solver", &which, "cel", "sat") {
+			return nil
+		}
+		name += "/" + which
+	}
+	if k, ok := kinds.Find(name); ok {
+		return k.Read(r.Reader, m, at)
+	}
+	m.AllowRest()
+	switch err := kinds.Missing(name); {
+	case err != nil:
+		field.Fault(form.Invalid, "the kind %v", err)
+	case named && name != "":
+		known := slices.AppendSeq(kinds.Names(), maps.Keys(own))
+		slices.Sort(known)
+		field.Unknown("kind", name, known...)
+	}
+	return nil
+}
 
 // readCapabilities reads capabilities by their ids.
-func (r *reader) readCapabilities(m *form.Map, key string, reached *[]Reached) *call.Registry {
+func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reached) *call.Registry {
 	var caps []call.Capability
 	m.Entries(key, func(id string, v form.Value) {
-		r.secrets = nil
-		meta, at := call.Metadata{ID: id}, Reached{ID: id}
-		var build builder
+		r.Reader.Secrets = nil
+		meta, at := call.Metadata{ID: id}, kinds.Reached{ID: id}
+		var build kinds.Builder
 		good := v.Map(func(m *form.Map) {
 			call.ReadMetadata(m, &meta)
 			for _, key := range []string{"io/in-schema", "io/out-schema"} {
 				if name, ok := m.Field(key); ok {
-					r.checkEach(name, "schema", r.schemaNames())
+					kinds.CheckEach(name, "schema", r.schemaNames())
 				}
 			}
 			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
-				r.checkEach(intents, "intent", append(r.intentNames(), call.EvalGrade))
+				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade))
 			}
 			m.Need("cap/kind")
-			if of := kinds[meta.Kind]; of != nil {
-				build = of(r, m, &at)
-				return
-			}
-			m.AllowRest()
-			if kind, ok := m.Field("cap/kind"); ok && meta.Kind != "" {
-				kind.Unknown("kind", meta.Kind, slices.Sorted(maps.Keys(kinds))...)
-			}
+			build = r.kind(m, meta.Kind, &at)
 		})
 		if !good {
 			return
 		}
-		at.priced(r, &meta)
+		r.priced(&at, &meta)
 		c, err := build(meta)
 		if err == nil {
 			err = c.Check()
@@ -61,10 +79,10 @@ func (r *reader) readCapabilities(m *form.Map, key string, reached *[]Reached) *
 			v.Fault(form.Invalid, "%v", err)
 			return
 		}
-		at.Secrets = r.secrets
-		for _, s := range r.secrets {
-			if !slices.Contains(r.Secrets, s) {
-				r.Secrets = append(r.Secrets, s)
+		at.Secrets = r.Reader.Secrets
+		for _, s := range r.Reader.Secrets {
+			if !slices.Contains(r.Config.Secrets, s) {
+				r.Config.Secrets = append(r.Config.Secrets, s)
 			}
 		}
 		caps, *reached = append(caps, c), append(*reached, at)

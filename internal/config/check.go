@@ -10,11 +10,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -38,7 +38,7 @@ func (r *reader) readChecks(m *form.Map) {
 }
 
 func (r *reader) expression(v form.Value) call.Check {
-	check, err := cel.Check(v.EDN().Text())
+	check, err := kinds.CompileCheck(v.EDN().Text())
 	if err != nil {
 		v.Fault(form.Invalid, "%v", err)
 	}
@@ -100,7 +100,7 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 	var s *schema.Schema
 	var name string
 	var data json.RawMessage
-	switch file, isFile := r.onlyFile(v); {
+	switch file, isFile := r.OnlyFile(v); {
 	case v.EDN().Kind() != edn.KindMap:
 		if !v.Name(&name) {
 			return nil
@@ -131,7 +131,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id string
 	enough := 0.5
 	if v, ok := m.Field("capability"); ok && v.Name(&id) {
-		r.checkEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
+		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
 		r.graders = append(r.graders, grader{v, id})
 	}
 	m.Float("score-min", &enough, 0, 1)
@@ -210,11 +210,14 @@ func (r *reader) checkPolicy(v form.Value) {
 			switch key {
 			case "":
 			case "in-schema", "out-schema":
-				r.checkEach(field, "schema", r.schemaNames())
+				kinds.CheckEach(field, "schema", r.schemaNames())
 			case "must", "should":
-				r.checkEach(field, "check", r.checkNames())
+				kinds.CheckEach(field, "check", r.checkNames())
+				if err := kinds.Missing(kinds.LegalMove); err != nil && mentions(field.EDN(), kinds.LegalMove) {
+					field.Fault(form.Invalid, "the check %v", err)
+				}
 			case "fallback", "cap/id":
-				r.checkEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
+				kinds.CheckEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
 			case "intents":
 				r.checkIntents(field)
 			default:
@@ -235,20 +238,4 @@ func (r *reader) checkIntents(v form.Value) {
 		}
 		r.checkPolicy(rules)
 	})
-}
-
-// checkEach reports a name, or each of several, that is not known.
-func (r *reader) checkEach(field form.Value, what string, known []string) {
-	names := []edn.Value{field.EDN()}
-	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
-		names = names[:0]
-		for _, v := range field.EDN().Elements() {
-			names = append(names, v)
-		}
-	}
-	for _, v := range names {
-		if name, ok := v.Name(); ok && !slices.Contains(known, name) {
-			field.Unknown(what, name, known...)
-		}
-	}
 }

@@ -2,16 +2,16 @@ package config
 
 import (
 	"errors"
-	"io/fs"
-	"os"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -25,10 +25,10 @@ type Config struct {
 	Budget budget.Limits
 	Plan   plan.Options // the mode and the limits of plans
 	// Capabilities and Tools tell how each is reached, in the order of the text.
-	Capabilities, Tools []Reached
+	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
 	// Secrets are all that is named, each once.
-	Secrets []Secret
+	Secrets []kinds.Secret
 
 	granted   []string // nil if nothing is said
 	principal call.Principal
@@ -89,54 +89,50 @@ func Nearest(dir string) (*Config, error) {
 			return nil, err
 		}
 		if file != "" {
-			return Load(shown(file))
+			return Load(kinds.Shown(file))
 		}
 	}
-	return read(builtIn, "", dir)
+	v, err := builtIn()
+	if err != nil {
+		return nil, err
+	}
+	return read(v, "", dir)
 }
 
-// shown returns a path as seen from the working directory, if it is below that.
-func shown(path string) string {
-	here, err := os.Getwd()
-	if err != nil {
-		return path
+// builtIn is the configuration of programs that have none.
+func builtIn() (edn.Value, error) {
+	text := []byte("{:capabilities {")
+	for _, k := range kinds.All() {
+		if k.Unconfigured != "" {
+			text = fmt.Appendf(text, ":%s %s ", k.Name, k.Unconfigured)
+		}
 	}
-	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
-		return rel
-	}
-	return path
+	return edn.Read(append(text, "}}"...), edn.Limits{})
 }
-
-// builtIn is the configuration of those who have none.
-var builtIn = func() edn.Value {
-	v, err := edn.Read([]byte(`{:capabilities {:solver/sat {:cap/kind :solver :solver :sat}
-	                                            :solver/cel {:cap/kind :solver :solver :cel}}}`), edn.Limits{})
-	if err != nil {
-		panic("config: " + err.Error())
-	}
-	return v
-}()
 
 // reader reads one configuration.
 type reader struct {
 	*Config
-	dir       string // from which paths are seen
+	*kinds.Reader
 	providers map[string]*provider
-	servers   map[string]*server
 	prices    []price
-	secrets   []Secret // that were named since the last capability began
 	ids       []string // of all capabilities
 	graders   []grader
 }
 
 func read(v edn.Value, file, dir string) (*Config, error) {
 	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}}
-	app.Checks = map[string]call.Check{"legal-move": uci.LegalMove}
-	r := &reader{Config: &Config{File: file, App: app}, dir: dir, providers: map[string]*provider{}, servers: map[string]*server{}}
+	app.Checks = map[string]call.Check{}
+	for _, k := range kinds.All() {
+		maps.Copy(app.Checks, k.Checks)
+	}
+	c := &Config{File: file, App: app}
+	r := &reader{Config: c, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}}, providers: map[string]*provider{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	return r.Config, nil
+	c.closers = r.Closers
+	return c, nil
 }
 
 func (r *reader) read(m *form.Map) {
@@ -148,7 +144,7 @@ func (r *reader) read(m *form.Map) {
 		r.checkPolicy(v)
 	}
 	r.readProviders(m)
-	r.readServers(m)
+	r.readSections(m)
 	r.readPrices(m)
 	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
@@ -172,6 +168,20 @@ func (r *reader) read(m *form.Map) {
 	r.App.Plans = plan.Planner(r.Plan)
 }
 
+// readSections reads the parts that belong to kinds.
+func (r *reader) readSections(m *form.Map) {
+	for _, k := range kinds.All() {
+		if k.Section != "" {
+			k.ReadSection(r.Reader, m)
+		}
+	}
+	if err := kinds.Missing(kinds.Servers); err != nil {
+		if v, ok := m.Field(kinds.Servers); ok {
+			v.Fault(form.Invalid, "%v", err)
+		}
+	}
+}
+
 // readRights reads what runs may do.
 func (r *reader) readRights(m *form.Map) {
 	m.Map("principal", func(m *form.Map) { call.ReadPrincipal(m, &r.principal) })
@@ -189,50 +199,20 @@ func (r *reader) readSchemas(m *form.Map) {
 	}
 	r.App.Schemas = call.ReadSchemas(v)
 	v.Entries(func(name string, v form.Value) {
-		if file, isFile := r.onlyFile(v); isFile && r.App.Schemas[name] != nil {
+		if file, isFile := r.OnlyFile(v); isFile && r.App.Schemas[name] != nil {
 			r.App.Schemas[name] = schemaFile(v, file)
 		}
 	})
 }
 
-// onlyFile tells whether a value is {:file "path"}, which says nothing as a schema.
-func (r *reader) onlyFile(v form.Value) (file string, ok bool) {
-	f, ok := v.EDN().Field("file")
-	if !ok || v.EDN().Len() != 1 || f.Kind() != edn.KindString {
-		return "", false
-	}
-	return within(r.dir, f.Text()), true
-}
-
 func schemaFile(v form.Value, file string) *schema.Schema {
-	data, ok := readFile(v, file)
+	data, ok := kinds.ReadFile(v, file)
 	if !ok {
 		return nil
 	}
 	s, err := schema.Parse(data)
 	if err != nil {
-		v.Fault(form.Invalid, "%s: expected a JSON Schema: %v", shown(file), err)
+		v.Fault(form.Invalid, "%s: expected a JSON Schema: %v", kinds.Shown(file), err)
 	}
 	return s
-}
-
-// readFile reads a file that a value names.
-func readFile(v form.Value, file string) ([]byte, bool) {
-	data, err := os.ReadFile(file)
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
-		err = e.Err
-	}
-	if err != nil {
-		v.Fault(form.Invalid, "%s: %v", shown(file), err)
-	}
-	return data, err == nil
-}
-
-// path reads a field as the path of a file or directory.
-func (r *reader) path(m *form.Map, key string, to *string) {
-	var path string
-	someText(m, key, &path)
-	if path != "" {
-		*to = within(r.dir, path)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // Invalid is the error of a configuration that cannot be used, with everything
@@ -56,20 +57,10 @@ func invalid(file string, faults form.Faults) error {
 	return &Invalid{file, slices.Compact(faults)}
 }
 
-const noSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
-
-// secrets are parts of names that nobody gives to what everybody may read.
-var secrets = []string{"key", "token", "secret", "password", "auth", "credential"}
-
-func secretive(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secrets, func(s string) bool { return strings.Contains(name, s) })
-}
-
 // hint says what is right where a field looks like a secret.
 func hint(f *form.Fault) {
 	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
-	if f.Kind == form.UnknownKey && secretive(name) {
-		f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, noSecret), ""
+	if f.Kind == form.UnknownKey && kinds.Secretive(name) {
+		f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, kinds.NoSecret), ""
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	_ "github.com/stonelayer/stone/cli/all"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm/script"
 )
 
@@ -158,7 +160,7 @@ func TestSecretsAreReadLate(t *testing.T) {
 	if want := []string{"Bearer sk-late", "Bearer none"}; fmt.Sprint(keys) != fmt.Sprint(want) {
 		t.Errorf("keys %q, want %q", keys, want)
 	}
-	if want := []config.Secret{{Env: "STONE_TEST_KEY"}}; fmt.Sprint(c.Secrets) != fmt.Sprint(want) {
+	if want := []kinds.Secret{{Env: "STONE_TEST_KEY"}}; fmt.Sprint(c.Secrets) != fmt.Sprint(want) {
 		t.Errorf("secrets %v", c.Secrets)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
@@ -22,15 +23,15 @@ import (
 type provider struct {
 	name     string
 	protocol string
-	url      string // "" is that of the protocol's owner
-	key      Secret // none for a server that wants none
+	url      string       // "" is that of the protocol's owner
+	key      kinds.Secret // none for a server that wants none
 	extra    map[string]any
 }
 
 // owners are the providers that need not be configured.
 var owners = map[string]*provider{
-	"openai":    {name: "openai", protocol: "openai", key: Secret{Env: "OPENAI_API_KEY"}},
-	"anthropic": {name: "anthropic", protocol: "anthropic", key: Secret{Env: "ANTHROPIC_API_KEY"}},
+	"openai":    {name: "openai", protocol: "openai", key: kinds.Secret{Env: "OPENAI_API_KEY"}},
+	"anthropic": {name: "anthropic", protocol: "anthropic", key: kinds.Secret{Env: "ANTHROPIC_API_KEY"}},
 }
 
 func (r *reader) readProviders(m *form.Map) {
@@ -47,9 +48,9 @@ func (r *reader) readProviders(m *form.Map) {
 				m.Need("protocol", "url")
 			}
 			m.OneOf("protocol", &p.protocol, Providers...)
-			address(m, "url", &p.url)
-			p.key = r.secret(m, "key")
-			if p.key == (Secret{}) && p.url == "" && own != nil {
+			kinds.Address(m, "url", &p.url)
+			p.key = r.Secret(m, "key")
+			if p.key == (kinds.Secret{}) && p.url == "" && own != nil {
 				p.key = own.key
 			}
 			r.object(m, "extra", &p.extra)
@@ -78,7 +79,7 @@ const withoutKey = "none"
 // connect makes the client of a model. It reads the key.
 func (p *provider) connect(model string) (llm.Model, error) {
 	var key llm.Secret = withoutKey
-	if p.key != (Secret{}) {
+	if p.key != (kinds.Secret{}) {
 		var err error
 		if key, err = p.key.Read(); err != nil {
 			return nil, fmt.Errorf("the key of the provider %s: %w", p.name, err)
@@ -149,9 +150,9 @@ func (r *reader) readPrices(m *form.Map) {
 		var p price
 		good := v.Map(func(m *form.Map) {
 			m.Need("model", "usd-per-mtok-in", "usd-per-mtok-out", "date")
-			someText(m, "model", &p.model)
+			kinds.SomeText(m, "model", &p.model)
 			if v, ok := m.Field("provider"); ok && v.Name(&p.provider) {
-				r.checkEach(v, "provider", r.providerNames())
+				kinds.CheckEach(v, "provider", r.providerNames())
 			}
 			m.Float("usd-per-mtok-in", &p.cost.USDPerMTokIn, 0, math.Inf(1))
 			m.Float("usd-per-mtok-out", &p.cost.USDPerMTokOut, 0, math.Inf(1))
@@ -177,4 +178,14 @@ func (r *reader) price(provider, model string) (found price, ok bool) {
 		}
 	}
 	return found, ok
+}
+
+// priced takes the price of a model from the price list, unless the capability has
+// one of its own.
+func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
+	p, ok := r.price(a.Provider, a.Model)
+	if a.Model == "" || !ok || m.Cost.USD != 0 || m.Cost.USDPerMTokIn != 0 || m.Cost.USDPerMTokOut != 0 {
+		return
+	}
+	m.Cost.USDPerMTokIn, m.Cost.USDPerMTokOut, a.Priced = p.cost.USDPerMTokIn, p.cost.USDPerMTokOut, p.date
 }

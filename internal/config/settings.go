@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // Settings are those of a project. What is not set is "".
@@ -60,7 +60,7 @@ func Read(dir string) (Settings, error) {
 		}
 		s = s.or(of)
 	}
-	s.Pipeline = within(filepath.Dir(dir), cmp.Or(s.Pipeline, filepath.Base(dir)))
+	s.Pipeline = kinds.Within(filepath.Dir(dir), cmp.Or(s.Pipeline, filepath.Base(dir)))
 	return s, nil
 }
 
@@ -69,10 +69,10 @@ func (s Settings) or(t Settings) Settings {
 }
 
 func (s *Settings) read(m *form.Map) {
-	someText(m, "pipeline", &s.Pipeline)
+	kinds.SomeText(m, "pipeline", &s.Pipeline)
 	m.OneOf("provider", &s.Provider, Providers...)
-	someText(m, "model", &s.Model)
-	address(m, "url", &s.URL)
+	kinds.SomeText(m, "model", &s.Model)
+	kinds.Address(m, "url", &s.URL)
 }
 
 // Check reports a provider or URL that cannot be meant.
@@ -90,39 +90,6 @@ func (s Settings) Check() error {
 		faults[i].Line = 0 // they stand in no text
 	}
 	return faults.Err()
-}
-
-// someText reads a field as a string that is not empty.
-func someText(m *form.Map, key string, to *string) {
-	if m.Text(key, to) && *to == "" {
-		m.FaultAt(key, form.Invalid, "expected a string that is not empty")
-	}
-}
-
-// address reads a field as the address of a server. What it says of a bad one does
-// not show it: it may hold a secret.
-func address(m *form.Map, key string, to *string) {
-	v, ok := m.Field(key)
-	if !ok {
-		return
-	}
-	u, err := url.Parse(v.EDN().Text())
-	switch {
-	case v.EDN().Kind() != edn.KindString || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.Fault(form.Invalid, "expected an address, as \"http://localhost:8000\"")
-	case u.User != nil || u.RawQuery != "":
-		v.Fault(form.Invalid, "expected an address without user and query: %s", noSecret)
-	default:
-		*to = v.EDN().Text()
-	}
-}
-
-// within returns the path of a file that is named in a directory.
-func within(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 // parse reads a file. One whose name ends in .json is JSON.

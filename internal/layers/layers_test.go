@@ -46,11 +46,13 @@ var table = []struct{ pkg, imports string }{
 	{"budget", ""},
 	{"internal/expr", "internal/canon internal/suggest"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"call/mcp", "call call/scope tool/mcp"},
+	{"call/mcp", "call call/scope internal/kinds tool/mcp"},
 	{"call/scope", ""},
-	{"call/...", "call call/scope internal/confine internal/expr llm"},
+	{"internal/kinds", "call call/scope llm"},
+	{"call/calltest", "call"},
+	{"call/...", "call call/scope internal/confine internal/expr internal/kinds llm"},
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
-	{"plan", "call internal/expr"},
+	{"plan", "call internal/kinds"},
 
 	{"frontend", "."},
 	{"agent", ". budget llm"},
@@ -59,9 +61,12 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
 
 	{"internal/edn", ""},
-	{"internal/config", "plan call/... llm/openai llm/anthropic"},
-	{"internal/tui", "agent internal/progress"},
+	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic"},
+	{"internal/display", "."},
+	{"internal/tui", "agent internal/display internal/progress"},
 	{"internal/...", ". internal/text trace"},
+	{"cli/screen", "internal/tui"},
+	{"cli/all", "cli/screen call/..."},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples/...", "*"},
@@ -150,6 +155,34 @@ func TestImportsPointDown(t *testing.T) {
 			if slices.Contains(leaves, name) && slices.Contains(leaves, imported) {
 				t.Errorf("%s imports %s: leaves never import each other", p.ImportPath, path)
 			}
+		}
+	}
+}
+
+// light are the modules that a program with cli.Main may link, and heavy the packages
+// of this module that it may not. Both are what users pay for: see docs/design.md.
+var (
+	light = []string{
+		"github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",
+		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+		"golang.org/x/text", "golang.org/x/time", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
+	}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/uci", "internal/expr", "internal/tui", "stonetest", "tool/..."}
+)
+
+func TestProgramsAreLight(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if .Module}}{{.ImportPath}} {{.Module.Path}}{{end}}", module+"/cli").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		path, of, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, ours := local(path)
+		switch {
+		case !ours && !slices.Contains(light, of):
+			t.Errorf("a program with cli.Main links %s of %s", path, of)
+		case ours && slices.ContainsFunc(heavy, func(p string) bool { return fits(p, name) }):
+			t.Errorf("a program with cli.Main links %s", path)
 		}
 	}
 }

@@ -24,9 +24,16 @@ func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
+// Linked are packages that a program links besides that of its pipeline.
+type Linked struct {
+	Always []string
+	Calls  []string // if the package makes calls
+}
+
 // builder is one build.
 type builder struct {
 	ctx  context.Context
+	link Linked
 	arg  string // PIPELINE, as the user gave it
 	dir  string // where the go command runs
 	path string // the package, as the go command is given it
@@ -34,6 +41,8 @@ type builder struct {
 	env  []string
 	sums []byte // of the user's workspace
 	pkg  listed
+
+	calls bool // the package imports call
 }
 
 // listed is what `go list` says of a package.
@@ -51,8 +60,8 @@ type listed struct {
 // from the working directory. Close the Program to remove its files; after an
 // error there are none. When ctx is done, the build is ended and its cause
 // returned. Otherwise the error is an *Error, or one of the file system.
-func Build(ctx context.Context, pipeline string) (*Program, error) {
-	b := &builder{ctx: ctx, arg: pipeline}
+func Build(ctx context.Context, pipeline string, link Linked) (*Program, error) {
+	b := &builder{ctx: ctx, arg: pipeline, link: link}
 	if err := b.locate(); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 )
 
 // overlaid names the main package, or the file in a package main, that exists
@@ -26,6 +27,7 @@ func (b *builder) files() []string {
 // exports refuses a package that has no Pipeline. It says nothing of a package
 // that does not parse: the compiler says it better.
 func (b *builder) exports() error {
+	found := false
 	for _, path := range b.files() {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
@@ -35,10 +37,20 @@ func (b *builder) exports() error {
 		case token.TYPE:
 			return refuse("%s: Pipeline is a type: make it a variable or a function that holds or returns a stone.Ashlar", b.arg)
 		case token.FUNC, token.VAR, token.CONST:
-			return nil
+			found = true
+		}
+		if imports(f, modulePath+"/call") {
+			b.calls = true
 		}
 	}
-	return refuse("%s does not export Pipeline", b.arg)
+	if !found {
+		return refuse("%s does not export Pipeline", b.arg)
+	}
+	return nil
+}
+
+func imports(f *ast.File, path string) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
 // declared says as what a file declares a name for its package.
@@ -95,9 +107,20 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 		}
 		path, target = filepath.Join(here, overlaid, "main.go"), "./"+overlaid
 	}
+	for _, path := range b.linked() {
+		imports += fmt.Sprintf("import _ %q\n", path)
+	}
 	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s\nfunc main() { stonecli.Main(%s) }\n", modulePath, imports, pipeline)
 	replace[path] = filepath.Join(b.tmp, "main.go.txt")
 	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
+}
+
+// linked returns the packages that the program links besides the pipeline's.
+func (b *builder) linked() []string {
+	if b.calls {
+		return slices.Concat(b.link.Always, b.link.Calls)
+	}
+	return b.link.Always
 }
 
 // setMainAside overlays the files of a package main with copies in which main is

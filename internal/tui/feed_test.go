@@ -117,7 +117,7 @@ func TestFeedJoins(t *testing.T) {
 
 // TestManyTokens weighs a long run: what is kept is bounded.
 func TestManyTokens(t *testing.T) {
-	m := display(t, 100, 30)
+	m := still(t, 100, 30)
 	for i := range 40 {
 		for j := range 5000 {
 			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))
@@ -142,7 +142,7 @@ func TestManyTokens(t *testing.T) {
 }
 
 func BenchmarkFrame(b *testing.B) {
-	m := display(b, 120, 40)
+	m := still(b, 120, 40)
 	for i := range 30 {
 		for j := range 5000 {
 			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))

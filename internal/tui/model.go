@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
 )
@@ -233,13 +233,10 @@ func (m *model) interrupt(by string) tea.Cmd {
 // maxResult is how many bytes of a result are shown.
 const maxResult = maxText / 4
 
-// ErrLeft says that the person left while a run was under way.
-var ErrLeft = errors.New("left while the run was under way: what was under way is lost")
-
 // outcome is what Run returns.
 func (m *model) outcome() (stone.Result, error) {
 	if m.quit {
-		return m.result, ErrLeft
+		return m.result, display.ErrLeft
 	}
 	return m.result, m.err
 }

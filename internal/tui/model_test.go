@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/exp/teatest/v2"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 	"pgregory.net/rapid"
@@ -30,9 +31,9 @@ func say(name string) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil })
 }
 
-// display is a model whose pipeline does not run: what comes is told to it. Its
+// still is a model whose pipeline does not run: what comes is told to it. Its
 // clock stands 12.3 s behind the beginning.
-func display(t testing.TB, width, height int) *model {
+func still(t testing.TB, width, height int) *model {
 	t.Helper()
 	now := start
 	m := newModel(t.Context(), Config{
@@ -115,7 +116,7 @@ func question2() *question {
 func TestFrames(t *testing.T) {
 	for _, size := range []struct{ width, height int }{{100, 24}, {60, 20}, {40, 10}, {12, 4}} {
 		t.Run(fmt.Sprintf("%dx%d", size.width, size.height), func(t *testing.T) {
-			m := display(t, size.width, size.height)
+			m := still(t, size.width, size.height)
 			for _, item := range conversation() {
 				m.take(item)
 			}
@@ -145,7 +146,7 @@ func TestFrames(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	m := display(t, 80, 24)
+	m := still(t, 80, 24)
 	a, b := question1(), question2()
 	m.take(a)
 	m.take(b)
@@ -194,7 +195,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestCtrlC(t *testing.T) {
-	m := display(t, 80, 24)
+	m := still(t, 80, 24)
 	var why error
 	m.cancel = func(err error) { why = err }
 	if cmd := press(m, "ctrl+c"); cmd != nil || m.state != canceling || why == nil {
@@ -206,11 +207,11 @@ func TestCtrlC(t *testing.T) {
 	if cmd := press(m, "ctrl+c"); cmd == nil {
 		t.Error("second: the display goes on")
 	}
-	if _, err := m.outcome(); !errors.Is(err, ErrLeft) {
+	if _, err := m.outcome(); !errors.Is(err, display.ErrLeft) {
 		t.Errorf("outcome %v", err)
 	}
 
-	m = display(t, 80, 24)
+	m = still(t, 80, 24)
 	m.Update(leave{})
 	if _, cmd := m.Update(ended{err: why}); cmd == nil || m.state != broke {
 		t.Error("a signal ends the display with the run")
@@ -227,7 +228,7 @@ func TestCtrlC(t *testing.T) {
 func TestHostile(t *testing.T) {
 	evil := "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x00\u202eabc\u2066\x7f\x1bPq"
 	for _, size := range []struct{ width, height int }{{100, 30}, {40, 20}} {
-		m := display(t, size.width, size.height)
+		m := still(t, size.width, size.height)
 		m.cfg.Pipeline = stone.Seq("name"+evil, say("step"+evil))
 		m.start()
 		m.Update(tea.WindowSizeMsg{Width: size.width, Height: size.height})
@@ -270,7 +271,7 @@ func TestHostile(t *testing.T) {
 func TestEverySize(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
-		m := display(outer, 80, 24)
+		m := still(outer, 80, 24)
 		for range rapid.IntRange(1, 6).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:

@@ -4,32 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/display"
 )
 
-// Config says what is run and where it is shown. All but Run and Now is needed.
-type Config struct {
-	Pipeline stone.Ashlar
-	Grant    []string  // what runs may do; nil is everything
-	In       io.Reader // the terminal
-	Out      io.Writer
-	// Run runs the pipeline; nil is stone.Run.
-	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
-	// Show returns what a result is shown as, "" for nothing.
-	Show func(stone.Result) string
-	Now  func() time.Time // nil is time.Now
-}
+// Config says what is run and where it is shown.
+type Config = display.Config
 
 // A frame is drawn this often at most; the clock of a run every third time.
 const frames = time.Second / 30
 
 // Run runs the pipeline and shows it, until the person leaves. It returns what
-// came of the last run: its error is that of stone.Run, or ErrLeft if that run was
+// came of the last run: its error is that of stone.Run, or display.ErrLeft if that run was
 // still under way, which it then may still be. When ctx is done, the run is
 // cancelled and the display ends with it.
 func Run(ctx context.Context, cfg Config) (stone.Result, error) {
@@ -46,7 +36,7 @@ func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 		if m.cancel != nil {
 			m.cancel(err)
 		}
-		return m.result, errors.Join(ErrLeft, fmt.Errorf("the display broke down: %w", err))
+		return m.result, errors.Join(display.ErrLeft, fmt.Errorf("the display broke down: %w", err))
 	}
 	return m.outcome()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
@@ -198,7 +199,7 @@ func TestLeave(t *testing.T) {
 		return "", nil
 	})
 	_, err := Run(t.Context(), Config{Pipeline: p, In: in, Out: new(screen), Show: show})
-	if !errors.Is(err, ErrLeft) {
+	if !errors.Is(err, display.ErrLeft) {
 		t.Errorf("got %v", err)
 	}
 	close(free)

@@ -22,7 +22,7 @@ func (m *model) lines() []string {
 
 // speech is a model whose agents have said numbered lines.
 func speech(t *testing.T, width, height int) *model {
-	m := display(t, width, height)
+	m := still(t, width, height)
 	for i := range 20 {
 		m.take(&piece{path: fmt.Sprint("p/", i%2), turn: 1, kind: llm.Text, text: fmt.Appendf(nil, "line %d begins here and ends there.\n", i)})
 	}
@@ -82,7 +82,7 @@ func TestResizeKeepsThePlace(t *testing.T) {
 }
 
 func TestTurns(t *testing.T) {
-	m := display(t, 60, 30)
+	m := still(t, 60, 30)
 	piece := func(turn int, kind llm.Kind, text string) *piece {
 		return &piece{path: "p/a", turn: turn, kind: kind, text: []byte(text)}
 	}

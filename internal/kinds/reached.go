@@ -1,4 +1,4 @@
-package config
+package kinds
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-
-	"github.com/stonelayer/stone/call"
 )
 
 // Reached says how a capability is reached.
@@ -18,18 +16,8 @@ type Reached struct {
 	Secrets []Secret
 	Priced  string // the day of its price, if that is one of the price list
 
-	program         bool
-	provider, model string
-}
-
-// priced takes the price of a model from the price list, unless the capability has
-// one of its own.
-func (a *Reached) priced(r *reader, m *call.Metadata) {
-	p, ok := r.price(a.provider, a.model)
-	if a.model == "" || !ok || m.Cost.USD != 0 || m.Cost.USDPerMTokIn != 0 || m.Cost.USDPerMTokOut != 0 {
-		return
-	}
-	m.Cost.USDPerMTokIn, m.Cost.USDPerMTokOut, a.Priced = p.cost.USDPerMTokIn, p.cost.USDPerMTokOut, p.date
+	Program         bool   // At is one
+	Provider, Model string // of a language model
 }
 
 // Probe finds out cheaply whether the capability can be there: its secrets are, its
@@ -40,7 +28,7 @@ func (a Reached) Probe(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.program {
+	if a.Program {
 		return startable(a.At)
 	}
 	if u, err := url.Parse(a.At); err == nil && u.Host != "" {

@@ -1,0 +1,32 @@
+package cel
+
+import (
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Kind{
+		Name:         "solver/cel",
+		Read:         readKind,
+		Unconfigured: "{:cap/kind :solver :solver :cel}",
+	})
+	kinds.Speak(kinds.Language{
+		Check: Check,
+		Guard: func(text string, variables []string) (kinds.Guard, error) {
+			program, err := expr.Compile(text, variables, expr.Bool)
+			if err != nil {
+				return nil, err
+			}
+			return program, nil
+		},
+	})
+}
+
+func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
+	var c Config
+	kinds.SomeText(m, "expression", &c.Expression)
+	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
+}

@@ -1,0 +1,137 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A configured server is one that speaks the Model Context Protocol, for the capabilities that
+// are its tools.
+type configured struct {
+	name        string
+	at          string
+	cfg         Config // without secrets
+	env, header map[string]kinds.Value
+	secrets     []kinds.Secret
+	scope       scope.Scope
+
+	mu      sync.Mutex
+	running *Server // with the secrets; nil before it is used
+	closed  bool
+}
+
+func init() {
+	kinds.Register(kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers})
+}
+
+// servers returns those that a reader has read.
+func servers(r *kinds.Reader) map[string]*configured {
+	all, _ := r.Parts["servers"].(map[string]*configured)
+	return all
+}
+
+func readServers(r *kinds.Reader, m *form.Map) {
+	all := map[string]*configured{}
+	r.Parts["servers"] = all
+	m.Entries("servers", func(name string, v form.Value) {
+		r.Secrets = nil
+		s := &configured{name: name, cfg: Config{Name: name}}
+		good := v.Map(func(m *form.Map) { readServer(r, m, s) })
+		s.secrets = r.Secrets
+		if err := NewServer(s.cfg, s.scope).Check(); good && err != nil {
+			v.Fault(form.Invalid, "%v", err)
+		}
+		all[name] = s
+		r.Closers = append(r.Closers, s.close)
+	})
+}
+
+func readServer(r *kinds.Reader, m *form.Map, s *configured) {
+	var url string
+	_, isCommand := m.Field("command")
+	if _, isURL := m.Field("url"); isCommand == isURL {
+		m.Fault(form.Invalid, "expected one of command and url")
+	}
+	if isCommand {
+		s.cfg.Command = r.Argv(m)
+		r.Path(m, "dir", &s.cfg.Dir)
+		s.env = r.Values(m, "env")
+	} else {
+		kinds.Address(m, "url", &url)
+		s.cfg.URL = llm.Secret(url)
+		s.header = r.Values(m, "headers")
+	}
+	if s.at = url; len(s.cfg.Command) > 0 {
+		s.at = s.cfg.Command[0]
+	}
+	m.Duration("timeout-ms", &s.cfg.Timeout)
+	m.Duration("start-timeout-ms", &s.cfg.StartTimeout)
+	m.Duration("idle-ms", &s.cfg.Idle)
+	s.scope = r.Scope(m)
+}
+
+// get returns the server with its secrets.
+func (s *configured) get() (*Server, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if s.running != nil {
+		return s.running, nil
+	}
+	cfg := s.cfg
+	var err error
+	if cfg.Env, err = kinds.Open(s.env); err == nil {
+		cfg.Header, err = kinds.Open(s.header)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the server %s: %w", s.name, err)
+	}
+	s.running = NewServer(cfg, s.scope)
+	return s.running, nil
+}
+
+func (s *configured) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.running == nil {
+		return nil
+	}
+	return s.running.Close()
+}
+
+func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
+	var name, tool string
+	var s *configured
+	m.Need("server", "tool")
+	if v, ok := m.Field("server"); ok && v.Name(&name) {
+		kinds.CheckEach(v, "server", slices.Sorted(maps.Keys(servers(r))))
+		if s = servers(r)[name]; s != nil {
+			at.At, at.Program = s.at, len(s.cfg.Command) > 0
+			r.Secrets = append(r.Secrets, s.secrets...)
+		}
+	}
+	kinds.SomeText(m, "tool", &tool)
+	return func(meta call.Metadata) (call.Capability, error) {
+		c := New(meta, ToolConfig{Server: NewServer(s.cfg, s.scope), Tool: tool})
+		c.Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+			running, err := s.get()
+			if err != nil {
+				return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+			}
+			return New(meta, ToolConfig{Server: running, Tool: tool}).Invoke(ctx, req)
+		}
+		return c, nil
+	}
+}

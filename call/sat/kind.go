@@ -1,0 +1,23 @@
+package sat
+
+import (
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Kind{
+		Name:         "solver/sat",
+		Read:         readKind,
+		Unconfigured: "{:cap/kind :solver :solver :sat}",
+	})
+}
+
+func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
+	var c Config
+	m.Int("variables", &c.Variables, 1, 1<<30)
+	m.Int("literals", &c.Literals, 1, 1<<30)
+	m.Int("conflicts", &c.Conflicts, 1, 1<<30)
+	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
+}

@@ -1,0 +1,38 @@
+package uci
+
+import (
+	"strconv"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+func init() {
+	kinds.Register(kinds.Kind{
+		Name:   "chess",
+		Read:   readKind,
+		Checks: map[string]call.Check{"legal-move": LegalMove},
+	})
+}
+
+func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
+	c := Config{Options: map[string]string{}}
+	m.Need("command")
+	c.Command = r.Argv(m)
+	if len(c.Command) > 0 {
+		at.At, at.Program = c.Command[0], true
+	}
+	m.Entries("options", func(name string, v form.Value) {
+		if n, ok := v.EDN().Int64(); ok {
+			c.Options[name] = strconv.FormatInt(n, 10)
+			return
+		}
+		var text string
+		v.Text(&text)
+		c.Options[name] = text
+	})
+	m.Duration("movetime-ms", &c.MoveTime)
+	c.Scope = r.Scope(m)
+	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
+}

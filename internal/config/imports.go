@@ -1,0 +1,106 @@
+package config
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+// Imports returns the packages that a program must link so that it can be used with
+// the configuration in a file, or, if that is "", with the nearest one to the
+// working directory. They are found without checking the configuration: in a faulty
+// one, those that can be found. configured is false if there is no configuration;
+// the packages are then those of the capabilities that need none.
+func Imports(file string) (paths []string, configured bool) {
+	if file == "" {
+		dir, err := Find(".")
+		if err == nil && dir != "" {
+			file, err = fileIn(dir)
+		}
+		if err != nil {
+			return nil, true // the program says it
+		}
+	}
+	if file == "" {
+		var names []string
+		for _, k := range kinds.All() {
+			if k.Unconfigured != "" {
+				names = append(names, k.Name)
+			}
+		}
+		return kinds.Homes(names...), false
+	}
+	v, err := parse(file)
+	if err != nil {
+		return nil, true
+	}
+	return kinds.Homes(slices.Collect(maps.Keys(needed(v)))...), true
+}
+
+// needed returns what a configuration names that may have to be linked.
+func needed(v edn.Value) map[string]bool {
+	names := map[string]bool{}
+	if _, ok := v.Field("servers"); ok {
+		names["servers"] = true
+	}
+	for _, key := range []string{"capabilities", "tools"} {
+		all, _ := v.Field(key)
+		for _, of := range all.Entries() {
+			name := field(of, "cap/kind")
+			if name == "solver" {
+				name += "/" + field(of, "solver")
+			}
+			names[name] = true
+			produces, _ := of.Field("cap/can-produce")
+			for _, p := range produces.Elements() {
+				if text, _ := p.Name(); text == "plan" {
+					names[kinds.Expression] = true
+				}
+			}
+			if name == "plan" {
+				names[kinds.Expression] = true
+			}
+		}
+	}
+	checks, _ := v.Field("checks")
+	for _, of := range checks.Entries() {
+		if of.Kind() == edn.KindString {
+			names[kinds.Expression] = true
+		}
+	}
+	if mentions(v, kinds.LegalMove) {
+		names[kinds.LegalMove] = true
+	}
+	return names
+}
+
+// mentions tells whether a value is a name or has it anywhere in it.
+func mentions(v edn.Value, name string) bool {
+	switch v.Kind() {
+	case edn.KindMap:
+		for _, of := range v.Entries() {
+			if mentions(of, name) {
+				return true
+			}
+		}
+	case edn.KindVector, edn.KindSet, edn.KindList:
+		for _, of := range v.Elements() {
+			if mentions(of, name) {
+				return true
+			}
+		}
+	default:
+		text, ok := v.Name()
+		return ok && text == name
+	}
+	return false
+}
+
+// field returns the name that a field holds, "" for none.
+func field(v edn.Value, key string) string {
+	f, _ := v.Field(key)
+	name, _ := f.Name()
+	return name
+}

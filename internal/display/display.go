@@ -1,0 +1,33 @@
+// Package display is the place at which the screen registers itself, so that package
+// cli can show a pipeline on it without linking it.
+package display
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stonelayer/stone"
+)
+
+// Config says what is run and where it is shown. All but Run and Now is needed.
+type Config struct {
+	Pipeline stone.Ashlar
+	Grant    []string  // what runs may do; nil is everything
+	In       io.Reader // the terminal
+	Out      io.Writer
+	// Run runs the pipeline; nil is stone.Run.
+	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
+	// Show returns what a result is shown as, "" for nothing.
+	Show func(stone.Result) string
+	Now  func() time.Time // nil is time.Now
+}
+
+// ErrLeft says that the person left while a run was under way.
+var ErrLeft = errors.New("left while the run was under way: what was under way is lost")
+
+// Run runs the pipeline and shows it until the person leaves. It returns the result
+// of the last run: its error is that of the run, or ErrLeft if the run was still
+// under way. Run is nil in a program without a screen.
+var Run func(context.Context, Config) (stone.Result, error)

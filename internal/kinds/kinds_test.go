@@ -1,0 +1,79 @@
+package kinds_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+// This program links no kind, so that whatever a configuration needs is missing.
+var notLinked = []struct{ name, text, at, home string }{
+	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "call/mcp"},
+	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "call/mcp"},
+	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "call/uci"},
+	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "call/sat"},
+	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "call/cel"},
+	{"check", `{:checks {:short "size(out) < 3"}}`, `1:18: checks.short: "expression"`, "call/cel"},
+	{"legal-move", `{:policy {:default {:done {:must #{:legal-move}}}}}`, `1:34: policy.default.done.must: the check "legal-move"`, "call/uci"},
+}
+
+func TestNotLinked(t *testing.T) {
+	for _, c := range notLinked {
+		t.Run(c.name, func(t *testing.T) {
+			home := "github.com/stonelayer/stone/" + c.home
+			file := write(t, c.text)
+			_, err := config.Load(file)
+			want := c.at + ` is not linked into this program: add import _ "` + home + `", or "github.com/stonelayer/stone/cli/all" for all`
+			if err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("got  %v\nwant …%s", err, want)
+			}
+			if paths, _ := config.Imports(file); !cmp.Equal(paths, []string{home}) {
+				t.Errorf("a program that uses it would link %v, want %s", paths, home)
+			}
+		})
+	}
+}
+
+func TestImports(t *testing.T) {
+	const text = `{:capabilities {:a {:cap/kind :llm :cap/can-produce #{:plan}} :b {:cap/kind :mcp} :c {:cap/kind :odd}} :tools {:d {:cap/kind :mcp}} :budget 7}`
+	got, configured := config.Imports(write(t, text))
+	want := []string{"github.com/stonelayer/stone/call/cel", "github.com/stonelayer/stone/call/mcp"}
+	if !cmp.Equal(got, want) || !configured {
+		t.Errorf("got %v %v, want %v: those of a faulty configuration too", got, configured, want)
+	}
+	t.Chdir(t.TempDir())
+	if got, configured := config.Imports(""); len(got) > 0 || configured {
+		t.Errorf("without a configuration: %v %v", got, configured)
+	}
+}
+
+func TestUnconfigured(t *testing.T) {
+	c, err := config.Nearest(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := c.App.Registry.IDs(); len(ids) > 0 {
+		t.Errorf("a program that links no kind has %v", ids)
+	}
+}
+
+func TestGuardNeedsTheLanguage(t *testing.T) {
+	_, err := kinds.CompileGuard("a > 1", []string{"a"})
+	if err == nil || !strings.Contains(err.Error(), `add import _ "github.com/stonelayer/stone/call/cel"`) {
+		t.Error(err)
+	}
+}
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "stone.edn")
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

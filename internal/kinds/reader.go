@@ -1,0 +1,176 @@
+package kinds
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Reader reads what several kinds have in common.
+type Reader struct {
+	Dir     string                              // from which relative paths are seen
+	Schema  func(string) (*schema.Schema, bool) // by its name
+	Secrets []Secret                            // named since the last capability began
+	Parts   map[string]any                      // what kinds have read in their sections
+	Closers []func() error                      // end what capabilities start
+}
+
+// NoSecret says where secrets stand.
+const NoSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
+
+// secretParts are parts of names that nobody gives to what everybody may read.
+var secretParts = []string{"key", "token", "secret", "password", "auth", "credential"}
+
+// Secretive tells whether a name looks like that of a secret.
+func Secretive(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(name, s) })
+}
+
+// Text reads a field as text: as it is, or as {:file "path"}.
+func (r *Reader) Text(m *form.Map, key string, to *string) {
+	if v, ok := m.Field(key); ok {
+		*to = r.TextOf(v)
+	}
+}
+
+// TextOf reads a value as Text reads a field.
+func (r *Reader) TextOf(v form.Value) (text string) {
+	if file, isFile := r.OnlyFile(v); isFile {
+		data, _ := ReadFile(v, file) // what went wrong is reported
+		return string(data)
+	}
+	v.Text(&text)
+	return text
+}
+
+// OnlyFile tells whether a value is {:file "path"}.
+func (r *Reader) OnlyFile(v form.Value) (file string, ok bool) {
+	f, ok := v.EDN().Field("file")
+	if !ok || v.EDN().Len() != 1 || f.Kind() != edn.KindString {
+		return "", false
+	}
+	return Within(r.Dir, f.Text()), true
+}
+
+// Path reads a field as the path of a file or directory.
+func (r *Reader) Path(m *form.Map, key string, to *string) {
+	var path string
+	SomeText(m, key, &path)
+	if path != "" {
+		*to = Within(r.Dir, path)
+	}
+}
+
+// Argv reads the field command: a program, which is named by a path, and its
+// arguments.
+func (r *Reader) Argv(m *form.Map) (argv []string) {
+	v, _ := m.Field("command")
+	switch m.Texts("command", &argv); {
+	case argv == nil:
+	case len(argv) == 0 || argv[0] == "":
+		v.Fault(form.Invalid, "expected a program, as [\"/usr/bin/wc\" \"-w\"]")
+	case !slices.Contains([]byte(argv[0]), os.PathSeparator):
+		v.Fault(form.Invalid, "expected the path of a program, as \"/usr/bin/%s\" or \"./%[1]s\", found %[1]q", argv[0])
+	default:
+		argv[0] = Within(r.Dir, argv[0])
+	}
+	return argv
+}
+
+// Scope reads the field scope: what a capability may reach.
+func (r *Reader) Scope(m *form.Map) (s scope.Scope) {
+	m.Map("scope", func(m *form.Map) {
+		m.Texts("fs", (*[]string)(&s.FS))
+		m.Texts("process", (*[]string)(&s.Process))
+		m.Texts("net", (*[]string)(&s.Net))
+	})
+	for _, paths := range [][]string{s.FS, s.Process} {
+		for i, p := range paths {
+			paths[i] = Within(r.Dir, p)
+		}
+	}
+	return s
+}
+
+// SomeText reads a field as a string that is not empty.
+func SomeText(m *form.Map, key string, to *string) {
+	if m.Text(key, to) && *to == "" {
+		m.FaultAt(key, form.Invalid, "expected a string that is not empty")
+	}
+}
+
+// Address reads a field as the address of a server. Its faults do not show the
+// address, which may hold a secret.
+func Address(m *form.Map, key string, to *string) {
+	v, ok := m.Field(key)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(v.EDN().Text())
+	switch {
+	case v.EDN().Kind() != edn.KindString || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		v.Fault(form.Invalid, "expected an address, as \"http://localhost:8000\"")
+	case u.User != nil || u.RawQuery != "":
+		v.Fault(form.Invalid, "expected an address without user and query: %s", NoSecret)
+	default:
+		*to = v.EDN().Text()
+	}
+}
+
+// CheckEach reports a name, or each of several, that is not known.
+func CheckEach(field form.Value, what string, known []string) {
+	names := []edn.Value{field.EDN()}
+	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
+		names = names[:0]
+		for _, v := range field.EDN().Elements() {
+			names = append(names, v)
+		}
+	}
+	for _, v := range names {
+		if name, ok := v.Name(); ok && !slices.Contains(known, name) {
+			field.Unknown(what, name, known...)
+		}
+	}
+}
+
+// Within returns the path of a file that is named in a directory.
+func Within(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// Shown returns a path as seen from the working directory, if it is below that.
+func Shown(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+// ReadFile reads a file that a value names.
+func ReadFile(v form.Value, file string) ([]byte, bool) {
+	data, err := os.ReadFile(file)
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		err = e.Err
+	}
+	if err != nil {
+		v.Fault(form.Invalid, "%s: %v", Shown(file), err)
+	}
+	return data, err == nil
+}

@@ -1,0 +1,106 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A Secret says where a secret is kept: exactly one of its fields is set. It is
+// read each time when it is needed.
+type Secret struct {
+	Env  string // the variable that holds it
+	File string // the file that holds it, in one line
+}
+
+// Read returns the secret. The error says where it was looked for.
+func (s Secret) Read() (llm.Secret, error) {
+	if s.File == "" {
+		value := os.Getenv(s.Env)
+		if value == "" {
+			return "", fmt.Errorf("the environment variable %s is not set", s.Env)
+		}
+		return llm.Secret(value), nil
+	}
+	data, err := os.ReadFile(s.File)
+	if err != nil {
+		return "", err
+	}
+	value := strings.TrimSpace(string(data))
+	if value == "" {
+		return "", fmt.Errorf("%s is empty", s.File)
+	}
+	return llm.Secret(value), nil
+}
+
+// Secret reads a field that says where a secret is kept. Its faults do not show any
+// other value.
+func (r *Reader) Secret(m *form.Map, key string) (s Secret) {
+	if v, ok := m.Field(key); ok {
+		s = r.secretValue(v)
+	}
+	return s
+}
+
+func (r *Reader) secretValue(v form.Value) (s Secret) {
+	if v.EDN().Kind() != edn.KindMap {
+		v.Fault(form.Invalid, "expected where the secret is, never itself: %s", NoSecret)
+		return s
+	}
+	v.Map(func(m *form.Map) {
+		SomeText(m, "env", &s.Env)
+		r.Path(m, "file", &s.File)
+		if _, hasEnv := m.Field("env"); hasEnv == (s.File != "") {
+			m.Fault(form.Invalid, "expected one of env and file")
+			s = Secret{}
+		}
+	})
+	if s != (Secret{}) {
+		r.Secrets = append(r.Secrets, s)
+	}
+	return s
+}
+
+// A Value is that of a variable or a header: in plain text, or a secret.
+type Value struct {
+	Text   string
+	Secret Secret
+}
+
+// Values reads a field as values by their names. One whose name looks like that of a
+// secret must not be plain text.
+func (r *Reader) Values(m *form.Map, key string) map[string]Value {
+	all := map[string]Value{}
+	m.Entries(key, func(name string, v form.Value) {
+		var one Value
+		if v.EDN().Kind() == edn.KindString && !Secretive(name) {
+			v.Text(&one.Text)
+		} else {
+			one.Secret = r.secretValue(v)
+		}
+		all[name] = one
+	})
+	return all
+}
+
+// Open reads the secrets among values.
+func Open(values map[string]Value) (map[string]llm.Secret, error) {
+	out := make(map[string]llm.Secret, len(values))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		v := values[name]
+		out[name] = llm.Secret(v.Text)
+		if v.Secret != (Secret{}) {
+			var err error
+			if out[name], err = v.Secret.Read(); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return out, nil
+}
