@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/retryafter"
 )
 
 const (
@@ -148,7 +149,7 @@ func refused(resp *http.Response, body []byte) *call.Error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		failed.Type, failed.Retryable = call.Unavailable, true
-		failed.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+		failed.RetryAfter = retryafter.Read(resp.Header, time.Now())
 	}
 	return failed
 }
@@ -170,15 +171,4 @@ func excerpt(body []byte) string {
 		return ""
 	}
 	return ": " + text
-}
-
-// retryAfter reads seconds or a date; 0 is neither.
-func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.Atoi(value); err == nil {
-		return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
 }

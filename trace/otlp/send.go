@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stonelayer/stone/internal/retryafter"
 )
 
 const (
@@ -148,7 +150,7 @@ func (s *sender) once(ctx context.Context, body []byte) (reply, error) {
 	if err != nil {
 		return reply{}, s.unreachable(ctx, err)
 	}
-	return reply{res.StatusCode, retryAfter(res.Header.Get("Retry-After"), time.Now()), answer}, nil
+	return reply{res.StatusCode, retryafter.Read(res.Header, time.Now()), answer}, nil
 }
 
 func (s *sender) unreachable(ctx context.Context, err error) error {
@@ -223,15 +225,4 @@ func (s *sender) quiet(message string) string {
 		message = string(runes[:200]) + "…"
 	}
 	return message
-}
-
-// retryAfter reads the header of that name: seconds, or a date.
-func retryAfter(v string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseFloat(v, 64); err == nil && seconds >= 0 && seconds < 1e9 {
-		return time.Duration(seconds * float64(time.Second))
-	}
-	if at, err := http.ParseTime(v); err == nil && at.After(now) {
-		return at.Sub(now)
-	}
-	return 0
 }

@@ -47,18 +47,3 @@ func TestConnectTimeout(t *testing.T) {
 		t.Errorf("error %v after %d dials, want a connect timeout after 2", last, dials)
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	for value, want := range map[string]time.Duration{
-		"": 0, "3": 3 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "NaN": 0, "soon": 0,
-		"1e300":                         24 * time.Hour,
-		"Mon, 02 Jan 2006 15:04:05 GMT": 0,
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}); got != want {
-			t.Errorf("Retry-After: %q is %s, want %s", value, got, want)
-		}
-	}
-	if got := retryAfter(http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"1"}}); got != 250*time.Millisecond {
-		t.Errorf("Retry-After-Ms: 250 is %s", got)
-	}
-}

@@ -9,11 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -158,7 +158,7 @@ func (c *Client) httpError(resp *http.Response, id string) error {
 		Status:     resp.StatusCode,
 		Body:       strings.ToValidUTF8(text[:min(len(text), maxErrorBody)], "\uFFFD"),
 		RequestID:  id,
-		RetryAfter: retryAfter(resp.Header),
+		RetryAfter: retryafter.Read(resp.Header, time.Now()),
 	}
 }
 
@@ -170,27 +170,4 @@ func requestID(h http.Header) string {
 		}
 	}
 	return ""
-}
-
-// retryAfter reads how long the server asks to wait, as seconds or as a date.
-func retryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return clampWait(ms / 1e3)
-	}
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return clampWait(s)
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return clampWait(time.Until(at).Seconds())
-	}
-	return 0
-}
-
-func clampWait(seconds float64) time.Duration {
-	const day = 24 * 60 * 60
-	if !(seconds > 0) {
-		return 0
-	}
-	return time.Duration(min(seconds, day) * float64(time.Second)).Round(time.Millisecond)
 }

@@ -1,0 +1,36 @@
+// Package retryafter reads how long a server asks its client to wait.
+package retryafter
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Most is the longest wait that Read returns.
+const Most = 24 * time.Hour
+
+// Read returns the wait that the header asks for: Retry-After-Ms in milliseconds, or
+// Retry-After in seconds or as a date. It returns 0 for a header that asks for none,
+// and for one that it cannot read.
+func Read(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return seconds(ms / 1e3)
+	}
+	value := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		return seconds(s)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return seconds(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+// seconds is a duration of at least 0. A NaN is 0.
+func seconds(s float64) time.Duration {
+	if !(s > 0) {
+		return 0
+	}
+	return time.Duration(min(s, Most.Seconds()) * float64(time.Second)).Round(time.Millisecond)
+}
