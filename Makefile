@@ -7,6 +7,9 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: test bench lint peers
 
+# Under the race detector a process sleeps for a second before it exits, which tests
+# that run themselves again and again pay for each time.
+test: export GORACE = atexit_sleep_ms=10
 test: peers lint
 	$(GO) test -race ./...
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...

@@ -51,6 +51,8 @@ func TestScripts(t *testing.T) {
 				}
 				env.Setenv(name, strings.TrimSpace(string(value)))
 			}
+			// Under the race detector a process sleeps for a second before it exits.
+			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Setenv("GOPROXY", "off")
 			env.Setenv("GOFLAGS", "")
 			stone, err := exec.LookPath("stone")
@@ -160,7 +162,7 @@ func isFile(path string) bool {
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOSUMDB", "GOPROXY", "GOFLAGS"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOSUMDB", "GOPROXY", "GOFLAGS", "GORACE"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env
