@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"strconv"
 
-	jsonv1 "github.com/go-json-experiment/json/v1" // encoding/json at twice its speed
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -67,7 +67,7 @@ func Step[T any](ctx context.Context, name string, in any, fn func(context.Conte
 		return zero, err
 	}
 	var v T
-	if err := jsonv1.Unmarshal(rec.Content, &v); err != nil {
+	if err := jsonv2.UnmarshalV1(rec.Content, &v); err != nil {
 		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
 	}
 	return v, nil
@@ -80,7 +80,7 @@ func kept[T any](name string, v T) (T, error) {
 	if err != nil {
 		return out, badContent(err)
 	}
-	if err := jsonv1.Unmarshal(raw, &out); err != nil {
+	if err := jsonv2.UnmarshalV1(raw, &out); err != nil {
 		return out, Fail(kind.BadContent, "the result of step %q cannot be read back from its JSON: %w", name, err)
 	}
 	return out, nil

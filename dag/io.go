@@ -3,14 +3,13 @@ package dag
 import (
 	"bufio"
 	"bytes"
-	encodingjson "encoding/json"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
 // line is a node as it is written. Base is there for the head of a fan-out lane
@@ -19,7 +18,7 @@ type line struct {
 	ID      *ID               `json:"id"`
 	Type    string            `json:"type"`
 	Parents []ID              `json:"parents,omitzero"`
-	Content jsontext.Value    `json:"content"`
+	Content jsonv2.Value      `json:"content"`
 	Meta    map[string]string `json:"meta,omitempty"`
 	Time    time.Time         `json:"time,omitzero"`
 	Base    *ID               `json:"base,omitzero"`
@@ -53,7 +52,7 @@ func Write(w io.Writer, d DAG) error {
 		for _, p := range n.parents {
 			l.Parents = append(l.Parents, p.id)
 		}
-		if err := json.MarshalWrite(out, &l, json.Deterministic(true)); err != nil {
+		if err := jsonv2.MarshalWrite(out, &l, jsonv2.Deterministic(true)); err != nil {
 			return fmt.Errorf("write node %s: %w", n, err)
 		}
 		// A failed write shows at the next one, or when all is flushed.
@@ -110,13 +109,13 @@ type base struct {
 
 func (rd *reader) line(text []byte) error {
 	var l line
-	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true)); err != nil {
+	if err := jsonv2.Unmarshal(text, &l, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return fmt.Errorf("want one node as a JSON object: %w", err)
 	}
 	if l.ID == nil || l.Type == "" || l.Content == nil {
 		return errors.New(`want the fields "id", "type" and "content"`)
 	}
-	spec := Spec{Type: l.Type, Content: encodingjson.RawMessage(l.Content), Meta: l.Meta, Time: l.Time}
+	spec := Spec{Type: l.Type, Content: json.RawMessage(l.Content), Meta: l.Meta, Time: l.Time}
 	for _, id := range l.Parents {
 		p := rd.known[id]
 		if p == nil {

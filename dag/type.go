@@ -8,8 +8,8 @@ import (
 	"time"
 	"unsafe"
 
-	json "github.com/go-json-experiment/json/v1" // encoding/json at twice its speed
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -226,7 +226,7 @@ func (t Type[T]) decode(n *Node) (T, error) {
 	if n.typ != t.Name() {
 		return v, fmt.Errorf("node %s: want type %q", n, t.Name())
 	}
-	if err := json.Unmarshal(bytesOf(n.content), &v); err != nil {
+	if err := jsonv2.UnmarshalV1(bytesOf(n.content), &v); err != nil {
 		return v, fmt.Errorf("node %s: content cannot be read as %s: %w", n, t.describe().goType, err)
 	}
 	return v, nil

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"unsafe"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
 var (
@@ -154,7 +154,7 @@ func quotedFunc(t reflect.Type) (appendFunc, *fault) {
 	case t == numberType:
 		bare = func(dst []byte, p unsafe.Pointer, _ *walk) ([]byte, *fault) {
 			s, f := numberLiteral(*(*json.Number)(p))
-			if f == nil && !jsontext.Value(s).IsValid() {
+			if f == nil && !jsonv2.Value(s).IsValid() {
 				f = faultf("%q is not a JSON number", shorten(s))
 			}
 			return append(dst, s...), f

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
 // AppendJSON appends the canonical form of one JSON value, given as text, to
@@ -38,10 +38,10 @@ func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 
 // reformat is appendText for text of which nothing is known.
 func reformat(dst, src []byte, depth int) ([]byte, *fault) {
-	out, err := jsontext.AppendFormat(dst, src,
-		jsontext.CanonicalizeRawFloats(true),
-		jsontext.CanonicalizeRawInts(false),
-		jsontext.ReorderRawObjects(true))
+	out, err := jsonv2.AppendFormat(dst, src,
+		jsonv2.CanonicalizeRawFloats(true),
+		jsonv2.CanonicalizeRawInts(false),
+		jsonv2.ReorderRawObjects(true))
 	if err == nil && !withinBounds(src, depth) {
 		err = errOutOfBounds
 	}
@@ -111,7 +111,7 @@ var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
 // by token. Only refusals pay for that. The cause is for what the tokens alone
 // do not show, such as a second value after the first.
 func explain(src []byte, depth int, cause error) *fault {
-	d := jsontext.NewDecoder(bytes.NewReader(src))
+	d := jsonv2.NewDecoder(bytes.NewReader(src))
 	for {
 		token, err := d.ReadToken()
 		switch {
@@ -128,8 +128,8 @@ func explain(src []byte, depth int, cause error) *fault {
 	}
 }
 
-func syntaxFault(d *jsontext.Decoder, err error) *fault {
-	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+func syntaxFault(d *jsonv2.Decoder, err error) *fault {
+	syntax, ok := errors.AsType[*jsonv2.SyntacticError](err)
 	if !ok {
 		return faultf("%v", err)
 	}
@@ -138,12 +138,12 @@ func syntaxFault(d *jsontext.Decoder, err error) *fault {
 
 // inPointer adds the segments of a JSON pointer. A pointer does not tell an
 // index from a key, so the decoder's stack does.
-func (f *fault) inPointer(d *jsontext.Decoder, p jsontext.Pointer) *fault {
+func (f *fault) inPointer(d *jsonv2.Decoder, p jsonv2.Pointer) *fault {
 	var segments []string
 	level := 0
 	for token := range p.Tokens() {
 		level++
-		kind := jsontext.Kind('{')
+		kind := jsonv2.Kind('{')
 		if level <= d.StackDepth() {
 			kind, _ = d.StackIndex(level)
 		}

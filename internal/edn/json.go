@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
 // FromJSON reads a JSON text that holds one value. Objects become maps with
@@ -24,7 +24,7 @@ func FromJSON(data []byte, limits Limits) (Value, error) {
 	}
 	s.json = true
 	// Duplicate names are for unique to find, which names both places.
-	tokens := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	tokens := jsonv2.NewDecoder(bytes.NewBuffer(data), jsonv2.AllowDuplicateNames(true))
 	r := jsonReader{source: s, most: limits.depth(), tokens: tokens}
 	v, err := r.value()
 	if err != nil {
@@ -39,7 +39,7 @@ func FromJSON(data []byte, limits Limits) (Value, error) {
 type jsonReader struct {
 	*source
 	builder
-	tokens *jsontext.Decoder
+	tokens *jsonv2.Decoder
 	depth  int
 	most   int
 }
@@ -63,7 +63,7 @@ func (r *jsonReader) value() (Value, error) {
 }
 
 // scalar reads what is neither, at a place of the text.
-func (r *jsonReader) scalar(raw jsontext.Value, start int) (v Value, reason string) {
+func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string) {
 	switch raw.Kind() {
 	case 'n':
 		return Value{}, ""
@@ -74,7 +74,7 @@ func (r *jsonReader) scalar(raw jsontext.Value, start int) (v Value, reason stri
 			return Value{kind: KindString, text: r.text[start+1 : start+len(raw)-1]}, ""
 		}
 		// The decoder has checked it already.
-		text, _ := jsontext.AppendUnquote(nil, raw)
+		text, _ := jsonv2.AppendUnquote(nil, raw)
 		return Value{kind: KindString, text: string(text)}, ""
 	}
 	return jsonNumber(r.text[start : start+len(raw)])
@@ -101,7 +101,7 @@ func jsonNumber(text string) (v Value, reason string) {
 }
 
 // collection reads an array or object.
-func (r *jsonReader) collection(opening jsontext.Kind) (Value, error) {
+func (r *jsonReader) collection(opening jsonv2.Kind) (Value, error) {
 	if _, err := r.tokens.ReadToken(); err != nil {
 		return Value{}, r.fault(err)
 	}
@@ -134,7 +134,7 @@ func (r *jsonReader) collection(opening jsontext.Kind) (Value, error) {
 
 // fault turns an error of the decoder into one of ours.
 func (r *jsonReader) fault(err error) error {
-	if syntactic := (*jsontext.SyntacticError)(nil); errors.As(err, &syntactic) {
+	if syntactic := (*jsonv2.SyntacticError)(nil); errors.As(err, &syntactic) {
 		offset := min(int(syntactic.ByteOffset), len(r.text))
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return r.errorf(len(r.text), "expected more JSON, found the end of the text")
@@ -227,6 +227,6 @@ func appendObject(dst []byte, v Value) (_ []byte, err error) {
 
 func appendJSONString(dst []byte, s string) []byte {
 	// It fails for bytes that are not UTF-8 only, and no value has such.
-	dst, _ = jsontext.AppendQuote(dst, s)
+	dst, _ = jsonv2.AppendQuote(dst, s)
 	return dst
 }

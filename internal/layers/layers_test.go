@@ -24,14 +24,15 @@ var table = []struct{ pkg, imports string }{
 	{"schema", ""},
 	{"trace", ""},
 	{"trace/otlp", "trace internal/retryafter"},
-	{"internal/canon", ""},
+	{"internal/jsonv2", ""},
+	{"internal/canon", "internal/jsonv2"},
 	{"internal/confine", ""},
 	{"internal/layers", ""},
 	{"internal/panics", ""},
 	{"internal/retryafter", ""},
 	{"internal/suggest", ""},
 	{"internal/text", ""},
-	{"dag", "internal/canon kind schema"},
+	{"dag", "internal/canon internal/jsonv2 kind schema"},
 	{".", "dag kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},
@@ -40,7 +41,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/openai", "llm/internal/..."},
 	{"llm/anthropic", "llm/internal/..."},
 	{"llm/llmtest", "llm/script"},
-	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/retryafter"},
+	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/jsonv2 internal/retryafter"},
 	{"llm/...", "llm llm/internal/..."},
 	{"llm", ""},
 
@@ -61,7 +62,7 @@ var table = []struct{ pkg, imports string }{
 	{"tool/...", "tool internal/confine"},
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
 
-	{"internal/edn", ""},
+	{"internal/edn", "internal/jsonv2"},
 	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic"},
 	{"internal/display", "."},
 	{"internal/tui", "agent internal/display internal/progress"},
@@ -184,6 +185,19 @@ func TestProgramsAreLight(t *testing.T) {
 			t.Errorf("a program with cli.Main links %s of %s", path, of)
 		case ours && slices.ContainsFunc(heavy, func(p string) bool { return fits(p, name) }):
 			t.Errorf("a program with cli.Main links %s", path)
+		}
+	}
+}
+
+// unstable has no stable version, so that one package hides it from all others.
+const unstable = "github.com/go-json-experiment/json"
+
+func TestOnePackageImportsWhatIsUnstable(t *testing.T) {
+	for _, p := range load(t) {
+		for _, path := range p.Imports {
+			if strings.HasPrefix(path, unstable) && p.ImportPath != module+"/internal/jsonv2" {
+				t.Errorf("%s imports %s: use internal/jsonv2", p.ImportPath, path)
+			}
 		}
 	}
 }

@@ -10,11 +10,10 @@ import (
 	"iter"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
 // row is a row of the table of records.
@@ -64,7 +63,7 @@ func intentRow(begun []*intent, at time.Time) (*row, error) {
 		r.content = append(r.content, i.digest[:]...)
 	}
 	var err error
-	r.head, err = json.Marshal(head{At: at.UnixMilli(), Begun: begun})
+	r.head, err = jsonv2.Marshal(head{At: at.UnixMilli(), Begun: begun})
 	return r, err
 }
 
@@ -111,7 +110,7 @@ func recordRow(h head, rec stone.Record) (r *row, err error) {
 	r = &row{content: bytes.Clone(rec.Content)}
 	rec.Content = nil
 	h.Record = &rec
-	r.head, err = json.Marshal(h)
+	r.head, err = jsonv2.Marshal(h)
 	return r, err
 }
 
@@ -222,10 +221,10 @@ func (s *scanner) scan(reader interface{ Scan(...any) error }, more ...any) (sea
 func (r sealed) open() (head, error) {
 	h := head{Record: new(stone.Record)}
 	if !bytes.Equal(r.row.seal(), r.seal) {
-		_ = json.Unmarshal(r.head, &h) // for the name of its step, if it has one still
+		_ = jsonv2.Unmarshal(r.head, &h) // for the name of its step, if it has one still
 		return h, errors.New("was changed after it was written")
 	}
-	if err := json.Unmarshal(r.head, &h); err != nil {
+	if err := jsonv2.Unmarshal(r.head, &h); err != nil {
 		return h, fmt.Errorf("cannot be read: %w", err)
 	}
 	if h.Begun == nil {

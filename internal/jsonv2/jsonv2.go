@@ -1,0 +1,59 @@
+// Package jsonv2 is the only package that imports github.com/go-json-experiment/json,
+// which has no stable version yet: when its names change, they change here.
+package jsonv2
+
+import (
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	v1 "github.com/go-json-experiment/json/v1"
+)
+
+// Types of the text layer.
+type (
+	Decoder        = jsontext.Decoder
+	Kind           = jsontext.Kind
+	Options        = jsontext.Options
+	Pointer        = jsontext.Pointer
+	SyntacticError = jsontext.SyntacticError
+	Value          = jsontext.Value
+)
+
+// UnmarshalV1 means the same as encoding/json.Unmarshal, at twice its speed.
+func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
+
+// Unmarshal follows the rules of encoding/json/v2.
+func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarshal(data, to, opts...) }
+
+// Marshal follows the rules of encoding/json/v2.
+func Marshal(v any, opts ...Options) ([]byte, error) { return json.Marshal(v, opts...) }
+
+// MarshalWrite is Marshal to a writer.
+func MarshalWrite(out io.Writer, v any, opts ...Options) error {
+	return json.MarshalWrite(out, v, opts...)
+}
+
+// NewDecoder reads tokens and values.
+func NewDecoder(r io.Reader, opts ...Options) *Decoder { return jsontext.NewDecoder(r, opts...) }
+
+// AppendFormat appends a value in the form that the options name.
+func AppendFormat(dst, src []byte, opts ...Options) ([]byte, error) {
+	return jsontext.AppendFormat(dst, src, opts...)
+}
+
+// AppendQuote appends text as a string of JSON.
+func AppendQuote(dst []byte, text string) ([]byte, error) { return jsontext.AppendQuote(dst, text) }
+
+// AppendUnquote appends the text of a string of JSON.
+func AppendUnquote(dst, src []byte) ([]byte, error) { return jsontext.AppendUnquote(dst, src) }
+
+// Options, as in the packages json and jsontext.
+var (
+	AllowDuplicateNames   = jsontext.AllowDuplicateNames
+	CanonicalizeRawFloats = jsontext.CanonicalizeRawFloats
+	CanonicalizeRawInts   = jsontext.CanonicalizeRawInts
+	ReorderRawObjects     = jsontext.ReorderRawObjects
+	Deterministic         = json.Deterministic
+	RejectUnknownMembers  = json.RejectUnknownMembers
+)
