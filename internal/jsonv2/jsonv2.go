@@ -26,6 +26,14 @@ func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
 // Unmarshal follows the rules of encoding/json/v2.
 func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarshal(data, to, opts...) }
 
+// lenient accepts what encoding/json does: duplicate names, and text that is not UTF-8.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// UnmarshalLenient reads what a server sends: duplicate names and invalid UTF-8 are
+// accepted. Unlike with UnmarshalV1, names must have the right case, which makes
+// skipping unknown ones cheap.
+func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
+
 // Marshal follows the rules of encoding/json/v2.
 func Marshal(v any, opts ...Options) ([]byte, error) { return json.Marshal(v, opts...) }
 

@@ -38,8 +38,8 @@ var table = []struct{ pkg, imports string }{
 	{"journal/...", "journal"},
 	{"journal", ". budget"},
 
-	{"llm/openai", "llm/internal/..."},
-	{"llm/anthropic", "llm/internal/..."},
+	{"llm/openai", "llm/internal/... internal/jsonv2"},
+	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/llmtest", "llm/script"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/jsonv2 internal/retryafter"},
 	{"llm/...", "llm llm/internal/..."},

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
@@ -61,10 +62,10 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 		ID        string `json:"id"`
 		Name      string `json:"name"`
 	}
-	if err := json.Unmarshal(raw, &b.fields); err != nil {
+	if err := jsonv2.UnmarshalLenient(raw, &b.fields); err != nil {
 		return out, err
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
+	if err := jsonv2.UnmarshalLenient(raw, &head); err != nil {
 		return out, err
 	}
 	b.kind, b.signature = head.Type, head.Signature
@@ -89,7 +90,7 @@ func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([
 		return out, d.protocol("a delta for block %d, which has not begun", index)
 	}
 	var in blockDelta
-	if err := json.Unmarshal(raw, &in); err != nil {
+	if err := jsonv2.UnmarshalLenient(raw, &in); err != nil {
 		return out, err
 	}
 	if kind, ok := wants[in.Type]; ok && kind != b.kind {
@@ -111,7 +112,7 @@ func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([
 		}
 	case "compaction_delta":
 		var text string
-		if json.Unmarshal(in.Content, &text) == nil {
+		if jsonv2.UnmarshalLenient(in.Content, &text) == nil {
 			b.text = append(b.text, text...)
 		} else if len(in.Content) > 0 {
 			b.fields["content"] = in.Content
@@ -165,8 +166,8 @@ func (d *decoder) finishBlocks() {
 func (b *block) toolCall(ended bool) llm.ToolCall {
 	var id, name string
 	// A field of another type than string stays empty: beginBlock has refused it.
-	_ = json.Unmarshal(b.fields["id"], &id)
-	_ = json.Unmarshal(b.fields["name"], &name)
+	_ = jsonv2.UnmarshalLenient(b.fields["id"], &id)
+	_ = jsonv2.UnmarshalLenient(b.fields["name"], &name)
 	return wire.ToolCall(id, name, b.arguments(), ended)
 }
 

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/internal/scan"
 )
 
 // event is what is read of one event.
@@ -51,7 +51,6 @@ type decoder struct {
 	usage     map[string]json.RawMessage
 	started   bool
 	stopped   bool
-	cursor    scan.Cursor
 }
 
 func newDecoder(requestID string) *decoder {
@@ -60,16 +59,12 @@ func newDecoder(requestID string) *decoder {
 
 // Event takes in one event. Its type stands in the data; the name repeats it.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
-	if index, kind, text, ok := d.readPlain(data); ok {
-		out, err := d.plain(out, index, kind, text)
-		return out, false, err
-	}
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "[DONE]" {
 		return out, false, nil // not of this protocol, but some proxies add it
 	}
 	var e event
-	if err := json.Unmarshal(data, &e); err != nil {
+	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
 		if name == "error" {
 			return out, false, &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 		}
@@ -96,7 +91,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	case "message_delta":
 		var end ending
 		if len(e.Delta) > 0 {
-			err = json.Unmarshal(e.Delta, &end)
+			err = jsonv2.UnmarshalLenient(e.Delta, &end)
 		}
 		d.replaceUsage(e.Usage)
 		out = d.end(out, end)
@@ -128,13 +123,13 @@ func (d *decoder) expected(e *event) error {
 func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var e event
 	var m answer
-	if err := json.Unmarshal(data, &e); err != nil {
+	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
 		return out, d.protocol("a document that is no answer: %v", err)
 	}
 	if e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
 		return out, d.failure(&e, data)
 	}
-	if err := json.Unmarshal(data, &m); err != nil || e.Type != "message" {
+	if err := jsonv2.UnmarshalLenient(data, &m); err != nil || e.Type != "message" {
 		return out, d.protocol("a document of type %q that is no message", e.Type)
 	}
 	out, err := d.start(out, &m)
@@ -198,7 +193,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 // replaceUsage puts the fields of a newer usage over those of an older.
 func (d *decoder) replaceUsage(raw json.RawMessage) {
 	var usage map[string]json.RawMessage
-	if len(raw) == 0 || json.Unmarshal(raw, &usage) != nil {
+	if len(raw) == 0 || jsonv2.UnmarshalLenient(raw, &usage) != nil {
 		return
 	}
 	maps.DeleteFunc(usage, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
@@ -215,7 +210,7 @@ func (d *decoder) finishUsage() {
 	}
 	number := func(key string) *int {
 		var f float64
-		if json.Unmarshal(d.usage[key], &f) != nil {
+		if jsonv2.UnmarshalLenient(d.usage[key], &f) != nil {
 			return nil
 		}
 		n := int(f)
@@ -253,9 +248,9 @@ func (d *decoder) failure(e *event, data []byte) error {
 	}
 	var text string
 	switch {
-	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
+	case jsonv2.UnmarshalLenient(e.Error, &inner) == nil && inner.Message != "":
 		failure.Message, failure.Type = inner.Message, inner.Type
-	case json.Unmarshal(e.Error, &text) == nil:
+	case jsonv2.UnmarshalLenient(e.Error, &text) == nil:
 		failure.Message = text
 	}
 	return failure

@@ -151,39 +151,6 @@ func checkDeltas(t *testing.T, reply *llm.Reply, deltas []llm.Delta) {
 	}
 }
 
-// FuzzPlain holds the fast path to the general decoder: what it takes means the same.
-func FuzzPlain(f *testing.F) {
-	f.Add([]byte(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a\u00e9"} } `))
-	f.Add([]byte(`{"type":"content_block_delta","index":1,"delta":{"type":"thinking_delta","thinking":"a"}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var ds [2]*decoder
-		for i := range ds {
-			ds[i] = newDecoder("")
-			for index, kind := range []string{"text", "thinking"} {
-				if _, err := ds[i].start(nil, &answer{}); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := ds[i].beginBlock(nil, index, json.RawMessage(`{"type":"`+kind+`"}`)); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		index, kind, text, ok := ds[0].readPlain(data)
-		if !ok {
-			return
-		}
-		got, err := ds[0].plain(nil, index, kind, text)
-		var e event
-		if json.Unmarshal(data, &e) != nil || e.Type != "content_block_delta" {
-			t.Fatalf("%q: the fast path takes what is no delta", data)
-		}
-		want, err2 := ds[1].blockDelta(nil, e.Index, e.Delta)
-		if (err == nil) != (err2 == nil) || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: plain %v, %v; full %v, %v", data, got, err, want, err2)
-		}
-	})
-}
-
 // FuzzDecoder looks for panics, and for deltas that are not the reply.
 func FuzzDecoder(f *testing.F) {
 	f.Add(started + blockOf(`{"type":"tool_use","id":"t1","name":"f","input":{}}`, `{"type":"input_json_delta","partial_json":"{"}`) + ended("max_tokens"))

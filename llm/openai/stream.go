@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/internal/scan"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -65,7 +65,6 @@ type decoder struct {
 	details   []map[string]any
 	vendor    llm.Usage // from a field of the vendor's own
 	finished  bool      // the server said that it was done, in one way or the other
-	cursor    scan.Cursor
 }
 
 func newDecoder(c *Config, requestID string) *decoder {
@@ -78,11 +77,8 @@ var doneMark = []byte("[DONE]")
 
 // Event takes in one event.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
-	if p, ok := d.readPlain(data); ok && name != "error" {
-		return d.plain(out, p), false, nil
-	}
 	done, err := false, error(nil)
-	if !json.Valid(data) && bytes.IndexByte(data, '\n') >= 0 {
+	if bytes.IndexByte(data, '\n') >= 0 && !json.Valid(data) {
 		// Some servers leave out the blank lines between events.
 		for line := range bytes.Lines(data) {
 			if out, done, err = d.full(out, name, line); done || err != nil {
@@ -105,7 +101,7 @@ func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, 
 		return out, false, nil
 	}
 	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
 		if name == "error" {
 			return out, false, d.failure(data)
 		}
@@ -121,7 +117,7 @@ func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, 
 // Whole takes in an answer that is not a stream.
 func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var c chunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
 		return out, d.protocol("a document that is no answer: " + err.Error())
 	}
 	out, err := d.chunk(out, &c)
@@ -254,7 +250,7 @@ func parts(raw json.RawMessage) (pieces []piece, ok bool) {
 		Text     string          `json:"text"`
 		Thinking json.RawMessage `json:"thinking"`
 	}
-	if json.Unmarshal(raw, &list) != nil {
+	if jsonv2.UnmarshalLenient(raw, &list) != nil {
 		return nil, false
 	}
 	for _, p := range list {
@@ -279,7 +275,6 @@ func str(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	s, err := jsonv2.AppendUnquote(nil, raw)
+	return string(s), err == nil
 }

@@ -213,32 +213,6 @@ func TestLinesWithoutBlanks(t *testing.T) {
 	}
 }
 
-// FuzzPlain holds the fast path to the general decoder: what it takes means the same.
-func FuzzPlain(f *testing.F) {
-	for _, s := range []string{
-		`{"id":"c","choices":[{"index":0,"delta":{"content":"a\nä\u00e9"}}]}`,
-		`{"id":"c","object":"x","created":17,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"","reasoning":"r","refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}`,
-		`{"choices":[]} `, `{"choices":[{"delta":{"content":"\ud800"}}]}`, `{"choices":[{"index":0,"index":00}]}`,
-		`{"choices":[{"delta":{"content":null,"reasoning_content":"x","reasoning":"x"}}],"x":null}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		fast, slow := newDecoder(&Config{}, ""), newDecoder(&Config{}, "")
-		fast.reply.ID, fast.reply.Model = "c", "m"
-		slow.reply.ID, slow.reply.Model = "c", "m"
-		p, ok := fast.readPlain(data)
-		if !ok {
-			return
-		}
-		got := fast.plain(nil, p)
-		want, _, err := slow.full(nil, "", data)
-		if err != nil || !reflect.DeepEqual(got, want) && len(got)+len(want) > 0 {
-			t.Errorf("%q: plain %v, full %v, %v", data, got, want, err)
-		}
-	})
-}
-
 // FuzzDecoder looks for panics, and for deltas that are not the reply.
 func FuzzDecoder(f *testing.F) {
 	f.Add(chunks(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`))
