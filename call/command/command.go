@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // Config names the program. The zero value fails with call.Unavailable.
@@ -21,12 +22,16 @@ type Config struct {
 	// one of its own if the scope has none, or where this program works if it says
 	// nothing of directories.
 	Dir string
-	// Env are the names of the variables that it gets of our environment.
+	// Env are the names of further variables of our environment that it gets, beside
+	// PATH, TZ and those of the language. HOME and TMPDIR are a directory of its own,
+	// which is deleted when it has ended.
 	Env []string
 	// Scope is what it may reach. The program must be in Process. FS are directories
 	// that it may change; it sees nothing else then but the programs of the system.
 	// A program cannot be held to single servers: Net is nil, or empty for no network.
 	Scope scope.Scope
+	// Limits bound what it consumes.
+	Limits sandbox.Limits
 	// MaxOutput bounds its standard output, in bytes; 8 MiB by default.
 	MaxOutput int
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/call/scope"
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 func Example() {
@@ -181,7 +181,7 @@ func TestConfig(t *testing.T) {
 }
 
 func TestScope(t *testing.T) {
-	if _, err := confine.Find(); err != nil {
+	if _, err := sandbox.Find(); err != nil {
 		t.Skip("nothing confines commands here: ", err)
 	}
 	base := t.TempDir()

@@ -13,9 +13,11 @@
 // standard error. A check gets {"request": …, "out": …} and holds when the program
 // exits with 0.
 //
-// The program is named by its absolute path. It gets none of the variables of the
-// environment but those that Config.Env names. It runs in a process group of its
-// own, which is ended when the program ends, when nobody waits for its answer any
-// more, and when it writes too much. Where its scope has directories, or denies the
-// network, the program is confined to that, or refused if this machine has no means.
+// The program is named by its absolute path. Package [sandbox] runs it: everything
+// that it has started ends when it does, when nobody waits for its answer any more,
+// and when it writes too much or exceeds a limit. If its scope lists directories or
+// denies the network, the program is confined to that, or refused if this machine has
+// no sandbox.
+//
+// [sandbox]: https://pkg.go.dev/github.com/stonelayer/stone/sandbox
 package command

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 const (
@@ -27,24 +26,22 @@ func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
 		return nil, unavailable("the program cannot work: ", err)
 	}
 	defer remove()
-	method, policy, err := c.confinement(dir)
-	if err != nil {
-		return nil, unavailable("the program cannot be confined: ", err)
-	}
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	out, tail := &output{max: cmp.Or(c.MaxOutput, defaultOutput), full: kill}, &stderr{}
-	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	cmd.Dir, cmd.Env = dir, c.environment()
+	cmd := sandbox.Command(running, c.policy(dir), c.Command[0], c.Command[1:]...)
+	cmd.Dir, cmd.Env = dir, c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, tail
-	err = confine.Run(running, method, policy, cmd)
-	switch exit := (*exec.ExitError)(nil); {
+	err = cmd.Run()
+	switch exit := (*sandbox.ExitError)(nil); {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
 	case errors.As(err, &exit):
 		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed: " + exit.Error() + tail.String(), Cause: err}
+	case errors.Is(err, sandbox.ErrNone):
+		return nil, unavailable("the program cannot be confined: ", err)
 	case err != nil:
 		return nil, unavailable("the program does not start: ", err)
 	}
@@ -74,43 +71,17 @@ func (c Config) dir() (dir string, after func(), err error) {
 	return dir, after, err
 }
 
-// confinement is how the program is held to its scope. One that may reach whatever
+// policy is how the program is confined to its scope. One that may reach whatever
 // this program may is not confined.
-func (c Config) confinement(dir string) (confine.Method, confine.Policy, error) {
-	if c.Scope.FS == nil && c.Scope.Net == nil {
-		return confine.Unconfined, confine.Policy{}, nil
+func (c Config) policy(dir string) sandbox.Policy {
+	p := sandbox.Policy{Limits: c.Limits, Network: c.Scope.Net == nil, Writable: append([]string{dir}, c.Scope.FS...)}
+	switch {
+	case c.Scope.FS == nil && c.Scope.Net == nil:
+		p.Method = sandbox.Unconfined
+	case c.Scope.FS == nil:
+		p.Writable = append(p.Writable, "/")
 	}
-	method, err := confine.Find()
-	if err != nil {
-		return "", confine.Policy{}, err
-	}
-	policy := confine.Policy{Network: c.Scope.Net == nil, Writable: []string{dir}}
-	for _, root := range c.Scope.FS {
-		root, err := filepath.EvalSymlinks(root)
-		if err != nil {
-			return "", confine.Policy{}, err
-		}
-		policy.Writable = append(policy.Writable, root)
-	}
-	if c.Scope.FS == nil {
-		policy.Writable = []string{"/"}
-	}
-	program, err := filepath.EvalSymlinks(c.Command[0])
-	if err != nil {
-		return "", confine.Policy{}, err
-	}
-	policy.ReadOnly = []string{c.Command[0], program}
-	return method, policy, nil
-}
-
-func (c Config) environment() []string {
-	env := []string{} // nil would mean all of ours
-	for _, name := range c.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	return env
+	return p
 }
 
 // An output keeps what a program writes, up to its bound. It does not embed a

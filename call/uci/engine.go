@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os/exec"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // found is what a search came to.
@@ -28,13 +28,14 @@ type found struct {
 func (c Config) search(ctx context.Context, p *position, in input) (*found, error) {
 	running, end := context.WithCancel(ctx)
 	defer end()
-	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	cmd.Dir, cmd.Env = "/", []string{}
-	stdin, err := cmd.StdinPipe()
+	cmd := sandbox.Command(running, sandbox.Policy{Method: sandbox.Unconfined}, c.Command[0], c.Command[1:]...)
+	input, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	defer input.Close()
 	defer stdin.Close()
+	cmd.Stdin = input
 	d := &dialogue{to: stdin, options: c.Options, position: p.String(), search: "go" + c.bounds(in), over: func() {
 		// One that does not end by itself gets the signal of a context that is done.
 		time.AfterFunc(100*time.Millisecond, end)
@@ -42,7 +43,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	cmd.Stdout = d
 	start := make(chan error, 1)
 	go func() { start <- d.send("uci") }()
-	err = confine.Run(running, confine.Unconfined, confine.Policy{}, cmd)
+	err = cmd.Run()
 	stdin.Close()
 	<-start // now nobody writes any more
 	switch {
@@ -52,8 +53,10 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 		return nil, ctx.Err()
 	case d.err != nil:
 		return nil, &call.Error{Type: Engine, Message: d.err.Error(), Cause: d.err}
-	case errors.As(err, new(*exec.ExitError)) || err == nil:
-		return nil, &call.Error{Type: Engine, Message: fmt.Sprintf("the engine ended without a move (%v)", cmd.ProcessState), Cause: err}
+	case errors.As(err, new(*sandbox.ExitError)):
+		return nil, &call.Error{Type: Engine, Message: fmt.Sprintf("the engine ended without a move (%v)", err), Cause: err}
+	case err == nil:
+		return nil, &call.Error{Type: Engine, Message: "the engine ended without a move (exit status 0)"}
 	default:
 		return nil, &call.Error{Type: call.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
 	}

@@ -3,19 +3,19 @@ package shell
 import (
 	"testing"
 
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // What a sandbox costs: the same command under each.
 func BenchmarkRun(b *testing.B) {
-	for _, m := range []confine.Method{confine.Bubblewrap, confine.Landlock, confine.Unconfined} {
+	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		b.Run(string(m), func(b *testing.B) {
 			if err := m.Check(); err != nil {
 				b.Skipf("%s does not work here: %v", m, err)
 			}
 			s := New(Config{Dir: b.TempDir()})
 			defer s.Close()
-			s.find = func() (confine.Method, error) { return m, nil }
+			s.find = func() (sandbox.Method, error) { return m, nil }
 			tool := Run(s).Tool
 			for b.Loop() {
 				if _, err := tool.Run(b.Context(), []byte(`{"command":"true"}`)); err != nil {

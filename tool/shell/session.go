@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // Limits of a [Config] that does not set its own.
@@ -35,10 +32,12 @@ var ErrClosed = errors.New("the session of commands is closed")
 // A Config says what the commands of a session may use. The zero value confines
 // them to the current directory.
 type Config struct {
-	// Dir is where commands work. They may change what is in it.
+	// Dir is where commands work. They may change what is in it, except for .git and
+	// .stone: see [sandbox.Policy].
 	Dir string
 	// Writable are further paths that commands may change; they must exist. ReadOnly
-	// are those that they may read; missing ones are left out.
+	// are those that they may read, also within writable directories; missing ones are
+	// ignored.
 	Writable, ReadOnly []string
 	// Env are variables that commands get beside PATH, HOME, TMPDIR, TZ and those of
 	// the language: as NAME=value, or as NAME to pass on what the program has.
@@ -47,6 +46,8 @@ type Config struct {
 	Network bool
 	// Unconfined lets commands do whatever the program may do.
 	Unconfined bool
+	// Limits bound what each command consumes.
+	Limits sandbox.Limits
 
 	// RunTimeout and StartTimeout are the most that a command of run_command and
 	// start_command may take, and what they may take if the model names no time.
@@ -60,7 +61,7 @@ type Config struct {
 // cmd-1, cmd-2 and so on. It is safe for concurrent use.
 type Session struct {
 	config Config
-	find   func() (confine.Method, error)
+	find   func() (sandbox.Method, error)
 	ctx    context.Context // of the session; done when it is closed
 	cancel context.CancelFunc
 	active sync.WaitGroup
@@ -69,16 +70,16 @@ type Session struct {
 	closed   bool
 	scratch  string // this and the next two are set for the first command
 	dir      string
-	policy   confine.Policy
+	policy   sandbox.Policy
 	started  int
 	commands []*command // in the background, in the order of their start
 }
 
 // New returns a session. It touches nothing before the first command.
 func New(c Config) *Session {
-	s := &Session{config: c, find: confine.Find}
+	s := &Session{config: c, find: sandbox.Find}
 	if c.Unconfined {
-		s.find = func() (confine.Method, error) { return confine.Unconfined, nil }
+		s.find = func() (sandbox.Method, error) { return sandbox.Unconfined, nil }
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -123,84 +124,49 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 			return nil, errSetup{fmt.Errorf("commands cannot be run: %w", err)}
 		}
 	}
-	c := &command{
-		script: script, timeout: timeout, method: method, policy: s.policy, done: make(chan struct{}),
-	}
-	c.stdout.max = cmp.Or(s.config.MaxOutput, DefaultMaxOutput)
-	c.stderr.max = c.stdout.max
-	c.cmd = exec.Command("/bin/sh", "-c", script)
-	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = s.dir, &c.stdout, &c.stderr
-	c.cmd.Env = environment(s.scratch, s.config.Env)
+	c := &command{script: script, timeout: timeout, policy: s.policy, dir: s.dir, done: make(chan struct{})}
+	c.policy.Method = method
+	c.stdout.Max = cmp.Or(s.config.MaxOutput, DefaultMaxOutput)
+	c.stderr.Max = c.stdout.Max
+	c.env = append([]string{"HOME=" + s.scratch, "TMPDIR=" + s.scratch}, s.config.Env...)
 	s.active.Add(1)
 	return c, nil
 }
 
-// setup finds out, once, where commands work and what they may use. It is done
-// before the first of them, because a command could put a symbolic link in the
-// place of a path that lies where it may write. For the same reason what lies there
-// does not become a grant of its own, which a later command would follow.
+// setup finds out, once, where commands work and what they may use.
 func (s *Session) setup() error {
-	dir, err := resolve(cmp.Or(s.config.Dir, "."))
+	dir, err := filepath.Abs(cmp.Or(s.config.Dir, "."))
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
+		return fmt.Errorf("the directory %s of the configuration: %w", s.config.Dir, err)
+	}
+	policy := sandbox.Policy{Network: s.config.Network, Limits: s.config.Limits}
+	if policy.Writable, err = absolute(s.config.Writable); err != nil {
 		return err
 	}
-	policy := confine.Policy{Network: s.config.Network}
-	places := []place{dir}
-	for _, path := range s.config.Writable {
-		p, err := resolve(path)
-		if err != nil {
-			return err
-		}
-		places = append(places, p)
-	}
-	// Shorter ones first, so that a directory comes before what lies in it.
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(len(a.real), len(b.real)) })
-	var granted []string
-	for _, p := range places {
-		if !within(p.real, granted) {
-			granted = append(granted, p.real)
-			policy.Writable = append(policy.Writable, p.names()...)
-		}
-	}
-	for _, path := range s.config.ReadOnly {
-		// One that does not exist is left out now, as it could appear later.
-		if p, err := resolve(path); err == nil && !within(p.real, granted) {
-			policy.ReadOnly = append(policy.ReadOnly, p.names()...)
-		} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if policy.ReadOnly, err = absolute(s.config.ReadOnly); err != nil {
+		return err
 	}
 	scratch, err := os.MkdirTemp("", "stone-shell-")
 	if err != nil {
 		return err
 	}
-	policy.Writable = append(policy.Writable, scratch)
-	s.scratch, s.dir, s.policy = scratch, dir.real, policy
+	policy.Writable = append(policy.Writable, dir, scratch)
+	s.scratch, s.dir, s.policy = scratch, dir, policy
 	return nil
 }
 
-// A place is a path as the author wrote it, but absolute, and without links.
-type place struct{ path, real string }
-
-func resolve(path string) (p place, err error) {
-	if p.path, err = filepath.Abs(path); err == nil {
-		p.real, err = filepath.EvalSymlinks(p.path)
+func absolute(paths []string) (all []string, err error) {
+	for _, path := range paths {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, path)
 	}
-	if err != nil {
-		return p, fmt.Errorf("the path %s of the configuration: %w", p.path, err)
-	}
-	return p, nil
-}
-
-// names returns the paths by which commands may call the place.
-func (p place) names() []string { return slices.Compact([]string{p.real, p.path}) }
-
-// within reports whether path is one of dirs or lies in one.
-func within(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		rel, err := filepath.Rel(dir, path)
-		return err == nil && filepath.IsLocal(rel)
-	})
+	return all, nil
 }
 
 // run runs a command until it has ended, and is called once.
@@ -210,7 +176,9 @@ func (s *Session) run(ctx context.Context, c *command) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	c.err = confine.Run(ctx, c.method, c.policy, c.cmd)
+	cmd := sandbox.Command(ctx, c.policy, "/bin/sh", "-c", c.script)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, &c.stdout, &c.stderr
+	c.err = cmd.Run()
 }
 
 // background gives a command an id and starts it.
@@ -263,18 +231,4 @@ func (s *Session) lookup(id string) (*command, error) {
 		}
 	}
 	return nil, fmt.Errorf("there is no command %q here: it was never started, is long over, or belonged to an earlier start of the program; start it again if it is needed", id)
-}
-
-// environment returns the variables of a command. Of two with one name the later
-// one counts.
-func environment(scratch string, more []string) []string {
-	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "TMPDIR=" + scratch}
-	for _, v := range append([]string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}, more...) {
-		if strings.Contains(v, "=") {
-			env = append(env, v)
-		} else if value, ok := os.LookupEnv(v); ok {
-			env = append(env, v+"="+value)
-		}
-	}
-	return env
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/internal/confine"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // sessions runs a test with a session for each method that works here.
 func sessions(t *testing.T, c Config, test func(*testing.T, *Session)) {
-	for _, m := range []confine.Method{confine.Bubblewrap, confine.Landlock, confine.Unconfined} {
+	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		t.Run(string(m), func(t *testing.T) {
 			if err := m.Check(); err != nil {
 				t.Skipf("%s does not work here: %v", m, err)
@@ -28,7 +28,7 @@ func sessions(t *testing.T, c Config, test func(*testing.T, *Session)) {
 				c.Dir = t.TempDir()
 			}
 			s := New(c)
-			s.find = func() (confine.Method, error) { return m, nil }
+			s.find = func() (sandbox.Method, error) { return m, nil }
 			t.Cleanup(func() {
 				if err := s.Close(); err != nil {
 					t.Error(err)
@@ -278,7 +278,7 @@ func TestClose(t *testing.T) {
 func TestRefusedWithoutSandbox(t *testing.T) {
 	s := New(Config{Dir: t.TempDir()})
 	defer s.Close()
-	s.find = func() (confine.Method, error) { return "", fmt.Errorf("%w (reasons)", confine.ErrNone) }
+	s.find = func() (sandbox.Method, error) { return "", fmt.Errorf("%w (reasons)", sandbox.ErrNone) }
 	for _, m := range []agent.Middleware{Run(s), Start(s)} {
 		got, err := call(t, m, runInput{Command: "echo x"})
 		if err != nil || got.Recommend == nil || got.Recommend.Action != agent.Halt || !strings.HasPrefix(got.Recommend.Reason, NoCommands) ||
@@ -295,7 +295,7 @@ func TestRefusedWithoutSandbox(t *testing.T) {
 // A command cannot widen what the next one may do by putting a link in the place of
 // a path that is granted.
 func TestLinkInPlaceOfGrant(t *testing.T) {
-	for _, m := range []confine.Method{confine.Bubblewrap, confine.Landlock} {
+	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock} {
 		if err := m.Check(); err != nil {
 			t.Logf("%s does not work here: %v", m, err)
 			continue
@@ -311,7 +311,7 @@ func TestLinkInPlaceOfGrant(t *testing.T) {
 			Dir: filepath.Join(work, "sub"), Writable: []string{filepath.Join(work, "cache"), work},
 			ReadOnly: []string{filepath.Join(work, "later"), filepath.Join(work, "cache")},
 		})
-		s.find = func() (confine.Method, error) { return m, nil }
+		s.find = func() (sandbox.Method, error) { return m, nil }
 		for i, command := range []string{
 			`cd .. && rm -r cache sub && for f in cache sub later; do ln -s "` + outside + `" $f; done; ls`,
 			`cat "` + outside + `/secret" "` + work + `/cache/secret" "` + work + `/later/secret" ./secret`,

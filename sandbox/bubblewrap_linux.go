@@ -1,0 +1,91 @@
+package sandbox
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// system is what nearly every program needs to read. The rest of /etc is left out:
+// secrets lie there.
+var system = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
+	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",
+	"/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf",
+	"/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl",
+}
+
+// bubblewrap returns the arguments of bwrap in front of those of the command.
+func (r reach) bubblewrap(network bool, dir string) ([]string, error) {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		return nil, fmt.Errorf("the program bwrap is not installed (package bubblewrap): %w", err)
+	}
+	// In a new session there is no terminal into which a command could type.
+	args := []string{bwrap, "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"}
+	if network {
+		args = append(args, "--share-net")
+	}
+	all := slices.ContainsFunc(r.Writable, func(w place) bool { return w.Real == "/" })
+	if all {
+		args = append(args, "--bind", "/", "/", "--ro-bind-try", "/sys", "/sys")
+	} else {
+		for _, path := range system {
+			args = append(args, "--ro-bind-try", path, path)
+		}
+	}
+	// What root owns below /proc/sys could be written even without capabilities,
+	// and what is written to the tmpfs of /dev would be memory of nobody.
+	args = append(args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+	for _, p := range r.ReadOnly {
+		args = append(args, bind("--ro-bind", p)...)
+	}
+	for _, p := range r.Writable {
+		if p.Real != "/" {
+			args = append(args, bind("--bind", p)...)
+		}
+	}
+	for _, path := range r.Fixed {
+		args = append(args, r.fix(path)...)
+	}
+	if !all {
+		args = append(args, "--remount-ro", "/")
+	}
+	return append(args, "--chdir", dir, "--"), nil
+}
+
+// bind binds a place under both of its names.
+func bind(how string, p place) []string {
+	args := []string{how, p.Real, p.Real}
+	if p.Path != p.Real {
+		args = append(args, how, p.Real, p.Path)
+	}
+	return args
+}
+
+// fix makes a path within a writable directory read-only. The directories between
+// become mounts, which cannot be renamed, so that nothing else gets its name.
+func (r reach) fix(path string) (args []string) {
+	for _, w := range r.Writable {
+		if !below(path, w.Real) {
+			continue
+		}
+		var between []string
+		for dir := filepath.Dir(path); dir != w.Real; dir = filepath.Dir(dir) {
+			between = append(between, dir)
+		}
+		names := []string{w.Real}
+		if w.Path != w.Real {
+			names = append(names, w.Path)
+		}
+		for _, name := range names {
+			at := func(p string) string { return filepath.Join(name, p[len(w.Real):]) }
+			for _, dir := range slices.Backward(between) {
+				args = append(args, "--bind", dir, at(dir))
+			}
+			args = append(args, "--ro-bind", path, at(path))
+		}
+	}
+	return args
+}

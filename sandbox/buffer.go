@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// A Buffer keeps the beginning and the end of what is written to it, as much as Max
+// bytes. It is safe for concurrent use.
+type Buffer struct {
+	Max int // bytes to keep
+
+	mu    sync.Mutex
+	total int64
+	head  []byte // the first Max/2
+	tail  []byte // ends with the last Max-Max/2 of the rest
+}
+
+// Write never fails, so that the command can go on.
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := len(p)
+	b.total += int64(n)
+	first := min(n, b.Max/2-len(b.head))
+	b.head = append(b.head, p[:first]...)
+	p = p[first:]
+	last := b.Max - b.Max/2
+	if len(p) >= last {
+		b.tail, p = b.tail[:0], p[len(p)-last:]
+	}
+	if b.tail = append(b.tail, p...); len(b.tail) > 2*last {
+		b.tail = append(b.tail[:0], b.tail[len(b.tail)-last:]...)
+	}
+	return n, nil
+}
+
+// Size returns how many bytes were written.
+func (b *Buffer) Size() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total
+}
+
+// String returns what was kept as valid UTF-8, with a line that says how many bytes
+// are missing.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tail := b.tail[max(0, len(b.tail)-(b.Max-b.Max/2)):]
+	text := string(b.head)
+	if left := b.total - int64(len(b.head)+len(tail)); left > 0 {
+		text += fmt.Sprintf("\n[%d bytes are left out here]\n", left)
+	}
+	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
+}

@@ -1,0 +1,94 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// threads is how many threads a process may have on average: the kernel counts
+// threads, and the supervisor processes.
+const threads = 8
+
+// A cgroup is what holds a command to its limits where this process may make one:
+// as root, or where a part of the hierarchy was delegated. Elsewhere it is empty.
+type cgroup struct {
+	dirs []string // one for each controller of version 1
+	home []string // where the supervisor is, in the same order
+}
+
+// newCgroup makes a control group with the limits.
+func newCgroup(l Limits) (c cgroup) {
+	lines, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return c
+	}
+	for line := range bytes.Lines(lines) {
+		_, rest, _ := strings.Cut(strings.TrimSpace(string(line)), ":")
+		controllers, path, _ := strings.Cut(rest, ":")
+		switch controllers {
+		case "":
+			c.add(filepath.Join("/sys/fs/cgroup", path), map[string]int64{
+				"pids.max": threads * int64(l.Processes), "memory.max": l.Memory})
+		case "pids":
+			c.add(filepath.Join("/sys/fs/cgroup/pids", path), map[string]int64{"pids.max": threads * int64(l.Processes)})
+		case "memory":
+			c.add(filepath.Join("/sys/fs/cgroup/memory", path), map[string]int64{"memory.limit_in_bytes": l.Memory})
+		}
+	}
+	return c
+}
+
+// add makes a group with those limits that it can have, if that is any.
+func (c *cgroup) add(home string, limits map[string]int64) {
+	dir := filepath.Join(home, fmt.Sprintf("stone-%d", os.Getpid()))
+	if os.Mkdir(dir, 0o755) != nil {
+		return // not ours to make, which is the ordinary case
+	}
+	set := 0
+	for name, value := range limits {
+		file := filepath.Join(dir, name)
+		if _, err := os.Stat(file); err != nil || value <= 0 {
+			continue // the controller is not there, or nothing is limited
+		}
+		if os.WriteFile(file, []byte(strconv.FormatInt(value, 10)), 0) == nil {
+			set++
+		}
+	}
+	if set == 0 {
+		_ = os.Remove(dir) // an empty directory that nothing uses
+		return
+	}
+	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)
+}
+
+// enter moves this process into the groups, leave out of them: what it starts in
+// between stays there from its first moment.
+func (c cgroup) enter() error { return move(c.dirs) }
+func (c cgroup) leave() error { return move(c.home) }
+
+func move(dirs []string) error {
+	for _, dir := range dirs {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0); err != nil {
+			return fmt.Errorf("moving into a control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// remove deletes the groups. Their processes have been reaped, which the kernel may
+// learn a moment later.
+func (c cgroup) remove() {
+	for _, dir := range c.dirs {
+		for range 100 {
+			if os.Remove(dir) == nil {
+				break
+			}
+			time.Sleep(pause)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// Grace is how long a command has to end after SIGTERM before it is killed.
+const Grace = 2 * time.Second
+
+// drain is how long output is read after the supervisor has ended: a process that
+// has escaped from an unconfined command may hold it open.
+const drain = time.Second
+
+// A Cmd is a command that is run once.
+type Cmd struct {
+	// Args are the program and its arguments. A program without a slash is looked
+	// up in the PATH of this process.
+	Args []string
+	// Dir is the absolute path of the working directory: by default the temporary
+	// directory of the command.
+	Dir string
+	// Env lists variables, as NAME=value, or as NAME to pass on the value of this
+	// process. Besides, a command gets PATH, TZ and the variables of the language,
+	// and HOME and TMPDIR with the path of its temporary directory.
+	Env []string
+	// Stdin, Stdout and Stderr are as in os/exec.Cmd.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	ctx    context.Context
+	policy Policy
+}
+
+// Command returns a command that runs a program under a policy.
+func Command(ctx context.Context, p Policy, program string, args ...string) *Cmd {
+	return &Cmd{Args: append([]string{program}, args...), ctx: ctx, policy: p}
+}
+
+// An ExitError reports a command that started and did not succeed.
+type ExitError struct {
+	Code   int    // -1 if a signal ended it
+	Signal string // that ended it, as "killed"
+	Limit  string // that it exceeded, in which case it was killed
+}
+
+func (e *ExitError) Error() string {
+	switch {
+	case e.Limit != "":
+		return "killed: " + e.Limit
+	case e.Signal != "":
+		return "signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// Run runs the command and returns when it and everything that it has started have
+// ended. When the context is done the processes get SIGTERM, after Grace SIGKILL,
+// and Run returns the error of the context. A command that fails returns an
+// *ExitError.
+func (c *Cmd) Run() error { return c.run() }
+
+// Output runs the command and returns what it writes to its standard output and
+// standard error, at most limit bytes of it: a longer output loses its middle, and
+// a line says how much.
+func (c *Cmd) Output(limit int) (string, error) {
+	out := &Buffer{Max: limit}
+	c.Stdout, c.Stderr = out, out
+	err := c.Run()
+	return out.String(), err
+}
+
+// passed are the variables of this process that every command gets.
+var passed = []string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
+
+// environment returns the variables of a command. Of two with the same name the
+// later one counts.
+func environment(scratch string, more []string) []string {
+	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "TMPDIR=" + scratch}
+	for _, v := range append(passed[:len(passed):len(passed)], more...) {
+		if strings.Contains(v, "=") {
+			env = append(env, v)
+		} else if value, ok := os.LookupEnv(v); ok {
+			env = append(env, v+"="+value)
+		}
+	}
+	return env
+}

@@ -1,0 +1,17 @@
+//go:build unix && !linux
+
+package sandbox
+
+import "errors"
+
+// confine only knows commands that are not confined.
+func (o order) confine() error {
+	if o.Method == Unconfined {
+		return nil
+	}
+	return errors.New("only Linux can confine commands")
+}
+
+func (r reach) bubblewrap(bool, string) ([]string, error) {
+	return nil, errors.New("only Linux has bubblewrap")
+}

@@ -1,0 +1,67 @@
+// Package sandbox runs commands that reach only what they are granted, and ends
+// everything that they have started:
+//
+//	p := sandbox.Policy{Writable: []string{"/home/me/project"}}
+//	cmd := sandbox.Command(ctx, p, "make", "test")
+//	cmd.Dir = "/home/me/project"
+//	out, err := cmd.Output(64 << 10)
+//
+// # Reach
+//
+// A [Policy] lists what a command may use beside the programs of the system. Two
+// methods enforce it. Neither needs privileges:
+//
+//   - [Bubblewrap], a program, gives the command namespaces of its own: a file
+//     system that contains nothing else, no network, no other processes.
+//   - [Landlock], a part of Linux (6.12 and later), lets the command see the same
+//     file system but neither read nor write outside of the policy. It does not
+//     guard everything else, so a system call filter denies sockets, changes of
+//     modes and owners by path (use fchmod), System V shared memory, and leaving the
+//     process group.
+//
+// Under both a command has no capabilities, even if this process runs as root. It
+// cannot trace or read other processes, change their limits, or make namespaces. It
+// cannot open Unix sockets that have an address. /proc and /sys are read-only.
+//
+// On a machine where neither works every command is refused, unless its policy says
+// [Unconfined].
+//
+// The names in [Protected] are read-only directly in a writable directory. Under
+// Landlock commands cannot make, remove or rename entries of a directory that
+// contains such a name, only change those that exist and what lies in them. A
+// command that makes a protected name where there was none returns an error.
+//
+// # End
+//
+// A supervisor, which is this program started a second time, starts the command. It
+// is the parent of every descendant that loses its own. When the command ends, when
+// its context is done, or when this process dies, the supervisor kills all of them
+// and waits until they are gone. A confined command has no way out. An unconfined
+// one could only escape by starting processes faster than they are killed; then Run
+// returns an error.
+//
+// # Limits
+//
+// [Limits] bound memory, processes, the size of a file, open files and processor
+// time. The kernel enforces the last three, for each process. The supervisor measures
+// memory and the number of processes every 50 ms and kills a command that exceeds
+// them. In between the kernel is the bound:
+//
+//   - Where this process may make control groups (as root, or in a delegated part of
+//     the hierarchy), one limits the memory of all processes together, and their
+//     threads to eight times the number of processes.
+//   - For any user but root, a resource limit bounds the threads of the user to those
+//     that exist when the command starts and eight times the number of processes.
+//   - Otherwise a command can use more memory for as long as 50 ms. Memory that is in
+//     no process, such as files of memfd_create that are not mapped, is not counted.
+//
+// How many files a command writes is not bounded: use a file system with a quota.
+// Only Linux has the limits of memory and processes.
+//
+// # This process
+//
+// The package starts this program again, with an argument that its init function
+// recognizes, so main never runs in it. Before the first command it calls
+// prctl(PR_SET_DUMPABLE, 0): other processes of the same user then can neither read
+// this one's memory and environment nor trace it, and it writes no core dumps.
+package sandbox

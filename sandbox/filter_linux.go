@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// auditArch is what the kernel calls the architectures for which the filter works:
+// those of 64 bits with the low half of an argument first.
+var auditArch = map[string]uint32{
+	"amd64":   unix.AUDIT_ARCH_X86_64,
+	"arm64":   unix.AUDIT_ARCH_AARCH64,
+	"riscv64": unix.AUDIT_ARCH_RISCV64,
+}
+
+// Offsets in what a filter sees of a system call, struct seccomp_data.
+const (
+	callNumber = 0
+	callArch   = 4
+)
+
+// arg returns the offset of the low half of an argument.
+func arg(n uint32) uint32 { return 16 + 8*n }
+
+// lastKnown is the newest system call that the rules take into account. Numbers since
+// 424 are the same on all architectures.
+const lastKnown = unix.SYS_FILE_SETATTR
+
+// Answers of the filter.
+var (
+	allowed = ret(unix.SECCOMP_RET_ALLOW)
+	denied  = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
+	missing = ret(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+)
+
+func ret(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
+
+func load(offset uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
+}
+
+func jump(test uint16, k uint32, then, otherwise uint8) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: then, Jf: otherwise, K: k}
+}
+
+// A rule is what happens to a system call: instructions of which the last one
+// answers.
+type rule struct {
+	call uint32
+	body []unix.SockFilter
+}
+
+func deny(calls ...uint32) (rules []rule) {
+	for _, c := range calls {
+		rules = append(rules, rule{c, []unix.SockFilter{denied}})
+	}
+	return rules
+}
+
+// onlySelf allows a call whose n-th argument, the number of a process, is 0.
+func onlySelf(call, n uint32) rule {
+	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
+}
+
+const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// always holds under both methods.
+func always() []rule {
+	rules := deny(
+		// Other processes, by memory, descriptors and debugging.
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD,
+		unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
+		// Namespaces and mounts. A process in a namespace of its own has capabilities.
+		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+		unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_OPEN_TREE_ATTR, unix.SYS_FSOPEN, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+		// Parts of the kernel that no ordinary command needs. io_uring makes sockets too.
+		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP,
+		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	)
+	return append(rules,
+		// The flags of clone3 lie in memory, where a filter cannot read them. Programs
+		// that are told that there is no such call use clone.
+		rule{unix.SYS_CLONE3, []unix.SockFilter{missing}},
+		rule{unix.SYS_CLONE, []unix.SockFilter{load(arg(0)), jump(unix.BPF_JSET, newNamespaces, 0, 1), denied, allowed}},
+		onlySelf(unix.SYS_PRLIMIT64, 0),
+		onlySelf(unix.SYS_SCHED_SETAFFINITY, 0),
+		onlySelf(unix.SYS_SCHED_SETSCHEDULER, 0),
+		onlySelf(unix.SYS_SCHED_SETPARAM, 0),
+		onlySelf(unix.SYS_SCHED_SETATTR, 0),
+		rule{unix.SYS_SETPRIORITY, []unix.SockFilter{
+			load(arg(0)), jump(unix.BPF_JEQ, unix.PRIO_PROCESS, 0, 3),
+			load(arg(1)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}},
+		rule{unix.SYS_IOPRIO_SET, []unix.SockFilter{
+			load(arg(0)), jump(unix.BPF_JEQ, 1, 0, 3), // IOPRIO_WHO_PROCESS
+			load(arg(1)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}},
+		// Of other families, and of datagrams, a pair can send to any address.
+		rule{unix.SYS_SOCKETPAIR, []unix.SockFilter{
+			load(arg(0)), jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 3),
+			load(arg(1)), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf},
+			jump(unix.BPF_JEQ, unix.SOCK_DGRAM, 1, 0), allowed, denied}},
+	)
+}
+
+// underLandlock denies what a namespace would have kept apart.
+func underLandlock() []rule {
+	return append(deny(legacyChanges...), deny(
+		unix.SYS_SETSID, unix.SYS_SETPGID, // the group is what is killed
+		// Landlock does not guard modes, owners and attributes of files. Those of an
+		// open file can be changed.
+		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
+		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
+		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
+		// Shared memory, semaphores and queues of the user, which stay for ever.
+		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
+	)...)
+}
+
+// sockets allows those of the Internet and questions about addresses, or none.
+func sockets(inet bool) []rule {
+	if !inet {
+		return deny(unix.SYS_SOCKET)
+	}
+	return []rule{{unix.SYS_SOCKET, []unix.SockFilter{
+		load(arg(0)),
+		jump(unix.BPF_JEQ, unix.AF_INET, 4, 0), jump(unix.BPF_JEQ, unix.AF_INET6, 3, 0), jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, 3),
+		load(arg(2)), jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, 0, 1),
+		allowed, denied}}}
+}
+
+// filterCalls puts the filter on the calling thread, for good. It needs no_new_privs.
+func filterCalls(m Method, network bool) error {
+	rules := append(always(), sockets(network || m == Bubblewrap)...) // bubblewrap's network is empty
+	if m == Landlock {
+		rules = append(rules, underLandlock()...)
+	}
+	filter := callFilter(rules)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
+}
+
+func callFilter(rules []rule) []unix.SockFilter {
+	// The numbers below mean something else to a program of another architecture.
+	out := []unix.SockFilter{
+		load(callArch), jump(unix.BPF_JEQ, auditArch[runtime.GOARCH], 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
+		load(callNumber),
+	}
+	if runtime.GOARCH == "amd64" { // so do those of the x32 interface
+		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
+	}
+	// What a later kernel adds is not known to the rules.
+	out = append(out, jump(unix.BPF_JGE, lastKnown+1, 0, 1), missing)
+	for _, r := range rules {
+		out = append(out, jump(unix.BPF_JEQ, r.call, 0, uint8(len(r.body))))
+		out = append(out, r.body...)
+	}
+	return append(out, allowed)
+}

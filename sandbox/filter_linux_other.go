@@ -1,0 +1,6 @@
+//go:build linux && !amd64
+
+package sandbox
+
+// legacyChanges is empty: newer architectures have no older calls.
+var legacyChanges []uint32

@@ -1,0 +1,215 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// interval is how often consumption is measured.
+	interval = 50 * time.Millisecond
+	// rounds and pause bound how long processes are killed that start others. Only
+	// those of an unconfined command can leave their group and need more than one.
+	rounds = 2000
+	pause  = 5 * time.Millisecond
+)
+
+// processes are a command and what it has started.
+type processes struct {
+	main   int // the leader of their group
+	method Method
+	limits Limits
+	ended  chan struct{} // closed when main has ended
+
+	mu     sync.Mutex
+	reaped bool // main is not a process any more
+	limit  string
+}
+
+// adopt makes this process the parent of all descendants that lose theirs.
+func adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("prctl(PR_SET_CHILD_SUBREAPER): %w", err)
+	}
+	if _, err := os.Stat("/proc/thread-self/children"); err != nil {
+		return fmt.Errorf("the kernel does not tell the children of a process (CONFIG_PROC_CHILDREN): %w", err)
+	}
+	return nil
+}
+
+// dieWithParent is how the command is started.
+func dieWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func dup(from, to int) error { return unix.Dup3(from, to, 0) }
+
+func executable() (string, error) { return "/proc/self/exe", nil }
+
+func undumpable() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // cannot fail with 0
+
+// children returns the processes whose parent is pid.
+func children(pid int) (pids []int) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return nil // the pattern is right
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// descendants returns the processes below pid, or only some of them if there are more
+// than most, which is unlimited if it is not positive.
+func descendants(pid, most int) []int {
+	all := children(pid)
+	for i := 0; i < len(all) && (most <= 0 || len(all) <= most); i++ {
+		all = append(all, children(all[i])...)
+	}
+	return all
+}
+
+// memory returns how much memory of its own a process uses, in bytes.
+func memory(pid int) (sum int64) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0 // it has ended
+	}
+	for line := range bytes.Lines(status) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch string(name) {
+		case "RssAnon", "RssShmem", "VmSwap":
+			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(value)), " kB"), 10, 64)
+			if err == nil {
+				sum += kib << 10
+			}
+		}
+	}
+	return sum
+}
+
+// watch kills the command when it exceeds a limit.
+func (p *processes) watch() {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-ticker.C:
+		}
+		all := descendants(os.Getpid(), p.limits.Processes)
+		if p.limits.Processes > 0 && len(all) > p.limits.Processes {
+			p.kill(fmt.Sprintf("more than %d processes", p.limits.Processes))
+			continue
+		}
+		var sum int64
+		for _, pid := range all {
+			sum += memory(pid)
+		}
+		if p.limits.Memory > 0 && sum > p.limits.Memory {
+			p.kill(fmt.Sprintf("more than %d bytes of memory", p.limits.Memory))
+		}
+		p.reapOrphans()
+	}
+}
+
+// reapOrphans lets the processes go that were adopted and have ended.
+func (p *processes) reapOrphans() {
+	for _, pid := range children(os.Getpid()) {
+		if pid != p.main {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // of one that has not ended yet, nothing
+		}
+	}
+}
+
+// terminate asks the processes to end. A process that has ended cannot be asked.
+func (p *processes) terminate() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.reaped:
+	case p.method == Bubblewrap: // which would end with all of them
+		for _, pid := range descendants(p.main, 0) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	default:
+		_ = syscall.Kill(-p.main, syscall.SIGTERM)
+	}
+}
+
+// kill ends the command, by a limit or because nobody waits for it.
+func (p *processes) kill(limit string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		if p.limit == "" {
+			p.limit = limit
+		}
+		_ = syscall.Kill(-p.main, syscall.SIGKILL)
+	}
+}
+
+func (p *processes) exceeded() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.limit
+}
+
+// wait waits for the end of the command and ends all that it leaves behind.
+func (p *processes) wait() (status syscall.WaitStatus, err error) {
+	for {
+		err = unix.Waitid(unix.P_PID, p.main, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	close(p.ended)
+	if err != nil {
+		return status, fmt.Errorf("waiting for the command: %w", err)
+	}
+	// As long as its leader is not reaped the number of the group is its own.
+	p.mu.Lock()
+	_ = syscall.Kill(-p.main, syscall.SIGKILL)
+	_, err = syscall.Wait4(p.main, &status, 0, nil)
+	p.reaped = true
+	p.mu.Unlock()
+	if err != nil {
+		return status, fmt.Errorf("waiting for the command: %w", err)
+	}
+	for range rounds {
+		for _, pid := range descendants(os.Getpid(), 0) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // or it has ended
+		}
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return status, nil
+			}
+			if pid <= 0 {
+				break
+			}
+		}
+		time.Sleep(pause)
+	}
+	return status, errors.New("the command has left processes that cannot be ended")
+}

@@ -1,0 +1,69 @@
+//go:build unix && !linux
+
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// processes are a command and what of its descendants stays in its group.
+type processes struct {
+	main   int
+	method Method
+	limits Limits
+	ended  chan struct{}
+
+	mu     sync.Mutex
+	reaped bool
+}
+
+func adopt() error { return nil }
+
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func dup(from, to int) error { return syscall.Dup2(from, to) }
+
+func executable() (string, error) { return os.Executable() }
+
+func undumpable() {}
+
+// A cgroup is a thing of Linux.
+type cgroup struct{}
+
+func newCgroup(Limits) cgroup { return cgroup{} }
+func (cgroup) enter() error   { return nil }
+func (cgroup) leave() error   { return nil }
+func (cgroup) remove()        {}
+
+// watch does nothing: only Linux tells what processes use.
+func (p *processes) watch() {}
+
+func (p *processes) exceeded() string { return "" }
+
+func (p *processes) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.main, s) // or it has ended
+	}
+}
+
+func (p *processes) terminate()  { p.signal(syscall.SIGTERM) }
+func (p *processes) kill(string) { p.signal(syscall.SIGKILL) }
+
+func (p *processes) wait() (status syscall.WaitStatus, err error) {
+	for {
+		if _, err = syscall.Wait4(p.main, &status, 0, nil); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	p.signal(syscall.SIGKILL)
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	close(p.ended)
+	return status, err
+}

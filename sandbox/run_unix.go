@@ -1,0 +1,199 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// An order is what the supervisor is told to run.
+type order struct {
+	Method  Method
+	Reach   reach
+	Network bool
+	Limits  Limits
+	Path    string
+	Args    []string
+	Dir     string
+	Env     []string
+}
+
+// A report is how it went. A first one says only which process was started.
+type report struct {
+	Main   int
+	Error  string // the command did not start, or was not ended
+	Code   int
+	Signal string
+	Limit  string
+}
+
+func (r report) err() error {
+	switch {
+	case r.Error != "":
+		return errors.New(r.Error)
+	case r.Code != 0 || r.Signal != "" || r.Limit != "":
+		return &ExitError{Code: r.Code, Signal: r.Signal, Limit: r.Limit}
+	}
+	return nil
+}
+
+func (c *Cmd) run() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	o, err := c.order()
+	if err != nil {
+		return err
+	}
+	scratch, err := c.scratch(&o)
+	if err != nil {
+		return err
+	}
+	err = c.supervise(o)
+	if scratch != "" {
+		err = errors.Join(err, os.RemoveAll(scratch))
+	}
+	return errors.Join(err, o.Reach.appeared())
+}
+
+// order completes the command but for its temporary directory.
+func (c *Cmd) order() (o order, err error) {
+	o = order{Method: c.policy.Method, Network: c.policy.Network, Limits: c.policy.Limits.complete(), Args: c.Args, Dir: c.Dir}
+	if o.Method == "" {
+		if o.Method, err = Find(); err != nil {
+			return o, err
+		}
+	}
+	if o.Path, err = exec.LookPath(c.Args[0]); err != nil {
+		return o, err
+	}
+	if o.Path, err = filepath.Abs(o.Path); err != nil {
+		return o, err
+	}
+	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
+		return o, fmt.Errorf("sandbox: the working directory %q is not an absolute path", o.Dir)
+	}
+	if o.Method != Unconfined {
+		o.Reach, err = c.policy.resolve(o.Path)
+	}
+	return o, err
+}
+
+// scratch makes the temporary directory, unless the command brings its own.
+func (c *Cmd) scratch(o *order) (dir string, err error) {
+	if !slices.ContainsFunc(c.Env, func(v string) bool { return strings.HasPrefix(v, "TMPDIR=") }) {
+		if dir, err = os.MkdirTemp("", "stone-sandbox-"); err != nil {
+			return "", err
+		}
+		place, err := resolve(dir)
+		if err != nil {
+			return "", errors.Join(err, os.RemoveAll(dir))
+		}
+		o.Reach.Writable = append(o.Reach.Writable, place)
+		if o.Dir == "" {
+			o.Dir = dir
+		}
+	}
+	if o.Dir == "" {
+		o.Dir = "/"
+	}
+	o.Env = environment(dir, c.Env)
+	return dir, nil
+}
+
+// supervise starts the supervisor and waits for its report. The end of the order's
+// pipe tells it that this process has ended, however that came.
+func (c *Cmd) supervise(o order) error {
+	hide()
+	self, err := executable()
+	if err != nil {
+		return err
+	}
+	orders, toSupervisor, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer toSupervisor.Close()
+	fromSupervisor, reports, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, orders.Close())
+	}
+	defer fromSupervisor.Close()
+	cmd := exec.Command(self)
+	cmd.Args = []string{"stone-sandbox", supervisorRole}
+	cmd.Env = []string{"GOMAXPROCS=1"}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	cmd.ExtraFiles = []*os.File{orders, reports}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // away from the terminal and its signals
+	cmd.WaitDelay = drain
+	err = cmd.Start()
+	closed := errors.Join(orders.Close(), reports.Close())
+	if err = errors.Join(err, closed); err != nil {
+		return fmt.Errorf("sandbox: the supervisor does not start: %w", err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- json.NewEncoder(toSupervisor).Encode(o) }()
+	ended := make(chan error, 1)
+	var r report
+	go func() {
+		dec := json.NewDecoder(fromSupervisor)
+		err := dec.Decode(&r)
+		if started := r.Main; err == nil && started != 0 {
+			if err = dec.Decode(&r); err != nil {
+				// The supervisor was killed, or found no room in a full machine. Its
+				// child dies with it, the group of that must be told.
+				_ = syscall.Kill(-started, syscall.SIGKILL)
+			}
+		}
+		waited := cmd.Wait()
+		if errors.Is(waited, exec.ErrWaitDelay) {
+			waited = nil // only an unconfined command can leave something behind
+		}
+		ended <- errors.Join(err, waited)
+	}()
+	err = await(c.ctx, ended, toSupervisor)
+	if sent := <-told; err == nil {
+		err = sent
+	}
+	switch {
+	case c.ctx.Err() != nil:
+		return c.ctx.Err()
+	case err != nil:
+		return fmt.Errorf("sandbox: the supervisor failed: %w", err)
+	}
+	return r.err()
+}
+
+// await waits for the end of the command, which it brings about when ctx is done. A
+// write or close that fails finds the supervisor gone, which is what it is for.
+func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser) error {
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	_, _ = toSupervisor.Write([]byte{terminate})
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(Grace):
+	}
+	_ = toSupervisor.Close()
+	return <-ended
+}
+
+// hide keeps what this process has in its environment and memory from commands that
+// are not confined, and from those of the same user.
+var hide = sync.OnceFunc(undumpable)

@@ -1,0 +1,115 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A Method is a mechanism that enforces a policy.
+type Method string
+
+// The methods.
+const (
+	Bubblewrap Method = "bubblewrap"
+	Landlock   Method = "landlock"
+	Unconfined Method = "unconfined" // enforces nothing but the limits
+)
+
+// A Policy says what a command may use. The zero value grants the programs and
+// libraries of the system, its own executable and a temporary directory, and
+// nothing else: no other file, no network.
+type Policy struct {
+	// Writable lists directories and files that the command may read and change.
+	// They must exist. An entry that lies in another one adds nothing.
+	//
+	// The names in Protected are read-only directly in each of these directories.
+	// List one here by its path to make it writable.
+	Writable []string
+	// ReadOnly lists directories and files that the command may read and execute.
+	// Missing ones are ignored. An entry inside a writable directory becomes
+	// read-only there.
+	ReadOnly []string
+	// Network grants the network of the host. Without it a command reaches nothing;
+	// under Bubblewrap it has a loopback interface of its own. Unix sockets that
+	// have an address are never available.
+	Network bool
+	// Limits bound what the command consumes.
+	Limits Limits
+	// Method selects how the policy is enforced. Empty means the strongest method
+	// that works here, and an error if there is none. Unconfined must be chosen.
+	Method Method
+}
+
+// Protected lists the names that are read-only in a writable directory: programs
+// outside of the sandbox run what these directories say.
+func Protected() []string { return []string{".git", ".stone"} }
+
+// Limits bound a command and everything it starts. Zero means the default; a
+// negative value means unlimited. The time that a command may take is bounded by
+// its context.
+type Limits struct {
+	Memory    int64         // bytes of all processes together; 4 GiB by default
+	Processes int           // at the same time; 512 by default
+	FileSize  int64         // bytes of each file that is written; 4 GiB by default
+	OpenFiles int           // of each process; 4096 by default
+	CPU       time.Duration // processor time of each process; unlimited by default
+}
+
+func (l Limits) complete() Limits {
+	l.Memory = cmp.Or(l.Memory, 4<<30)
+	l.Processes = cmp.Or(l.Processes, 512)
+	l.FileSize = cmp.Or(l.FileSize, 4<<30)
+	l.OpenFiles = cmp.Or(l.OpenFiles, 4096)
+	return l
+}
+
+// ErrNone reports that no method works on this machine.
+var ErrNone = errors.New("no sandbox for commands works here")
+
+// found is the answer of Find.
+var found struct {
+	once   sync.Once
+	method Method
+	err    error
+}
+
+// Find returns the strongest method that works on this machine, or ErrNone with the
+// reasons. The answer is remembered.
+func Find() (Method, error) {
+	found.once.Do(func() {
+		var reasons []string
+		for _, m := range []Method{Bubblewrap, Landlock} {
+			err := m.Check()
+			if err == nil {
+				found.method = m
+				return
+			}
+			reasons = append(reasons, fmt.Sprintf("%s: %v", m, err))
+		}
+		found.err = fmt.Errorf("%w (%s)", ErrNone, strings.Join(reasons, "; "))
+	})
+	return found.method, found.err
+}
+
+// Check runs a command under the method and returns why it does not work on this
+// machine.
+func (m Method) Check() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var output bytes.Buffer
+	cmd := Command(ctx, Policy{Method: m}, "/bin/sh", "-c", ":")
+	cmd.Dir, cmd.Stderr = "/", &output
+	if err := cmd.Run(); err != nil {
+		if text, _, _ := strings.Cut(strings.TrimSpace(output.String()), "\n"); text != "" {
+			return fmt.Errorf("%w: %s", err, text)
+		}
+		return err
+	}
+	return nil
+}

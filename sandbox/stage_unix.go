@@ -1,0 +1,100 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Descriptors of the first stage of a command.
+const (
+	orderFile = 3
+	stateFile = 4
+	selfFile  = 5 // this program, for bubblewrap
+)
+
+// confining is what the first stage says before it becomes the command.
+const confining = "."
+
+// start starts the command. The function that it returns says, when the command has
+// ended, why it did not start.
+func (o order) start() (pid int, started func() error, err error) {
+	self, err := executable()
+	if err != nil {
+		return 0, nil, err
+	}
+	orders, toStage, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer orders.Close()
+	fromStage, states, err := os.Pipe()
+	if err != nil {
+		return 0, nil, errors.Join(err, toStage.Close())
+	}
+	defer states.Close()
+	args := []string{"stone-sandbox", confinedRole}
+	files := []uintptr{0, 1, 2, orders.Fd(), states.Fd()}
+	path := self
+	if o.Method == Bubblewrap {
+		image, err := os.Open(self)
+		if err != nil {
+			return 0, nil, errors.Join(err, toStage.Close(), fromStage.Close())
+		}
+		defer image.Close()
+		files = append(files, image.Fd())
+		wrapped, err := o.Reach.bubblewrap(o.Network, o.Dir)
+		if err != nil {
+			return 0, nil, errors.Join(err, toStage.Close(), fromStage.Close())
+		}
+		path, args = wrapped[0], append(wrapped, fmt.Sprintf("/proc/self/fd/%d", selfFile), confinedRole)
+	}
+	pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Env: []string{}, Files: files, Sys: dieWithParent()})
+	if err != nil {
+		return 0, nil, errors.Join(fmt.Errorf("%s: %w", args[0], err), toStage.Close(), fromStage.Close())
+	}
+	go func() {
+		// One that has ended before it has read all says why by itself.
+		_ = json.NewEncoder(toStage).Encode(o)
+		_ = toStage.Close()
+	}()
+	return pid, func() error {
+		defer fromStage.Close()
+		text, err := io.ReadAll(fromStage)
+		switch said := string(text); {
+		case err != nil:
+			return err
+		case said == "":
+			return fmt.Errorf("%s could not set up the sandbox", o.Method)
+		case said != confining:
+			return errors.New(strings.TrimPrefix(said, confining))
+		}
+		return nil
+	}, nil
+}
+
+// confined puts the policy on this process and makes it the command.
+func confined() {
+	states := os.NewFile(stateFile, "states")
+	var o order
+	err := json.NewDecoder(os.NewFile(orderFile, "order")).Decode(&o)
+	if err == nil && o.Method != Bubblewrap {
+		err = os.Chdir(o.Dir)
+	}
+	if err == nil {
+		err = o.confine()
+	}
+	if err == nil {
+		if _, err = states.WriteString(confining); err == nil {
+			err = &os.PathError{Op: "exec", Path: o.Path, Err: syscall.Exec(o.Path, o.Args, o.Env)}
+		}
+	}
+	_, _ = states.WriteString(err.Error()) // or nobody is there to hear it
+	os.Exit(1)
+}

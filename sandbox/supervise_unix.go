@@ -1,0 +1,119 @@
+//go:build unix
+
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// What this program is started as, in its first argument, besides as itself.
+const (
+	supervisorRole = "stone-sandbox-supervisor"
+	confinedRole   = "stone-sandbox-confined"
+)
+
+// Descriptors of a supervisor.
+const (
+	ordersFile  = 3
+	reportsFile = 4
+)
+
+// terminate is the byte after the order that asks the command to end.
+const terminate = 't'
+
+// A supervisor or the first stage of a command never gets to main: a package that
+// needs a hook there would be forgotten, and then nothing would be confined.
+func init() {
+	if len(os.Args) != 2 || os.Args[0] != "stone-sandbox" && os.Args[1] != confinedRole {
+		return
+	}
+	switch os.Args[1] {
+	case supervisorRole:
+		runtime.LockOSThread() // commands die with the thread that has started them
+		supervisor()
+		os.Exit(0)
+	case confinedRole:
+		runtime.LockOSThread() // what follows holds for a thread and what it executes
+		confined()
+	}
+}
+
+// supervisor runs one command and ends everything that it has started.
+func supervisor() {
+	syscall.CloseOnExec(ordersFile)
+	syscall.CloseOnExec(reportsFile)
+	orders, reports := os.NewFile(ordersFile, "orders"), os.NewFile(reportsFile, "reports")
+	var r report
+	in := bufio.NewReader(orders)
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		var o order
+		if err = json.Unmarshal(line, &o); err == nil {
+			r, err = o.supervise(in, reports)
+		}
+	}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	// Nobody is there to hear of an error.
+	_ = json.NewEncoder(reports).Encode(r)
+}
+
+// supervise runs the command of the order to its end.
+func (o order) supervise(control io.Reader, reports io.Writer) (report, error) {
+	if err := adopt(); err != nil {
+		return report{}, err
+	}
+	group := newCgroup(o.Limits)
+	defer group.remove()
+	if err := group.enter(); err != nil {
+		return report{}, err
+	}
+	pid, ready, err := o.start()
+	if err = errors.Join(err, group.leave()); err != nil {
+		return report{}, err
+	}
+	if err := json.NewEncoder(reports).Encode(report{Main: pid}); err != nil {
+		return report{}, err
+	}
+	detach()
+	p := &processes{main: pid, method: o.Method, limits: o.Limits, ended: make(chan struct{})}
+	go func() {
+		for {
+			b := make([]byte, 1)
+			if _, err := control.Read(b); err != nil {
+				p.kill("")
+				return
+			}
+			p.terminate()
+		}
+	}()
+	go p.watch()
+	status, err := p.wait()
+	if err := errors.Join(err, ready()); err != nil {
+		return report{}, err
+	}
+	r := report{Code: status.ExitStatus(), Limit: p.exceeded()}
+	if status.Signaled() {
+		r.Code, r.Signal = -1, status.Signal().String()
+	}
+	return r, nil
+}
+
+// detach gives up the streams of the command, so that they end when it does.
+func detach() {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return // they end with the supervisor
+	}
+	defer null.Close()
+	for fd := range 3 {
+		_ = dup(int(null.Fd()), fd) // as above
+	}
+}
