@@ -103,7 +103,7 @@ func TestTheAccountHoldsForAllResumes(t *testing.T) {
 	var memory journal.Memory
 	for i := range 4 {
 		account := budget.New(budget.Limits{Roundtrips: 3}) // as in another process
-		_, err := journal.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r"}, &memory, journal.Options{})
+		_, err := stone.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})})
 		if _, ok := errors.AsType[*budget.ExhaustedError](err); !ok {
 			t.Errorf("resumed %d times: %v, want that the account is exhausted", i, err)
 		}

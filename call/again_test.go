@@ -42,7 +42,7 @@ func TestWhatFailedIsAskedAgain(t *testing.T) {
 
 	var memory journal.Memory
 	run := func() (stone.Result, error) {
-		return journal.Run(context.Background(), p, stone.Config{RunID: "monday"}, &memory, journal.Options{})
+		return stone.Run(context.Background(), p, stone.Config{RunID: "monday", Recorder: journal.Keep(&memory, journal.Options{})})
 	}
 	if _, err := run(); err == nil {
 		t.Fatal("the first run succeeded")
@@ -76,7 +76,7 @@ func TestWhoCouldNotCheckIsAskedAgain(t *testing.T) {
 	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Done: call.Done{Must: []string{"proof"}}})
 	var memory journal.Memory
 	run := func() error {
-		_, err := journal.Run(context.Background(), p, stone.Config{RunID: "tuesday"}, &memory, journal.Options{})
+		_, err := stone.Run(context.Background(), p, stone.Config{RunID: "tuesday", Recorder: journal.Keep(&memory, journal.Options{})})
 		return err
 	}
 	if err := run(); err == nil {
@@ -122,7 +122,7 @@ func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
 			var memory journal.Memory
 			run := func(ctx context.Context) error {
 				ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Roundtrips: 2}))
-				_, err := journal.Run(ctx, p, stone.Config{RunID: "wednesday"}, &memory, journal.Options{})
+				_, err := stone.Run(ctx, p, stone.Config{RunID: "wednesday", Recorder: journal.Keep(&memory, journal.Options{})})
 				return err
 			}
 			if err := run(ctx); !errors.Is(err, context.Canceled) {
@@ -151,7 +151,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	var memory journal.Memory
 	for i, want := range []journal.Usage{{InputTokens: 10, Cost: 0.25}, {InputTokens: 20, Cost: 0.5}} {
 		account := budget.New(budget.Limits{USD: 5})
-		_, err := journal.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday"}, &memory, journal.Options{})
+		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday", Recorder: journal.Keep(&memory, journal.Options{})})
 		if (err == nil) != (i == 1) {
 			t.Errorf("run %d: %v", i, err)
 		}

@@ -185,7 +185,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 }
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
-	r.opts = journal.Options{Force: k.force, Reuse: k.reuse, Grace: k.grace, Secrets: append(keys(), a.calls.secrets()...)}
+	r.opts = journal.Options{Resume: k.resume != "", Force: k.force, Reuse: k.reuse, Grace: k.grace, Secrets: append(keys(), a.calls.secrets()...)}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
@@ -240,7 +240,8 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	if r == nil {
 		return stone.Run(ctx, p, cfg)
 	}
-	return journal.Run(ctx, p, cfg, r.DB, r.opts)
+	cfg.Recorder = journal.Keep(r.DB, r.opts)
+	return stone.Run(ctx, p, cfg)
 }
 
 // close closes the store.

@@ -3,10 +3,11 @@
 //
 //	db, err := sqlite.Open("stone.db", sqlite.Options{})
 //	…
-//	result, err := journal.Run(ctx, pipeline, stone.Config{RunID: "nightly"}, db, journal.Options{})
+//	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
-// [Run] begins a run, or resumes it if the journal has one of that name: in this
-// process, or in another one after a crash. [Memory] is a journal that lives as
+// With the recorder that [Keep] returns, stone.Run starts a run, or resumes it if
+// the journal has one of that name: in this process, or in another one after a
+// crash. [Memory] is a journal that lives as
 // long as the process, journal/sqlite keeps one in a file. Package journaltest
 // tests any implementation.
 //
@@ -25,7 +26,7 @@
 // # Resuming
 //
 // A run is resumed with the pipeline with which it was begun. If the fingerprint
-// of another one is found, Run does nothing and returns a [*ChangedError] that
+// of another one is found, nothing runs and the error is a [*ChangedError] that
 // says in words what changed. Options.Force goes on all the same: what still has
 // the same key is taken from the journal, the rest is done. A fingerprint cannot
 // see inside functions. Options.Revision is kept for that: a difference is an
@@ -79,7 +80,7 @@
 // # Secrets
 //
 // A node's id stands for its content, so a secret cannot be taken out of a record
-// afterwards. It is taken out before: Run replaces the values in Options.Secrets,
+// afterwards. It is taken out before: the recorder replaces the values in Options.Secrets,
 // and those that a body names with [Secret], in everything that a step returns by
 // "sha256:" and 8 hexadecimal digits, before there is a node. The DAG, the steps
 // behind it and the journal see the digest only, in this run as in a resumed one.

@@ -50,7 +50,8 @@ type Holder interface {
 // An Archive is the list of runs.
 type Archive interface {
 	// Find returns the run with the id, or the only one whose id begins with
-	// prefix. The error is ErrNoRun, or an *AmbiguousError.
+	// prefix. What was acquired, and neither begun nor given a step or a question,
+	// is no run, here and in Runs. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
 	// Runs returns a page of runs, the youngest first, without their Shape.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)

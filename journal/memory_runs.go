@@ -45,6 +45,11 @@ func (r *memoryRun) known() RunInfo {
 	return info
 }
 
+// there reports whether anything is known of the run.
+func (r *memoryRun) there() bool {
+	return r != nil && (!r.info.Begun.IsZero() || len(r.steps) > 0 || len(r.questions) > 0)
+}
+
 // Begin implements [Holder].
 func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	m.mu.Lock()
@@ -82,7 +87,7 @@ func (m *Memory) Release(id string) error {
 		return nil
 	}
 	r.held = false
-	if r.info.Begun.IsZero() && len(r.steps) == 0 {
+	if !r.there() {
 		m.forget(r)
 	}
 	return nil
@@ -100,12 +105,12 @@ func (m *Memory) forget(r *memoryRun) {
 func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.runs[prefix]; r != nil {
+	if r := m.runs[prefix]; r.there() {
 		return r.known(), nil
 	}
 	var found []string
 	for _, r := range m.order {
-		if strings.HasPrefix(r.info.ID, prefix) {
+		if r.there() && strings.HasPrefix(r.info.ID, prefix) {
 			found = append(found, r.info.ID)
 		}
 	}
@@ -126,7 +131,7 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 	var page []RunInfo
 	for _, r := range slices.Backward(m.order) {
 		info := r.known()
-		if older && len(page) < cmp.Or(q.Limit, DefaultLimit) && (len(q.States) == 0 || slices.Contains(q.States, info.State)) {
+		if older && r.there() && len(page) < cmp.Or(q.Limit, DefaultLimit) && (len(q.States) == 0 || slices.Contains(q.States, info.State)) {
 			info.Shape = nil
 			page = append(page, info)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -24,7 +23,7 @@ func TestMemory(t *testing.T) {
 // A frontend that panics fails the question and not the program.
 func TestFrontendPanics(t *testing.T) {
 	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "?", nil })
-	_, err := journal.Run(t.Context(), ask, stone.Config{Frontend: frontend{}}, new(journal.Memory), journal.Options{})
+	_, err := stone.Run(t.Context(), ask, stone.Config{Frontend: frontend{}, Recorder: journal.Keep(new(journal.Memory), journal.Options{})})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Panic {
 		t.Errorf("Run: %v, want a failure of kind panic", err)
 	}
@@ -33,14 +32,6 @@ func TestFrontendPanics(t *testing.T) {
 type frontend struct{}
 
 func (frontend) Ask(context.Context, stone.Question) (string, error) { panic("no terminal") }
-
-func TestRecorderIsRefused(t *testing.T) {
-	memory := new(journal.Memory)
-	_, err := journal.Run(t.Context(), leaf("a"), stone.Config{Recorder: memory}, memory, journal.Options{})
-	if err == nil || !strings.Contains(err.Error(), "leave it nil") {
-		t.Errorf("Run with a recorder of its own: %v", err)
-	}
-}
 
 // A run waits for a person, who answers later; then it goes on.
 func Example() {
@@ -57,14 +48,14 @@ func Example() {
 		}, stone.Queries(plan), stone.Choices("yes", "no")))
 
 	ctx, runs := context.Background(), new(journal.Memory)
-	_, err := journal.Run(ctx, pipeline, stone.Config{RunID: "r1"}, runs, journal.Options{})
+	_, err := stone.Run(ctx, pipeline, stone.Config{RunID: "r1", Recorder: journal.Keep(runs, journal.Options{})})
 	fmt.Println("waiting:", errors.Is(err, stone.ErrWaiting))
 
 	questions, err := runs.Questions(ctx, "r1")
 	fmt.Println(questions[0].Text, err)
 	fmt.Println(journal.Answer(ctx, runs, "r1", "agree", "yes"))
 
-	result, err := journal.Run(ctx, pipeline, stone.Config{RunID: "r1"}, runs, journal.Options{})
+	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "r1", Recorder: journal.Keep(runs, journal.Options{})})
 	fmt.Println(result.Node.Get("response", ""), err)
 	// Output:
 	// planning

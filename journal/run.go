@@ -32,6 +32,9 @@ type Options struct {
 	Source json.RawMessage
 	// Revision of the program; that of its build information if it is empty.
 	Revision string
+	// Resume resumes a run and starts none: the error is ErrNoRun if the journal
+	// has no run with the id of the Config.
+	Resume bool
 	// Force resumes a run although its pipeline or its input changed.
 	Force bool
 	// Reuse is the id, or its unique beginning, of the run from which leaves
@@ -46,14 +49,26 @@ type Options struct {
 	Grace time.Duration
 }
 
-// Run is stone.Run with a journal: it begins the run cfg.RunID, or resumes it if
-// j has it, and gives it a fresh id of ten letters and digits if it is empty.
+// Keep returns the recorder of durable runs: stone.Run with it starts the run
+// Config.RunID, or resumes it if j has a run of that id. An empty RunID stands for
+// a fresh one of ten letters and digits. One recorder may serve any number of runs,
+// but for Drain, which stops them all.
 //
-// Errors are those of stone.Run, and before anything runs a *HeldError or a
-// *ChangedError. What becomes of the run is in the journal when Run returns; an
-// error in writing that is joined to the other one.
-func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts Options) (stone.Result, error) {
-	r := &runner{journal: j, opts: opts, cfg: cfg, now: cfg.Now}
+// The errors of such a run are those of stone.Run and, before anything runs, a
+// *HeldError or a *ChangedError, or ErrNoRun with Options.Resume. What becomes of
+// the run is in the journal when stone.Run returns; an error in writing that is
+// joined to the other one.
+func Keep(j Journal, opts Options) stone.Recorder { return &keeper{j, opts} }
+
+// keeper implements stone.RunWrapper.
+type keeper struct {
+	Journal
+	opts Options
+}
+
+// WrapRun implements [stone.RunWrapper].
+func (k *keeper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
+	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())
 	if r.now == nil {
 		r.now = time.Now
@@ -65,8 +80,8 @@ func Run(ctx context.Context, p stone.Ashlar, cfg stone.Config, j Journal, opts 
 		}
 		return stone.Result{RunID: r.cfg.RunID, DAG: cfg.Input}, err
 	}
-	result, err := r.run(ctx, p)
-	return result, join(err, r.end(ctx, result, err), j.Release(r.cfg.RunID))
+	result, err := r.run(ctx, run)
+	return result, join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
 }
 
 // join adds errors to the first one, in one line, but for those that say the same.
@@ -104,9 +119,6 @@ type runner struct {
 
 // acquire takes the run and begins it, or leaves it to others.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
-	if r.cfg.Recorder != nil {
-		return errors.New("Config.Recorder is set: leave it nil, the journal takes its place")
-	}
 	if r.secrets, err = newSecrets(r.opts.Secrets); err != nil {
 		return err
 	}
@@ -135,6 +147,9 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
+	}
+	if r.opts.Resume && before.Begun.IsZero() {
+		return fmt.Errorf("run %q: %w", r.cfg.RunID, ErrNoRun)
 	}
 	if r.resumed, r.before = !before.Begun.IsZero(), before.State; r.resumed {
 		if err := r.compare(before, &info); err != nil {
@@ -189,7 +204,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 }
 
 // run runs the pipeline until it ends or is drained.
-func (r *runner) run(ctx context.Context, p stone.Ashlar) (stone.Result, error) {
+func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, secretsKey{}, r.secrets))
 	defer cancel(nil)
 	if r.opts.Drain != nil {
@@ -202,7 +217,7 @@ func (r *runner) run(ctx context.Context, p stone.Ashlar) (stone.Result, error) 
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
 	cfg.Frontend = &frontend{runner: r, next: r.cfg.Frontend}
-	result, err := stone.Run(ctx, p, cfg)
+	result, err := run(ctx, cfg)
 	leave(err == nil)
 	return result, err
 }

@@ -19,7 +19,7 @@ import (
 const minSecret = 8
 
 // Secret marks a value as one that must not be recorded, in the run to which ctx
-// belongs, from now on; see the package comment. Outside of a run that Run began
+// belongs, from now on; see the package comment. Outside of a run that Keep keeps
 // it does nothing. A value of less than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
 	s, _ := ctx.Value(secretsKey{}).(*secrets)

@@ -30,7 +30,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 	var memory journal.Memory
 	want := journal.Usage{InputTokens: 30, OutputTokens: 3, Cost: 1.5}
 	for _, when := range []string{"first", "resumed"} {
-		if _, err := journal.Run(t.Context(), p, stone.Config{RunID: "r"}, &memory, journal.Options{}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})}); err != nil {
 			t.Fatal(err)
 		}
 		info, err := memory.Find(t.Context(), "r")

@@ -212,10 +212,10 @@ func TestModelsPlanResumes(t *testing.T) {
 	p := compile(t, app, text, plan.Options{Slots: []string{"topic"}})
 	memory := &journal.Memory{}
 	cfg := stone.Config{Input: in, RunID: "once", Grant: []string{}}
-	if _, err := journal.Run(killed, p, cfg, memory, journal.Options{}); err == nil {
+	if _, err := stone.Run(killed, p, kept(cfg, memory)); err == nil {
 		t.Fatal("the run was not killed")
 	}
-	resumed, err := journal.Run(t.Context(), p, cfg, memory, journal.Options{})
+	resumed, err := stone.Run(t.Context(), p, kept(cfg, memory))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,4 +281,10 @@ func Example() {
 	final, err := plan.Emission.From(result.DAG)
 	fmt.Println(string(final), err)
 	// Output: {"final":"Hello, Iva!"} <nil>
+}
+
+// kept is a Config with which a run is kept in j.
+func kept(cfg stone.Config, j journal.Journal) stone.Config {
+	cfg.Recorder = journal.Keep(j, journal.Options{})
+	return cfg
 }

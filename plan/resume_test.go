@@ -170,9 +170,9 @@ func killed(t *testing.T, mode string, kill int, after bool) (seen map[string]in
 		p := compile(t, c.app(), everyForm, plan.Options{Mode: mode})
 		cfg := stone.Config{RunID: "once", Frontend: yes{}}
 		memory := &journal.Memory{}
-		_, err := journal.Run(t.Context(), p, cfg, &dying{Memory: memory, left: kill, after: after}, journal.Options{})
+		_, err := stone.Run(t.Context(), p, kept(cfg, &dying{Memory: memory, left: kill, after: after}))
 		lived = err == nil
-		result, err := journal.Run(t.Context(), p, cfg, memory, journal.Options{})
+		result, err := stone.Run(t.Context(), p, kept(cfg, memory))
 		if err != nil {
 			t.Fatalf("killed at %d: %v", kill, err)
 		}

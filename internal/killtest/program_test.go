@@ -140,7 +140,8 @@ func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Contex
 // run does the run. When term is done it begins nothing more.
 func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: runID, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	return journal.Run(context.Background(), p, cfg, db, journal.Options{Drain: term.Done()})
+	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done()})
+	return stone.Run(context.Background(), p, cfg)
 }
 
 var (

@@ -100,7 +100,7 @@ func work(file string, note func(any)) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		result, err := journal.Run(context.Background(), pipeline(), stone.Config{RunID: run, Now: stopped}, witness{db, note}, journal.Options{})
+		result, err := stone.Run(context.Background(), pipeline(), stone.Config{RunID: run, Now: stopped, Recorder: journal.Keep(witness{db, note}, journal.Options{})})
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run, err)
 		}

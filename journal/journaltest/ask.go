@@ -58,7 +58,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 				store.answer.Store(100)
 				cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
 			}
-			_, err := journal.Run(t.Context(), p, cfg, store, journal.Options{})
+			_, err := stone.Run(t.Context(), p, kept(cfg, store, journal.Options{}))
 			if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Recorder || !errors.Is(err, errLocked) {
 				t.Errorf("%s: %v, want %s because the store is locked", cfg.RunID, err, kind.Recorder)
 			}
@@ -70,7 +70,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 				}
 			}
 			cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
-			result, err := journal.Run(t.Context(), p, cfg, j.open(), journal.Options{})
+			result, err := stone.Run(t.Context(), p, kept(cfg, j.open(), journal.Options{}))
 			must(t, err)
 			answers, err := dag.All(reply).From(result.DAG)
 			must(t, err)

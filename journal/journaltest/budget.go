@@ -75,7 +75,7 @@ func testBudget(t *testing.T, j tested) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended, drain = cancel, make(chan struct{})
 				ctx = budget.With(ctx, budget.New(limits)) // as in another process
-				_, last = journal.Run(ctx, stone.Seq("all", steps...), cfg, j, journal.Options{Drain: drain})
+				_, last = stone.Run(ctx, stone.Seq("all", steps...), kept(cfg, j, journal.Options{Drain: drain}))
 				cancel()
 			}
 			if n := paid.add("call") - 1; n > 3 || n < 2 {
@@ -119,12 +119,12 @@ func testPaidOnce(t *testing.T, j tested) {
 	})
 	account := budget.New(budget.Limits{USD: 3, Roundtrips: 3})
 	ctx := budget.With(t.Context(), account)
-	if _, err := journal.Run(ctx, p, config(), j, journal.Options{}); err == nil {
+	if _, err := stone.Run(ctx, p, kept(config(), j, journal.Options{})); err == nil {
 		t.Fatal("the run was not cut")
 	}
 	cut = false
 	for range 2 {
-		_, err := journal.Run(ctx, p, config(), j, journal.Options{})
+		_, err := stone.Run(ctx, p, kept(config(), j, journal.Options{}))
 		must(t, err)
 	}
 	paid.want(t, "ask-0:1 ask-1:1 ask-2:1")

@@ -52,7 +52,7 @@ func testDrainQuestion(t *testing.T, j tested) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	_, err := journal.Run(t.Context(), question(&c), cfg, j, journal.Options{Drain: drain})
+	_, err := stone.Run(t.Context(), question(&c), kept(cfg, j, journal.Options{Drain: drain}))
 	if !errors.Is(err, stone.ErrWaiting) {
 		t.Errorf("Run: %v, want that it waits", err)
 	}
@@ -63,7 +63,7 @@ func testCancel(t *testing.T, j tested) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	_, err := journal.Run(ctx, stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil }), config(), j, journal.Options{})
+	_, err := stone.Run(ctx, stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil }), kept(config(), j, journal.Options{}))
 	if !errors.Is(err, cause) {
 		t.Errorf("Run: %v, want that it was cancelled", err)
 	}

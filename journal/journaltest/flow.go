@@ -71,7 +71,7 @@ func testSameFlow(t *testing.T, j tested) {
 		cfg := config()
 		cfg.RunID = id
 		cfg.Now = func() time.Time { return moment.Add(time.Duration(i) * time.Hour) }
-		_, err := journal.Run(t.Context(), flow(), cfg, j, journal.Options{})
+		_, err := stone.Run(t.Context(), flow(), kept(cfg, j, journal.Options{}))
 		must(t, err)
 	}
 	diff, err := journal.Diff(t.Context(), j, "one", "two")

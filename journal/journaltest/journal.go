@@ -42,6 +42,7 @@ type journalCase struct {
 var storeCases = []journalCase{
 	{"a run has one holder", testHolder},
 	{"a run that was not begun leaves nothing behind", testNothing},
+	{"a run that was acquired and not begun is not there", testAcquired},
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
 	{"keeps what is known of a run", testInfo},

@@ -85,7 +85,7 @@ func testKeptSecrets(t *testing.T, j tested) {
 	} {
 		cfg := config()
 		cfg.Input = c.input
-		_, err := journal.Run(t.Context(), p, cfg, j, c.opts)
+		_, err := stone.Run(t.Context(), p, kept(cfg, j, c.opts))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Run: %v, want %q", err, c.want)
 		}
@@ -118,7 +118,7 @@ func testIncremental(t *testing.T, j tested) {
 	} {
 		cfg := config()
 		cfg.RunID = r.id
-		_, err := journal.Run(t.Context(), r.pipeline, cfg, j, journal.Options{Reuse: r.reuse})
+		_, err := stone.Run(t.Context(), r.pipeline, kept(cfg, j, journal.Options{Reuse: r.reuse}))
 		must(t, err)
 	}
 	c.want(t, "length:4 more:1 title:3 topic:4")

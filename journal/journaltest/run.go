@@ -20,9 +20,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// These cases check journal.Run over the journal under test.
+// These cases check journal.Keep over the journal under test.
 var runCases = []journalCase{
 	{"Run resumes where it stopped", testResume},
+	{"Run resumes what is there and nothing else", testResumeOnly},
 	{"Run keeps the input", testInput},
 	{"Run refuses another pipeline", testChanged},
 	{"Run tries again what failed", testRetry},
@@ -100,9 +101,15 @@ func config() stone.Config {
 	return stone.Config{RunID: "run", Now: func() time.Time { return moment }}
 }
 
+// kept is a Config with which a run is kept in j.
+func kept(cfg stone.Config, j journal.Journal, opts journal.Options) stone.Config {
+	cfg.Recorder = journal.Keep(j, opts)
+	return cfg
+}
+
 func run(t *testing.T, j journal.Journal, p stone.Ashlar, opts journal.Options) (stone.Result, error) {
 	t.Helper()
-	return journal.Run(t.Context(), p, config(), j, opts)
+	return stone.Run(t.Context(), p, kept(config(), j, opts))
 }
 
 func mustRun(t *testing.T, j journal.Journal, p stone.Ashlar, opts journal.Options) stone.Result {
@@ -141,7 +148,7 @@ func testResume(t *testing.T, j tested) {
 		}
 		return text, err
 	}))
-	_, err := journal.Run(ctx, p, config(), j, journal.Options{})
+	_, err := stone.Run(ctx, p, kept(config(), j, journal.Options{}))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Run: %v, want that it was cancelled", err)
 	}
@@ -175,17 +182,17 @@ func testInput(t *testing.T, j tested) {
 		must(t, err)
 		return cfg
 	}
-	first, err := journal.Run(t.Context(), p, with("x"), j, journal.Options{})
+	first, err := stone.Run(t.Context(), p, kept(with("x"), j, journal.Options{}))
 	must(t, err)
 	again := mustRun(t, j.open(), p, journal.Options{})
 	if first.Node.ID() != again.Node.ID() {
 		t.Errorf("without the input the run is resumed to %s, want %s", again.Node.JSON(), first.Node.JSON())
 	}
-	_, err = journal.Run(t.Context(), p, with("y"), j, journal.Options{})
+	_, err = stone.Run(t.Context(), p, kept(with("y"), j, journal.Options{}))
 	if changed, ok := errors.AsType[*journal.ChangedError](err); !ok || !slices.Equal(changed.Changes, []string{"the input changed"}) {
 		t.Errorf("with another input: %v, want a ChangedError", err)
 	}
-	forced, err := journal.Run(t.Context(), p, with("y"), j, journal.Options{Force: true})
+	forced, err := stone.Run(t.Context(), p, kept(with("y"), j, journal.Options{Force: true}))
 	must(t, err)
 	again = mustRun(t, j, p, journal.Options{})
 	if forced.Node.Text() != "y!" || again.Node.Text() != "y!" {
@@ -321,7 +328,7 @@ func testAnswerElsewhere(t *testing.T, j tested) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	result, err := journal.Run(t.Context(), question(&c), cfg, j, journal.Options{})
+	result, err := stone.Run(t.Context(), question(&c), kept(cfg, j, journal.Options{}))
 	if err != nil || result.Node.Get("response", "") != "no" {
 		t.Errorf("the answer is %s, %v; want that from elsewhere", result.Node.JSON(), err)
 	}
@@ -340,7 +347,7 @@ func testRivals(t *testing.T, j tested) {
 	for _, rival := range rivals {
 		group.Go(func() {
 			<-started
-			_, err := journal.Run(context.Background(), p, config(), rival, journal.Options{})
+			_, err := stone.Run(context.Background(), p, kept(config(), rival, journal.Options{}))
 			switch held, ok := errors.AsType[*journal.HeldError](err); {
 			case err == nil:
 				won.Add(1)

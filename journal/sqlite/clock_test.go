@@ -33,12 +33,12 @@ func TestClockJumpsBack(t *testing.T) {
 		return "x", nil
 	}), stone.Func0("second", joined, func(context.Context) (string, error) { return "y", nil }))
 	cfg := stone.Config{RunID: "r", Now: now}
-	first, err := journal.Run(t.Context(), p, cfg, holder, journal.Options{})
+	first, err := stone.Run(t.Context(), p, kept(cfg, holder))
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock = clock.Add(-time.Hour)
-	again, err := journal.Run(t.Context(), p, cfg, other, journal.Options{})
+	again, err := stone.Run(t.Context(), p, kept(cfg, other))
 	if err != nil || calls != 1 || again.Node.ID() != first.Node.ID() {
 		t.Errorf("resumed: %v, %d calls, node %v; want one call and node %v", err, calls, again.Node, first.Node)
 	}
@@ -101,7 +101,7 @@ func TestTailIsRemoved(t *testing.T) {
 		}
 		return "x", nil
 	})
-	if _, err := journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{}); err == nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})}); err == nil {
 		t.Fatal("the run did not fail")
 	}
 	d, err := db.DAG(t.Context(), "r")
@@ -109,10 +109,16 @@ func TestTailIsRemoved(t *testing.T) {
 		t.Errorf("after the failure: %d nodes, %v; want the failure", d.Len(), err)
 	}
 	fails = false
-	if _, err = journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{}); err != nil {
+	if _, err = stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})}); err != nil {
 		t.Fatal(err)
 	}
 	if d, err = db.DAG(t.Context(), "r"); err != nil || d.Len() != 1 || d.Latest().Text() != "x" {
 		t.Errorf("after the second try: %d nodes, %v; want the result", d.Len(), err)
 	}
+}
+
+// kept is a Config with which a run is kept in j.
+func kept(cfg stone.Config, j journal.Journal) stone.Config {
+	cfg.Recorder = journal.Keep(j, journal.Options{})
+	return cfg
 }

@@ -57,7 +57,7 @@ func TestFullDisk(t *testing.T) {
 			return big, nil
 		}))
 	run := func() (stone.Result, error) {
-		return journal.Run(t.Context(), p, stone.Config{RunID: "r"}, db, journal.Options{})
+		return stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 	}
 	_, err = run()
 	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {

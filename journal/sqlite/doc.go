@@ -5,7 +5,7 @@
 //		return err
 //	}
 //	defer db.Close()
-//	result, err := journal.Run(ctx, pipeline, stone.Config{RunID: "nightly"}, db, journal.Options{})
+//	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
 // What it promises is in the comment of package journal.
 //

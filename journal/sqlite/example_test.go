@@ -31,7 +31,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		result, err := journal.Run(context.Background(), ask, stone.Config{RunID: "nightly"}, db, journal.Options{})
+		result, err := stone.Run(context.Background(), ask, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 		fmt.Println(result.Node.Text(), err, db.Close())
 	}
 	// Output:

@@ -142,9 +142,13 @@ func (db *DB) End(ctx context.Context, id string, o journal.Outcome) error {
 	})
 }
 
+// there is the condition for a row of runs of which anything is known.
+const there = `(info IS NOT NULL OR EXISTS (SELECT 1 FROM records WHERE seq BETWEEN runs.run << 32 AND (runs.run + 1 << 32) - 1)
+	OR EXISTS (SELECT 1 FROM questions WHERE questions.run = runs.run))`
+
 // Find implements [journal.Archive].
 func (db *DB) Find(ctx context.Context, prefix string) (journal.RunInfo, error) {
-	rows, err := db.sql.QueryContext(ctx, "SELECT run, id, owner FROM runs WHERE ?1 <> '' AND substr(id, 1, length(?1)) = ?1 ORDER BY id = ?1 DESC, id LIMIT 6", prefix)
+	rows, err := db.sql.QueryContext(ctx, "SELECT run, id, owner FROM runs WHERE ?1 <> '' AND substr(id, 1, length(?1)) = ?1 AND "+there+" ORDER BY id = ?1 DESC, id LIMIT 6", prefix)
 	if err != nil {
 		return journal.RunInfo{}, db.explain(err)
 	}
@@ -195,7 +199,7 @@ func (db *DB) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, err
 			return nil, db.explain(err)
 		}
 	}
-	rows, err := db.sql.QueryContext(ctx, "SELECT id, owner, info, outcome FROM runs WHERE run < ? ORDER BY run DESC", before)
+	rows, err := db.sql.QueryContext(ctx, "SELECT id, owner, info, outcome FROM runs WHERE run < ? AND "+there+" ORDER BY run DESC", before)
 	if err != nil {
 		return nil, db.explain(err)
 	}
