@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // A configured server is one that speaks the Model Context Protocol, for the capabilities that
@@ -55,6 +56,28 @@ func readServers(r *kinds.Reader, m *form.Map) {
 	})
 }
 
+// readSandbox reads what the program of a server may use.
+func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
+	m.Map("sandbox", func(m *form.Map) {
+		m.Texts("writable", &p.Writable)
+		m.Texts("read-only", &p.ReadOnly)
+		m.Bool("network", &p.Network)
+		var unconfined bool
+		if m.Bool("unconfined", &unconfined); unconfined {
+			p.Method = sandbox.Unconfined
+			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network {
+				m.Fault(form.Invalid, "a server that is unconfined may use everything: leave the other fields out")
+			}
+		}
+	})
+	for _, paths := range [][]string{p.Writable, p.ReadOnly} {
+		for i, path := range paths {
+			paths[i] = kinds.Within(r.Dir, path)
+		}
+	}
+	return p
+}
+
 func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	var url string
 	_, isCommand := m.Field("command")
@@ -65,6 +88,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 		s.cfg.Command = r.Argv(m)
 		r.Path(m, "dir", &s.cfg.Dir)
 		s.env = r.Values(m, "env")
+		s.cfg.Sandbox = readSandbox(r, m)
 	} else {
 		kinds.Address(m, "url", &url)
 		s.cfg.URL = llm.Secret(url)

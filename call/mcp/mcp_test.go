@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 type city struct {
@@ -137,7 +138,8 @@ func TestPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(peer.Module(t, "@modelcontextprotocol/server-filesystem"), "dist", "index.js")
-	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}}, scope.Scope{Process: scope.Process{"/usr/bin/env"}})
+	policy := sandbox.Policy{Writable: []string{dir}, ReadOnly: []string{filepath.Join(path, "..", "..", "..", "..", "..")}}
+	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, scope.Scope{Process: scope.Process{"/usr/bin/env"}})
 	defer server.Close()
 	list := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "list_directory"})
 	for _, test := range []struct{ path, want string }{{dir, ""}, {"/etc", "Access denied"}} {

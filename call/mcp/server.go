@@ -43,8 +43,8 @@ type Server struct {
 }
 
 // NewServer returns a server that is started or reached when it is needed. Its
-// program must be in scope.Process; it is not confined, so scope.FS and scope.Net
-// must be nil. Its URL and those that it redirects to must be in scope.Net.
+// program must be in scope.Process; what it may use is granted by cfg.Sandbox, so
+// scope.FS and scope.Net must be nil. Its URL and those that it redirects to must be in scope.Net.
 func NewServer(cfg Config, s scope.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxText, cfg.MaxData = cmp.Or(cfg.MaxText, maxResult), cmp.Or(cfg.MaxData, maxResult)

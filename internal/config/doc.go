@@ -32,8 +32,8 @@
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file);
 //   - providers of models: protocol, url, key, extra. Those named openai and
 //     anthropic are there without being configured;
-//   - servers that speak the Model Context Protocol: command, dir and env, or url
-//     and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
+//   - servers that speak the Model Context Protocol: command, dir, env and sandbox
+//     (writable, read-only, network, unconfined), or url and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
 //   - prices: of models, for capabilities that have none of their own;
 //   - schemas, by their names, as they are or as {:file "path"}; intents;
 //   - checks, by their names: an expression of CEL over call and out in a string,

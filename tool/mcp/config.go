@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/tool"
 )
 
@@ -24,11 +25,16 @@ type Config struct {
 	// command or the host of the URL.
 	Name string
 
-	// Command is the program and its arguments. It is started in Dir, in a process
-	// group of its own. Arguments can be seen by everybody on the machine: pass
-	// secrets in Env.
+	// Command is the program and its arguments. Arguments can be seen by everybody on
+	// the machine: pass secrets in Env.
 	Command []string
-	Dir     string
+	// Dir is the working directory, which the command may read. Empty means a
+	// temporary directory of its own, or the current one if it is not confined.
+	Dir string
+	// Sandbox grants the command what it may use beside the programs of the system
+	// and Dir. The zero value grants nothing: no other file, no network. Set
+	// Sandbox.Method to sandbox.Unconfined for a server that may do anything.
+	Sandbox sandbox.Policy
 	// Env holds the variables that the command gets beside the few that programs
 	// need to run.
 	Env map[string]llm.Secret

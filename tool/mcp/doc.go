@@ -51,6 +51,13 @@
 // The values in Env and Header, and the URL beyond its host, appear in no error and
 // no printed Config. What a tool returns is passed on as it is, so a server that
 // prints its environment betrays what it was given. A command gets the variables
-// of Env and a few that programs need to run at all, such as PATH and HOME: the
-// keys of model providers are none of its business.
+// of Env and a few that programs need to run at all, such as PATH: the keys of model
+// providers are none of its business.
+//
+// # Confinement
+//
+// A command runs in a sandbox and reaches what Config.Sandbox grants. A server that
+// is installed in a home directory, as by npm, needs that directory in ReadOnly; one
+// that downloads itself needs Network. Everything that a command has started ends
+// with it.
 package mcp

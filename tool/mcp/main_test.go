@@ -23,6 +23,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // modeVariable makes the test binary a server over its standard streams.
@@ -131,7 +132,7 @@ func overStdio(t *testing.T, mode string) Config {
 		t.Fatal(err)
 	}
 	return Config{
-		Name: "peer", Command: []string{exe}, Dir: t.TempDir(),
+		Name: "peer", Command: []string{exe}, Dir: t.TempDir(), Sandbox: sandbox.Policy{Method: sandbox.Unconfined},
 		Env: map[string]llm.Secret{
 			modeVariable: llm.Secret(mode), "DIR": llm.Secret(t.TempDir()),
 			"GORACE":     "atexit_sleep_ms=0", // it would wait a second at the end

@@ -11,12 +11,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -32,13 +32,28 @@ func run(t *testing.T, s *Server, name, input string) (string, map[string]any, e
 	return res.Text, res.Meta, err
 }
 
+// granted is what a peer may use: its modules, and node where that is not a program
+// of the system.
+func granted(t *testing.T, name string, writable ...string) sandbox.Policy {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err == nil {
+		node, err = filepath.EvalSymlinks(node)
+	}
+	if err != nil {
+		t.Skip("no node, which the peer needs: ", err)
+	}
+	modules := filepath.Join(peer.Module(t, "@modelcontextprotocol/"+name), "..", "..")
+	return sandbox.Policy{Writable: writable, ReadOnly: []string{filepath.Dir(modules), filepath.Dir(filepath.Dir(node))}}
+}
+
 func TestPeerFilesystem(t *testing.T) {
 	noLeak(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := connect(t, Config{Command: script(t, "server-filesystem", dir)})
+	s := connect(t, Config{Command: script(t, "server-filesystem", dir), Sandbox: granted(t, "server-filesystem", dir)})
 	path := strconv.Quote(filepath.Join(dir, "note.txt"))
 	for _, tt := range []struct{ tool, input, want, err string }{
 		{"write_file", `{"path":` + path + `,"content":"Grüezi\n"}`, "Successfully wrote", ""},
@@ -58,7 +73,7 @@ func TestPeerFilesystem(t *testing.T) {
 }
 
 func TestPeerEverything(t *testing.T) {
-	everything(t, Config{Command: script(t, "server-everything")})
+	everything(t, Config{Command: script(t, "server-everything"), Sandbox: granted(t, "server-everything")})
 }
 
 func TestPeerEverythingHTTP(t *testing.T) {
@@ -166,9 +181,8 @@ func everything(t *testing.T, cfg Config) {
 	if s.current.cmd == nil {
 		return
 	}
-	if err := syscall.Kill(s.current.cmd.cmd.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Error(err)
-	}
+	s.current.cmd.end()
+	<-s.current.cmd.exited
 	if text, _, err := run(t, s, "echo", `{"message":"again"}`); text != "Echo: again" || err != nil {
 		t.Errorf("after a kill: got %q, %v", text, err)
 	}

@@ -1,20 +1,20 @@
 package mcp
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 const (
-	// stopGrace is how long a command has to end by itself, first after its input
-	// has ended and again after it was told to terminate.
+	// stopGrace is how long a command has to end by itself after its input has ended.
 	stopGrace = 2 * time.Second
 	// drainGrace is how long output is read after the command has ended: a child
 	// of it may hold the pipes open for ever.
@@ -23,28 +23,27 @@ const (
 	maxStderr = 4096
 )
 
-// inherited are the variables of our own environment that a command gets.
-var inherited = []string{
-	"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER",
-	"APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE",
+// inherited are the variables of our own environment that a command gets beside
+// those of every command. One that is not confined gets those of directories too.
+var (
+	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
+	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
+)
+
+func environment(c Config) []string {
+	env := inherited[:len(inherited):len(inherited)]
+	if c.Sandbox.Method == sandbox.Unconfined {
+		env = append(env, unconfined...)
+	}
+	for name, value := range c.Env {
+		env = append(env, name+"="+string(value)) // the last of a name counts
+	}
+	return env
 }
 
-func environment(env map[string]llm.Secret) []string {
-	out := []string{} // nil would mean all of ours
-	for _, name := range inherited {
-		if value, ok := os.LookupEnv(name); ok {
-			out = append(out, name+"="+value)
-		}
-	}
-	for name, value := range env {
-		out = append(out, name+"="+string(value)) // the last of a name counts
-	}
-	return out
-}
-
-// A process is a running command with its process group.
+// A process is a running command with everything that it has started.
 type process struct {
-	cmd    *exec.Cmd
+	end    context.CancelFunc // asks it to end, then kills it
 	stdin  *os.File
 	stdout *os.File
 	stderr tail
@@ -56,75 +55,59 @@ type process struct {
 // which would close the output with the exit, and an answer given just before it
 // would be lost.
 func startProcess(c Config) (*process, error) {
-	if c.Dir != "" { // os/exec would say that the command does not exist
+	if c.Dir != "" { // the command would be said not to exist
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
 		}
 	}
-	var pipes [3][2]*os.File
-	closeAll := func(side int) {
-		for _, p := range pipes {
-			if p[side] != nil {
-				p[side].Close()
-			}
-		}
-	}
-	for i := range pipes {
-		r, w, err := os.Pipe()
-		if err != nil {
-			closeAll(0)
-			closeAll(1)
-			return nil, err
-		}
-		pipes[i] = [2]*os.File{r, w}
-	}
-	pipes[0][0], pipes[0][1] = pipes[0][1], pipes[0][0] // now 0 is our side of each
-
-	cmd := exec.Command(c.Command[0], c.Command[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, environment(c.Env)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes[0][1], pipes[1][1], pipes[2][1]
-	ownGroup(cmd)
-	err := cmd.Start()
-	closeAll(1)
+	program, err := exec.LookPath(c.Command[0])
 	if err != nil {
-		closeAll(0)
 		return nil, err
 	}
-	p := &process{cmd: cmd, stdin: pipes[0][0], stdout: pipes[1][0], exited: make(chan struct{})}
-	go p.watch(pipes[2][0])
+	policy := c.Sandbox
+	dir := c.Dir
+	if dir == "" && policy.Method == sandbox.Unconfined {
+		dir = "."
+	}
+	if dir != "" {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, err
+		}
+		policy.ReadOnly = append(policy.ReadOnly[:len(policy.ReadOnly):len(policy.ReadOnly)], dir)
+	}
+	input, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, output, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, input.Close(), stdin.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &process{end: cancel, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
+	cmd := sandbox.Command(ctx, policy, program, c.Command[1:]...)
+	cmd.Dir, cmd.Env = dir, environment(c)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, output, &p.stderr
+	go func() {
+		defer close(p.exited)
+		p.err = cmd.Run()
+		input.Close()
+		output.Close()
+		if errors.Is(stdout.SetReadDeadline(time.Now().Add(drainGrace)), os.ErrNoDeadline) {
+			stdout.Close()
+		}
+	}()
 	return p, nil
 }
 
-// watch waits for the end of the command, and ends what it leaves behind.
-func (p *process) watch(stderr *os.File) {
-	defer close(p.exited)
-	drained := make(chan struct{})
-	go func() {
-		defer close(drained)
-		defer stderr.Close()
-		io.Copy(&p.stderr, stderr) // an error is the end of it too
-	}()
-	p.err = p.cmd.Wait()
-	killGroup(p.cmd)
-	limit := time.Now().Add(drainGrace)
-	for _, f := range []*os.File{p.stdout, stderr} {
-		if errors.Is(f.SetReadDeadline(limit), os.ErrNoDeadline) {
-			f.Close()
-		}
-	}
-	<-drained
-}
-
-// stop ends the command: it closes its input, then asks, then kills.
+// stop ends the command: it closes its input, then has it asked and killed.
 func (p *process) stop() {
 	p.stdin.Close()
 	if !p.ended(stopGrace) {
-		terminateGroup(p.cmd)
-		if !p.ended(stopGrace) {
-			killGroup(p.cmd)
-			p.ended(stopGrace)
-		}
+		p.end()
+		<-p.exited
 	}
+	p.end()
 	p.stdout.Close()
 }
 
