@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -129,13 +130,15 @@ func Choices(choices ...string) Option {
 }
 
 func ask(ctx context.Context, q Question) (string, error) {
-	frontend := frameOf(ctx).run.frontend
+	f := frameOf(ctx)
+	frontend := f.run.frontend
 	if frontend == nil {
 		return "", Fail(kind.NoFrontend, "there is nobody to ask %q: set Config.Frontend", q.Name)
 	}
 	for range maxAnswers {
-		Event(ctx, slog.LevelInfo, "question-asked", slog.String("ashlar-name", q.Name), slog.String("path", q.Path),
-			slog.String("question", q.Text), slog.String("reason", q.Problem))
+		if f.Wants(slog.LevelInfo) {
+			f.tell(q.Name, q.Path, event.QuestionAsked{Question: q.Text, Problem: q.Problem})
+		}
 		response, err := frontend.Ask(ctx, q)
 		if errors.Is(err, ErrWaiting) {
 			return "", Fail(kind.Waiting, "%q: %w: resume the run when there is one", q.Name, err)
@@ -147,7 +150,9 @@ func ask(ctx context.Context, q Question) (string, error) {
 			q.Problem = q.check(response)
 		}
 		if response == "" || q.Problem == "" {
-			Event(ctx, slog.LevelInfo, "question-answered", slog.String("ashlar-name", q.Name), slog.String("path", q.Path), slog.String("answer", response))
+			if f.Wants(slog.LevelInfo) {
+				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: response})
+			}
 			return response, nil
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -141,7 +142,7 @@ func TestRunDynamicItself(t *testing.T) {
 		}
 		return out.Len(), nil
 	})
-	result, err := stone.Run(t.Context(), self, stone.Config{Log: slog.DiscardHandler})
+	result, err := stone.Run(t.Context(), self, stone.Config{Watch: event.Log(slog.DiscardHandler)})
 	if err != nil || len(spans) != 4 {
 		t.Errorf("%v with %d spans, want 4", err, len(spans))
 	}

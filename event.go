@@ -3,19 +3,19 @@ package stone
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 )
 
-// Event sends an event of the caller's own to the handler of the run to which
-// ctx belongs: name is the event, as "cache-hit", and the correlation fields
-// trace-id, span-id and parent-span-id are added. Outside of a run, or when the
-// handler does not want the level, it does nothing.
+// Event sends an event of the caller's own to the watcher of the run to which ctx
+// belongs. Name is the event, such as "cache-hit". Outside of a run, or when
+// nobody wants the level, it does nothing.
 func Event(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
-	if f := frameOf(ctx); f != nil && f.logs(level) {
-		f.emit(level, name, attrs...)
+	if f := frameOf(ctx); f != nil && f.Wants(level) {
+		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
 	}
 }
 
@@ -23,7 +23,7 @@ func Event(ctx context.Context, level slog.Level, name string, attrs ...slog.Att
 // attributes are computed that cost something.
 func Enabled(ctx context.Context, level slog.Level) bool {
 	f := frameOf(ctx)
-	return f != nil && f.logs(level)
+	return f != nil && f.Wants(level)
 }
 
 // TraceID returns the id of the run to which ctx belongs, or "".
@@ -61,10 +61,6 @@ func Path(ctx context.Context) string {
 	return ""
 }
 
-func (f *frame) logs(level slog.Level) bool {
-	return f.run.log != nil && f.run.log.Enabled(f, level)
-}
-
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
 // frames that only mark a round, a branch, an attempt or a step have not.
 func (f *frame) spanned() *frame {
@@ -95,69 +91,94 @@ func (f *frame) parentSpanID() string {
 	return ""
 }
 
-func (f *frame) emit(level slog.Level, name string, attrs ...slog.Attr) {
-	record := slog.NewRecord(f.run.now(), level, name, 0)
-	record.AddAttrs(
-		slog.String("trace-id", f.run.id),
-		slog.String("span-id", f.spanID()),
-		slog.String("parent-span-id", f.parentSpanID()),
-	)
-	record.AddAttrs(attrs...)
-	// A handler that fails must not fail the run; it reports for itself.
-	_ = f.run.log.Handle(f, record)
+// Wants implements event.Sender.
+func (f *frame) Wants(level slog.Level) bool { return f.run.stream.Wants(level) }
+
+// Send implements event.Sender.
+func (f *frame) Send(data event.Data) {
+	switch d := data.(type) {
+	case event.Delta:
+		f.say(d)
+	case event.Retracted:
+		f.unsay(d)
+	default:
+		f.tell(f.spanned().spec.name, f.path(), data)
+	}
 }
 
-// started sends ashlar-start and returns what sends ashlar-end, nil if nobody
-// listens.
+func (f *frame) tell(name, path string, data event.Data) {
+	f.run.stream.Send(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
+}
+
+// started sends the event of a visit and returns what sends that of its end, nil
+// if nobody wants them.
 func (f *frame) started() func(dag.DAG) {
-	if !f.logs(slog.LevelDebug) {
+	if !f.Wants(slog.LevelDebug) {
 		return nil
 	}
-	return f.bracket("ashlar", slog.LevelDebug, slog.String("form", formNames[f.spec.form]))
-}
-
-func (f *frame) laneStarted(lanes int) func(dag.DAG) {
-	if !f.logs(slog.LevelDebug) {
-		return nil
-	}
-	return f.bracket("lane", slog.LevelDebug, slog.Int("lane", int(f.index)), slog.Int("lanes", lanes))
-}
-
-func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
-	if !f.logs(slog.LevelInfo) {
-		return nil
-	}
-	return f.bracket("run", slog.LevelInfo, slog.String("fingerprint", p.Fingerprint().String()))
-}
-
-// bracket sends the event what-start and returns what sends what-end.
-func (f *frame) bracket(what string, level slog.Level, attrs ...slog.Attr) func(dag.DAG) {
-	begun := f.run.now()
-	attrs = append([]slog.Attr{slog.String("ashlar-name", f.spec.name), slog.String("path", f.path())}, attrs...)
-	f.emit(level, what+"-start", attrs...)
+	form, begun := formNames[f.spec.form], f.run.now()
+	f.Send(event.StepStarted{Form: form})
 	return func(d dag.DAG) {
-		end := append(attrs, slog.Duration("elapsed", f.run.now().Sub(begun).Round(time.Microsecond)), slog.Bool("ok", !d.Failed()))
-		f.emit(level, what+"-end", end...)
+		done := event.StepDone{Form: form, Elapsed: f.run.now().Sub(begun), OK: !d.Failed()}
+		if f.spec.form == leafForm {
+			x := f.extra.Load()
+			done.Replayed = x != nil && x.replayed
+			if done.OK {
+				done.Usage = usageIn(d.Latest().Meta())
+			}
+		}
+		f.Send(done)
 	}
 }
 
-// failed sends the failure event, at level error.
-func (f *frame) failed(failure *Failure) {
-	if !f.logs(slog.LevelError) {
-		return
+// usageIn reads what agents and calls note beside their nodes.
+func usageIn(meta map[string]string) (u event.Usage) {
+	number := func(key string) *int {
+		if n, err := strconv.Atoi(meta[key]); err == nil {
+			return &n
+		}
+		return nil
 	}
-	f.emit(slog.LevelError, "failure",
-		slog.String("ashlar-name", f.spec.name), slog.String("path", failure.Path),
-		slog.String("kind", failure.Kind), slog.String("reason", failure.Reason))
+	u.InputTokens, u.OutputTokens = number("input-tokens"), number("output-tokens")
+	return u
+}
+
+// laneStarted is started for a lane. What it returns is told whether the run goes
+// on without the lane.
+func (f *frame) laneStarted(lanes int) func(ok, lost bool) {
+	if !f.Wants(slog.LevelDebug) {
+		return nil
+	}
+	begun := f.run.now()
+	f.Send(event.LaneStarted{Lane: int(f.index), Lanes: lanes})
+	return func(ok, lost bool) {
+		f.Send(event.LaneEnded{Lane: int(f.index), Lanes: lanes, Elapsed: f.run.now().Sub(begun), OK: ok, Lost: lost})
+	}
+}
+
+// runStarted is started for the run.
+func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
+	if !f.Wants(slog.LevelInfo) {
+		return nil
+	}
+	fingerprint, begun := p.Fingerprint().String(), f.run.now()
+	f.Send(event.RunStarted{Fingerprint: fingerprint})
+	return func(d dag.DAG) {
+		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(begun), OK: !d.Failed()})
+	}
+}
+
+// failed sends the event of a failure.
+func (f *frame) failed(failure *Failure) {
+	if f.Wants(slog.LevelError) {
+		f.tell(f.spec.name, failure.Path, event.StepFailed{Kind: failure.Kind, Reason: failure.Reason})
+	}
 }
 
 // triedInVain sends the event of an attempt after which a leaf is tried again.
 func (f *frame) triedInVain(attempt int, err error) {
-	if !f.logs(slog.LevelWarn) {
-		return
+	if f.Wants(slog.LevelWarn) {
+		failure := failureOf(err, f.path())
+		f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: failure.Kind, Reason: failure.Reason})
 	}
-	failure := failureOf(err, f.path())
-	f.emit(slog.LevelWarn, "attempt-failed",
-		slog.String("ashlar-name", f.spec.name), slog.String("path", failure.Path), slog.Int("attempt", attempt),
-		slog.String("kind", failure.Kind), slog.String("reason", failure.Reason))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/trace"
 )
@@ -23,10 +24,10 @@ import (
 type events struct {
 	level slog.Level
 	mu    sync.Mutex
-	all   []event
+	all   []record
 }
 
-type event struct {
+type record struct {
 	level slog.Level
 	name  string
 	time  time.Time
@@ -37,7 +38,7 @@ func (e *events) Enabled(_ context.Context, level slog.Level) bool { return leve
 func (e *events) WithAttrs([]slog.Attr) slog.Handler               { panic("not used") }
 func (e *events) WithGroup(string) slog.Handler                    { panic("not used") }
 func (e *events) Handle(_ context.Context, r slog.Record) error {
-	ev := event{r.Level, r.Message, r.Time, map[string]string{}}
+	ev := record{r.Level, r.Message, r.Time, map[string]string{}}
 	r.Attrs(func(a slog.Attr) bool {
 		ev.attrs[a.Key] = a.Value.String()
 		return true
@@ -80,7 +81,7 @@ func TestEvents(t *testing.T) {
 				return "z", nil
 			}, stone.Retry(stone.RetryPolicy{Attempts: 2})))
 		h := &events{level: slog.LevelDebug}
-		if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, Frontend: canned("no", "yes")}); err != nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), Frontend: canned("no", "yes")}); err != nil {
 			t.Fatal(err)
 		}
 		want := strings.Split(strings.TrimSpace(`
@@ -137,7 +138,7 @@ func TestSpans(t *testing.T) {
 		return "x", err
 	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), last)
 	p := stone.Seq("s", numbers(3), stone.Map("m", each(), inner), last)
-	if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
 		t.Fatal(err)
 	}
 	paths := map[string]string{"": ""} // of spans
@@ -177,7 +178,7 @@ func TestReplayEvents(t *testing.T) {
 		{"INFO run-start", "INFO step-replayed path=s/a step=leaf", "INFO step-replayed path=s/l[0]/b step=leaf", "ERROR failure kind=error reason=boom", "INFO run-end"},
 	} {
 		h := &events{level: slog.LevelInfo}
-		if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, RunID: "r", Recorder: &memory}); err == nil {
+		if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r", Recorder: &memory}); err == nil {
 			t.Fatal("the run did not fail")
 		}
 		for i, ev := range h.all {
@@ -195,7 +196,7 @@ func TestReplayEvents(t *testing.T) {
 func TestEventsInTraceFiles(t *testing.T) {
 	var file bytes.Buffer
 	p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a"), say("b", "x")}), last, stone.Ask("ask", reply, text("Well?")))
-	if _, err := stone.Run(t.Context(), p, stone.Config{Log: trace.NewHandler(&file, slog.LevelDebug), Frontend: canned("fine")}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(trace.NewHandler(&file, slog.LevelDebug)), Frontend: canned("fine")}); err != nil {
 		t.Fatal(err)
 	}
 	var all, story int
@@ -229,7 +230,7 @@ func TestNothingGoesToTheDefaultLogger(t *testing.T) {
 	slog.SetDefault(slog.New(h))
 	defer slog.SetDefault(before)
 	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{})
-	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{Log: slog.DiscardHandler})
+	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{Watch: event.Log(slog.DiscardHandler)})
 	stone.Event(t.Context(), slog.LevelError, "outside")
 	if len(h.all) > 0 {
 		t.Errorf("the default logger got %q", h.lines())
@@ -245,7 +246,7 @@ func TestIDsOfBody(t *testing.T) {
 		want = []string{stone.TraceID(ctx), stone.SpanID(ctx), stone.ParentSpanID(ctx)}
 		return "x", nil
 	})
-	if _, err := stone.Run(t.Context(), stone.Seq("s", leaf), stone.Config{Log: h}); err != nil {
+	if _, err := stone.Run(t.Context(), stone.Seq("s", leaf), stone.Config{Watch: event.Log(h)}); err != nil {
 		t.Fatal(err)
 	}
 	start, own := h.all[0].attrs, h.all[1].attrs
@@ -269,7 +270,7 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 				t.Errorf("%s: %v allocations for events that nobody wants, want 0", name, n)
 			}
 			return "x", nil
-		}), stone.Config{Log: log})
+		}), stone.Config{Watch: event.Log(log)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 )
 
 // A frame is one visit of an ashlar: where it stands in the tree and what its
@@ -31,6 +32,7 @@ type extra struct {
 	refused  atomic.Pointer[dag.ReadError]
 	live     atomic.Pointer[cancelable]
 	span     atomic.Uint64
+	said     *said // guarded by the words of the run
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
 	reached  atomic.Pointer[dag.DAG] // what the last child of a scoped body left
@@ -39,6 +41,7 @@ type extra struct {
 	items    *laneItems              // of the visit of a map, with a recorder
 	ground   atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
 	unshared atomic.Bool             // see Record.Unshared
+	replayed bool                    // its result was taken from the recorder
 	leave    sync.Mutex              // guards left
 	left     bool                    // the body of an attempt goes on, but nobody waits for it
 }
@@ -159,7 +162,7 @@ func frameOf(ctx context.Context) *frame {
 
 // Value makes the frame findable, and otherwise asks the contexts around it.
 func (f *frame) Value(key any) any {
-	if key == (frameKey{}) {
+	if key == (frameKey{}) || key == (event.Key{}) {
 		return f
 	}
 	return f.around().Value(key)

@@ -70,12 +70,15 @@ func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 	if err == nil {
 		err = wrong
 	}
-	if err != nil {
-		return f.fail(bare, err)
+	out := bare
+	if err == nil {
+		if out, err = full.Append(n); err != nil {
+			err = badContent(err)
+		}
 	}
-	out, err := full.Append(n)
 	if err != nil {
-		return f.fail(bare, badContent(err))
+		f.takeBack(err)
+		return f.fail(bare, err)
 	}
 	return out
 }
@@ -92,10 +95,12 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	}
 	pause := policy.Backoff
 	for i := 1; ; i++ {
-		n, err := f.below(f.spec, attemptSegment, i).attempt(d)
+		a := f.below(f.spec, attemptSegment, i)
+		n, err := a.attempt(d)
 		if err == nil || i >= policy.Attempts || !policy.covers(err) {
 			return n, err
 		}
+		a.takeBack(err)
 		f.triedInVain(i, err)
 		f.keepNothing()
 		pause = min(pause, maxBackoff)

@@ -176,13 +176,15 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 		lane := f.below(f.spec, indexSegment, i)
 		ended := lane.laneStarted(len(starts))
 		out := r.visit(body(lane, i), starts[i])
-		if ended != nil {
-			ended(out)
+		why := out.Cause()
+		if errors.Is(why, ErrWaiting) {
+			waiting.CompareAndSwap(nil, &why)
 		}
-		if failed[i] = out.Failed(); failed[i] {
-			if why := out.Cause(); errors.Is(why, ErrWaiting) {
-				waiting.CompareAndSwap(nil, &why)
-			}
+		failed[i] = out.Failed()
+		if ended != nil {
+			ended(!failed[i], failed[i] && !errors.Is(why, ErrWaiting) && f.over() == nil)
+		}
+		if failed[i] {
 			out = f.lost(starts[i], out, i)
 		}
 		lanes[i] = out

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 )
@@ -147,9 +148,9 @@ func recorderFailure(path string, err error) *Failure {
 // replay checks a record from earlier. One that is refused stops the run: whoever
 // rescued it would go another way than the run that made it.
 func (f *frame) replay(key Key, rec Record) (Record, error) {
-	if f.logs(slog.LevelInfo) {
-		f.emit(slog.LevelInfo, "step-replayed", slog.String("ashlar-name", f.spec.name),
-			slog.String("path", key.Path), slog.String("step", key.Kind))
+	f.more().replayed = true
+	if f.Wants(slog.LevelInfo) {
+		f.tell(f.spec.name, key.Path, event.StepReplayed{Kind: key.Kind})
 	}
 	if rec.Unshared {
 		f.unshare()

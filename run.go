@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -20,8 +20,9 @@ import (
 type Config struct {
 	// Input is the DAG with which the run begins.
 	Input dag.DAG
-	// Log receives the events of the run. Nothing goes to the default logger.
-	Log slog.Handler
+	// Watch receives the events of the run; see package event. Nothing goes to the
+	// default logger.
+	Watch event.Watcher
 	// Frontend answers the questions of Ask.
 	Frontend Frontend
 	// Recorder remembers steps and decisions, and answers those it remembers.
@@ -51,7 +52,8 @@ type run struct {
 	id         string
 	spanPrefix string
 	ctx        context.Context
-	log        slog.Handler
+	stream     *event.Stream
+	words      words
 	frontend   Frontend
 	recorder   Recorder
 	executor   Executor
@@ -201,7 +203,7 @@ func accept(p Ashlar, cfg Config) error {
 
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
-		id: cfg.RunID, ctx: ctx, log: cfg.Log, now: cfg.Now,
+		id: cfg.RunID, ctx: ctx, now: cfg.Now,
 		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor, grant: cfg.Grant,
 	}
 	if r.now == nil {
@@ -217,5 +219,6 @@ func newRun(ctx context.Context, cfg Config) *run {
 	if r.id == "" {
 		r.id = fmt.Sprintf("run-%d-%s", r.now().UnixMilli(), nonce)
 	}
+	r.stream = event.NewStream(ctx, r.id, r.now, cfg.Watch)
 	return r
 }

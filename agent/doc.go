@@ -69,10 +69,10 @@
 //
 // # Watching
 //
-// An agent sends the events agent-ashlar-start and -end, api-call and api-response
-// for every turn, tool-dispatch for every call, streaming-progress and api-restart
-// while an answer takes its time. What is said, asked and given back is not in
-// them, but in api-call-payload, api-response-payload and tool-dispatch-payload,
-// which are of level debug, as is middleware-run. [WithObserver] shows the answers
-// as they come, piece by piece.
+// An agent sends the events of package event: AgentStarted and AgentEnded,
+// ModelRequest and ModelResponse for each turn, ToolStarted and ToolDone for each
+// call, Progress and ModelRestarted while an answer takes its time. A watcher that
+// wants event.LevelDelta gets the answers as they arrive. An answer that the model
+// starts again, that does not fit the schema or that the adversary rejects is
+// retracted.
 package agent

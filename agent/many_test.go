@@ -14,7 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -51,14 +51,14 @@ func TestManyAgents(t *testing.T) {
 			words := 0
 			reached := sync.OnceFunc(half.Done)
 			defer reached()
-			ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
-				if d.Kind == llm.Text {
+			watch := event.Func(event.LevelDelta, func(e event.Event) {
+				if d, ok := e.Data.(event.Delta); ok && d.Kind == event.Text {
 					if words++; words == manyWords {
 						reached()
 					}
 				}
 			})
-			if _, err := stone.Run(ctx, talk, stone.Config{}); err != nil {
+			if _, err := stone.Run(t.Context(), talk, stone.Config{Watch: watch}); err != nil {
 				t.Errorf("agent %d: %v", i, err)
 			}
 		})

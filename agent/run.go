@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -29,12 +30,13 @@ type run struct {
 	healed int
 	paused bool
 	usage  llm.Usage
+	answer event.Place // where the last answer was streamed
 }
 
 // run is the body of the leaf.
 func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	r := &run{agent: a, events: eventsOf(ctx), dag: d, limit: a.cfg.MaxTurns}
-	ended := r.started(ctx)
+	ended := r.started()
 	n, err := inTime(ctx, r.work)
 	if ended != nil {
 		ended(err)
@@ -145,11 +147,15 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	case wrong != nil:
 		r.mended = true
 		r.limit++
+		r.answer.Retract("the answer does not fit: " + wrong.failure.Error())
 		return next{say: []llm.Message{llm.User(wrong.tell)}}, nil
 	}
 	r.mended = false
 	if !r.cfg.Adversary.IsZero() {
 		if say, err := r.vote(ctx, v); say != nil || err != nil {
+			if say != nil {
+				r.answer.Retract(say[0].Text())
+			}
 			return next{say: say}, err
 		}
 	}

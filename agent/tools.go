@@ -125,7 +125,7 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	}
 	if refusal != "" {
 		o := outcome{Text: refusal, Failed: true}
-		r.dispatched(ctx, j, o)
+		j.dispatched(o)
 		return o, nil
 	}
 	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
@@ -205,6 +205,7 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}
+	j.dispatching()
 	res, err := j.guarded(ctx)
 	switch {
 	case err == nil:
@@ -222,14 +223,14 @@ func (j *job) do(ctx context.Context) (outcome, error) {
 			return o, failure(kind.BadContent, err, "the tool %q gave a Meta that JSON cannot hold: %v", j.tool.Name, err)
 		}
 	}
-	j.dispatched(ctx, j, o)
+	j.dispatched(o)
 	return o, nil
 }
 
 func (j *job) guarded(ctx context.Context) (res Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			j.panicked(ctx, j.tool.Name, p, debug.Stack())
+			j.panicked(p, debug.Stack())
 			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -16,10 +17,10 @@ import (
 func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context, error) {
 	for i, m := range rings {
 		if m.Guard != nil && !m.Guard(c) {
-			r.skipped(ctx, c, m.Name)
+			r.skipped(c, m.Name)
 			continue
 		}
-		r.entered(ctx, c, m.Name)
+		r.entered(c, m.Name)
 		if m.Tool != nil {
 			c = r.offer(c, m.Tool)
 		}
@@ -126,7 +127,7 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	case rec.Reply == nil:
 		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove it to ask again")
 	default:
-		r.see(c.Turn, llm.Delta{Kind: llm.Done, Reply: rec.Reply})
+		llm.Recall(q.place, q.model, &q.req, q.turn, rec.Reply)
 	}
 	return restored(rec.Reply), nil
 }
@@ -160,8 +161,8 @@ type question struct {
 	*payment
 	turn  int
 	req   llm.Request
-	ctx   context.Context // of the step that asks
-	asked bool            // and not replayed
+	asked bool // and not replayed
+	tell  *llm.Report
 	reply *llm.Reply
 	err   error
 }
@@ -171,8 +172,12 @@ func (q *question) ask(ctx context.Context) (turnRecord, error) {
 	if err := q.Begin(); err != nil {
 		return turnRecord{}, err
 	}
-	q.ctx, q.asked = ctx, true
-	answered := q.asking(ctx, q.turn, &q.req)
+	q.asked, q.answer = true, event.At(ctx)
+	var voice *event.Voice
+	if q.answer.Wants(event.LevelDelta) {
+		voice = q.answer.Speak(llm.Name(q.model, &q.req))
+	}
+	q.tell = llm.NewReport(q.answer, voice, q.model, &q.req, q.turn)
 	q.model.Stream(ctx, &q.req)(q.hear)
 	switch {
 	case q.err != nil:
@@ -181,9 +186,7 @@ func (q *question) ask(ctx context.Context) (turnRecord, error) {
 	case q.reply.StopReason != pausedTurn && blank(q.reply):
 		q.err = &llm.EmptyResponseError{StopReason: q.reply.StopReason, RequestID: q.reply.RequestID}
 	}
-	if answered != nil {
-		answered(q.reply, q.err)
-	}
+	q.tell.End(q.reply, q.err)
 	if q.err != nil {
 		return turnRecord{}, modelFailure(ctx, q.failed(q.err, usageOf(q.reply)))
 	}
@@ -201,15 +204,12 @@ var errNoEnd = errors.New("the model's stream ended before its answer was whole"
 
 // hear takes what the stream yields, to the Done delta or an error.
 func (q *question) hear(d llm.Delta, err error) bool {
-	q.see(q.turn, d)
+	q.tell.Hear(&d)
 	switch {
 	case err != nil:
 		q.err = err
 	case d.Kind == llm.Done:
 		q.reply = d.Reply
-	case d.Kind == llm.Progress || d.Kind == llm.Restart:
-		q.progress(q.ctx, q.turn, d)
-		return true
 	default:
 		return true
 	}

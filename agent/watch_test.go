@@ -17,6 +17,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 )
@@ -40,7 +42,7 @@ func traced(t *testing.T, level slog.Level) (text string, events []map[string]an
 		return passed{}, nil
 	})
 	var b bytes.Buffer
-	cfg := stone.Config{Log: slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: level})}
+	cfg := stone.Config{Watch: event.Log(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: level}))}
 	a := agent.New("talk", note, m, agent.Config{
 		System: agent.Say("SECRET-system"), User: agent.Say("SECRET-user"), Use: []agent.Middleware{agent.Use(secret)}, Adversary: judge,
 	})
@@ -98,30 +100,95 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestObserver holds that deltas of every agent of a run are seen, and of a
-// replayed turn the whole reply.
-func TestObserver(t *testing.T) {
-	var seen []string
-	ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
-		text := d.Text
-		if d.Kind == llm.Done {
-			text = "done: " + d.Reply.Text
-		}
-		seen = append(seen, fmt.Sprintf("%s %s %d %s", d.Agent, d.Path, d.Turn, text))
-	})
+// TestDeltas holds that what the agents of a run hear is streamed, and that a
+// replayed turn is told whole.
+func TestDeltas(t *testing.T) {
 	mem := &memory{left: -1}
 	talk := func() stone.Ashlar {
 		first := agent.New("first", note, model(but(calls("echo", `{"text":"x"}`), func(r *llm.Reply) { r.Text = "I echo" }), says("hi")),
 			agent.Config{User: agent.Say("a"), Use: []agent.Middleware{agent.Use(echo())}})
 		return stone.Seq("both", first, agent.New("second", examples, model(says("yo")), agent.Config{Queries: dag.Types(note), User: agent.Say("b")}))
 	}
-	if _, err := stone.Run(ctx, talk(), stone.Config{Recorder: mem, RunID: "r"}); err != nil {
-		t.Fatal(err)
+	for _, want := range [][]string{
+		{"both/first/turn-1 text I echo", "both/first/turn-1 arguments echo ", `both/first/turn-1 arguments {"text":"x"}`, "both/first/turn-1 end",
+			"both/first/turn-2 text hi", "both/first/turn-2 end", "both/second/turn-1 text yo", "both/second/turn-1 end"},
+		{}, // leaves are replayed whole
+	} {
+		var r eventtest.Recorder
+		if _, err := stone.Run(t.Context(), talk(), stone.Config{Recorder: mem, RunID: "r", Watch: &r}); err != nil {
+			t.Fatal(err)
+		}
+		if err := eventtest.Check(r.Events()); err != nil {
+			t.Error(err)
+		}
+		if seen := said(r.Events()); !slices.Equal(seen, want) {
+			t.Errorf("seen\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+		}
 	}
-	want := []string{"first both/first 1 I echo", "first both/first 1 ", `first both/first 1 {"text":"x"}`, "first both/first 1 done: I echo",
-		"first both/first 2 hi", "first both/first 2 done: hi", "second both/second 1 yo", "second both/second 1 done: yo"}
-	if !slices.Equal(seen, want) {
-		t.Errorf("seen\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+}
+
+// said lists what was said and taken back.
+func said(events []event.Event) []string {
+	out := []string{}
+	for _, e := range events {
+		switch d := e.Data.(type) {
+		case event.Delta:
+			line := fmt.Sprintf("%s %s %s", e.Path, d.Kind, d.Text)
+			if d.Tool != "" {
+				line = fmt.Sprintf("%s %s %s %s", e.Path, d.Kind, d.Tool, d.Text)
+			}
+			if d.End {
+				line = e.Path + " end"
+			}
+			out = append(out, line)
+		case event.Retracted:
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s retracted %s", e.Path, d.Reason)))
+		}
+	}
+	return out
+}
+
+// TestRetractions holds that what was said in vain is taken back before anything
+// else is said: by a restart, an answer that does not fit, a judge, and a step that
+// fails or is tried again.
+func TestRetractions(t *testing.T) {
+	judged := 0
+	judge := stone.New("judge", check, func(context.Context, dag.DAG) (passed, error) {
+		if judged++; judged == 1 {
+			return passed{}, stone.Fail("rejected", "too short")
+		}
+		return passed{}, nil
+	})
+	text := func(s string) llm.Delta { return llm.Delta{Kind: llm.Text, Text: s} }
+	restart := llm.Delta{Kind: llm.Restart, Err: errors.New("cut")}
+	done := func(s string) llm.Delta { return llm.Delta{Kind: llm.Done, Reply: says(s)} }
+	for name, c := range map[string]struct {
+		model llm.Model
+		cfg   agent.Config
+		fails bool
+		want  []string
+	}{
+		"restart": {model([]llm.Delta{text("ha"), restart, text("hello"), done("hello")}), agent.Config{}, false,
+			[]string{"talk/turn-1 text ha", "talk/turn-1 retracted cut", "talk/turn-1 text hello", "talk/turn-1 end"}},
+		"judge": {model(says("a"), says("b")), agent.Config{Adversary: judge}, false,
+			[]string{"talk/turn-1 text a", "talk/turn-1 end", "talk/turn-1 retracted too short", "talk/turn-2 text b", "talk/turn-2 end"}},
+		"failure": {model([]llm.Delta{text("ha")}), agent.Config{}, true,
+			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole"}},
+		"retry": {model([]llm.Delta{text("ha")}, says("whole")), agent.Config{Options: []stone.Option{stone.Retry(stone.RetryPolicy{Attempts: 2})}}, false,
+			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole", "talk~2/turn-1 text whole", "talk~2/turn-1 end"}},
+	} {
+		var r eventtest.Recorder
+		c.cfg.User = agent.Say("go")
+		_, err := run(t, agent.New("talk", note, c.model, c.cfg), stone.Config{Watch: &r})
+		if (err != nil) != c.fails {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := eventtest.Check(r.Events()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if seen := said(r.Events()); !slices.Equal(seen, c.want) {
+			t.Errorf("%s: seen\n%s\nwant\n%s", name, strings.Join(seen, "\n"), strings.Join(c.want, "\n"))
+		}
 	}
 }
 
@@ -132,7 +199,7 @@ func TestProgress(t *testing.T) {
 		{Kind: llm.Text, Text: "ha"}, {Kind: llm.Progress, Elapsed: 5 * time.Second},
 		{Kind: llm.Restart, Err: &llm.TruncatedError{}, Wait: time.Second}, {Kind: llm.Done, Reply: says("whole")},
 	})
-	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go")}), stone.Config{Log: slog.NewTextHandler(&b, nil)})
+	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go")}), stone.Config{Watch: event.Log(slog.NewTextHandler(&b, nil))})
 	if got := outcome(t, res, err); got != `{"text":"whole"}` {
 		t.Error(got)
 	}
@@ -156,8 +223,8 @@ func served(t *testing.T, streams ...string) (stone.Result, []string, error) {
 	}))
 	defer server.Close()
 	var seen []string
-	ctx := agent.WithObserver(t.Context(), func(d agent.Delta) {
-		if d.Kind == llm.Text {
+	watch := event.Func(event.LevelDelta, func(e event.Event) {
+		if d, ok := e.Data.(event.Delta); ok && d.Kind == event.Text && !d.End {
 			seen = append(seen, d.Text)
 		}
 	})
@@ -165,8 +232,8 @@ func served(t *testing.T, streams ...string) (stone.Result, []string, error) {
 	defer client.CloseIdleConnections()
 	m := openai.New(openai.Config{URL: server.URL, Model: "m", Key: "KEY-1234", HTTPClient: client, Retry: llm.Retry{Max: -1}})
 	var log bytes.Buffer
-	res, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(echo())}}),
-		stone.Config{Log: slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})})
+	res, err := stone.Run(t.Context(), agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(echo())}}),
+		stone.Config{Watch: event.All(watch, event.Log(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))})
 	if strings.Contains(log.String()+fmt.Sprint(err), "KEY-1234") {
 		t.Errorf("the key is in a log or an error")
 	}

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
@@ -28,7 +28,8 @@ type answer struct {
 	Spent      Usage         `json:"spent,omitzero"` // on a failure; that on a reply is in it
 	Usage      used          `json:"usage,omitzero"`
 
-	live bool // it was not taken from the recorder
+	live bool        // it was not taken from the recorder
+	at   event.Place // where it was streamed, if it was live
 }
 
 // used is the usage of an invocation as a journal counts it.
@@ -93,6 +94,7 @@ func (r *Request) asked() asked {
 // paid asks in a step of its own, which is not made again in a run that is resumed,
 // and settles what was drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
+	var at event.Place
 	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
@@ -100,8 +102,13 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if req.Key = stone.Path(ctx); req.Key != "" {
 			req.Key = stone.TraceID(ctx) + "/" + req.Key
 		}
-		req.Delta = listening(ctx, e.ID)
+		if at = event.At(ctx); !req.judges {
+			req.Voice = at.Speak(e.ID)
+		}
 		a, err := e.ask(ctx, req, loose)
+		if err == nil && a.Failure == nil {
+			req.Voice.End()
+		}
 		u := usageOf(e, &a)
 		a.Usage = used{u.InputTokens, u.OutputTokens, u.USD}
 		if err == nil && a.Failure != nil {
@@ -116,7 +123,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		u := usageOf(e, &a)
 		draw.End(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
 	}
-	a.live = draw.Live()
+	a.live, a.at = draw.Live(), at
 	return a, err
 }
 
@@ -189,14 +196,6 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 		reply *Reply
 		err   error
 	}
-	var late atomic.Bool
-	if deliver := req.Delta; deliver != nil {
-		req.Delta = func(text string) {
-			if !late.Load() {
-				deliver(text)
-			}
-		}
-	}
 	done := make(chan result, 1)
 	go func() {
 		r := result{err: &Error{Type: InvokeFailed, Message: e.ID + " ended its goroutine"}}
@@ -211,7 +210,6 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 		return r.reply, r.err
 	case <-ctx.Done():
 	}
-	late.Store(true)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	cause := context.Cause(ctx)

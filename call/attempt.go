@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
@@ -34,6 +35,16 @@ type lane struct {
 	reserved *budget.Draw // for the first attempt, if it was reserved before the lane began
 	tried    []Attempt
 	last     outcome
+	at       event.Place // where the last answer was streamed
+}
+
+// discard takes back what lanes have said that did not win.
+func discard(lanes []*lane, win *outcome) {
+	for _, l := range lanes {
+		if &l.last != win {
+			l.at.Retract("another candidate was chosen")
+		}
+	}
 }
 
 // An outcome is what an attempt came to.
@@ -136,7 +147,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		o.failure, o.final = failure, true
 		return nil
 	}
-	as.Usage = usageOf(e, &a)
+	as.Usage, l.at = usageOf(e, &a), a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
 			err = l.accept(e, &req, a.Reply, step)
@@ -146,6 +157,9 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	}
 	if err != nil {
 		err = l.ended(err)
+	}
+	if o.failure != nil {
+		l.at.Retract(o.failure.Error())
 	}
 	if o.out == nil && as.Repair {
 		o.out = refused

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -326,18 +327,20 @@ func TestRequest(t *testing.T) {
 	w := &world{}
 	app := app(w.cap(func(_ context.Context, req *call.Request) (*call.Reply, error) {
 		got, key = *req, req.Key
-		if req.Delta != nil {
-			req.Delta("one ")
-			req.Delta("two")
-		}
+		req.Voice.Say(event.Text, "one ")
+		req.Voice.Say(event.Text, "two")
 		return &call.Reply{Type: call.Stream, Out: call.JSON(`{"text":"one two"}`), Usage: call.Usage{InputTokens: 10, OutputTokens: 20}}, nil
 	}, call.Metadata{ID: "a", CanProduce: []string{call.Stream}, Cost: call.Cost{USD: .25, USDPerMTokOut: 50000}}))
 	var said []string
-	ctx := call.Listen(t.Context(), func(cap, text string) { said = append(said, cap+":"+text) })
-	v := runCall(ctx, call.Spec{
+	watch := event.Func(event.LevelDelta, func(e event.Event) {
+		if d, ok := e.Data.(event.Delta); ok && !d.End {
+			said = append(said, d.Source+":"+d.Text)
+		}
+	})
+	v := runCall(t.Context(), call.Spec{
 		Applicator: app, Requires: call.Requires{Reply: call.Value},
 		Context: func(dag.DAG) (any, error) { return map[string]int{"c": 1}, nil },
-	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r"})
+	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r", Watch: watch})
 	if v.brief() != "one two" || fmt.Sprint(said) != "[a:one  a:two]" {
 		t.Errorf("got %s, heard %q", v.brief(), said)
 	}
@@ -362,7 +365,7 @@ func TestEventsAndCounters(t *testing.T) {
 		}
 		return at
 	}})
-	runCall(t.Context(), call.Spec{Applicator: a, Dispatch: caps("a", "b")}, call.Budget{}, stone.Config{Log: h})
+	runCall(t.Context(), call.Spec{Applicator: a, Dispatch: caps("a", "b")}, call.Budget{}, stone.Config{Watch: event.Log(h)})
 	var events []string
 	for line := range strings.Lines(log.String()) {
 		if strings.HasPrefix(line, "msg=call-") {

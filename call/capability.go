@@ -3,6 +3,8 @@ package call
 import (
 	"context"
 	"time"
+
+	"github.com/stonelayer/stone/event"
 )
 
 // A Capability is anything that answers requests.
@@ -67,8 +69,12 @@ type Request struct {
 	// Key is the same whenever the same invocation is made again, after a crash:
 	// an idempotency key for whoever is paid. It is "" outside of a run.
 	Key string
-	// Delta, if not nil, takes pieces of text while the answer is made.
-	Delta func(text string)
+	// Voice streams pieces of the answer while it is made, as in
+	// req.Voice.Say(event.Text, "…"). It is nil if nobody listens, which says
+	// nothing. What is refused later is retracted by the call.
+	Voice *event.Voice
+
+	judges bool // it is a judgement of an answer, which is not streamed
 }
 
 // A Trace says to which conversation a request belongs.

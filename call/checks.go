@@ -86,7 +86,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		if err != nil {
 			return err
 		}
-		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1}
+		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1, judges: true}
 		a, err := e.paid(ctx, req, step, draw, false)
 		if err != nil {
 			return err

@@ -147,7 +147,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure
 	grade, why := 0.0, "there is nobody to grade: register a capability with the intent "+EvalGrade
 	if e := l.judge; e != nil {
 		req := l.request
-		req.Intent, req.Cap, req.Attempt = EvalGrade, e.ID, 1
+		req.Intent, req.Cap, req.Attempt, req.judges = EvalGrade, e.ID, 1, true
 		req.Input, err = gradeInput(sub)
 		if err != nil {
 			return nil, nil, err

@@ -2,29 +2,13 @@ package call
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
 )
-
-type listenKey struct{}
-
-// Listen returns a context in which calls tell what capabilities answer while they
-// do: pieces of text, with the id of the capability. Several may answer at once,
-// and what is told need not be accepted in the end. The function is called from
-// several goroutines at once.
-func Listen(ctx context.Context, to func(cap, text string)) context.Context {
-	return context.WithValue(ctx, listenKey{}, to)
-}
-
-// listening returns what takes the pieces of one capability, or nil.
-func listening(ctx context.Context, cap string) func(string) {
-	to, _ := ctx.Value(listenKey{}).(func(cap, text string))
-	if to == nil {
-		return nil
-	}
-	return func(text string) { to(cap, text) }
-}
 
 type traceKey struct{}
 
@@ -48,30 +32,20 @@ func (l *lane) note(a Attempt, o *outcome) {
 		a.Failure, a.Error = o.failure.Type, o.failure.Message
 	}
 	l.tried = append(l.tried, a)
-	if !stone.Enabled(l.ctx, slog.LevelInfo) {
-		return
+	if at := event.At(l.ctx); at.Wants(slog.LevelInfo) {
+		at.Send(event.CallAttempt{
+			Call: l.name, Cap: a.Cap, Attempt: a.Number, Repair: a.Repair,
+			Latency: a.Usage.latency(), Usage: a.Usage.told(), Score: a.Score, Failure: a.Failure,
+		})
 	}
-	attrs := []slog.Attr{
-		slog.String("call", l.name), slog.String("cap", a.Cap), slog.Int("attempt", a.Number),
-		slog.Int64("latency-ms", a.Usage.LatencyMS),
-		slog.Int("input-tokens", a.Usage.InputTokens), slog.Int("output-tokens", a.Usage.OutputTokens),
-		slog.Float64("usd", a.Usage.USD),
-	}
-	if a.Repair {
-		attrs = append(attrs, slog.Bool("repair", true))
-	}
-	stone.Event(l.ctx, slog.LevelInfo, "call-attempt", append(attrs, verdictAttrs(a.Score, a.Failure)...)...)
 }
 
-// verdictAttrs tell how an attempt or a call ended.
-func verdictAttrs(score *float64, failure string) (attrs []slog.Attr) {
-	if score != nil {
-		attrs = append(attrs, slog.Float64("score", *score))
-	}
-	if failure != "" {
-		attrs = append(attrs, slog.String("failure", failure))
-	}
-	return attrs
+func (u *Usage) latency() time.Duration { return time.Duration(u.LatencyMS) * time.Millisecond }
+
+// told is the usage as events have it.
+func (u *Usage) told() event.Usage {
+	in, out := u.InputTokens, u.OutputTokens
+	return event.Usage{InputTokens: &in, OutputTokens: &out, USD: u.USD}
 }
 
 // counters are nil, which counts nothing, for a tool.
@@ -85,14 +59,29 @@ func (s *session) counters() *Counters {
 // tell counts a call that has ended, and tells whoever listens.
 func (s *session) tell(r *Record) {
 	s.counters().Count(r)
-	if !stone.Enabled(s.ctx, slog.LevelInfo) {
+	if at := event.At(s.ctx); at.Wants(slog.LevelInfo) {
+		at.Send(event.CallVerdict{
+			Call: s.name, Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts,
+			Latency: r.Usage.latency(), Usage: r.Usage.told(), Score: r.Score, Failure: r.Failure,
+		})
+	}
+}
+
+// checked tells whether a plan that was answered can be run.
+func (l *lane) checked(step string, err error) {
+	at := event.At(l.ctx)
+	if !at.Wants(slog.LevelInfo) {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("call", s.name), slog.String("intent", r.Intent), slog.String("cap", r.Cap),
-		slog.Int("attempts", r.Attempts), slog.Int64("latency-ms", r.Usage.LatencyMS),
-		slog.Int("input-tokens", r.Usage.InputTokens), slog.Int("output-tokens", r.Usage.OutputTokens),
-		slog.Float64("usd", r.Usage.USD),
+	checked := event.PlanChecked{Plan: step}
+	if err != nil {
+		checked.Findings = []string{err.Error()}
+		if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
+			checked.Findings = nil
+			for _, f := range invalid.Findings.Errors() {
+				checked.Findings = append(checked.Findings, f.String())
+			}
+		}
 	}
-	stone.Event(s.ctx, slog.LevelInfo, "call-verdict", append(attrs, verdictAttrs(r.Score, r.Failure)...)...)
+	at.Send(checked)
 }

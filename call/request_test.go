@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -229,7 +230,7 @@ func TestRequestIsWrittenAsItIsRead(t *testing.T) {
 // sent is the request with which a capability is asked for what a spec says.
 func sent(t *testing.T, trace call.Trace, s call.Spec) *call.Request {
 	return &call.Request{
-		Trace: trace, Intent: s.Intent, Cap: "llm/code", Key: "k", Attempt: 2, Delta: func(string) {},
+		Trace: trace, Intent: s.Intent, Cap: "llm/code", Key: "k", Attempt: 2, Voice: new(event.Voice),
 		Input: call.JSON(constant(t, s.Input)), Context: call.JSON(constant(t, s.Context)),
 		Constraints: call.JSON(constant(t, s.Constraints)),
 		Requires:    s.Requires, Done: s.Done, Budget: s.Budget, Effects: s.Effects,

@@ -150,12 +150,14 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 		case errs[k] != nil:
 			return nil, tried, errs[k]
 		case o.final:
+			discard(lanes, o)
 			return o, tried, nil
 		case o.failure == nil && (win == nil || win.failure != nil || o.verdict.score > win.verdict.score),
 			o.failure != nil && (win == nil || win.failure != nil):
 			win = o
 		}
 	}
+	discard(lanes, win)
 	return win, tried, nil
 }
 
@@ -201,6 +203,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	for _, l := range h.lanes {
 		tried = append(tried, l.tried...)
 	}
+	discard(h.lanes, win)
 	switch {
 	case win != nil:
 		return win, tried, nil

@@ -31,6 +31,7 @@ func (l *lane) runPlan(reply *Reply, step string) (out JSON, ran dag.DAG, failur
 	grant := append([]string{}, l.request.Effects...) // not nil, which would be everything
 	depth := depthOf(l.ctx) + 1
 	p, err := l.app.Plans.Plan(l.app, reply, base, grant, depth)
+	l.checked(step, err)
 	if err != nil {
 		return nil, ran, errorOf(err), nil
 	}

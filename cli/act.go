@@ -6,16 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
@@ -52,7 +55,7 @@ func (a *app) act() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
-	f.BoolVar(&flags.stream, "stream", false, "print pieces of the answer before it, as they come, each a line")
+	f.BoolVar(&flags.stream, "stream", false, "print pieces of the answer as they arrive, each a line; a line \"retracted\" declares the pieces of a capability void")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
 	c.MarkFlagsMutuallyExclusive("edn", "json")
 	a.callFlags(f)
@@ -124,12 +127,12 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	if stream {
-		ctx = call.Listen(ctx, out.delta)
-	}
 	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant)}
 	if events != nil {
-		cfg.Log = events.handler
+		cfg.Watch = event.Log(events.handler)
+	}
+	if stream {
+		cfg.Watch = event.All(cfg.Watch, out)
 	}
 	resp, _ := app.Act(ctx, trace, spec, cfg)
 	return resp
@@ -157,16 +160,57 @@ type responses struct {
 	mu  sync.Mutex
 	w   io.Writer
 	err error // of the first line that could not be written
+
+	voices []voice // whose text is not retracted
 }
 
-// delta writes a piece of an answer. It may be called by several goroutines.
-func (r *responses) delta(from, text string) {
+// Wants implements event.Watcher: what is streamed.
+func (r *responses) Wants(_ context.Context, level slog.Level) bool { return level == event.LevelDelta }
+
+// Watch writes a piece of an answer, or that what a capability said is void.
+func (r *responses) Watch(_ context.Context, e event.Event) {
+	switch d := e.Data.(type) {
+	case event.Delta:
+		if d.Kind == event.Text && !d.End {
+			r.line("delta", d.Source, "text", d.Text)
+			r.said(e.Path, d.Source)
+		}
+	case event.Retracted:
+		for _, from := range r.void(e.Path, d) {
+			r.line("retracted", from, "reason", d.Reason)
+		}
+	}
+}
+
+// A voice is a capability that has said something.
+type voice struct{ path, cap string }
+
+func (r *responses) said(path, cap string) {
+	if v := (voice{path, cap}); !slices.Contains(r.voices, v) {
+		r.voices = append(r.voices, v)
+	}
+}
+
+// void returns the capabilities whose text is retracted.
+func (r *responses) void(path string, d event.Retracted) (caps []string) {
+	r.voices = slices.DeleteFunc(r.voices, func(v voice) bool {
+		gone := (d.Source == "" || d.Source == v.cap) && event.Retracted{}.Covers(path, v.path, "", 0)
+		if gone {
+			caps = append(caps, v.cap)
+		}
+		return gone
+	})
+	return caps
+}
+
+// line writes a line that is no response.
+func (r *responses) line(kind, cap, key, text string) {
 	if r.edn {
 		// The ids of capabilities are names that EDN can write.
-		r.write(fmt.Appendf(nil, "{:type :delta, :cap/id :%s, :text %s}", from, edn.String(text)), nil)
+		r.write(fmt.Appendf(nil, "{:type :%s, :cap/id :%s, :%s %s}", kind, cap, key, edn.String(text)), nil)
 		return
 	}
-	r.write(json.Marshal(map[string]string{"type": "delta", "cap/id": from, "text": text}))
+	r.write(json.Marshal(map[string]string{"type": kind, "cap/id": cap, key: text}))
 }
 
 // response writes the last line. The error is the first of all.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
@@ -93,23 +93,15 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 // execute runs the pipeline in sight of the user.
 func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, quiet bool) (stone.Result, error) {
 	var display *progress.Display
-	var handlers []slog.Handler
 	say := func(line string) { a.complain("%s", line) }
 	if trace != nil {
-		handlers = append(handlers, trace.handler)
+		cfg.Watch = event.Log(trace.handler)
 	}
 	if !quiet {
 		display = progress.New(p, progress.Config{Out: a.Stderr, Size: a.screen(), Color: color()})
 		defer display.Close()
-		handlers = append(handlers, display)
+		cfg.Watch = event.All(cfg.Watch, display)
 		say = display.Println
-	}
-	switch len(handlers) {
-	case 0:
-	case 1:
-		cfg.Log = handlers[0]
-	default:
-		cfg.Log = slog.NewMultiHandler(handlers...)
 	}
 	cfg.Frontend = a.person(display, run != nil)
 	resume := ""

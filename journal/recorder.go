@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -24,6 +25,9 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 	case <-r.opts.Drain:
 		return stone.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
+	}
+	if news := r.news.Swap(nil); news != nil {
+		event.At(ctx).Send(*news)
 	}
 	cleaned := false
 	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {

@@ -11,10 +11,12 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -115,6 +117,7 @@ type runner struct {
 	resumed bool
 	before  State // in which it was resumed
 	tally   tally
+	news    atomic.Pointer[event.Custom] // to be told with the first step
 }
 
 // acquire takes the run and begins it, or leaves it to others.
@@ -187,10 +190,10 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	if len(changes) > 0 && !r.opts.Force {
 		return &ChangedError{Run: before.ID, Changes: changes}
 	}
-	if before.Revision != now.Revision && r.cfg.Log != nil && r.cfg.Log.Enabled(context.Background(), slog.LevelWarn) {
-		event := slog.NewRecord(r.now(), slog.LevelWarn, "revision-changed", 0)
-		event.AddAttrs(slog.String("trace-id", before.ID), slog.String("before", before.Revision), slog.String("now", now.Revision))
-		_ = r.cfg.Log.Handle(context.Background(), event) // it reports for itself
+	if before.Revision != now.Revision {
+		r.news.Store(&event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{
+			slog.String("before", before.Revision), slog.String("now", now.Revision),
+		}})
 	}
 	now.Begun, now.Reuse = before.Begun, before.Reuse
 	now.Input = cmp.Or(now.Input, before.Input)

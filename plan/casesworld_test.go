@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/plan"
@@ -355,9 +356,7 @@ func stream(b edn.Value, req *call.Request) *call.Reply {
 			continue
 		}
 		all.WriteString(part.Text())
-		if req.Delta != nil {
-			req.Delta(part.Text())
-		}
+		req.Voice.Say(event.Text, part.Text())
 	}
 	r := text(all.String())
 	r.Type = call.Stream

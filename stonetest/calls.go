@@ -1,13 +1,13 @@
 package stonetest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stonelayer/stone/event"
 )
 
 // A ToolCall is a call of a tool that a model made, and what became of it.
@@ -125,43 +125,18 @@ func (h *Harness) trail() string {
 	return b.String()
 }
 
-// recorder makes calls of the events of a run.
-type recorder struct{ h *Harness }
-
-func (recorder) Enabled(context.Context, slog.Level) bool { return true } // input and result come at level debug
-func (r recorder) WithAttrs([]slog.Attr) slog.Handler     { return r }
-func (r recorder) WithGroup(string) slog.Handler          { return r }
-
-func (r recorder) Handle(_ context.Context, record slog.Record) error {
-	if record.Message != "tool-dispatch-payload" {
-		return nil
+// watch makes calls of the events of a run.
+func (h *Harness) watch(e event.Event) {
+	d, ok := e.Data.(event.ToolDone)
+	if !ok {
+		return
 	}
-	var c ToolCall
-	record.Attrs(func(a slog.Attr) bool {
-		switch a.Key {
-		case "tool-name":
-			c.Name = a.Value.String()
-		case "ashlar-name":
-			c.Agent = a.Value.String()
-		case "path":
-			c.Path = a.Value.String()
-		case "turn-number":
-			c.Turn = int(a.Value.Int64())
-		case "position":
-			c.Position = int(a.Value.Int64())
-		case "ok":
-			c.Failed = !a.Value.Bool()
-		case "input":
-			c.Input, _ = a.Value.Any().(json.RawMessage)
-		case "result-text":
-			c.Text = a.Value.String()
-		case "result-meta":
-			c.Meta, _ = a.Value.Any().(json.RawMessage)
-		}
-		return true
-	})
-	r.h.record(c)
-	return nil
+	c := ToolCall{Name: d.Tool, Text: d.Text, Failed: !d.OK, Agent: e.Name, Path: e.Path, Turn: d.Turn, Position: d.Position}
+	c.Input, _ = d.Input.(json.RawMessage)
+	if c.Meta, _ = d.Meta.(json.RawMessage); c.Meta == nil {
+		c.Meta = json.RawMessage("{}")
+	}
+	h.record(c)
 }
 
 // record puts a call in its place: lanes and the calls of a turn come in any

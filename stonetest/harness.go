@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -185,11 +186,7 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	h.mu.Unlock()
 	cfg := h.Config
 	cfg.Input = in
-	if cfg.Log == nil {
-		cfg.Log = recorder{h}
-	} else {
-		cfg.Log = slog.NewMultiHandler(recorder{h}, cfg.Log)
-	}
+	cfg.Watch = event.All(event.Func(slog.LevelInfo, h.watch), cfg.Watch)
 	res, err := h.bounded(context.WithValue(h.t.Context(), harnessKey{}, h), p, cfg)
 	if h.Strict {
 		h.checkStrict()

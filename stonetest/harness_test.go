@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -176,7 +177,7 @@ func TestReports(t *testing.T) {
 func TestConfig(t *testing.T) {
 	var out strings.Builder
 	h := stonetest.Mock(t, answers...)
-	h.Config = stone.Config{Log: trace.NewHandler(&out, slog.LevelDebug), RunID: "mine"}
+	h.Config = stone.Config{Watch: event.Log(trace.NewHandler(&out, slog.LevelDebug)), RunID: "mine"}
 	p, _ := discover(h.Model())
 	res := h.Run(p, stonetest.DAG(t, stonetest.Node(dir, dirDoc{"."})))
 	if res.RunID != "mine" || !strings.Contains(out.String(), "tool-dispatch") || len(h.Calls()) != 1 {

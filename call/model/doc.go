@@ -21,7 +21,7 @@
 // answer is the text of one, in EDN or JSON. A model may also answer with the
 // envelope of a response, which is then its reply.
 //
-// Pieces of text go to Request.Delta while they come. The tokens of an answer that
+// The voice of the request streams pieces of the answer as they arrive. The tokens of an answer that
 // is refused are told beside the error, since they were paid for.
 //
 // A model that asks again by itself when its provider is busy keeps others from

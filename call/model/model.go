@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -69,7 +70,7 @@ func New(m call.Metadata, c Config) call.Capability {
 }
 
 // ask sends the request and passes on what comes.
-func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (*llm.Reply, error) {
+func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer *llm.Reply, err error) {
 	question, err := question(req)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,8 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (*llm.R
 		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: c.MaxTokens,
 		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.format(),
 	}
-	var answer *llm.Reply
+	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
+	defer func() { tell.End(answer, err) }()
 	for delta, err := range c.Model.Stream(ctx, request) {
 		if delta.Reply != nil {
 			answer = delta.Reply
@@ -86,9 +88,7 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (*llm.R
 		if err != nil {
 			return answer, err
 		}
-		if delta.Kind == llm.Text && req.Delta != nil {
-			req.Delta(delta.Text)
-		}
+		tell.Hear(&delta)
 	}
 	switch {
 	case answer == nil:

@@ -12,6 +12,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
@@ -139,14 +141,37 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// heard joins the text that was streamed and not taken back.
+func heard(r *eventtest.Recorder) string {
+	said := ""
+	for _, e := range r.Events() {
+		switch d := e.Data.(type) {
+		case event.Delta:
+			if d.Kind == event.Text {
+				said += d.Text
+			}
+		case event.Retracted:
+			said = ""
+		}
+	}
+	return said
+}
+
 func TestDeltasAndUsage(t *testing.T) {
 	answer := script.Text("one two three")
-	var heard strings.Builder
+	var r eventtest.Recorder
 	m := script.New(answer)
-	reply, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(t.Context(), &call.Request{
-		Input: call.JSON(`{"text":"count"}`), Delta: func(text string) { heard.WriteString(text) }})
-	if err != nil || heard.String() != "one two three" {
-		t.Errorf("heard %q, %v", heard.String(), err)
+	ctx := eventtest.Context(t.Context(), &r)
+	reply, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(ctx, &call.Request{
+		Input: call.JSON(`{"text":"count"}`), Voice: event.At(ctx).Speak("m")})
+	if got := heard(&r); err != nil || got != "one two three" {
+		t.Errorf("heard %q, %v", got, err)
+	}
+	events := r.Events()
+	asked, _ := events[0].Data.(event.ModelRequest)
+	answered, _ := events[len(events)-1].Data.(event.ModelResponse)
+	if asked.MessageCount != 1 || !answered.OK || answered.Reply.Text != "one two three" {
+		t.Errorf("told %+v, %+v", asked, answered)
 	}
 	whole, err := llm.Collect(t.Context(), script.New(answer), &llm.Request{Messages: []llm.Message{llm.User("count")}})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
@@ -42,9 +44,10 @@ func TestPeer(t *testing.T) {
 			{"busy", call.Requires{}, `runtime/unavailable: `, 2 * time.Second},
 			{"broken", call.Requires{}, `runtime/invoke-failed: `, 0},
 		} {
-			var heard strings.Builder
-			reply, err := c.Invoke(t.Context(), &call.Request{
-				Input: call.JSON(`{"prompt":"` + test.input + `"}`), Requires: test.requires, Delta: func(text string) { heard.WriteString(text) }})
+			var r eventtest.Recorder
+			ctx := eventtest.Context(t.Context(), &r)
+			reply, err := c.Invoke(ctx, &call.Request{
+				Input: call.JSON(`{"prompt":"` + test.input + `"}`), Requires: test.requires, Voice: event.At(ctx).Speak("m")})
 			got := ""
 			var failed *call.Error
 			switch {
@@ -59,8 +62,8 @@ func TestPeer(t *testing.T) {
 				t.Errorf("%s %s: %s, want %s after %v", name, test.input, got, test.want, test.after)
 			}
 			// The peer counts tokens in the protocol of OpenAI only.
-			if err == nil && (heard.Len() == 0 || name == "openai" && reply.Usage.OutputTokens == 0) {
-				t.Errorf("%s %s: heard %q, usage %+v", name, test.input, heard.String(), reply.Usage)
+			if err == nil && (len(heard(&r)) == 0 || name == "openai" && reply.Usage.OutputTokens == 0) {
+				t.Errorf("%s %s: heard %q, usage %+v", name, test.input, heard(&r), reply.Usage)
 			}
 		}
 	}

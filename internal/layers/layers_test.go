@@ -22,6 +22,8 @@ const module = "github.com/stonelayer/stone"
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
 	{"schema", ""},
+	{"event", ""},
+	{"event/eventtest", "event"},
 	{"trace", ""},
 	{"trace/otlp", "trace internal/retryafter"},
 	{"internal/jsonv2", ""},
@@ -33,7 +35,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/suggest", ""},
 	{"internal/text", ""},
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
-	{".", "dag kind internal/panics internal/suggest"},
+	{".", "dag event kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},
 	{"journal", ". budget"},
@@ -43,7 +45,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/llmtest", "llm/script"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/jsonv2 internal/retryafter"},
 	{"llm/...", "llm llm/internal/..."},
-	{"llm", ""},
+	{"llm", "event"},
 
 	{"budget", ""},
 	{"internal/expr", "internal/canon internal/suggest"},
@@ -65,7 +67,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/edn", "internal/jsonv2"},
 	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic"},
 	{"internal/display", "."},
-	{"internal/tui", "agent internal/display internal/progress"},
+	{"internal/tui", "internal/display internal/progress"},
 	{"internal/...", ". internal/text trace"},
 	{"cli/screen", "internal/tui"},
 	{"cli/all", "cli/screen call/..."},

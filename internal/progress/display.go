@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 )
@@ -25,7 +26,7 @@ type Config struct {
 	Now   func() time.Time // nil is time.Now
 }
 
-// A Display shows the progress of one run. It is a slog.Handler and may be used
+// A Display shows the progress of one run. It is an event.Watcher and may be used
 // by several goroutines at once. Close it when the run has ended.
 type Display struct {
 	cfg  Config
@@ -116,90 +117,43 @@ func (d *Display) write(b []byte) {
 	}
 }
 
-// Enabled implements slog.Handler: the display wants every event.
-func (d *Display) Enabled(context.Context, slog.Level) bool { return true }
+// Wants implements event.Watcher: the display wants everything but pieces of text.
+func (d *Display) Wants(_ context.Context, level slog.Level) bool { return level > event.LevelDelta }
 
-// WithAttrs implements slog.Handler. What it adds is not shown.
-func (d *Display) WithAttrs([]slog.Attr) slog.Handler { return d }
-
-// WithGroup implements slog.Handler. Groups are not shown.
-func (d *Display) WithGroup(string) slog.Handler { return d }
-
-// event is what the display takes from a record.
-type event struct {
-	path, form, kind, reason string
-	ok                       bool
-	lanes                    int
-	elapsed                  time.Duration
-}
-
-func (e *event) take(a slog.Attr) bool {
-	switch a.Key {
-	case "path":
-		e.path = a.Value.String()
-	case "form":
-		e.form = a.Value.String()
-	case "kind":
-		e.kind = a.Value.String()
-	case "reason":
-		e.reason = a.Value.String()
-	case "ok":
-		e.ok = a.Value.Kind() == slog.KindBool && a.Value.Bool()
-	case "lanes":
-		if a.Value.Kind() == slog.KindInt64 {
-			e.lanes = int(a.Value.Int64())
-		}
-	case "elapsed":
-		if a.Value.Kind() == slog.KindDuration {
-			e.elapsed = a.Value.Duration()
-		}
-	}
-	return true
-}
-
-// Handle implements slog.Handler. It never fails.
-func (d *Display) Handle(_ context.Context, r slog.Record) error {
-	if line := d.tree.Note(r); line != "" && d.cfg.Size == nil {
+// Watch implements event.Watcher.
+func (d *Display) Watch(_ context.Context, e event.Event) {
+	if line := d.tree.Note(e); line != "" && d.cfg.Size == nil {
 		d.out.Lock()
 		d.write([]byte(line + "\n"))
 		d.out.Unlock()
 	}
-	return nil
 }
 
 // Note takes an event in, and returns the line that a plain log has for it, or "".
-func (t *Tree) Note(r slog.Record) string {
-	switch r.Message {
-	case "ashlar-start", "ashlar-end", "lane-start", "lane-end", "failure":
-	default:
-		return ""
-	}
-	var e event
-	r.Attrs(e.take)
-	if e.form == "reduce" {
-		return "" // its body has the same path
-	}
+func (t *Tree) Note(e event.Event) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.apply(r.Message, e, r.Time)
-}
-
-// apply notes an event and returns the plain line for it, or "".
-func (t *Tree) apply(name string, e event, at time.Time) string {
-	r := t.find(e.path)
-	switch name {
-	case "ashlar-start":
+	switch d := e.Data.(type) {
+	case event.StepStarted:
+		if d.Form == "reduce" {
+			return "" // its body has the same path
+		}
+		r := t.find(e.Path)
 		t.reach(r)
-		return r.start(at)
-	case "ashlar-end":
-		return r.end(e, t.waits)
-	case "lane-start":
-		r.lanes = max(r.lanes, e.lanes)
-	case "lane-end":
-		return r.laneEnd(e, at)
-	case "failure":
-		t.waits = t.waits || e.kind == kind.Waiting
-		return r.failure(e)
+		return r.start(e.Time)
+	case event.StepDone:
+		if d.Form == "reduce" {
+			return ""
+		}
+		return t.find(e.Path).end(d, t.waits)
+	case event.LaneStarted:
+		r := t.find(e.Path)
+		r.lanes = max(r.lanes, d.Lanes)
+	case event.LaneEnded:
+		return t.find(e.Path).laneEnd(d, e.Time)
+	case event.StepFailed:
+		t.waits = t.waits || d.Kind == kind.Waiting
+		return t.find(e.Path).failure(e.Path, d)
 	}
 	return ""
 }
@@ -222,11 +176,11 @@ func (r *row) start(at time.Time) string {
 	return r.line("start")
 }
 
-func (r *row) end(e event, waits bool) string {
+func (r *row) end(e event.StepDone, waits bool) string {
 	r.running = max(0, r.running-1)
-	r.ok, r.spent = e.ok, e.elapsed
+	r.ok, r.spent = e.OK, e.Elapsed
 	verb := "done"
-	if !e.ok {
+	if !e.OK {
 		r.failed++
 		verb = "failed"
 		if waits { // what is around a question ends with it
@@ -256,9 +210,9 @@ func (r *row) line(verb string, details ...string) string {
 // laneNews is the pause between two plain lines about one fan-out.
 const laneNews = 5 * time.Second
 
-func (r *row) laneEnd(e event, at time.Time) string {
+func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	r.ended++
-	if !e.ok {
+	if !e.OK {
 		r.lost++
 	}
 	if r.said.IsZero() {
@@ -271,20 +225,20 @@ func (r *row) laneEnd(e event, at time.Time) string {
 	return plain("lanes", r.path(), r.counts())
 }
 
-func (r *row) failure(e event) string {
-	r.kind = e.kind
+func (r *row) failure(path string, e event.StepFailed) string {
+	r.kind = e.Kind
 	if r.failures++; r.failures > maxLines {
 		return ""
 	}
-	details := []string{e.kind + ": " + e.reason}
+	details := []string{e.Kind + ": " + e.Reason}
 	if r.failures == maxLines {
 		details = append(details, "further failures here are only counted")
 	}
 	verb := "failure"
-	if e.kind == kind.Waiting {
+	if e.Kind == kind.Waiting {
 		verb = "waits"
 	}
-	return plain(verb, e.path, details...)
+	return plain(verb, path, details...)
 }
 
 func plain(verb, path string, details ...string) string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 )
 
 var (
@@ -31,26 +32,23 @@ func lanes(n, fails int, opts ...stone.Option) stone.Ashlar {
 		}), opts...))
 }
 
-type everything struct{ slog.Handler }
-
-func (everything) Enabled(context.Context, slog.Level) bool  { return true }
-func (everything) Handle(context.Context, slog.Record) error { return nil }
+var everything = event.Func(slog.LevelDebug, func(event.Event) {})
 
 // The difference between "display" and "events" is what the display costs.
 func BenchmarkLane(b *testing.B) {
 	p := stone.Seq("all", lanes(10_000, 0), stone.Reduce(stone.FuncAll("count", half, item, func(_ context.Context, all []int) (int, error) { return len(all), nil })))
 	for _, c := range []struct {
-		name    string
-		handler func() slog.Handler
+		name  string
+		watch func() event.Watcher
 	}{
-		{"silent", func() slog.Handler { return nil }},
-		{"events", func() slog.Handler { return everything{} }},
-		{"display", func() slog.Handler { return New(p, Config{Out: io.Discard}) }},
+		{"silent", func() event.Watcher { return nil }},
+		{"events", func() event.Watcher { return everything }},
+		{"display", func() event.Watcher { return New(p, Config{Out: io.Discard}) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := stone.Run(context.Background(), p, stone.Config{Log: c.handler()}); err != nil {
+				if _, err := stone.Run(context.Background(), p, stone.Config{Watch: c.watch()}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -42,7 +42,7 @@ func run(p stone.Ashlar, cfg Config) string {
 	var out bytes.Buffer
 	cfg.Out = &out
 	d := New(p, cfg)
-	_, _ = stone.Run(context.Background(), p, stone.Config{Log: d})
+	_, _ = stone.Run(context.Background(), p, stone.Config{Watch: d})
 	d.Close()
 	return out.String()
 }
@@ -158,7 +158,7 @@ func TestPicture(t *testing.T) {
 		d := New(p, Config{Out: screen, Size: screen.size})
 		done, begin := make(chan error), time.Now()
 		go func() {
-			_, err := stone.Run(context.Background(), p, stone.Config{Log: d})
+			_, err := stone.Run(context.Background(), p, stone.Config{Watch: d})
 			done <- err
 		}()
 		for _, moment := range []struct {
@@ -216,7 +216,7 @@ func TestPictureFitsTheScreen(t *testing.T) {
 		d := New(p, Config{Out: screen, Size: screen.size, Color: true})
 		done := make(chan error)
 		go func() {
-			_, err := stone.Run(context.Background(), p, stone.Config{Log: d})
+			_, err := stone.Run(context.Background(), p, stone.Config{Watch: d})
 			done <- err
 		}()
 		d.Println("first")

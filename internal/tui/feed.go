@@ -2,15 +2,17 @@ package tui
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/llm"
 )
 
 // What a feed holds.
@@ -25,14 +27,24 @@ type (
 	used struct{ input, output int64 } // tokens of an answer
 	// piece is one or several deltas of a kind, joined.
 	piece struct {
+		path  string // of the agent, or of what else speaks
+		turn  int
+		from  string // the path of the events
+		kind  event.DeltaKind
+		index int
+		tool  string
+		text  []byte
+	}
+	voided struct { // what was said is taken back
+		path string
+		turn int
+		from string
+		event.Retracted
+	}
+	whole struct { // an answer that nobody has streamed
 		path  string
 		turn  int
-		kind  llm.Kind
-		index int
-		text  []byte
-		call  *llm.ToolCall
-		reply *llm.Reply
-		err   error
+		reply *event.ModelReply
 	}
 	called struct { // a tool has run
 		path           string
@@ -66,6 +78,8 @@ type feed struct {
 	items  []any
 	size   int
 	missed int
+	agents map[string]bool // that are at work
+	turns  map[string]int  // of answers that are on their way
 
 	running atomic.Bool // there is a clock to be drawn
 }
@@ -110,24 +124,56 @@ func (f *feed) empty() bool {
 	return len(f.items) == 0 && f.missed == 0
 }
 
-// observe is the observer of agents.
-func (f *feed) observe(d agent.Delta) {
-	p := piece{path: d.Path, turn: d.Turn, kind: d.Kind, index: d.Index, call: d.Call, reply: d.Reply, err: d.Err}
-	switch d.Kind {
-	case llm.Start, llm.Progress:
-	case llm.Text, llm.Reasoning, llm.Refusal, llm.ToolInput:
-		if !f.join(&p, d.Text) {
-			p.text = []byte(d.Text)
-			f.put(&p, len(d.Text))
-		}
-	case llm.Done:
-		size := 0
-		if d.Reply != nil {
-			size = len(d.Reply.Text) + len(d.Reply.Reasoning)
-		}
-		f.put(&p, size)
-	default:
-		f.put(&p, 0)
+// speaker returns who speaks at a path: agents speak in steps of their own.
+func (f *feed) speaker(path string) (who string, turn int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := strings.LastIndexByte(path, '/'); i >= 0 && f.agents[path[:i]] {
+		return path[:i], f.turns[path]
+	}
+	return path, f.turns[path]
+}
+
+// begins and ends note who is at work.
+func (f *feed) begins(agent string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.agents == nil {
+		f.agents = map[string]bool{}
+	}
+	f.agents[agent] = true
+}
+
+func (f *feed) ends(agent string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.agents, agent)
+	maps.DeleteFunc(f.turns, func(path string, _ int) bool { return strings.HasPrefix(path, agent+"/") })
+}
+
+// turn notes the turn of an agent that begins at a path.
+func (f *feed) turn(path string, turn int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if turn == 0 {
+		return
+	}
+	if f.turns == nil {
+		f.turns = map[string]int{}
+	}
+	f.turns[path] = turn
+}
+
+// hear takes a piece of an answer.
+func (f *feed) hear(from string, d event.Delta) {
+	if d.End {
+		return
+	}
+	p := piece{from: from, kind: d.Kind, index: d.Index, tool: d.Tool}
+	p.path, p.turn = f.speaker(from)
+	if !f.join(&p, d.Text) {
+		p.text = []byte(d.Text)
+		f.put(&p, len(d.Text))
 	}
 }
 
@@ -139,7 +185,7 @@ func (f *feed) join(p *piece, text string) bool {
 		return false
 	}
 	last, ok := f.items[len(f.items)-1].(*piece)
-	if !ok || last.path != p.path || last.turn != p.turn || last.kind != p.kind || last.index != p.index {
+	if !ok || last.from != p.from || p.tool != "" || last.kind != p.kind || last.index != p.index {
 		return false
 	}
 	last.text = append(last.text, text...)
@@ -160,90 +206,81 @@ func (f *feed) Ask(ctx context.Context, q stone.Question) (string, error) {
 	}
 }
 
-// A handler takes the events of one run.
-type handler struct {
+// A watcher takes the events of one run.
+type watcher struct {
 	*feed
 	tree *progress.Tree
 }
 
-// Enabled implements slog.Handler: the tree wants every event.
-func (h handler) Enabled(context.Context, slog.Level) bool { return true }
+// Wants implements event.Watcher: the screen shows everything.
+func (w watcher) Wants(context.Context, slog.Level) bool { return true }
 
-// WithAttrs implements slog.Handler. What it adds is not shown.
-func (h handler) WithAttrs([]slog.Attr) slog.Handler { return h }
-
-// WithGroup implements slog.Handler. Groups are not shown.
-func (h handler) WithGroup(string) slog.Handler { return h }
-
-// Handle implements slog.Handler. It never fails.
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	h.tree.Note(r)
-	switch r.Message {
-	case "run-start":
-		h.put(started{attrs(r)["trace-id"].String()}, 0)
-	case "agent-ashlar-start":
-		h.put(entered{stone.Path(ctx)}, 0)
-	case "agent-ashlar-end":
-		h.put(left{stone.Path(ctx)}, 0)
-	case "api-call":
-		a := attrs(r)
-		h.put(asked{stone.Path(ctx), a["model"].String(), int(number(a["turn-number"]))}, 0)
-	case "api-response":
-		a := attrs(r)
-		h.put(used{number(a["input-tokens"]), number(a["output-tokens"])}, 0)
-	case "tool-dispatch-payload":
-		a := attrs(r)
+// Watch implements event.Watcher.
+func (w watcher) Watch(_ context.Context, e event.Event) {
+	w.tree.Note(e)
+	switch d := e.Data.(type) {
+	case event.RunStarted:
+		w.put(started{e.Run}, 0)
+	case event.AgentStarted:
+		w.begins(e.Path)
+		w.put(entered{e.Path}, 0)
+	case event.AgentEnded:
+		w.ends(e.Path)
+		w.put(left{e.Path}, 0)
+	case event.ModelRequest:
+		w.turn(e.Path, d.Turn)
+		who, turn := w.speaker(e.Path)
+		w.put(asked{who, d.Model, turn}, 0)
+	case event.ModelResponse:
+		w.answer(e.Path, d)
+	case event.Delta:
+		w.hear(e.Path, d)
+	case event.Retracted:
+		who, turn := w.speaker(e.Path)
+		w.put(voided{who, turn, e.Path, d}, len(d.Reason))
+	case event.ToolDone:
 		c := called{
-			path: a["path"].String(), turn: int(number(a["turn-number"])), position: int(number(a["position"])),
-			name: a["tool-name"].String(), in: raw(a["input"]), out: a["result-text"].String(), ok: truth(a["ok"]), elapsed: elapsed(a["elapsed"]),
+			path: e.Path, turn: d.Turn, position: d.Position,
+			name: d.Tool, in: raw(d.Input), out: d.Text, ok: d.OK, elapsed: d.Elapsed,
 		}
 		c.in, c.out = c.in[:min(len(c.in), maxOneLine)], c.out[:min(len(c.out), maxOneLine)]
-		h.put(c, len(c.in)+len(c.out))
-	case "failure", "attempt-failed":
-		a := attrs(r)
-		e := failed{a["kind"].String(), a["path"].String(), a["reason"].String(), int(number(a["attempt"]))}
-		h.put(e, len(e.reason))
-	case "question-answered":
-		a := attrs(r)
-		h.put(answered{a["ashlar-name"].String(), a["answer"].String()}, 0)
+		w.put(c, len(c.in)+len(c.out))
+	case event.StepFailed:
+		w.put(failed{d.Kind, e.Path, d.Reason, 0}, len(d.Reason))
+	case event.AttemptFailed:
+		w.put(failed{d.Kind, e.Path, d.Reason, d.Attempt}, len(d.Reason))
+	case event.QuestionAnswered:
+		w.put(answered{e.Name, d.Answer}, 0)
 	}
-	return nil
+}
+
+// answer takes a whole answer: it is shown if no piece of it was.
+func (f *feed) answer(path string, d event.ModelResponse) {
+	if d.Reply == nil {
+		return
+	}
+	who, _ := f.speaker(path)
+	f.put(whole{who, d.Turn, d.Reply}, len(d.Reply.Text)+len(d.Reply.Reasoning))
+	if u := d.Reply.Usage; !d.Replayed {
+		f.put(used{number(u.InputTokens), number(u.OutputTokens)}, 0)
+	}
 }
 
 // maxOneLine is how many bytes are kept of what is shown on one line.
 const maxOneLine = 1024
 
-func attrs(r slog.Record) map[string]slog.Value {
-	out := make(map[string]slog.Value, r.NumAttrs())
-	r.Attrs(func(a slog.Attr) bool {
-		out[a.Key] = a.Value
-		return true
-	})
-	return out
+func number(n *int) int64 {
+	if n == nil {
+		return 0
+	}
+	return int64(*n)
 }
 
-func number(v slog.Value) int64 {
-	if v.Kind() == slog.KindInt64 {
-		return v.Int64()
+// raw returns the JSON of a value.
+func raw(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
 	}
-	return 0
-}
-
-func truth(v slog.Value) bool { return v.Kind() == slog.KindBool && v.Bool() }
-
-func elapsed(v slog.Value) time.Duration {
-	if v.Kind() == slog.KindDuration {
-		return v.Duration()
-	}
-	return 0
-}
-
-// raw returns JSON as it is.
-func raw(v slog.Value) string {
-	if b, ok := v.Any().(interface{ MarshalJSON() ([]byte, error) }); ok {
-		if out, err := b.MarshalJSON(); err == nil {
-			return string(out)
-		}
-	}
-	return v.String()
+	return string(text)
 }

@@ -11,13 +11,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/event"
 )
 
-func token(path string, n int) agent.Delta {
-	return agent.Delta{Path: path, Turn: 1, Delta: llm.Delta{Kind: llm.Text, Text: fmt.Sprintf("w%d ", n)}}
-}
+func token(n int) event.Delta { return event.Delta{Text: fmt.Sprintf("w%d ", n)} }
 
 // TestFewFrames holds that a thousand tokens a second are drawn thirty times at
 // most, that a run without any is drawn for its clock, and that nothing is drawn
@@ -55,7 +52,7 @@ func TestFewFrames(t *testing.T) {
 		go func() {
 			for i := range 1000 {
 				time.Sleep(time.Millisecond)
-				f.observe(token("a", i))
+				f.hear("a", token(i))
 			}
 		}()
 		if n := second(); n < 25 || n > 31 {
@@ -74,9 +71,9 @@ func TestFeedIsBounded(t *testing.T) {
 	f := &feed{}
 	long := strings.Repeat("x", 1000)
 	for i := range 5000 {
-		d := token(fmt.Sprint(i%2), i)
+		d := token(i)
 		d.Text = long
-		f.observe(d)
+		f.hear(fmt.Sprint(i%2), d)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -105,11 +102,11 @@ func TestFeedIsBounded(t *testing.T) {
 func TestFeedJoins(t *testing.T) {
 	f := &feed{}
 	for i := range 10000 {
-		f.observe(token("a", i))
+		f.hear("a", token(i))
 	}
-	d := token("a", 1)
-	d.Kind = llm.Reasoning
-	f.observe(d)
+	d := token(1)
+	d.Kind = event.Thinking
+	f.hear("a", d)
 	if n := len(f.take()); n != 2 {
 		t.Errorf("%d items, want one of each kind", n)
 	}
@@ -120,7 +117,7 @@ func TestManyTokens(t *testing.T) {
 	m := still(t, 100, 30)
 	for i := range 40 {
 		for j := range 5000 {
-			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))
+			m.feed.hear(fmt.Sprintf("p/lane[%d]/a", i), token(j))
 		}
 		m.Update(frame{})
 	}
@@ -145,14 +142,14 @@ func BenchmarkFrame(b *testing.B) {
 	m := still(b, 120, 40)
 	for i := range 30 {
 		for j := range 5000 {
-			m.feed.observe(token(fmt.Sprintf("p/lane[%d]/a", i), j))
+			m.feed.hear(fmt.Sprintf("p/lane[%d]/a", i), token(j))
 		}
 		m.Update(frame{})
 	}
 	n := 0
 	for b.Loop() {
 		for range 33 {
-			m.feed.observe(token("p/lane[30]/a", n))
+			m.feed.hear("p/lane[30]/a", token(n))
 			n++
 		}
 		m.Update(frame{})

@@ -8,7 +8,6 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
@@ -84,7 +83,7 @@ func (m *model) start() tea.Cmd {
 	m.transcript.begin()
 	m.began, m.spent, m.tokens, m.failure = m.cfg.Now(), 0, used{}, ""
 	m.result, m.err = stone.Result{}, nil
-	cfg := stone.Config{Log: handler{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
+	cfg := stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
 	findings := stone.Validate(m.cfg.Pipeline, cfg)
 	for _, f := range findings.Warnings() {
 		m.transcript.note(yellow, "", f.String())
@@ -98,7 +97,7 @@ func (m *model) start() tea.Cmd {
 	}
 	m.state = running
 	m.feed.running.Store(true)
-	ctx, cancel := context.WithCancelCause(agent.WithObserver(m.ctx, m.feed.observe))
+	ctx, cancel := context.WithCancelCause(m.ctx)
 	m.cancel = cancel
 	return func() tea.Msg {
 		result, err := m.cfg.Run(ctx, m.cfg.Pipeline, cfg)
@@ -157,18 +156,18 @@ func (m *model) take(item any) {
 	case entered:
 		t.at(item.path, 0)
 	case left:
-		if path, s := t.speaker(item.path); s != nil {
-			delete(t.speakers, path)
-		}
+		delete(t.speakers, item.path)
 	case asked:
-		if path, s := t.speaker(item.path); s != nil {
-			t.at(path, item.turn).model = item.model
-		}
+		t.at(item.path, item.turn).model = item.model
 	case used:
 		m.tokens.input += item.input
 		m.tokens.output += item.output
 	case *piece:
 		t.take(item)
+	case voided:
+		t.void(item)
+	case whole:
+		t.whole(item)
 	case called:
 		t.result(item)
 	case failed:

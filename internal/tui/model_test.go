@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,9 +14,9 @@ import (
 	"github.com/charmbracelet/x/exp/teatest/v2"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/llm"
 	"pgregory.net/rapid"
 )
 
@@ -47,13 +46,11 @@ func still(t testing.TB, width, height int) *model {
 	}
 	for _, path := range []string{"fix-package", "fix-package/read-issue", "-fix-package/read-issue", "fix-package/until-green",
 		"fix-package/until-green[0]/try", "fix-package/until-green[0]/try/fix"} {
-		r := slog.NewRecord(now, slog.LevelDebug, "ashlar-start", 0)
+		e := event.Event{Path: path, Time: now, Data: event.StepStarted{Form: "leaf"}}
 		if path[0] == '-' {
-			r.Message = "ashlar-end"
-			r.Add("ok", true, "elapsed", 40*time.Millisecond)
+			e.Path, e.Data = path[1:], event.StepDone{Form: "leaf", OK: true, Elapsed: 40 * time.Millisecond}
 		}
-		r.Add("path", strings.TrimPrefix(path, "-"))
-		m.tree.Note(r)
+		m.tree.Note(e)
 	}
 	now = start.Add(12300 * time.Millisecond)
 	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
@@ -84,22 +81,22 @@ const agentPath = "fix-package/until-green[0]/try/fix"
 
 // conversation is what an agent does in two turns.
 func conversation() []any {
-	piece := func(turn int, kind llm.Kind, text string) *piece {
-		return &piece{path: agentPath, turn: turn, kind: kind, text: []byte(text)}
+	piece := func(turn int, kind event.DeltaKind, text string) *piece {
+		return &piece{path: agentPath, turn: turn, from: fmt.Sprint(agentPath, "/turn-", turn), kind: kind, text: []byte(text)}
 	}
-	begun := piece(1, llm.ToolCallStart, "")
-	begun.call = &llm.ToolCall{Name: "read_file"}
+	begun := piece(1, event.Arguments, "")
+	begun.tool = "read_file"
 	return []any{
 		started{"run-1"}, entered{agentPath},
-		asked{agentPath + "/turn-1", "gpt-5-mini", 1},
-		piece(1, llm.Reasoning, "The issue speaks of a nil map. I should look at the code before I say anything about it."),
-		piece(1, llm.Text, "I read the file.\n"),
-		begun, piece(1, llm.ToolInput, `{"path":`), piece(1, llm.ToolInput, `"map.go"}`),
+		asked{agentPath, "gpt-5-mini", 1},
+		piece(1, event.Thinking, "The issue speaks of a nil map. I should look at the code before I say anything about it."),
+		piece(1, event.Text, "I read the file.\n"),
+		begun, piece(1, event.Arguments, `{"path":`), piece(1, event.Arguments, `"map.go"}`),
 		used{1200, 80},
 		called{agentPath, 1, 1, "read_file", `{"path":"map.go"}`, "package m\n\nvar all map[string]int\n", true, 12 * time.Millisecond},
 		failed{"no-luck", agentPath, "a test failed", 1},
-		asked{agentPath + "/turn-2", "gpt-5-mini", 2},
-		piece(2, llm.Text, "The map is never made: 地図は作られていません。\n\nI make it in "), piece(2, llm.Text, "init."),
+		asked{agentPath, "gpt-5-mini", 2},
+		piece(2, event.Text, "The map is never made: 地図は作られていません。\n\nI make it in "), piece(2, event.Text, "init."),
 		used{1500, 260},
 		left{agentPath},
 	}
@@ -232,12 +229,12 @@ func TestHostile(t *testing.T) {
 		m.cfg.Pipeline = stone.Seq("name"+evil, say("step"+evil))
 		m.start()
 		m.Update(tea.WindowSizeMsg{Width: size.width, Height: size.height})
-		call := &piece{path: evil, turn: 1, kind: llm.ToolCallStart, call: &llm.ToolCall{Name: evil}}
+		call := &piece{path: evil, turn: 1, from: evil, kind: event.Arguments, tool: evil}
 		m.feed.items = []any{
 			started{evil}, entered{evil}, asked{evil, evil, 1}, call,
-			&piece{path: evil, turn: 1, kind: llm.ToolInput, text: []byte(evil)},
-			&piece{path: evil, turn: 1, kind: llm.Text, text: []byte(evil + "\n" + evil)},
-			&piece{path: evil, turn: 1, kind: llm.Restart, err: errors.New(evil)},
+			&piece{path: evil, turn: 1, from: evil, kind: event.Arguments, text: []byte(evil)},
+			&piece{path: evil, turn: 1, from: evil, kind: event.Text, text: []byte(evil + "\n" + evil)},
+			voided{evil, 1, evil, event.Retracted{Source: evil, Attempt: 1, Reason: evil}},
 			called{evil, 1, 1, evil, evil, evil, false, 0},
 			failed{evil, evil, evil, 1}, failed{evil, evil, evil, 0}, answered{evil, evil},
 		}

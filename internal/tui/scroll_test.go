@@ -1,12 +1,12 @@
 package tui
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -24,7 +24,7 @@ func (m *model) lines() []string {
 func speech(t *testing.T, width, height int) *model {
 	m := still(t, width, height)
 	for i := range 20 {
-		m.take(&piece{path: fmt.Sprint("p/", i%2), turn: 1, kind: llm.Text, text: fmt.Appendf(nil, "line %d begins here and ends there.\n", i)})
+		m.take(&piece{path: fmt.Sprint("p/", i%2), turn: 1, kind: event.Text, text: fmt.Appendf(nil, "line %d begins here and ends there.\n", i)})
 	}
 	return m
 }
@@ -41,7 +41,7 @@ func TestScroll(t *testing.T) {
 	press(m, "pgup", "pgup", "pgup", "pgup", "pgup")
 	first := m.lines()[0]
 	has("line 19", false)
-	m.take(&piece{path: "p/1", turn: 1, kind: llm.Text, text: []byte("more\nand more\nand more\n")})
+	m.take(&piece{path: "p/1", turn: 1, kind: event.Text, text: []byte("more\nand more\nand more\n")})
 	if got := m.lines()[0]; got != first {
 		t.Errorf("the window moved from %q to %q", first, got)
 	}
@@ -51,7 +51,7 @@ func TestScroll(t *testing.T) {
 	}
 	press(m, "end")
 	has("and more", true)
-	m.take(&piece{path: "p/1", turn: 1, kind: llm.Text, text: []byte("the latest")})
+	m.take(&piece{path: "p/1", turn: 1, kind: event.Text, text: []byte("the latest")})
 	has("the latest", true)
 	m.Update(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
 	has("the latest", false)
@@ -67,8 +67,8 @@ func TestResizeKeepsThePlace(t *testing.T) {
 	for i := range 600 {
 		fmt.Fprintf(&long, "word%d ", i)
 	}
-	m.take(&piece{path: "p/long", turn: 1, kind: llm.Text, text: []byte(long.String())})
-	m.take(&piece{path: "p/tail", turn: 1, kind: llm.Text, text: []byte(strings.Repeat("tail\n", 100))})
+	m.take(&piece{path: "p/long", turn: 1, kind: event.Text, text: []byte(long.String())})
+	m.take(&piece{path: "p/tail", turn: 1, kind: event.Text, text: []byte(strings.Repeat("tail\n", 100))})
 	for !strings.Contains(m.lines()[0], "word400 ") {
 		press(m, "up")
 	}
@@ -83,16 +83,14 @@ func TestResizeKeepsThePlace(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	m := still(t, 60, 30)
-	piece := func(turn int, kind llm.Kind, text string) *piece {
-		return &piece{path: "p/a", turn: turn, kind: kind, text: []byte(text)}
+	piece := func(turn int, kind event.DeltaKind, text string) *piece {
+		return &piece{path: "p/a", turn: turn, from: fmt.Sprint("p/a/turn-", turn), kind: kind, text: []byte(text)}
 	}
-	begun := piece(2, llm.Restart, "")
-	begun.err = errors.New("connection reset")
-	recorded := piece(3, llm.Done, "")
-	recorded.reply = &llm.Reply{Reasoning: "hm", Text: "as before", ToolCalls: []llm.ToolCall{{Name: "look", Input: []byte(`{"x":1}`)}}}
+	begun := voided{"p/a", 2, "p/a/turn-2", event.Retracted{Source: "m", Attempt: 1, Reason: "connection reset"}}
+	recorded := whole{"p/a", 3, &event.ModelReply{Reasoning: "hm", Text: "as before", ToolCalls: []llm.ToolCall{{Name: "look", Input: []byte(`{"x":1}`)}}}}
 	for _, item := range []any{
-		entered{"p/a"}, piece(1, llm.Text, "first"), called{path: "p/a", turn: 1, position: 2, name: "unseen", in: `{"y":2}`, out: "bad"},
-		piece(2, llm.Text, "wrong"), begun, piece(2, llm.Text, "right"), recorded,
+		entered{"p/a"}, piece(1, event.Text, "first"), called{path: "p/a", turn: 1, position: 2, name: "unseen", in: `{"y":2}`, out: "bad"},
+		piece(2, event.Text, "wrong"), begun, piece(2, event.Text, "right"), recorded,
 	} {
 		m.take(item)
 	}

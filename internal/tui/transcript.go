@@ -3,13 +3,14 @@ package tui
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/llm"
 )
 
 // Bounds of a transcript.
@@ -31,7 +32,8 @@ type block struct {
 	short bool   // each line of the text is cut, not wrapped
 	path  string // of the agent, "" if nobody speaks
 	turn  int
-	gone  bool // no longer in the transcript
+	from  string // the path under which it was said
+	gone  bool   // no longer in the transcript
 
 	lines []line // at the width of the transcript; nil if they are to be made
 }
@@ -43,6 +45,7 @@ type speaker struct {
 	open  *block   // to which what it says is appended; may be nil
 	calls []*block // of this turn; some may be nil
 	spoke bool     // something of this turn has been seen
+	from  string   // the path under which it speaks
 }
 
 // A transcript is what has been said in a run, bounded.
@@ -101,20 +104,6 @@ func (t *transcript) extend(b *block, s []byte) {
 	}
 }
 
-// speaker returns the one whose path this is or begins with, nil if there is none.
-func (t *transcript) speaker(path string) (string, *speaker) {
-	for {
-		if s := t.speakers[path]; s != nil {
-			return path, s
-		}
-		i := strings.LastIndexByte(path, '/')
-		if i < 0 {
-			return "", nil
-		}
-		path = path[:i]
-	}
-}
-
 // at returns the speaker of a path in a turn.
 func (t *transcript) at(path string, turn int) *speaker {
 	s := t.speakers[path]
@@ -130,14 +119,17 @@ func (t *transcript) at(path string, turn int) *speaker {
 
 // says appends a block of a speaker, under a head if somebody else spoke before.
 func (t *transcript) says(path string, s *speaker, b *block) *block {
-	b.path, b.turn = path, s.turn
+	b.path, b.turn, b.from = path, s.turn, s.from
 	var last block
 	if n := len(t.blocks); n > 0 {
 		last = *t.blocks[n-1]
 	}
 	if last.path != path || last.turn != s.turn {
 		_, within, _ := strings.Cut(path, "/")
-		b.head = fmt.Sprintf("%s  turn %d", cmp.Or(within, path), s.turn)
+		b.head = cmp.Or(within, path)
+		if s.turn > 0 {
+			b.head += fmt.Sprintf("  turn %d", s.turn)
+		}
 		if s.model != "" {
 			b.head += "  " + s.model
 		}
@@ -150,30 +142,43 @@ func (t *transcript) says(path string, s *speaker, b *block) *block {
 // take notes what a speaker says.
 func (t *transcript) take(p *piece) {
 	s := t.at(p.path, p.turn)
+	s.from = p.from
 	switch p.kind {
-	case llm.Text:
+	case event.Text:
 		t.say(p.path, s, plain, p.text)
-	case llm.Reasoning:
+	case event.Thinking:
 		t.say(p.path, s, dim, p.text)
-	case llm.Refusal:
+	case event.Refusal:
 		t.say(p.path, s, yellow, p.text)
-	case llm.ToolCallStart:
-		if p.call != nil {
-			t.call(p.path, s, p.index, p.call.Name)
-		}
-	case llm.ToolInput:
-		if b := t.call(p.path, s, p.index, ""); len(b.text) < maxOneLine {
+	case event.Arguments:
+		if b := t.call(p.path, s, p.index, p.tool); len(b.text) < maxOneLine {
 			t.extend(b, p.text)
 		}
-	case llm.Restart:
-		t.void(p.path, s, p.err)
-	case llm.Done:
-		if !s.spoke && p.reply != nil { // it was recorded, and comes whole
-			for _, d := range p.reply.Deltas() {
-				t.take(&piece{path: p.path, turn: p.turn, kind: d.Kind, index: d.Index, text: []byte(d.Text), call: d.Call})
-			}
-		}
-		s.open = nil
+	}
+}
+
+// whole notes an answer of which nothing was streamed, as one that was recorded.
+func (t *transcript) whole(w whole) {
+	s := t.at(w.path, w.turn)
+	defer func() { s.open = nil }()
+	if s.spoke {
+		return
+	}
+	say := func(kind event.DeltaKind, text string) {
+		t.take(&piece{path: w.path, turn: w.turn, kind: kind, text: []byte(text)})
+	}
+	say(event.Thinking, w.reply.Reasoning)
+	say(event.Text, w.reply.Text)
+	say(event.Refusal, w.reply.Refusal)
+	var calls []struct {
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	if err := json.Unmarshal([]byte(raw(w.reply.ToolCalls)), &calls); err != nil {
+		return // they are shown when they are run
+	}
+	for i, c := range calls {
+		t.take(&piece{path: w.path, turn: w.turn, kind: event.Arguments, index: i, tool: c.Name, text: c.Input})
 	}
 }
 
@@ -236,21 +241,27 @@ func (t *transcript) result(c called) {
 	t.extend(b, []byte(text))
 }
 
-// void marks what was said in this turn as said in vain.
-func (t *transcript) void(path string, s *speaker, err error) {
+// void marks what is taken back.
+func (t *transcript) void(v voided) {
+	here := false
 	for _, b := range slices.Backward(t.blocks) {
-		if b.id <= t.begun || !s.spoke {
+		if b.id <= t.begun {
 			break
 		}
-		if b.path == path && b.turn == s.turn {
+		if b.from != "" && (v.from == b.from || v.Source == "" && v.Covers(v.from, b.from, "", 0)) {
 			b.style, b.lines = dim, nil
+			here = here || v.from == b.from
 		}
 	}
-	*s = speaker{turn: s.turn, model: s.model}
-	text := "↻ this was broken off; the answer begins anew"
-	if err != nil {
-		text += ": " + err.Error()
+	if !here {
+		return // of a step that failed, which is told
 	}
-	t.says(path, s, &block{style: yellow, text: []byte(text)})
+	s := t.at(v.path, v.turn)
+	*s = speaker{turn: s.turn, model: s.model, from: v.from}
+	text := "↻ this was taken back"
+	if v.Source != "" {
+		text = "↻ this was broken off; the answer begins anew"
+	}
+	t.says(v.path, s, &block{style: yellow, text: []byte(text + ": " + v.Reason)})
 	s.spoke = false
 }

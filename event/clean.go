@@ -1,0 +1,206 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"reflect"
+	"sync"
+	"unicode/utf8"
+)
+
+// A Cleaner takes secrets out of texts.
+type Cleaner interface {
+	Clean(text string) string
+	// Longest returns the length of the longest secret in bytes, as Clean looks
+	// for it. So many bytes of a streamed text are held back until more comes,
+	// or a secret could pass in two pieces.
+	Longest() int
+}
+
+// Clean returns a Watcher for one run that passes events on to w with every text in
+// their data cleaned. Deltas arrive later than they were sent, and cut in other
+// places; events are numbered anew.
+func Clean(w Watcher, c Cleaner) Watcher {
+	var all []Watcher
+	for _, w := range flat(w) {
+		all = append(all, &cleaning{Watcher: w, cleaner: c, held: map[voice]*Delta{}})
+	}
+	return All(all...)
+}
+
+type cleaning struct {
+	Watcher
+	cleaner Cleaner
+
+	mu   sync.Mutex
+	seq  uint64
+	held map[voice]*Delta // the end of what was said, cleaned
+}
+
+// A voice is one answer on its way.
+type voice struct {
+	path, source string
+	attempt      int
+}
+
+func (c *cleaning) Watch(ctx context.Context, e Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch d := e.Data.(type) {
+	case Delta:
+		c.delta(ctx, e, d)
+		return
+	case Retracted:
+		for v := range c.held {
+			if d.Covers(e.Path, v.path, v.source, v.attempt) {
+				delete(c.held, v)
+			}
+		}
+	case RunEnded:
+		clear(c.held)
+	}
+	e.Data = c.value(reflect.ValueOf(e.Data)).Interface().(Data)
+	c.pass(ctx, e)
+}
+
+func (c *cleaning) pass(ctx context.Context, e Event) {
+	c.seq++
+	e.Seq = c.seq
+	c.Watcher.Watch(ctx, e)
+}
+
+// delta passes on what can be no part of a secret any more.
+func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
+	v := voice{e.Path, d.Source, d.Attempt}
+	held := c.held[v]
+	if held != nil && (d.End || held.Kind != d.Kind || held.Index != d.Index) {
+		before := e
+		before.Data = *held
+		c.pass(ctx, before)
+		delete(c.held, v)
+		held = nil
+	}
+	if d.End {
+		c.pass(ctx, e)
+		return
+	}
+	if held != nil {
+		d.Text = held.Text + d.Text
+		if held.Tool != "" {
+			d.Tool = held.Tool
+		}
+	}
+	d.Text = c.cleaner.Clean(d.Text)
+	n := max(0, len(d.Text)-max(0, c.cleaner.Longest()-1))
+	for n > 0 && n < len(d.Text) && !utf8.RuneStart(d.Text[n]) {
+		n--
+	}
+	rest := d
+	if rest.Text = d.Text[n:]; n > 0 {
+		d.Text, rest.Tool = d.Text[:n], ""
+		e.Data = d
+		c.pass(ctx, e)
+	}
+	c.held[v] = &rest
+}
+
+// value returns a copy in which every text is clean.
+func (c *cleaning) value(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.String:
+		out := reflect.New(v.Type()).Elem()
+		out.SetString(c.cleaner.Clean(v.String()))
+		return out
+	case reflect.Struct:
+		if a, ok := v.Interface().(slog.Attr); ok {
+			return reflect.ValueOf(c.attr(a))
+		}
+		out := reflect.New(v.Type()).Elem()
+		for i := range v.NumField() {
+			out.Field(i).Set(c.value(v.Field(i)))
+		}
+		return out
+	case reflect.Pointer:
+		if v.IsNil() || v.Elem().Kind() != reflect.Struct {
+			return v
+		}
+		out := reflect.New(v.Type().Elem())
+		out.Elem().Set(c.value(v.Elem()))
+		return out
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			out.Index(i).Set(c.value(v.Index(i)))
+		}
+		return out
+	case reflect.Interface:
+		if v.IsNil() {
+			return v
+		}
+		return reflect.ValueOf(c.json(v.Interface()))
+	}
+	return v // a number or a truth value
+}
+
+func (c *cleaning) attr(a slog.Attr) slog.Attr {
+	switch v := a.Value.Resolve(); v.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(c.cleaner.Clean(v.String()))
+	case slog.KindGroup:
+		group := make([]slog.Attr, 0, len(v.Group()))
+		for _, a := range v.Group() {
+			group = append(group, c.attr(a))
+		}
+		a.Value = slog.GroupValue(group...)
+	case slog.KindAny:
+		if err, ok := v.Any().(error); ok {
+			a.Value = slog.StringValue(c.cleaner.Clean(err.Error()))
+		} else {
+			a.Value = slog.AnyValue(c.json(v.Any()))
+		}
+	}
+	return a
+}
+
+// json returns the JSON of a value with every string in it clean.
+func (c *cleaning) json(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	var tree any
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		err = dec.Decode(&tree)
+	}
+	if err == nil {
+		raw, err = json.Marshal(c.tree(tree))
+	}
+	if err != nil { // what has no JSON is named, not shown
+		raw, _ = json.Marshal(c.cleaner.Clean("not shown: " + err.Error()))
+	}
+	return raw
+}
+
+func (c *cleaning) tree(v any) any {
+	switch v := v.(type) {
+	case string:
+		return c.cleaner.Clean(v)
+	case []any:
+		for i := range v {
+			v[i] = c.tree(v[i])
+		}
+	case map[string]any:
+		for k, below := range v {
+			if clean := c.cleaner.Clean(k); clean != k {
+				delete(v, k)
+				k = clean
+			}
+			v[k] = c.tree(below)
+		}
+	}
+	return v
+}

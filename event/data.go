@@ -1,0 +1,277 @@
+package event
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Data is what an event tells. Its types are those of this package, passed by
+// value.
+type Data interface {
+	about() (name string, level slog.Level)
+}
+
+// Level returns the level of the event.
+func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
+
+// Type returns the name of the event in trace files, such as "run-start". Types
+// that no trace file has are "delta", "retracted" and "tool-start".
+func (e Event) Type() string { name, _ := e.Data.about(); return name }
+
+// Usage is what models reported, or what an answer cost.
+type Usage struct {
+	InputTokens, OutputTokens *int // nil if not reported
+	USD                       float64
+}
+
+// RunStarted: a run, or its continuation, has started.
+type RunStarted struct {
+	Fingerprint string // of the pipeline
+}
+
+// RunEnded: the run is over.
+type RunEnded struct {
+	Fingerprint string
+	Elapsed     time.Duration
+	OK          bool
+}
+
+// StepStarted: an ashlar of any form is visited.
+type StepStarted struct {
+	Form string // "leaf", "seq", …
+}
+
+// StepDone: the visit is over. A visit that failed has sent StepFailed before.
+type StepDone struct {
+	Form     string
+	Elapsed  time.Duration
+	OK       bool
+	Replayed bool  // the result of a leaf was taken from the recorder
+	Usage    Usage // of a leaf, as noted beside its node
+}
+
+// StepReplayed: the result of something was taken from the recorder.
+type StepReplayed struct {
+	Kind string // "leaf", "decision" or "step"
+}
+
+// StepFailed: a step has failed. A failure is told once, at the step where it
+// arose.
+type StepFailed struct{ Kind, Reason string }
+
+// AttemptFailed: a leaf failed and is tried again.
+type AttemptFailed struct {
+	Attempt      int // from 1
+	Kind, Reason string
+}
+
+// LaneStarted: a lane of a fan-out has started.
+type LaneStarted struct{ Lane, Lanes int } // Lane counts from 0
+
+// LaneEnded: a lane is over.
+type LaneEnded struct {
+	Lane, Lanes int
+	Elapsed     time.Duration
+	OK          bool
+	Lost        bool // it failed, and the run goes on without it
+}
+
+// QuestionAsked: a person is asked.
+type QuestionAsked struct {
+	Question string
+	Problem  string // why the answer before was refused, or ""
+}
+
+// QuestionAnswered: a person has answered.
+type QuestionAnswered struct {
+	Answer string // empty if the question was canceled
+}
+
+// AgentStarted: an agent has started.
+type AgentStarted struct{}
+
+// AgentEnded: an agent is done.
+type AgentEnded struct {
+	OK      bool
+	Turns   int
+	Elapsed time.Duration
+	Usage   Usage // of all turns
+}
+
+// ModelRequest: a model is asked.
+type ModelRequest struct {
+	Turn         int // of the agent, from 1; 0 outside of an agent
+	Model        string
+	MessageCount int
+
+	System          string
+	Messages, Tools any // as encoding/json writes them
+}
+
+// ModelResponse: a model has answered, or failed to.
+type ModelResponse struct {
+	Turn     int
+	Model    string
+	OK       bool
+	Elapsed  time.Duration
+	Replayed bool        // taken from the recorder: no ModelRequest came before
+	Reply    *ModelReply // nil if nothing came
+}
+
+// A ModelReply is what a model answered.
+type ModelReply struct {
+	Usage                    Usage
+	StopReason               string
+	Text, Reasoning, Refusal string
+	ToolCallCount            int
+	ToolCalls                any // as encoding/json writes them
+}
+
+// ModelRestarted: an attempt to get an answer failed and is made again.
+type ModelRestarted struct {
+	Turn  int
+	Error string // "" if unknown
+	Wait  time.Duration
+}
+
+// Progress: an answer is still on its way.
+type Progress struct {
+	Turn    int
+	Elapsed time.Duration // since the request
+}
+
+// MiddlewareRan: a turn of an agent came to a middleware.
+type MiddlewareRan struct {
+	Turn       int
+	Middleware string
+	Active     bool // false if its guard left it out
+}
+
+// A ToolCall identifies a tool call of an agent.
+type ToolCall struct {
+	Turn, Position int // both from 1
+	Tool           string
+	Input          any // as encoding/json writes it
+}
+
+// ToolStarted: a tool is run.
+type ToolStarted struct{ ToolCall }
+
+// ToolDone: a tool call is over, or was refused. A refused call has not started.
+type ToolDone struct {
+	ToolCall
+	OK      bool
+	Elapsed time.Duration
+	Text    string // for the model
+	Meta    any    // what is kept beside it, as encoding/json writes it
+}
+
+// ToolPanicked: a tool panicked; ToolDone follows.
+type ToolPanicked struct{ Tool, Error, Stack string }
+
+// CallAttempt: a capability was asked, and its answer judged.
+type CallAttempt struct {
+	Call, Cap string
+	Attempt   int // of this capability, from 1
+	Repair    bool
+	Latency   time.Duration
+	Usage     Usage
+	Score     *float64 // nil without a verdict
+	Failure   string   // "" if the answer was accepted
+}
+
+// CallVerdict: a call is over.
+type CallVerdict struct {
+	Call, Intent, Cap string
+	Attempts          int
+	Latency           time.Duration
+	Usage             Usage
+	Score             *float64
+	Failure           string
+}
+
+// PlanChecked: a plan that a capability answered with was checked.
+type PlanChecked struct {
+	Plan     string   // the step in which it came
+	Findings []string // why it was refused
+}
+
+// A DeltaKind says what a Delta is a piece of.
+type DeltaKind uint8
+
+// The kinds of deltas.
+const (
+	Text DeltaKind = iota
+	Thinking
+	Refusal
+	Arguments // of a tool call
+)
+
+func (k DeltaKind) String() string {
+	return [...]string{"text", "thinking", "refusal", "arguments"}[k&3]
+}
+
+// Delta: the next piece of an answer came.
+type Delta struct {
+	Source  string // model or capability
+	Attempt int    // from 1, at this path
+	Kind    DeltaKind
+	Index   int    // with Arguments: of the tool call, from 0
+	Tool    string // with Arguments: the name of the tool, in the first piece
+	Text    string
+	End     bool // nothing more comes of this answer; Text is empty
+}
+
+// Retracted: what was said is void. Without a Source, that is everything that was
+// said so far at the path of the event and below.
+type Retracted struct {
+	Source  string
+	Attempt int
+	Reason  string
+}
+
+// Covers reports whether the retraction, of an event with the path at, concerns an
+// answer that was streamed before.
+func (r Retracted) Covers(at, path, source string, attempt int) bool {
+	if r.Source != "" {
+		return at == path && r.Source == source && r.Attempt == attempt
+	}
+	below, ok := strings.CutPrefix(path, at)
+	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
+}
+
+// Custom is an event of a body's own.
+type Custom struct {
+	Name  string // such as "cache-hit"
+	At    slog.Level
+	Attrs []slog.Attr
+}
+
+func (RunStarted) about() (string, slog.Level)       { return "run-start", slog.LevelInfo }
+func (RunEnded) about() (string, slog.Level)         { return "run-end", slog.LevelInfo }
+func (StepStarted) about() (string, slog.Level)      { return "ashlar-start", slog.LevelDebug }
+func (StepDone) about() (string, slog.Level)         { return "ashlar-end", slog.LevelDebug }
+func (StepReplayed) about() (string, slog.Level)     { return "step-replayed", slog.LevelInfo }
+func (StepFailed) about() (string, slog.Level)       { return "failure", slog.LevelError }
+func (AttemptFailed) about() (string, slog.Level)    { return "attempt-failed", slog.LevelWarn }
+func (LaneStarted) about() (string, slog.Level)      { return "lane-start", slog.LevelDebug }
+func (LaneEnded) about() (string, slog.Level)        { return "lane-end", slog.LevelDebug }
+func (QuestionAsked) about() (string, slog.Level)    { return "question-asked", slog.LevelInfo }
+func (QuestionAnswered) about() (string, slog.Level) { return "question-answered", slog.LevelInfo }
+func (AgentStarted) about() (string, slog.Level)     { return "agent-ashlar-start", slog.LevelInfo }
+func (AgentEnded) about() (string, slog.Level)       { return "agent-ashlar-end", slog.LevelInfo }
+func (ModelRequest) about() (string, slog.Level)     { return "api-call", slog.LevelInfo }
+func (ModelResponse) about() (string, slog.Level)    { return "api-response", slog.LevelInfo }
+func (ModelRestarted) about() (string, slog.Level)   { return "api-restart", slog.LevelWarn }
+func (Progress) about() (string, slog.Level)         { return "streaming-progress", slog.LevelInfo }
+func (MiddlewareRan) about() (string, slog.Level)    { return "middleware-run", slog.LevelDebug }
+func (ToolStarted) about() (string, slog.Level)      { return "tool-start", slog.LevelDebug }
+func (ToolDone) about() (string, slog.Level)         { return "tool-dispatch", slog.LevelInfo }
+func (ToolPanicked) about() (string, slog.Level)     { return "tool-panic", slog.LevelError }
+func (CallAttempt) about() (string, slog.Level)      { return "call-attempt", slog.LevelInfo }
+func (CallVerdict) about() (string, slog.Level)      { return "call-verdict", slog.LevelInfo }
+func (PlanChecked) about() (string, slog.Level)      { return "plan-checked", slog.LevelInfo }
+func (Delta) about() (string, slog.Level)            { return "delta", LevelDelta }
+func (Retracted) about() (string, slog.Level)        { return "retracted", LevelDelta }
+func (c Custom) about() (string, slog.Level)         { return c.Name, c.At }

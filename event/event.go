@@ -1,0 +1,98 @@
+package event
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// An Event is one thing that happened in a run.
+type Event struct {
+	Run  string    // the id of the run
+	Seq  uint64    // its number in the run, from 1 without gaps
+	Time time.Time // by the clock of the run
+
+	// Path is the address of the step, lane or attempt, as
+	// "review/loop[2]/lane[17]/draft~2". Name is the name of its ashlar.
+	Path, Name string
+	// Span identifies the visit of the ashlar, Parent the visit around it. Parent
+	// is empty at the root of the run. Both are unique among all runs.
+	Span, Parent string
+
+	Data Data
+}
+
+// LevelDelta is the level of pieces of answers, and of their retraction. It is
+// below slog.LevelDebug.
+const LevelDelta = slog.LevelDebug - 4
+
+// A Watcher sees what happens in a run. See the package comment for the order of
+// events and for what a watcher may do.
+//
+// The context is the one that the run was started with. A Watcher that is given
+// to several runs at once must allow concurrent calls.
+type Watcher interface {
+	// Wants reports whether events of the level are wanted. It is called often,
+	// from several goroutines at once, and may change its answer.
+	Wants(ctx context.Context, level slog.Level) bool
+	// Watch takes an event of a wanted level. It must not modify what the event
+	// refers to.
+	Watch(ctx context.Context, e Event)
+}
+
+// Func returns a Watcher that calls watch with events of at least the level.
+func Func(level slog.Leveler, watch func(Event)) Watcher { return funcWatcher{level, watch} }
+
+type funcWatcher struct {
+	level slog.Leveler
+	watch func(Event)
+}
+
+func (f funcWatcher) Wants(_ context.Context, level slog.Level) bool { return level >= f.level.Level() }
+func (f funcWatcher) Watch(_ context.Context, e Event)               { f.watch(e) }
+
+// All returns a Watcher that passes events on to each of the watchers that wants
+// their level, in this order. Nil watchers are left out; without any, All returns
+// nil. A watcher that wants less than the others sees gaps in Seq.
+func All(watchers ...Watcher) Watcher {
+	var all several
+	for _, w := range watchers {
+		all = append(all, flat(w)...)
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
+
+func flat(w Watcher) []Watcher {
+	switch w := w.(type) {
+	case nil:
+		return nil
+	case several:
+		return w
+	}
+	return []Watcher{w}
+}
+
+type several []Watcher
+
+func (all several) Wants(ctx context.Context, level slog.Level) bool {
+	for _, w := range all {
+		if w.Wants(ctx, level) {
+			return true
+		}
+	}
+	return false
+}
+
+func (all several) Watch(ctx context.Context, e Event) {
+	for _, w := range all {
+		if w.Wants(ctx, e.Level()) {
+			w.Watch(ctx, e)
+		}
+	}
+}

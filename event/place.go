@@ -1,0 +1,108 @@
+package event
+
+import (
+	"context"
+	"log/slog"
+)
+
+// A Place is where something happens in a run: a step, an attempt, a lane. Its
+// zero value is outside of any run; what it is told goes nowhere. A Place may be
+// used by several goroutines at once, also after its step is done.
+type Place struct{ sender Sender }
+
+// A Sender is a place as package stone implements it.
+type Sender interface {
+	// Wants reports whether events of the level are wanted.
+	Wants(level slog.Level) bool
+	// Send sends an event from this place if its level is wanted. Deltas are
+	// dropped if what is said here is void.
+	Send(Data)
+	// Retract declares everything void that was said here and below: a Retracted
+	// event says so if there was something, and later deltas are dropped.
+	Retract(reason string)
+}
+
+// Key is the key under which contexts of a run have their Sender.
+type Key struct{}
+
+// At returns the place to which ctx belongs.
+func At(ctx context.Context) Place {
+	s, _ := ctx.Value(Key{}).(Sender)
+	return Place{s}
+}
+
+// Wants reports whether events of the level are wanted. Ask it before making data
+// that cost something.
+func (p Place) Wants(level slog.Level) bool { return p.sender != nil && p.sender.Wants(level) }
+
+// Send sends an event if its level is wanted.
+func (p Place) Send(d Data) {
+	if p.sender != nil {
+		p.sender.Send(d)
+	}
+}
+
+// Retract declares everything void that was said at this place and below. What is
+// still said there later is dropped.
+func (p Place) Retract(reason string) {
+	if p.sender != nil {
+		p.sender.Retract(reason)
+	}
+}
+
+// A Voice streams the pieces of one answer. A nil Voice says nothing. It is used
+// by one goroutine at a time.
+type Voice struct {
+	place   Place
+	source  string
+	attempt int
+	said    bool // something of this attempt
+	ended   bool
+}
+
+// Speak returns a voice at the place for a source, the name of a model or the id
+// of a capability. It is nil if nobody wants deltas.
+func (p Place) Speak(source string) *Voice {
+	if !p.Wants(LevelDelta) {
+		return nil
+	}
+	return &Voice{place: p, source: source, attempt: 1}
+}
+
+// Say sends the next piece, which must not be empty.
+func (v *Voice) Say(kind DeltaKind, text string) { v.send(Delta{Kind: kind, Text: text}) }
+
+// Argue sends the next piece of the arguments of a tool call. The first piece of
+// each call names the tool, and may have no text.
+func (v *Voice) Argue(call int, tool, text string) {
+	v.send(Delta{Kind: Arguments, Index: call, Tool: tool, Text: text})
+}
+
+// End says that the answer is whole. Ending it again does nothing.
+func (v *Voice) End() {
+	if v != nil && v.said && !v.ended {
+		v.send(Delta{End: true})
+		v.ended = true
+	}
+}
+
+// Again takes back what was said so far. What is said next is another attempt.
+func (v *Voice) Again(reason string) {
+	if v == nil {
+		return
+	}
+	if v.said {
+		v.place.Send(Retracted{v.source, v.attempt, reason})
+	}
+	v.attempt++
+	v.said, v.ended = false, false
+}
+
+func (v *Voice) send(d Delta) {
+	if v == nil {
+		return
+	}
+	v.said = true
+	d.Source, d.Attempt = v.source, v.attempt
+	v.place.Send(d)
+}

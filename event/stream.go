@@ -1,0 +1,113 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Stream numbers the events of one run and passes them to its watcher. A nil
+// Stream has no watcher. Package stone makes one for each run.
+type Stream struct {
+	ctx   context.Context
+	run   string
+	now   func() time.Time
+	slots []*slot
+
+	mu  sync.Mutex // held while an event is passed on
+	seq uint64
+}
+
+// A slot is a watcher until it panics.
+type slot struct {
+	Watcher
+	panicked atomic.Pointer[Custom]
+	told     bool
+}
+
+// NewStream returns the stream of a run, or nil if w is nil.
+func NewStream(ctx context.Context, run string, now func() time.Time, w Watcher) *Stream {
+	watchers := flat(w)
+	if len(watchers) == 0 {
+		return nil
+	}
+	s := &Stream{ctx: ctx, run: run, now: now}
+	for _, w := range watchers {
+		s.slots = append(s.slots, &slot{Watcher: w})
+	}
+	return s
+}
+
+// Wants reports whether a watcher wants events of the level.
+func (s *Stream) Wants(level slog.Level) bool {
+	if s == nil {
+		return false
+	}
+	for _, w := range s.slots {
+		if w.wants(s.ctx, level) {
+			return true
+		}
+	}
+	return false
+}
+
+// Send completes the event with run, number and time, and passes it on if its
+// level is wanted. It returns when every watcher has taken it.
+func (s *Stream) Send(e Event) {
+	if !s.Wants(e.Level()) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass(e)
+}
+
+func (s *Stream) pass(e Event) {
+	s.seq++
+	e.Run, e.Seq, e.Time = s.run, s.seq, s.now()
+	level := e.Level()
+	for _, w := range s.slots {
+		if w.wants(s.ctx, level) {
+			w.watch(s.ctx, e)
+		}
+	}
+	for _, w := range s.slots {
+		if p := w.panicked.Load(); p != nil && !w.told {
+			w.told = true
+			s.pass(Event{Path: e.Path, Name: e.Name, Span: e.Span, Parent: e.Parent, Data: *p})
+		}
+	}
+}
+
+func (w *slot) wants(ctx context.Context, level slog.Level) (wants bool) {
+	if w.panicked.Load() != nil {
+		return false
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			w.broke(p)
+			wants = false
+		}
+	}()
+	return w.Wants(ctx, level)
+}
+
+func (w *slot) watch(ctx context.Context, e Event) {
+	defer func() {
+		if p := recover(); p != nil {
+			w.broke(p)
+		}
+	}()
+	w.Watch(ctx, e)
+}
+
+func (w *slot) broke(with any) {
+	w.panicked.CompareAndSwap(nil, &Custom{"watcher-panicked", slog.LevelError, []slog.Attr{
+		slog.String("watcher", fmt.Sprintf("%T", w.Watcher)),
+		slog.String("error", fmt.Sprint(with)), slog.String("stack", string(debug.Stack())),
+	}})
+}

@@ -1,0 +1,109 @@
+package llm
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/stonelayer/stone/event"
+)
+
+// A Report tells the stream of a run how a model answers one request: what it is
+// asked and what it answers, how long that takes, that it begins anew, and through
+// a voice what it says meanwhile. A nil Report tells nothing.
+type Report struct {
+	at    event.Place
+	voice *event.Voice
+	turn  int
+	model string
+	begun time.Time
+}
+
+// NewReport sends a ModelRequest. Voice takes what the model says; it may be nil.
+// The turn is that of an agent, or 0. The report is nil if nobody listens.
+func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
+	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
+		return nil
+	}
+	r := &Report{at: at, voice: voice, turn: turn, model: Name(m, req), begun: time.Now()}
+	at.Send(event.ModelRequest{
+		Turn: turn, Model: r.model, MessageCount: len(req.Messages),
+		System: req.System, Messages: req.Messages, Tools: req.Tools,
+	})
+	return r
+}
+
+// Name returns the name of the model that a request asks, "" if that is unknown.
+func Name(m Model, req *Request) string {
+	if informer, ok := m.(Informer); ok && req.Model == "" {
+		return informer.Info().Model
+	}
+	return req.Model
+}
+
+// Hear takes the next delta of the answer.
+func (r *Report) Hear(d *Delta) {
+	if r == nil {
+		return
+	}
+	switch d.Kind {
+	case Text:
+		r.voice.Say(event.Text, d.Text)
+	case Reasoning:
+		r.voice.Say(event.Thinking, d.Text)
+	case Refusal:
+		r.voice.Say(event.Refusal, d.Text)
+	case ToolCallStart:
+		if d.Call != nil {
+			r.voice.Argue(d.Index, d.Call.Name, "")
+		}
+	case ToolInput:
+		r.voice.Argue(d.Index, "", d.Text)
+	case Progress:
+		r.at.Send(event.Progress{Turn: r.turn, Elapsed: d.Elapsed})
+	case Restart:
+		r.restarted(d)
+	case Done:
+		r.voice.End()
+	}
+}
+
+func (r *Report) restarted(d *Delta) {
+	e := event.ModelRestarted{Turn: r.turn, Wait: d.Wait}
+	reason := "the model is asked again"
+	if d.Err != nil {
+		e.Error = d.Err.Error()
+		reason = e.Error
+	}
+	r.voice.Again(reason)
+	r.at.Send(e)
+}
+
+// End sends a ModelResponse. The reply may be nil.
+func (r *Report) End(reply *Reply, err error) {
+	if r != nil {
+		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.begun), Reply: reply.told()})
+	}
+}
+
+// Recall sends the ModelResponse of an answer that was taken from the record of
+// the run.
+func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply) {
+	if at.Wants(slog.LevelInfo) {
+		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Reply: reply.told()})
+	}
+}
+
+func (r *Reply) told() *event.ModelReply {
+	if r == nil {
+		return nil
+	}
+	return &event.ModelReply{
+		Usage: r.Usage.Told(), StopReason: r.StopReason, Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal,
+		ToolCallCount: len(r.ToolCalls), ToolCalls: r.ToolCalls,
+	}
+}
+
+// Told returns the usage as events have it.
+func (u Usage) Told() event.Usage {
+	return event.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}
+}
