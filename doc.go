@@ -78,7 +78,7 @@
 //
 // # Running
 //
-//	res, err := stone.Run(ctx, Pipeline(), stone.Config{Log: handler})
+//	res, err := stone.Run(ctx, Pipeline(), stone.Config{Watch: event.Log(handler)})
 //	reply, err := Reply.From(res.DAG)
 //
 // The DAG is the record of the run: every result, who it came from, and every

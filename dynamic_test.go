@@ -132,7 +132,6 @@ func TestRunDynamicItself(t *testing.T) {
 	var self stone.Ashlar
 	spans := map[string]bool{}
 	self = stone.New("self", number, func(ctx context.Context, d dag.DAG) (int, error) {
-		spans[stone.SpanID(ctx)] = true
 		if strings.Count(stone.Path(ctx), "/") == 3 {
 			return 1, nil
 		}
@@ -142,7 +141,8 @@ func TestRunDynamicItself(t *testing.T) {
 		}
 		return out.Len(), nil
 	})
-	result, err := stone.Run(t.Context(), self, stone.Config{Watch: event.Log(slog.DiscardHandler)})
+	watch := event.Func(slog.LevelDebug, func(e event.Event) { spans[e.Span] = true })
+	result, err := stone.Run(t.Context(), self, stone.Config{Watch: watch})
 	if err != nil || len(spans) != 4 {
 		t.Errorf("%v with %d spans, want 4", err, len(spans))
 	}

@@ -34,22 +34,6 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// SpanID returns the id of the visit of the ashlar to which ctx belongs, or "".
-func SpanID(ctx context.Context) string {
-	if f := frameOf(ctx); f != nil {
-		return f.spanID()
-	}
-	return ""
-}
-
-// ParentSpanID returns the id of the span around that of SpanID, or "".
-func ParentSpanID(ctx context.Context) string {
-	if f := frameOf(ctx); f != nil {
-		return f.parentSpanID()
-	}
-	return ""
-}
-
 // Path returns the address of the ashlar, the attempt or the Step to which ctx
 // belongs, as "review/loop[2]/lane[17]/draft~2", or "". TraceID and Path together
 // are the same when a run is resumed, and never the same twice within a run: an

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,24 +236,6 @@ func TestNothingGoesToTheDefaultLogger(t *testing.T) {
 	}
 }
 
-// A body finds the ids of its own events.
-func TestIDsOfBody(t *testing.T) {
-	h := &events{level: slog.LevelInfo}
-	var want []string
-	leaf := stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
-		stone.Event(ctx, slog.LevelInfo, "own")
-		want = []string{stone.TraceID(ctx), stone.SpanID(ctx), stone.ParentSpanID(ctx)}
-		return "x", nil
-	})
-	if _, err := stone.Run(t.Context(), stone.Seq("s", leaf), stone.Config{Watch: event.Log(h)}); err != nil {
-		t.Fatal(err)
-	}
-	start, own := h.all[0].attrs, h.all[1].attrs
-	if got := []string{own["trace-id"], own["span-id"], own["parent-span-id"]}; !slices.Equal(got, want) || want[2] != start["span-id"] || want[1] == want[2] {
-		t.Errorf("the event has the ids %q, the body %q, the span around it %q", got, want, start["span-id"])
-	}
-}
-
 // Events that nobody wants cost nothing.
 func TestDisabledEventsAllocateNothing(t *testing.T) {
 	for name, log := range map[string]slog.Handler{"no handler": nil, "a handler that declines": &events{level: slog.LevelError}} {
@@ -275,7 +256,7 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stone.Enabled(t.Context(), slog.LevelError) || stone.TraceID(t.Context())+stone.SpanID(t.Context())+stone.ParentSpanID(t.Context())+stone.Path(t.Context()) != "" {
+	if stone.Enabled(t.Context(), slog.LevelError) || stone.TraceID(t.Context())+stone.Path(t.Context()) != "" {
 		t.Error("outside of a run there is something to see")
 	}
 }
