@@ -18,6 +18,10 @@
 // the root. A file is never written through a symbolic link: the link's target has
 // to be named.
 //
+// Whatever lies in .git or .stone, or has a name in Refuse, is neither read nor
+// changed, also through a link: programs outside run what these directories say. List
+// them in Only to allow them. Everything else below Dir can be read, a file .env too.
+//
 // # What is bounded
 //
 // A call reads at most MaxRead bytes and says how to go on, so a file may have any

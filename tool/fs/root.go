@@ -27,6 +27,10 @@ type Root struct {
 	// Only are the directories below Dir to which the tools are confined, as "src".
 	// None means all of Dir. Links do not lead from one into another.
 	Only []string
+	// Refuse are names of files and directories that the tools neither read nor change,
+	// beside .git and .stone. They are refused everywhere below Dir, in whatever case
+	// they are written, but not in a directory of Only that has the name in its path.
+	Refuse []string
 	// MaxRead bounds the bytes that a call of read_file returns, MaxFile the size of
 	// a file that is written or edited. Zero is the default.
 	MaxRead int
@@ -41,6 +45,8 @@ type place struct {
 	*os.Root
 	name  string // in Root
 	shown string // as the model should call it
+
+	refused func(name string) bool
 }
 
 // at resolves a path of the model. The caller closes the place.
@@ -57,17 +63,37 @@ func (r Root) at(path string) (*place, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the directory of the files cannot be opened: %w", err)
 	}
-	p := &place{root, name, filepath.ToSlash(name)}
-	if base == "." {
-		return p, nil
+	p := &place{root, name, filepath.ToSlash(name), r.refuses(base)}
+	if base != "." {
+		// A root of its own, so that links do not lead from here to another part of Dir.
+		if err := p.enter(base); err != nil {
+			return nil, errors.Join(err, root.Close())
+		}
 	}
-	// A root of its own, so that links do not lead from here to another part of Dir.
-	defer root.Close()
-	if p.Root, err = root.OpenRoot(base); err != nil {
-		return nil, explain(base, err)
+	if err := p.settle(); err != nil {
+		return nil, errors.Join(err, p.Close())
 	}
-	p.name, err = filepath.Rel(base, name)
-	return p, err
+	return p, nil
+}
+
+// enter makes a directory of Only the root of the place.
+func (p *place) enter(base string) error {
+	rel, err := filepath.Rel(base, p.name)
+	if err != nil {
+		return err
+	}
+	end := walk{place: p, todo: parts(base), last: true}
+	defer end.close()
+	if err := end.run(); err != nil {
+		return err
+	}
+	root, err := end.here().OpenRoot(cmp.Or(filepath.Join(end.todo...), "."))
+	if err != nil {
+		return explain(base, err)
+	}
+	err = p.Root.Close()
+	p.Root, p.name = root, rel
+	return err
 }
 
 // local returns the path relative to Dir, without looking at the disk beyond Dir.

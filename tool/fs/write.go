@@ -65,6 +65,9 @@ func (p *place) replace(data []byte, limit int64) error {
 		if err := p.MkdirAll(filepath.Dir(p.name), 0o777); err != nil {
 			return err
 		}
+		if err := p.settle(); err != nil {
+			return err
+		}
 	default:
 		return err
 	}

@@ -1,0 +1,144 @@
+package fs
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/sandbox"
+)
+
+const maxLinks = 40
+
+// refuses returns whether a name is refused below the directory base, in which the
+// names that base itself has are not.
+func (r Root) refuses(base string) func(name string) bool {
+	named := parts(base)
+	return func(name string) bool {
+		is := func(other string) bool { return strings.EqualFold(name, other) } // some file systems ignore case
+		return !slices.ContainsFunc(named, is) && (slices.ContainsFunc(sandbox.Protected(), is) || slices.ContainsFunc(r.Refuse, is))
+	}
+}
+
+// parts returns the names of a path, without ".".
+func parts(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, string(filepath.Separator)), func(p string) bool { return p == "." || p == "" })
+}
+
+// settle goes to the directory that holds the file, so that the name of the place is
+// one name, or several if there is no such directory yet. A last link stays a name,
+// but must not lead to a refused one either.
+func (p *place) settle() error {
+	end := walk{place: p, todo: parts(p.name), last: true}
+	err := end.run()
+	end.close()
+	if err != nil {
+		return err
+	}
+	w := walk{place: p, todo: parts(p.name)}
+	defer w.close()
+	if err := w.run(); err != nil {
+		return err
+	}
+	p.name = cmp.Or(filepath.Join(w.todo...), ".")
+	if n := len(w.dirs); n > 0 {
+		err := p.Root.Close()
+		p.Root, w.dirs = w.dirs[n-1], w.dirs[:n-1]
+		return err
+	}
+	return nil
+}
+
+// A walk goes down a path, through directories of which each is the one that was
+// looked at: neither a link nor one that is turned in the meantime leads to a refused
+// name.
+type walk struct {
+	*place
+	todo []string
+	last bool // follow a link in the last place
+
+	dirs  []*os.Root // on the way, below that of the place
+	links int
+}
+
+func (w *walk) close() {
+	for _, d := range w.dirs {
+		d.Close()
+	}
+}
+
+func (w *walk) here() *os.Root {
+	if n := len(w.dirs); n > 0 {
+		return w.dirs[n-1]
+	}
+	return w.Root
+}
+
+// run goes as far as there are directories.
+func (w *walk) run() error {
+	for len(w.todo) > 0 {
+		on, err := w.step(w.todo[0])
+		if err != nil {
+			return err
+		}
+		if !on {
+			break
+		}
+	}
+	if i := slices.IndexFunc(w.todo, w.refused); i >= 0 {
+		return w.refusal(w.todo[i])
+	}
+	return nil
+}
+
+func (w *walk) refusal(name string) error {
+	return fmt.Errorf("%s must not be used: %s is refused", w.shown, name)
+}
+
+// step goes one name further and reports whether there may be more.
+func (w *walk) step(name string) (on bool, err error) {
+	if name == ".." { // of a link
+		n := len(w.dirs) - 1
+		if n < 0 {
+			return false, fmt.Errorf("%s escapes from the directory in which files may be used", w.shown)
+		}
+		w.todo, w.dirs, err = w.todo[1:], w.dirs[:n], w.dirs[n].Close()
+		return true, err
+	}
+	if w.refused(name) {
+		return false, w.refusal(name)
+	}
+	info, err := w.here().Lstat(name)
+	final := len(w.todo) == 1
+	switch {
+	case err != nil: // it does not exist, or whoever uses it is told why not
+		return false, nil
+	case info.Mode()&os.ModeSymlink != 0 && (!final || w.last):
+		return w.follow(name)
+	case !info.IsDir() || final:
+		return false, nil
+	}
+	next, err := w.here().OpenRoot(name)
+	if err != nil {
+		return false, explain(w.shown, err)
+	}
+	w.todo, w.dirs = w.todo[1:], append(w.dirs, next)
+	if now, err := next.Stat("."); err != nil || !os.SameFile(info, now) {
+		return false, errors.Join(err, fmt.Errorf("%s has changed while it was used: try again", w.shown))
+	}
+	return true, nil
+}
+
+// follow puts the target of a link in its place. An absolute one leads nowhere.
+func (w *walk) follow(name string) (on bool, err error) {
+	target, err := w.here().Readlink(name)
+	if w.links++; err != nil || w.links > maxLinks || filepath.IsAbs(target) {
+		return false, nil
+	}
+	w.todo = append(parts(target), w.todo[1:]...)
+	return true, nil
+}
