@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/tool/fs"
 )
 
@@ -165,18 +166,73 @@ func nothingToDo(_ context.Context, v Verdict) (agent.Text, error) {
 // testTime bounds one run of the tests.
 const testTime = 2 * time.Minute
 
+// unconfined is the variable by which a user lets the tests do anything, on a machine
+// that has no sandbox.
+const unconfined = "FIX_UNCONFINED"
+
+// goTest compiles the tests and runs them in a sandbox, in which they may change
+// nothing but the folder: their code is what a model has written.
 func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "./...")
-	cmd.Dir = w.Dir
+	programs, err := os.MkdirTemp("", "stone-fix-tests-")
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer os.RemoveAll(programs)
+	list, err := goCommand(ctx, w.Dir, "list", "-f", "{{.Dir}}", "./...")
+	if err != nil {
+		return compiled(ctx, w, list, err)
+	}
+	v := Verdict{Passed: true}
+	policy := sandbox.Policy{}
+	if os.Getenv(unconfined) == "1" {
+		policy.Method = sandbox.Unconfined
+	}
+	for i, dir := range strings.Split(strings.TrimSpace(list), "\n") {
+		if !filepath.IsAbs(dir) {
+			continue // a remark of the go command
+		}
+		program := filepath.Join(programs, fmt.Sprintf("%d.test", i))
+		if out, err := goCommand(ctx, dir, "test", "-c", "-o", program, "."); err != nil {
+			return compiled(ctx, w, out, err)
+		}
+		if _, err := os.Stat(program); err != nil {
+			continue // a package without tests
+		}
+		policy.Writable = []string{dir}
+		test := sandbox.Command(ctx, policy, program)
+		test.Dir = dir
+		out, err := test.Output(64 << 10)
+		if errors.Is(err, sandbox.ErrNone) {
+			return Verdict{}, stone.Fail("no-sandbox", "%v; set %s=1 if the tests may do anything", err, unconfined)
+		}
+		if err != nil && (!errors.As(err, new(*sandbox.ExitError)) || ctx.Err() != nil) {
+			return Verdict{}, fmt.Errorf("the tests in %s: %w", dir, err)
+		}
+		v.Passed = v.Passed && err == nil
+		v.Output += out
+	}
+	v.Output = tail(v.Output, 60)
+	return v, nil
+}
+
+// compiled is the verdict on what cannot be compiled.
+func compiled(ctx context.Context, w Workspace, out string, err error) (Verdict, error) {
+	if !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
+		return Verdict{}, fmt.Errorf("go in %s: %w", w.Dir, err)
+	}
+	return Verdict{Output: tail(out, 60)}, nil
+}
+
+// goCommand runs no code of the package: there is no cgo and no other toolchain.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local")
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
-	var status *exec.ExitError
-	if err != nil && (!errors.As(err, &status) || ctx.Err() != nil) {
-		return Verdict{}, fmt.Errorf("go test in %s: %w", w.Dir, err)
-	}
-	return Verdict{Passed: err == nil, Output: tail(string(out), 60)}, nil
+	return string(out), err
 }
 
 // tail returns the last lines of s.

@@ -56,6 +56,9 @@ func TestRefusedUnlessNamed(t *testing.T) {
 // A directory that is turned into a link while a file is written leads nowhere else.
 func TestRefusedWhileTurned(t *testing.T) {
 	dir := files(t, map[string]string{".git/config": "kept", "real/f": "f", "real/sub/f": "f"})
+	if err := os.Symlink("real", filepath.Join(dir, "d")); err != nil {
+		t.Fatal(err)
+	}
 	stop, done := make(chan struct{}), make(chan error)
 	go func() {
 		for targets, i := []string{"real", ".git"}, 0; ; i++ {
