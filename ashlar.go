@@ -62,14 +62,15 @@ type parts struct {
 // composite is what only some composites have, and what Replace has made anew. Most
 // ashlars are others, leaves above all: they share an empty one.
 type composite struct {
-	replaced map[*spec]Ashlar      // the children by those for which they stand since Replace
-	keys     []string              // of a match: canonical JSON, one for each child
-	lens     []string              // of a match that looks into the latest node
-	key      func() *schema.Schema // of a match by On: the schema of its key
-	max      int                   // rounds of a loop
-	lanes    int                   // of a fan-out, and how many must survive
-	quorum   int
-	allLanes bool
+	replaced   map[*spec]Ashlar      // the children by those for which they stand since Replace
+	keys       []string              // of a match: canonical JSON, one for each child
+	lens       []string              // of a match that looks into the latest node
+	key        func() *schema.Schema // of a match by On: the schema of its key
+	max        int                   // rounds of a loop
+	lanes      int                   // of a fan-out, and how many must survive
+	quorum     int
+	allLanes   bool
+	allowEmpty bool // of a map: no items are no failure
 
 	decision *decision                             // of a loop, a match, a map
 	enter    func(dag.DAG, any) ([]dag.DAG, error) // of a map: the DAGs with which its lanes start

@@ -61,6 +61,31 @@ func stopped(ctx context.Context) error {
 	return f
 }
 
+// ofRun reports whether an error concerns the run rather than the step that met
+// it: it waits for an answer, or what the run may spend is spent. A fan-out drops no
+// lane for it but ends with it. An error says so of itself with a method EndsRun.
+func ofRun(err error) bool {
+	var ends interface{ EndsRun() bool }
+	return errors.Is(err, ErrWaiting) || errors.As(err, &ends) && ends.EndsRun()
+}
+
+// passing reports whether the failure of f passes with the run, so that nothing is
+// recorded of it and the step is done when the run is resumed. What a Rescue around
+// it may handle is recorded, or a resumed run could go another way.
+func (f *frame) passing(err error) bool {
+	return errors.Is(err, ErrWaiting) || ofRun(err) && !f.rescued()
+}
+
+// rescued reports whether f is in the body of a Rescue.
+func (f *frame) rescued() bool {
+	for ; f.up != nil; f = f.up {
+		if f.up.spec.form == rescueForm && f.seg == childSegment && f.index == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // interrupted blames the end of the context for an error that came of it.
 func (f *frame) interrupted(err error) error {
 	if f.Context.Err() == nil {
@@ -121,10 +146,16 @@ func failureIn(n *dag.Node, cause error) error {
 	return &Failure{Kind: content.Kind, Reason: content.Reason, Cause: cause}
 }
 
+// metaEndsRun notes of a failure that it concerned the run.
+const metaEndsRun = "ends-run"
+
 // meta is what is noted beside the node of a failure: the path, the stack of a
 // panic, and what an error with a method FailureMeta says.
 func (f *Failure) meta() map[string]string {
 	meta := map[string]string{"path": f.Path}
+	if ofRun(f) {
+		meta[metaEndsRun] = "yes"
+	}
 	var p interface{ stack() string }
 	if errors.As(f, &p) && p.stack() != "" {
 		meta["stack"] = p.stack()

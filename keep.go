@@ -356,6 +356,7 @@ func (f *frame) restoreGround(key Key, d dag.DAG, raw json.RawMessage) error {
 	if len(rec.Nodes) == 0 {
 		return nil
 	}
+	f.run.lossy.Store(true) // lanes may have been lost within it
 	d, err := dag.Origin(d)
 	if err == nil {
 		var lane dag.DAG

@@ -114,6 +114,9 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 
 // covers reports whether the policy tries again after err.
 func (p *RetryPolicy) covers(err error) bool {
+	if ofRun(err) {
+		return false
+	}
 	k := kindOf(err)
 	switch k {
 	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:

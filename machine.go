@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
@@ -140,8 +142,12 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	if err != nil {
 		return f.fail(d, badContent(err))
 	}
-	if len(starts) == 0 {
-		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over"))
+	switch {
+	case len(starts) > 0:
+	case f.spec.allowEmpty:
+		return base
+	default:
+		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over: give the Map stone.AllowEmpty() if that may be so"))
 	}
 	if r.recorder != nil {
 		f.more().items = &laneItems{starts: starts}
@@ -167,46 +173,42 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 }
 
 // fan runs one lane for each start and joins them. Of a lane that fails it keeps
-// the start and the failure.
+// the start and the failure. A lane that ends because of the run, as when it waits
+// for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
-	lanes := make([]dag.DAG, len(starts)) // empty where a lane did not run to its end
-	failed := make([]bool, len(starts))
-	var waiting atomic.Pointer[error]
+	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
 	r.executor.Fan(Task{f}, len(starts), func(i int) {
 		lane := f.below(f.spec, indexSegment, i)
 		ended := lane.laneStarted(len(starts))
 		out := r.visit(body(lane, i), starts[i])
-		why := out.Cause()
-		if errors.Is(why, ErrWaiting) {
-			waiting.CompareAndSwap(nil, &why)
-		}
-		failed[i] = out.Failed()
-		if ended != nil {
-			ended(!failed[i], failed[i] && !errors.Is(why, ErrWaiting) && f.over() == nil)
-		}
-		if failed[i] {
-			out = f.lost(starts[i], out, i)
-		}
-		lanes[i] = out
-	})
-	survived, first := 0, -1
-	finished := lanes[:0]
-	for i, lane := range lanes {
-		switch {
-		case lane.Len() == 0: // the run is over, or the body ended its goroutine
-			failed[i] = true
-			if f.over() == nil {
-				lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane ended its goroutine")), i)
+		failed := out.Failed()
+		if failed {
+			if t.lost[i] = !t.concernsRun(out.Cause()) && f.over() == nil; t.lost[i] {
+				out = f.lost(starts[i], out, i, len(starts))
 			}
-		case !failed[i]:
-			survived++
+			out = out.WithoutFailure()
 		}
-		if failed[i] && first < 0 {
-			first = i
+		if ended != nil {
+			ended(!failed, t.lost[i])
 		}
-		if lane.Len() > 0 {
-			finished = append(finished, lane)
+		t.lanes[i] = out
+	})
+	finished := t.lanes[:0]
+	lost, why := 0, ""
+	for i, lane := range t.lanes {
+		if lane.Len() == 0 { // the run is over, or the body ended its goroutine
+			if f.over() != nil {
+				continue
+			}
+			t.lost[i] = true
+			lane = f.lost(starts[i], f.fail(starts[i], Fail(kind.Panic, "the lane ended its goroutine")), i, len(starts))
 		}
+		if t.lost[i] {
+			if lost++; lost == 1 {
+				why = fmt.Sprintf("; lane %d: %s", i, lane.Latest().Get("reason", ""))
+			}
+		}
+		finished = append(finished, lane)
 	}
 	joined, err := dag.Join(base, finished)
 	if err != nil {
@@ -215,17 +217,47 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	if err := f.over(); err != nil {
 		return f.fail(joined, err)
 	}
-	if why := waiting.Load(); why != nil {
-		return f.fail(joined, *why)
+	if why := t.ended(); why != nil {
+		out, _ := f.inFlight(joined, why) // the step has reported it
+		return out
 	}
+	survived := len(starts) - lost
 	if want := f.spec.survivors(len(starts)); survived < want {
-		why := ""
-		if first >= 0 {
-			why = fmt.Sprintf("; lane %d: %s", first, finished[first].Latest().Get("reason", ""))
-		}
 		return f.fail(joined, Fail(kind.LanesFailed, "%d of %d lanes survived, want at least %d%s", survived, len(starts), want, why))
 	}
 	return joined
+}
+
+// fanned is what became of the lanes of a fan-out.
+type fanned struct {
+	lanes []dag.DAG // empty where a lane did not run to its end
+	lost  []bool    // it failed
+
+	exhausted, waiting atomic.Pointer[error] // why the run ends, if it does because of a lane
+}
+
+// concernsRun notes an error that ends the run, and reports whether it is one.
+func (t *fanned) concernsRun(err error) bool {
+	switch {
+	case errors.Is(err, ErrWaiting):
+		t.waiting.CompareAndSwap(nil, &err)
+	case ofRun(err):
+		t.exhausted.CompareAndSwap(nil, &err)
+	default:
+		return false
+	}
+	return true
+}
+
+// ended says why the run ends. That something is used up counts more than a
+// question: an answer does not help against it.
+func (t *fanned) ended() error {
+	for _, why := range []*error{t.exhausted.Load(), t.waiting.Load()} {
+		if why != nil {
+			return *why
+		}
+	}
+	return nil
 }
 
 // survivors says how many of n lanes must survive.
@@ -236,14 +268,21 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns what is kept of a lane that failed: its start and its failure.
-func (f *frame) lost(start, out dag.DAG, lane int) dag.DAG {
+// lost returns what is kept of a lane that failed: its start and its failure, which
+// says in its meta of which fan-out it was and how many lanes that had.
+func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())
 	if err != nil {
 		return start
 	}
 	content.Lane = &lane
-	kept, err := start.Append(dag.NewFailure(start, content, out.Latest().Meta(), f.run.now()))
+	meta := maps.Clone(out.Latest().Meta())
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	meta[dag.MetaFanOut], meta[dag.MetaLanes] = f.path(), strconv.Itoa(lanes)
+	f.run.lossy.Store(true)
+	kept, err := start.Append(dag.NewFailure(start, content, meta, f.run.now()))
 	if err != nil {
 		return start
 	}
@@ -343,13 +382,18 @@ func (f *frame) scope(d dag.DAG) (out dag.DAG, err error) {
 	return f.spec.scope(f, d)
 }
 
-// fail puts a failure in flight.
+// fail puts a failure in flight and reports it.
 func (f *frame) fail(d dag.DAG, err error) dag.DAG {
+	d, failure := f.inFlight(d, err)
+	f.failed(failure)
+	return d
+}
+
+func (f *frame) inFlight(d dag.DAG, err error) (dag.DAG, *Failure) {
 	failure := failureOf(err, f.path())
 	d = d.Within(nil).WithoutFailure()
 	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, failure.meta(), f.run.now())
-	f.failed(failure)
-	return d.WithFailure(n, failure)
+	return d.WithFailure(n, failure), failure
 }
 
 // panicError is a panic of a body as an error.

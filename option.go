@@ -199,3 +199,9 @@ func Quorum(n int) Option {
 func AllLanes() Option {
 	return Option{"AllLanes", fans, func(s *spec) { s.allLanes = true }}
 }
+
+// AllowEmpty lets a Map without items succeed: it adds no lane, and what reads its
+// lanes with All finds none. Without it such a Map fails with kind "map-empty".
+func AllowEmpty() Option {
+	return Option{"AllowEmpty", []form{mapForm}, func(s *spec) { s.allowEmpty = true }}
+}

@@ -104,7 +104,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		own.Context = ctx
 		own.more().digest = &key.Digest
 		rec, err := work(own)
-		if err != nil && (f.run.over() != nil || errors.Is(err, ErrWaiting) || overtaken(f.Context)) {
+		if err != nil && (f.run.over() != nil || f.passing(err) || overtaken(f.Context)) {
 			unfinished = err
 			return Record{}, err
 		}
@@ -226,6 +226,7 @@ type replayedError struct {
 func (e *replayedError) Error() string       { return e.text }
 func (e *replayedError) FailureKind() string { return e.kind }
 func (e *replayedError) stack() string       { return e.trace }
+func (e *replayedError) EndsRun() bool       { return e.meta[metaEndsRun] != "" }
 
 // FailureMeta returns what was noted beside the failure; of that the path and the
 // stack are noted anew, as those of the run.

@@ -45,6 +45,8 @@ type Result struct {
 	DAG dag.DAG
 	// Node is the last node of a run that did not fail, otherwise nil.
 	Node *dag.Node
+	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
+	Lost []dag.LostLane
 }
 
 // run is one run of a pipeline.
@@ -61,6 +63,7 @@ type run struct {
 	now        func() time.Time
 	spans      atomic.Uint64
 	halted     atomic.Pointer[error]
+	lossy      atomic.Bool // lanes may have been lost
 }
 
 // halt stops the run: what is under way comes to its end, nothing more is
@@ -163,8 +166,14 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	if ended != nil {
 		ended(out)
 	}
+	result := Result{RunID: r.id, DAG: out}
+	if r.lossy.Load() {
+		// What a failure node says was written by a run, or was checked by it.
+		result.Lost, _ = dag.Lost(out)
+	}
 	if !out.Failed() {
-		return Result{RunID: r.id, DAG: out, Node: out.Latest()}, nil
+		result.Node = out.Latest()
+		return result, nil
 	}
 	cause := out.Cause()
 	if !errors.As(cause, new(*Failure)) { // it was in flight in the input
@@ -174,7 +183,8 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	if err != nil {
 		cause = errors.Join(cause, err)
 	}
-	return Result{RunID: r.id, DAG: out}, cause
+	result.DAG = out
+	return result, cause
 }
 
 // accept validates p, once for one kind of input: an ashlar does not change, so

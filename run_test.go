@@ -160,7 +160,11 @@ func TestComposites(t *testing.T) {
 		{
 			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x")), last),
 			kind: kind.MapEmpty, path: "s/m",
-			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over"}`},
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give the Map stone.AllowEmpty() if that may be so"}`},
+		},
+		{
+			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x"), stone.AllowEmpty()), last),
+			want: []string{"list []", `word "0"`},
 		},
 		{
 			name: "parallel", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}), last),

@@ -162,5 +162,10 @@ func (a *Account) Context(ctx context.Context) (context.Context, context.CancelF
 	if !ok {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadlineCause(ctx, end, &ExhaustedError{Limit: "latency-ms"})
+	top := a
+	for top.above != nil {
+		top = top.above
+	}
+	whole, ok := top.Deadline()
+	return context.WithDeadlineCause(ctx, end, &ExhaustedError{Limit: "latency-ms", Part: !ok || end.Before(whole)})
 }

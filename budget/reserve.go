@@ -12,6 +12,7 @@ const Kind = "budget/exhausted"
 // An ExhaustedError says that what was to be done would overdraw an account.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
+	Part  bool   // the account is of a part of the run, see [Account.Sub]
 }
 
 // Error names the limit.
@@ -21,6 +22,10 @@ func (e *ExhaustedError) Error() string {
 
 // FailureKind returns Kind.
 func (e *ExhaustedError) FailureKind() string { return Kind }
+
+// EndsRun reports whether the account is that of the whole run: then a fan-out
+// drops no lane for it, and without a Rescue the run ends and can be resumed.
+func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
 // A Reservation is an amount that was taken from an account for what is about to
 // be done. Its methods may be called on nil, and only the first call counts.
@@ -44,7 +49,7 @@ func (a *Account) Reserve(amount Amount) (*Reservation, error) {
 	now := time.Now()
 	for up := a; up != nil; up = up.above {
 		if limit := up.exceeded(amount, now); limit != "" {
-			return nil, &ExhaustedError{Limit: limit}
+			return nil, &ExhaustedError{Limit: limit, Part: up.above != nil}
 		}
 	}
 	a.take(amount)

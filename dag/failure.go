@@ -2,6 +2,8 @@ package dag
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -71,12 +73,20 @@ func (d DAG) RecordFailure() (DAG, error) {
 	return d.WithoutFailure().Append(d.fail.node)
 }
 
+// Names of the meta of the failure of a lost lane.
+const (
+	MetaFanOut = "fan-out" // the address of its fan-out
+	MetaLanes  = "lanes"   // how many lanes that had
+)
+
 // A LostLane is a lane of a fan-out that failed and was dropped: of its nodes
 // only the marker at its start and its failure are kept.
 type LostLane struct {
 	Index   int
 	Marker  *Node
 	Failure *Node
+	FanOut  string // the address of the fan-out, "" if it is not known
+	Lanes   int    // of the fan-out, 0 if it is not known
 }
 
 // Lost lists the lanes that were dropped, in append order. A step that calls it
@@ -93,8 +103,38 @@ func Lost(d DAG) ([]LostLane, error) {
 		if err != nil {
 			broken = append(broken, err)
 		} else if f.Lane != nil {
-			lost = append(lost, LostLane{Index: *f.Lane, Marker: n.Parent(), Failure: n})
+			lanes, _ := strconv.Atoi(n.meta[MetaLanes]) // 0 if nobody noted it
+			lost = append(lost, LostLane{*f.Lane, n.Parent(), n, n.meta[MetaFanOut], lanes})
 		}
 	}
 	return lost, errors.Join(broken...)
+}
+
+// Losses says how many lanes were lost, and of how many: those of the fan-outs that
+// lost any.
+type Losses struct {
+	Lost  int `json:"lost"`
+	Lanes int `json:"lanes"`
+}
+
+// CountLost counts what Lost lists.
+func CountLost(lost []LostLane) Losses {
+	c := Losses{Lost: len(lost)}
+	lanes := map[string]int{}
+	for _, l := range lost {
+		lanes[l.FanOut] = max(lanes[l.FanOut], l.Lanes)
+	}
+	for _, n := range lanes {
+		c.Lanes += n
+	}
+	c.Lanes = max(c.Lanes, c.Lost)
+	return c
+}
+
+// String returns "10 of 12 lanes lost", or "" if none was.
+func (l Losses) String() string {
+	if l.Lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d lanes lost", l.Lost, l.Lanes)
 }

@@ -1,0 +1,121 @@
+package stone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// spent is the error of a body that met the end of what the run may spend.
+type spent struct{}
+
+func (spent) Error() string       { return "nothing is left" }
+func (spent) FailureKind() string { return "spent" }
+func (spent) EndsRun() bool       { return true }
+
+// lanesOf fails in the lanes for which fails returns an error.
+func lanesOf(n int, fails func(int) error, opts ...stone.Option) stone.Ashlar {
+	return stone.Seq("s", numbers(n), stone.Map("m", each(), stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+		return fmt.Sprint(n), fails(n)
+	}), opts...), last)
+}
+
+func TestLostLanesAreCounted(t *testing.T) {
+	even := func(n int) error {
+		if n%2 == 0 {
+			return errors.New("even")
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name string
+		p    stone.Ashlar
+		want string
+	}{
+		{"none", lanesOf(4, func(int) error { return nil }), ""},
+		{"some", lanesOf(5, even), "3 of 5 lanes lost"},
+		{"of several fan-outs those that lost some", stone.Seq("all", stone.Seq("one", lanesOf(5, even)), stone.Seq("again", numbers(7), stone.Map("n", each(), say("ok", "x")), last), stone.Seq("two", lanesOf(2, even))), "4 of 7 lanes lost"},
+		{"too many", lanesOf(5, even, stone.AllLanes()), "3 of 5 lanes lost"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			result, _ := stone.Run(t.Context(), tt.p, stone.Config{})
+			if got := dag.CountLost(result.Lost).String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What concerns the run is no failure of the lane that met it: the run ends, and
+// when it goes on that lane is done.
+func TestEndOfRunIsNoLostLane(t *testing.T) {
+	left := false
+	p := lanesOf(4, func(n int) error {
+		if n >= 2 && !left {
+			return spent{}
+		}
+		return nil
+	})
+	l := newLedger()
+	result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
+	if f := wantKind(t, err, "spent"); f.Path != "s/m[2]/f" && f.Path != "s/m[3]/f" {
+		t.Errorf("the run ended at %s", f.Path)
+	}
+	if len(result.Lost) > 0 {
+		t.Errorf("lost %v", result.Lost)
+	}
+	left = true
+	l.nextRun()
+	result, err = stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
+	if err != nil || result.Node.JSON() != `"4"` || len(result.Lost) > 0 {
+		t.Errorf("resumed, it ended with %v, %v, %v; want all 4 lanes", result.Node, err, result.Lost)
+	}
+}
+
+// A Rescue is a word of its own for it; resumed, the run goes the same way.
+func TestRescuedEndOfRun(t *testing.T) {
+	left := false
+	p := stone.Rescue("r", lanesOf(4, func(n int) error {
+		if n >= 2 && !left {
+			return spent{}
+		}
+		return nil
+	}), say("instead", "healed"))
+	l := newLedger()
+	first, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
+	if err != nil || first.Node.JSON() != `"healed"` {
+		t.Fatalf("got %v, %v", first.Node, err)
+	}
+	left = true
+	l.nextRun()
+	again, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: l})
+	if err != nil || again.Node.ID() != first.Node.ID() {
+		t.Errorf("resumed, it went another way: %v, %v", again.Node, err)
+	}
+}
+
+// A lane that waits is not lost, and what the others did is there.
+func TestWaitingLaneIsNotLost(t *testing.T) {
+	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "Well?", nil })
+	other := errors.New("boom")
+	p := stone.Seq("s", numbers(3), stone.Map("m", each(), stone.Seq("lane",
+		stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+			if n == 0 {
+				return "", other
+			}
+			return "x", nil
+		}), ask)), last)
+	result, err := stone.Run(t.Context(), p, stone.Config{Frontend: frontend(func(context.Context, stone.Question) (string, error) { return "", stone.ErrWaiting })})
+	wantKind(t, err, kind.Waiting)
+	if got := dag.CountLost(result.Lost).String(); got != "1 of 3 lanes lost" {
+		t.Errorf("got %q, want the one that failed", got)
+	}
+	if words, _ := word.All(result.DAG); len(words) != 2 {
+		t.Errorf("the lanes that wait left %q", words)
+	}
+}
