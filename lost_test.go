@@ -115,7 +115,7 @@ func TestWaitingLaneIsNotLost(t *testing.T) {
 	if got := dag.CountLost(result.Lost).String(); got != "1 of 3 lanes lost" {
 		t.Errorf("got %q, want the one that failed", got)
 	}
-	if words, _ := word.All(result.DAG); len(words) != 2 {
+	if words, _ := dag.All(word).From(result.DAG); len(words) != 2 {
 		t.Errorf("the lanes that wait left %q", words)
 	}
 }
