@@ -31,9 +31,9 @@
 // A command has a time limit. When it is over, or the session or the run ends, the
 // command gets SIGTERM, and two seconds later SIGKILL, with all that it has started;
 // under Bubblewrap SIGKILL at once.
-// Nothing that a confined command has started outlives it, and nothing outlives the
-// program, even if that is killed. Of an unconfined command only what leaves its
-// process group can survive.
+// Everything that a command has started ends with it, and with the program, even if
+// that is killed: see package [github.com/stonelayer/stone/sandbox], which also says
+// what limits a command has.
 //
 // # What the model reads
 //
