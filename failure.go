@@ -171,3 +171,22 @@ func (f *Failure) meta() map[string]string {
 	}
 	return meta
 }
+
+// cleaned returns a failure and its meta without the secrets that the recorder
+// knows.
+func (r *run) cleaned(f *Failure) (*Failure, map[string]string) {
+	meta := f.meta()
+	c, ok := r.recorder.(interface{ Clean(string) string })
+	if !ok {
+		return f, meta
+	}
+	for k, v := range meta {
+		meta[k] = c.Clean(v)
+	}
+	if reason := c.Clean(f.Reason); reason != f.Reason {
+		clean := *f
+		clean.Reason = reason
+		f = &clean
+	}
+	return f, meta
+}

@@ -390,9 +390,9 @@ func (f *frame) fail(d dag.DAG, err error) dag.DAG {
 }
 
 func (f *frame) inFlight(d dag.DAG, err error) (dag.DAG, *Failure) {
-	failure := failureOf(err, f.path())
+	failure, meta := f.run.cleaned(failureOf(err, f.path()))
 	d = d.Within(nil).WithoutFailure()
-	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, failure.meta(), f.run.now())
+	n := dag.NewFailure(d, dag.FailureContent{Kind: failure.Kind, Reason: failure.Reason}, meta, f.run.now())
 	return d.WithFailure(n, failure), failure
 }
 

@@ -23,6 +23,10 @@ import (
 // *Failure: what is under way comes to its end, and nothing is rescued. That is
 // also how a process that is about to end stops a run: its Recorder refuses what is
 // not recorded.
+//
+// A Recorder with a method Clean(string) string takes secrets out of the failures
+// that the run makes itself, such as that of a Scoped body; what Do is given it can
+// clean there.
 type Recorder interface {
 	// Do returns what is recorded under the key, with Replayed set. If nothing
 	// is, it calls work once, records what that returns, and returns it.

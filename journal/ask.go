@@ -86,8 +86,8 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked stone.Question) (string, error) {
 	q := Question{
-		Run: asked.Run, Path: asked.Path, Name: asked.Name, Text: f.secrets.clean(asked.Text),
-		Choices: asked.Choices, Problem: f.secrets.clean(asked.Problem), Asked: f.now(),
+		Run: asked.Run, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
+		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
 	}
 	if asked.Schema != nil {
 		q.Schema = json.RawMessage(asked.Schema.JSON())
@@ -185,7 +185,7 @@ func (f *frontend) either(ctx context.Context, asked stone.Question, q Question)
 // already, that one counts.
 func (f *frontend) keep(q Question, response string) (string, error) {
 	ctx := context.Background()
-	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.clean(response))
+	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.Clean(response))
 	if errors.Is(err, ErrNoQuestion) {
 		var kept Question
 		kept, err = f.journal.Ask(ctx, q)

@@ -85,5 +85,7 @@
 // "sha256:" and 8 hexadecimal digits, before there is a node. The DAG, the steps
 // behind it and the journal see the digest only, in this run as in a resumed one.
 // A secret therefore crosses no step: read it where it is used. Names and paths
-// of steps are not searched. An input DAG that holds a secret is refused.
+// of steps are not searched. An input DAG that holds a secret is refused. Failures
+// that the run makes itself, and the events of the run, are cleaned in the same
+// way. Secrets are also found in JSON, in URLs and in base64.
 package journal

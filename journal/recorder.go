@@ -38,7 +38,7 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 			err = asking.found()
 		}
 		if err == nil {
-			cleaned, err = r.secrets.cleanRecord(&rec)
+			cleaned, err = cleanRecord(r.secrets, &rec)
 		}
 		return rec, err
 	})
@@ -50,6 +50,10 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 	}
 	return rec, err
 }
+
+// Clean takes secrets out of the failures that the run makes itself, see
+// stone.Recorder.
+func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 
 // tally counts the steps of a run and what they used up.
 type tally struct {

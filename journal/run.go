@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -112,7 +113,7 @@ type runner struct {
 	journal Journal
 	opts    Options
 	cfg     stone.Config
-	secrets *secrets
+	secrets *redact.Set
 	now     func() time.Time
 	resumed bool
 	before  State // in which it was resumed
@@ -122,7 +123,7 @@ type runner struct {
 
 // acquire takes the run and begins it, or leaves it to others.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
-	if r.secrets, err = newSecrets(r.opts.Secrets); err != nil {
+	if r.secrets, err = redact.New(r.opts.Secrets...); err != nil {
 		return err
 	}
 	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
@@ -167,7 +168,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if err := stone.Validate(p, r.cfg).Err(); err != nil {
 		return err
 	}
-	if err := r.secrets.refuse(r.cfg.Input, info.Source); err != nil {
+	if err := refuse(r.secrets, r.cfg.Input, info.Source); err != nil {
 		return err
 	}
 	if err := r.journal.Begin(ctx, info); err != nil || r.cfg.Input.Len() == 0 {
@@ -219,6 +220,7 @@ func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config
 	}
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
+	cfg.Watch = event.Clean(cfg.Watch, r.secrets)
 	cfg.Frontend = &frontend{runner: r, next: r.cfg.Frontend}
 	result, err := run(ctx, cfg)
 	leave(err == nil)
@@ -255,7 +257,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	ctx = context.WithoutCancel(ctx)
 	var f *stone.Failure
 	if errors.As(err, &f) {
-		o.Failure = &Failure{Kind: f.Kind, Reason: r.secrets.clean(f.Reason), Path: f.Path}
+		o.Failure = &Failure{Kind: f.Kind, Reason: r.secrets.Clean(f.Reason), Path: f.Path}
 	}
 	if r.resumed || o.State == Failed {
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)

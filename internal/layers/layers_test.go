@@ -31,6 +31,7 @@ var table = []struct{ pkg, imports string }{
 	{"sandbox", ""},
 	{"internal/layers", ""},
 	{"internal/panics", ""},
+	{"internal/redact", "internal/canon"},
 	{"internal/retryafter", ""},
 	{"internal/suggest", ""},
 	{"internal/text", ""},
@@ -38,7 +39,7 @@ var table = []struct{ pkg, imports string }{
 	{".", "dag event kind internal/panics internal/suggest"},
 
 	{"journal/...", "journal"},
-	{"journal", ". budget"},
+	{"journal", ". budget internal/redact"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 const secret = `correct "horse" <battery> & \staple`
@@ -141,6 +144,36 @@ func testIncremental(t *testing.T, j tested) {
 		}
 		if got := strings.Join(lines, "\n"); got != d.want {
 			t.Errorf("Diff(%s, %s):\n%s\nwant\n%s", d.a, d.b, got, d.want)
+		}
+	}
+}
+
+// What the run makes itself of an error has no secret either: the failure of a
+// Scoped body, its node, the error of Run, and the events.
+func testSecretFailures(t *testing.T, j tested) {
+	const token = "0123456789abcdef"
+	told := "GET https://x.test/?key=" + token
+	scoped := stone.Scoped("scoped", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, errors.New(told) })
+	leaf := stone.Func0("leaf", draft, func(ctx context.Context) (string, error) {
+		stone.Event(ctx, slog.LevelInfo, "asked", slog.String("url", told), slog.Any("error", errors.New(told)))
+		return "", errors.New(told)
+	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{kind.Error}}))
+	for name, p := range map[string]stone.Ashlar{"scoped": scoped, "leaf": leaf} {
+		var log strings.Builder
+		cfg := config()
+		cfg.RunID = name
+		cfg.Watch = event.Log(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		result, err := stone.Run(t.Context(), p, kept(cfg, j, journal.Options{Secrets: []string{token}}))
+		d, failed := j.open().DAG(t.Context(), name)
+		must(t, failed)
+		info, failed := j.Find(t.Context(), name)
+		must(t, failed)
+		for what, said := range map[string]string{
+			"the error": fmt.Sprint(err), "the DAG": text(t, result.DAG), "the journal": text(t, d), "the outcome": fmt.Sprintf("%+v", info.Failure), "the events": log.String(),
+		} {
+			if strings.Contains(said, token) || !strings.Contains(said, digestOf(token)) {
+				t.Errorf("%s: %s: want the digest in place of the secret: %s", name, what, said)
+			}
 		}
 	}
 }

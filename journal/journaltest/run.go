@@ -40,6 +40,7 @@ var runCases = []journalCase{
 	{"Run drains although a person is asked", testDrainQuestion},
 	{"Run is cancelled", testCancel},
 	{"Run records no secret", testSecrets},
+	{"Run tells no secret", testSecretFailures},
 	{"Run refuses secrets in what is kept as it is", testKeptSecrets},
 	{"Run reuses, and Diff says why not", testIncremental},
 	{"of two that resume a run one wins", testRivals},
