@@ -1,11 +1,7 @@
 package anthropic
 
 import (
-	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"os"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
@@ -53,90 +49,41 @@ type Config struct {
 	HTTPClient        *http.Client // default: one with a transport shared by all models
 }
 
-const (
-	defaultURL = "https://api.anthropic.com"
-	apiVersion = "2023-06-01"
-)
-
 // reserved are the fields that Extra must not set.
 var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "response_format", "stream"}
 
-// Model asks a model over Messages. It may be used by many goroutines.
+// Model asks a model over Messages. It may be used by many goroutines. It is an
+// llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
+	common
 	config Config
-	client *wire.Client
-	err    error     // what is wrong with the configuration
-	asked  llm.Model // the same model, with a guard if there is one
 }
+
+type common = wire.Model
 
 // New returns a Model. It does not use the network and does not fail: what is wrong
 // with the configuration is reported by Check, and by the first use.
 func New(c Config) *Model {
-	m := &Model{}
-	if c.URL == "" {
-		c.URL = os.Getenv("ANTHROPIC_BASE_URL")
+	s := wire.Setup{
+		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved,
+		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
+		Options: wire.Options{
+			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
+			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+		},
 	}
-	defaultedURL := c.URL == ""
-	if defaultedURL {
-		c.URL = defaultURL
-	}
-	if c.Key == "" {
-		c.Key = llm.Secret(os.Getenv("ANTHROPIC_API_KEY"))
-	}
+	s.Defaults()
 	if c.MaxTokens <= 0 {
 		c.MaxTokens = 4096
 	}
 	if c.MaxContinuations == 0 {
 		c.MaxContinuations = 8
 	}
-	if c.MaxRetries == 0 {
-		c.MaxRetries = 3
+	own := map[string]string{"anthropic-version": "2023-06-01"}
+	if s.Key != "" {
+		own["x-api-key"] = string(s.Key)
 	}
-	c.URL = wire.CompleteURL(c.URL, "/messages")
-	own := map[string]string{"anthropic-version": apiVersion}
-	if c.Key != "" {
-		own["x-api-key"] = string(c.Key)
-	}
-	header := wire.Header(c.Header, own)
-	var errs []error
-	if defaultedURL && header.Get("x-api-key") == "" && header.Get("Authorization") == "" {
-		errs = append(errs, errors.New("no key for "+defaultURL+": set Config.Key or ANTHROPIC_API_KEY"))
-	}
-	errs = append(errs, wire.CheckExtra(c.Extra, reserved))
-	client, err := wire.New(wire.Options{
-		URL: c.URL, Key: c.Key, Header: header, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
-		RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
-	})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		m.err = fmt.Errorf("anthropic: bad Config: %w", wire.OneLine(err))
-	}
-	m.config, m.client, m.asked = c, client, caller{m}
-	if c.Repetition != nil {
-		m.asked = repetition.Guard(m.asked, c.Repetition, c.MaxRetries)
-	}
+	m := &Model{config: c}
+	m.Init(s, own, []string{"x-api-key", "Authorization"}, caller{m})
 	return m
 }
-
-// Check reports what is wrong with the configuration, all of it in one line.
-func (m *Model) Check() error { return m.err }
-
-// Info names the model.
-func (m *Model) Info() llm.Info {
-	info := llm.Info{Provider: "anthropic", Model: m.config.Model}
-	if m.client != nil {
-		info.Endpoint = m.client.Endpoint()
-	}
-	return info
-}
-
-// String names the model and where it is, for every verb of package fmt.
-func (m *Model) String() string {
-	info := m.Info()
-	return fmt.Sprintf("anthropic.Model(%s at %s)", info.Model, info.Endpoint)
-}
-
-// Format keeps %+v and %#v from printing the configuration.
-func (m *Model) Format(f fmt.State, _ rune) { fmt.Fprint(f, m.String()) }
-
-// LogValue is what log/slog shows.
-func (m *Model) LogValue() slog.Value { return slog.StringValue(m.String()) }

@@ -13,11 +13,6 @@ import (
 // ErrPaused is a turn that the provider still paused after MaxContinuations.
 var ErrPaused = errors.New("anthropic: the turn is still paused; raise Config.MaxContinuations")
 
-// Stream sends the request; see llm.Model.
-func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
-	return m.asked.Stream(ctx, req)
-}
-
 // caller is the Model without its guard.
 type caller struct{ *Model }
 
@@ -52,7 +47,7 @@ func (t *turn) part(ctx context.Context) bool {
 		t.yield(llm.Delta{Reply: t.join(&llm.Reply{})}, err)
 		return false
 	}
-	reply := t.caller.client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, t.pass)
+	reply := t.caller.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, t.pass)
 	if reply == nil {
 		return false
 	}

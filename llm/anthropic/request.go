@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,20 +27,10 @@ type turnBlocks struct {
 
 // body makes the request's JSON.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
-	if m.err != nil {
-		return nil, m.err
-	}
-	c := &m.config
-	model := req.Model
-	if model == "" {
-		model = c.Model
-	}
-	switch {
-	case model == "":
-		return nil, errors.New("anthropic: no model: name one in Config.Model or Request.Model")
-	case len(req.Messages) == 0:
-		return nil, errors.New("anthropic: a request without messages: Request.Messages needs at least one")
-	}
+	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
+}
+
+func (c *Config) body(req *llm.Request, model string) (object, error) {
 	system, messages, err := conversation(req)
 	if err != nil {
 		return nil, err
@@ -66,11 +55,7 @@ func (m *Model) body(req *llm.Request) ([]byte, error) {
 		output["format"] = object{"type": "json_schema", "schema": f.Schema}
 		body["output_config"] = output
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("anthropic: the request is not JSON: %w", err)
-	}
-	return data, nil
+	return body, nil
 }
 
 // conversation makes turns that alternate, as the protocol wants them: the results of
@@ -87,13 +72,13 @@ func conversation(req *llm.Request) (system string, turns []turnBlocks, err erro
 		}
 		role, blocks, err := message(m)
 		if err != nil {
-			return "", nil, fmt.Errorf("anthropic: message %d: %w", i, err)
+			return "", nil, fmt.Errorf("message %d: %w", i, err)
 		}
 		if len(blocks) == 0 {
 			continue // the protocol has no empty turns
 		}
 		if err := cache(m, blocks); err != nil {
-			return "", nil, fmt.Errorf("anthropic: message %d: %w", i, err)
+			return "", nil, fmt.Errorf("message %d: %w", i, err)
 		}
 		if n := len(turns); n > 0 && turns[n-1].Role == role {
 			turns[n-1].Content = append(turns[n-1].Content, blocks...)

@@ -2,12 +2,8 @@ package openai
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -75,60 +71,40 @@ const (
 	ThinkKeep
 )
 
-const defaultURL = "https://api.openai.com"
-
 // reserved are the fields that Extra must not set.
 var reserved = []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"}
 
-// Model asks a model over Chat Completions. It may be used by many goroutines.
+// Model asks a model over Chat Completions. It may be used by many goroutines. It is
+// an llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
+	common
 	config Config
-	client *wire.Client
-	err    error     // what is wrong with the configuration
-	asked  llm.Model // the same model, with a guard if there is one
 }
+
+type common = wire.Model
 
 // New returns a Model. It does not use the network and does not fail: what is wrong
 // with the configuration is reported by Check, and by the first use.
 func New(c Config) *Model {
-	m := &Model{}
-	if c.URL == "" {
-		c.URL = os.Getenv("OPENAI_BASE_URL")
+	s := wire.Setup{
+		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", Endpoint: "/chat/completions",
+		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
+		Options: wire.Options{
+			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
+			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+		},
 	}
-	defaultedURL := c.URL == ""
-	if defaultedURL {
-		c.URL = defaultURL
-	}
-	if c.Key == "" {
-		c.Key = llm.Secret(os.Getenv("OPENAI_API_KEY"))
-	}
-	if c.MaxRetries == 0 {
-		c.MaxRetries = 3
-	}
-	c.URL = wire.CompleteURL(c.URL, "/chat/completions")
+	s.Defaults()
 	if c.MaxTokensField == "" {
-		c.MaxTokensField = maxTokensField(c.URL)
+		c.MaxTokensField = maxTokensField(s.URL)
 	}
-	header := wire.Header(c.Header, nil)
-	if c.Key != "" && header.Get("Authorization") == "" {
-		header.Set("Authorization", "Bearer "+string(c.Key))
+	s.Reserved = append(reserved[:len(reserved):len(reserved)], c.MaxTokensField)
+	var own map[string]string
+	if s.Key != "" {
+		own = map[string]string{"Authorization": "Bearer " + string(s.Key)}
 	}
-	var errs []error
-	if defaultedURL && header.Get("Authorization") == "" {
-		errs = append(errs, errors.New("no key for "+defaultURL+": set Config.Key or OPENAI_API_KEY"))
-	}
-	errs = append(errs, wire.CheckExtra(c.Extra, append(reserved[:len(reserved):len(reserved)], c.MaxTokensField)))
-	client, err := wire.New(wire.Options{
-		URL: c.URL, Key: c.Key, Header: header, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
-		RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
-	})
-	if err := errors.Join(append(errs, err)...); err != nil {
-		m.err = fmt.Errorf("openai: bad Config: %w", wire.OneLine(err))
-	}
-	m.config, m.client, m.asked = c, client, caller{m}
-	if c.Repetition != nil {
-		m.asked = repetition.Guard(m.asked, c.Repetition, c.MaxRetries)
-	}
+	m := &Model{config: c}
+	m.Init(s, own, []string{"Authorization"}, caller{m})
 	return m
 }
 
@@ -142,35 +118,6 @@ func maxTokensField(url string) string {
 	return "max_tokens"
 }
 
-// Check reports what is wrong with the configuration, all of it in one line.
-func (m *Model) Check() error { return m.err }
-
-// Info names the model.
-func (m *Model) Info() llm.Info {
-	info := llm.Info{Provider: "openai", Model: m.config.Model}
-	if m.client != nil {
-		info.Endpoint = m.client.Endpoint()
-	}
-	return info
-}
-
-// Stream sends the request; see llm.Model.
-func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
-	return m.asked.Stream(ctx, req)
-}
-
-// String names the model and where it is, for every verb of package fmt.
-func (m *Model) String() string {
-	info := m.Info()
-	return fmt.Sprintf("openai.Model(%s at %s)", info.Model, info.Endpoint)
-}
-
-// Format keeps %+v and %#v from printing the configuration.
-func (m *Model) Format(f fmt.State, _ rune) { fmt.Fprint(f, m.String()) }
-
-// LogValue is what log/slog shows.
-func (m *Model) LogValue() slog.Value { return slog.StringValue(m.String()) }
-
 // caller is the Model without its guard.
 type caller struct{ *Model }
 
@@ -181,7 +128,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return
 		}
-		reply := c.client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(&c.config, id) }, yield)
+		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(&c.config, id) }, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

@@ -1,9 +1,8 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -21,20 +20,10 @@ type object = map[string]any
 
 // body makes the request's JSON.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
-	if m.err != nil {
-		return nil, m.err
-	}
-	c := &m.config
-	model := req.Model
-	if model == "" {
-		model = c.Model
-	}
-	switch {
-	case model == "":
-		return nil, errors.New("openai: no model: name one in Config.Model or Request.Model")
-	case len(req.Messages) == 0:
-		return nil, errors.New("openai: a request without messages: Request.Messages needs at least one")
-	}
+	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
+}
+
+func (c *Config) body(req *llm.Request, model string) (object, error) {
 	messages := make([]object, 0, len(req.Messages)+1)
 	if req.System != "" {
 		messages = append(messages, object{"role": "system", "content": req.System})
@@ -42,7 +31,7 @@ func (m *Model) body(req *llm.Request) ([]byte, error) {
 	for i, msg := range req.Messages {
 		wired, err := c.message(msg)
 		if err != nil {
-			return nil, fmt.Errorf("openai: message %d: %w", i, err)
+			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 		messages = append(messages, wired)
 	}
@@ -50,11 +39,7 @@ func (m *Model) body(req *llm.Request) ([]byte, error) {
 		"model": model, "messages": messages,
 		"stream": true, "stream_options": object{"include_usage": true},
 	}
-	limit := req.MaxTokens
-	if limit == 0 {
-		limit = c.MaxTokens
-	}
-	if limit > 0 {
+	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
 		body[c.MaxTokensField] = limit
 	}
 	if len(req.Tools) > 0 {
@@ -64,11 +49,7 @@ func (m *Model) body(req *llm.Request) ([]byte, error) {
 		body["response_format"] = format(f)
 	}
 	wire.Merge(body, c.Extra)
-	data, err := json.Marshal(body)
-	if err != nil {
-		return nil, fmt.Errorf("openai: the request is not JSON: %w", err)
-	}
-	return data, nil
+	return body, nil
 }
 
 func (c *Config) message(m llm.Message) (object, error) {

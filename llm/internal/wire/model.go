@@ -1,0 +1,129 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"os"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/repetition"
+)
+
+// Setup is the part of a provider's Config that all providers have, and the names
+// that differ.
+type Setup struct {
+	Provider   string // the package, as "openai"
+	Env        string // with _API_KEY and _BASE_URL it names variables of the environment
+	DefaultURL string
+	Endpoint   string   // the path behind the base URL
+	Reserved   []string // fields of the body that Extra must not set
+
+	Model      string
+	Key        llm.Secret
+	Header     map[string]llm.Secret
+	Extra      map[string]any
+	Repetition func() *repetition.Watcher
+	MaxRetries int
+	Options    // URL is the base; Key and Header are set by New
+}
+
+// Defaults sets the URL and the key that the environment names.
+func (s *Setup) Defaults() {
+	s.URL = CompleteURL(cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL), s.Endpoint)
+	if s.Key == "" {
+		s.Key = llm.Secret(os.Getenv(s.Env + "_API_KEY"))
+	}
+	if s.MaxRetries == 0 {
+		s.MaxRetries = 3
+	}
+}
+
+// Model is what the models of all providers have in common.
+type Model struct {
+	Client *Client // nil if the configuration is bad
+	setup  Setup
+	err    error     // what is wrong with the configuration
+	asked  llm.Model // with a guard if there is one
+}
+
+// Init makes the model of a Setup that has its Defaults. Provider are headers of the
+// provider's own, and keyed those with one of which a key is sent; caller streams a
+// request without a guard.
+func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
+	header := Header(s.Header, provider)
+	hasKey := false
+	for _, name := range keyed {
+		hasKey = hasKey || header.Get(name) != ""
+	}
+	var errs []error
+	if s.URL == CompleteURL(s.DefaultURL, s.Endpoint) && !hasKey {
+		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
+	}
+	errs = append(errs, CheckExtra(s.Extra, s.Reserved))
+	s.Options.Key, s.Options.Header = s.Key, header
+	client, err := New(s.Options)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		m.err = fmt.Errorf("%s: bad Config: %w", s.Provider, OneLine(err))
+	}
+	m.Client, m.setup, m.asked = client, s, caller
+	if s.Repetition != nil {
+		m.asked = repetition.Guard(caller, s.Repetition, s.MaxRetries)
+	}
+}
+
+// Body makes the JSON of a request. Build makes the provider's own of it.
+func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any, error)) ([]byte, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	model := cmp.Or(req.Model, m.setup.Model)
+	switch {
+	case model == "":
+		return nil, fmt.Errorf("%s: no model: name one in Config.Model or Request.Model", m.setup.Provider)
+	case len(req.Messages) == 0:
+		return nil, fmt.Errorf("%s: a request without messages: Request.Messages needs at least one", m.setup.Provider)
+	}
+	body, err := build(model)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.setup.Provider, err)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the request is not JSON: %w", m.setup.Provider, err)
+	}
+	return data, nil
+}
+
+// Check reports what is wrong with the configuration, all of it in one line.
+func (m *Model) Check() error { return m.err }
+
+// Info names the model.
+func (m *Model) Info() llm.Info {
+	info := llm.Info{Provider: m.setup.Provider, Model: m.setup.Model}
+	if m.Client != nil {
+		info.Endpoint = m.Client.Endpoint()
+	}
+	return info
+}
+
+// Stream sends the request; see llm.Model.
+func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return m.asked.Stream(ctx, req)
+}
+
+// String names the model and where it is, for every verb of package fmt.
+func (m *Model) String() string {
+	info := m.Info()
+	return fmt.Sprintf("%s.Model(%s at %s)", info.Provider, info.Model, info.Endpoint)
+}
+
+// Format keeps %+v and %#v from printing the configuration.
+func (m *Model) Format(f fmt.State, _ rune) { fmt.Fprint(f, m.String()) }
+
+// LogValue is what log/slog shows.
+func (m *Model) LogValue() slog.Value { return slog.StringValue(m.String()) }
