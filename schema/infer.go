@@ -260,9 +260,9 @@ func (i *inference) structure(t reflect.Type, where string) (*object, error) {
 		if err != nil {
 			return nil, err
 		}
-		properties.set(f.name, node)
-		if !f.optional {
-			required = append(required, f.name)
+		properties.set(f.JSON, node)
+		if !f.optional() {
+			required = append(required, f.JSON)
 		}
 	}
 	node := newObject("type", "object", "properties", properties)

@@ -166,12 +166,12 @@ func (c *listCompiler) fields(fields []field) checker {
 	}
 	return func(v reflect.Value) (string, string) {
 		for _, m := range members {
-			at, err := v.FieldByIndexErr(m.index)
-			if err != nil || m.omitted && at.IsZero() {
+			at, err := v.FieldByIndexErr(m.Path)
+			if err != nil || m.omitted() && at.IsZero() {
 				continue // it is not written
 			}
 			if path, wrong := m.check(at); wrong != "" {
-				return joinPath(propertyPath(m.name), path), wrong
+				return joinPath(propertyPath(m.JSON), path), wrong
 			}
 		}
 		return "", ""

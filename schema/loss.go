@@ -3,6 +3,8 @@ package schema
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/stonelayer/stone/internal/fields"
 )
 
 // loss says what of a struct no JSON would hold although nobody says so: nil if nothing is lost.
@@ -19,21 +21,21 @@ func loss(t reflect.Type, where string) error {
 		names := map[string]string{} // of the Go field, by its name in JSON
 		for n := range t.NumField() {
 			sf := t.Field(n)
-			f, inner := embedded{Type: t}.field(n)
+			f, inner := fields.At(t, n)
 			switch {
-			case inner.Type != nil:
-				if err := look(inner.Type); err != nil {
+			case inner != nil:
+				if err := look(inner); err != nil {
 					return err
 				}
-			case f.name == "":
+			case f.JSON == "":
 				if !sf.IsExported() && sf.Name != "_" {
 					hidden = sf.Name
 				}
-			case names[f.name] != "" && f.tagged:
+			case names[f.JSON] != "" && f.Tagged:
 				return fmt.Errorf("%s: the fields %s and %s are both %q in JSON, which then holds neither; give one another name",
-					where, names[f.name], sf.Name, f.name)
-			case f.tagged:
-				names[f.name] = sf.Name
+					where, names[f.JSON], sf.Name, f.JSON)
+			case f.Tagged:
+				names[f.JSON] = sf.Name
 			}
 		}
 		return nil

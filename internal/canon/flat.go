@@ -45,8 +45,8 @@ func isFlatStruct(t reflect.Type) bool {
 		return false
 	}
 	for _, f := range fields {
-		customZero := f.omitZero && reflect.PointerTo(f.typ).Implements(zeroerType)
-		if f.quoted || customZero || !isFlat(f.typ) {
+		customZero := f.OmitZero && reflect.PointerTo(f.Type).Implements(zeroerType)
+		if f.String || customZero || !isFlat(f.Type) {
 			return false
 		}
 	}

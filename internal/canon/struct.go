@@ -20,19 +20,19 @@ func (c *compiler) structFunc(s shape) (appendFunc, *fault) {
 	var members []member
 	for _, f := range fieldsOf(s.typ) {
 		fn, fault := c.compile(shape{
-			typ:         f.typ,
+			typ:         f.Type,
 			addressable: s.addressable || len(f.hops) > 0,
-			quoted:      f.quoted,
+			quoted:      f.String,
 		})
 		if fault != nil {
-			return nil, fault.inKey(f.name)
+			return nil, fault.inKey(f.JSON)
 		}
-		m := member{key: `,"` + f.name + `":`, append: fn, offset: f.offset, hops: f.hops, name: f.name}
-		if f.omitEmpty {
-			m.empty = emptyFunc(f.typ)
+		m := member{key: `,"` + f.JSON + `":`, append: fn, offset: f.offset, hops: f.hops, name: f.JSON}
+		if f.OmitEmpty {
+			m.empty = emptyFunc(f.Type)
 		}
-		if f.omitZero {
-			m.zero = zeroFunc(f.typ)
+		if f.OmitZero {
+			m.zero = zeroFunc(f.Type)
 		}
 		members = append(members, m)
 	}

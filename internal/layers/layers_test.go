@@ -21,13 +21,14 @@ const module = "github.com/stonelayer/stone"
 // below it. The first line that fits a package counts; "." is the root package.
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
-	{"schema", ""},
+	{"schema", "internal/fields"},
 	{"event", ""},
 	{"event/eventtest", "event"},
 	{"trace", ""},
 	{"trace/otlp", "trace internal/retryafter"},
 	{"internal/jsonv2", ""},
-	{"internal/canon", "internal/jsonv2"},
+	{"internal/fields", ""},
+	{"internal/canon", "internal/fields internal/jsonv2"},
 	{"sandbox", ""},
 	{"internal/layers", ""},
 	{"internal/panics", ""},
