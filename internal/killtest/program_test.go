@@ -93,7 +93,7 @@ func killAt(point string) {
 // child does the run, or what is left of it, and prints the ids of its nodes. On
 // SIGTERM it begins nothing more.
 func child(folder string) error {
-	db, err := sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry})
+	db, err := sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry})
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,8 @@ var table = []struct{ pkg, imports string }{
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
 	{".", "dag event kind internal/panics internal/suggest"},
 
+	{"journal/internal/...", "journal"},
+	{"journal/sqlite", "journal journal/internal/..."},
 	{"journal/...", "journal"},
 	{"journal", ". budget internal/redact"},
 

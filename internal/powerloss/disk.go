@@ -109,7 +109,7 @@ func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, er
 	const logs = vfs.OPEN_WAL | vfs.OPEN_MAIN_JOURNAL | vfs.OPEN_SUPER_JOURNAL
 	return &file{
 		disk: d, inode: f,
-		folder: !found && flags&logs != 0,
+		folder: flags&vfs.OPEN_CREATE != 0 && flags&logs != 0,
 		shm:    vfs.NewSharedMemory(filepath.Join(d.shared, name+"-shm"), flags),
 	}, flags, nil
 }
@@ -143,7 +143,7 @@ func (d *Disk) FullPathname(name string) (string, error) { return filepath.Base(
 type file struct {
 	*inode
 	disk   *Disk
-	folder bool // is to be synced with the file, as SQLite does on Unix for logs that are new
+	folder bool // is to be synced with the file, as SQLite does on Unix for logs that it may have made
 	lock   vfs.LockLevel
 	shm    vfs.SharedMemory
 }

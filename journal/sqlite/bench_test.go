@@ -51,7 +51,7 @@ func BenchmarkStep(b *testing.B) {
 			db := open(b, filepath.Join(b.TempDir(), "stone.db"), Options{})
 			steps(b, db, 0, before)
 			measure(b, func() { steps(b, db, before, b.N) })
-			size(b, db.file, before+b.N)
+			size(b, db.file.name, before+b.N)
 		})
 	}
 }
@@ -84,8 +84,8 @@ func benchWork(context.Context) (stone.Record, error) {
 func BenchmarkRawRow(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
-			file := filepath.Join(b.TempDir(), "raw.db")
-			db, err := sql.Open("sqlite", (&DB{}).source(file))
+			raw := filepath.Join(b.TempDir(), "raw.db")
+			db, err := sql.Open("sqlite", (&file{path: raw, retry: time.Second}).source())
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func BenchmarkRawRow(b *testing.B) {
 			}
 			rawRows(b, db, 0, before)
 			measure(b, func() { rawRows(b, db, before, b.N) })
-			size(b, file, before+b.N)
+			size(b, raw, before+b.N)
 		})
 	}
 }

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,9 +19,9 @@ import (
 func TestClockJumpsBack(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	clock := stopped()
-	now := func() time.Time { return clock }
+	now = func() time.Time { return clock }
+	t.Cleanup(func() { now = time.Now })
 	holder, other := open(t, file, Options{}), open(t, file, Options{Lease: 100 * time.Millisecond})
-	holder.now, other.now = now, now
 
 	calls := 0
 	p := stone.Seq("all", stone.Func0("first", draft, func(context.Context) (string, error) {
@@ -52,19 +54,31 @@ func TestClockJumpsBack(t *testing.T) {
 	}
 }
 
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown-host"
+	}
+	return host
+}
+
 // A run whose process was killed is shown as interrupted, although nobody gave up
 // its lease.
 func TestDeadOwnerIsInterrupted(t *testing.T) {
-	db := open(t, "", Options{})
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
 	const noSuchProcess = "/999999999/"
 	for _, c := range []struct {
 		owner string
 		want  journal.State
 	}{
 		{hostname() + noSuchProcess + "ab", journal.Interrupted}, {"elsewhere" + noSuchProcess + "ab", journal.Running},
-		{db.owner, journal.Running}, {"", journal.Interrupted},
+		{hostname() + fmt.Sprintf("/%d/ab", os.Getpid()), journal.Running}, {"", journal.Interrupted},
 	} {
-		info := seen(journal.RunInfo{}, "r", c.owner)
+		execute(t, db.file.name, fmt.Sprintf("INSERT OR REPLACE INTO runs (id, owner, beat, lease, rows) VALUES ('r', '%s', 0, 5000, 1)", c.owner))
+		info, err := db.Find(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if info.State != c.want || (info.Owner != "") != (c.want == journal.Running) {
 			t.Errorf("a run of %q is %s, owned by %q; want it %s", c.owner, info.State, info.Owner, c.want)
 		}

@@ -36,7 +36,7 @@ func smallDisk(t *testing.T) string {
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	file, filler := filepath.Join(dir, "stone.db"), filepath.Join(dir, "filler")
-	db, err := Open(file, Options{Retry: 100 * time.Millisecond})
+	db, err := Open(file, Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,15 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os"
+	"syscall"
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 )
 
-// passing reports whether an error may go away by itself.
-func passing(err error) bool {
+// Passing implements [log.Database].
+func (f *file) Passing(err error) bool {
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return false
@@ -21,8 +23,8 @@ func passing(err error) bool {
 	return false
 }
 
-// explain makes one line of an error of SQLite: the file, what is wrong, what to do.
-func (db *DB) explain(err error) error {
+// Explain implements [log.Database]: the file, what is wrong, what to do.
+func (f *file) Explain(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return err
@@ -39,10 +41,17 @@ func (db *DB) explain(err error) error {
 		what = "cannot be read or written: check its disk"
 	case codes.SQLITE_CANTOPEN:
 		what = "cannot be opened: check that its directory exists and may be written"
+		// SQLite does not say that it may open no more files.
+		probe, err := os.Open(f.path)
+		if err == nil {
+			probe.Close()
+		} else if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+			what = "cannot be opened: too many files are open: raise the limit, as with ulimit -n, or do less at once"
+		}
 	case codes.SQLITE_NOTADB:
 		what = "is no SQLite database: name another file"
 	case codes.SQLITE_CORRUPT:
 		what = "is damaged: restore a copy, or move it away to begin anew"
 	}
-	return fmt.Errorf("database %s %s: %w", db.file, what, err)
+	return fmt.Errorf("database %s %s: %w", f.name, what, err)
 }

@@ -35,14 +35,14 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer", func(t *testing.T, file string) {
 			open(t, file, Options{}).Close()
 			execute(t, file, "PRAGMA user_version = 9")
-		}, "has schema 9, this program knows 2: use the version that made it, or a newer one"},
+		}, "has schema 9, this program knows 3: use the version that made it, or a newer one"},
 		{"a directory", func(t *testing.T, file string) {
 			if err := os.Mkdir(file, 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}, "cannot be opened: check that its directory exists"},
-		{"locked", func(t *testing.T, file string) {
-			open(t, file, Options{}).Close()
+		{"new and locked", func(t *testing.T, file string) {
+			execute(t, file, walMode)
 			lock(t, file)
 		}, "is locked: end the program that holds it, or try again later"},
 	} {
@@ -118,9 +118,7 @@ func lock(t *testing.T, file string) (unlock func()) {
 func full(t *testing.T, db *DB) (undo func()) {
 	t.Helper()
 	limit := func(pages int) {
-		db.out.using.Lock()
-		defer db.out.using.Unlock()
-		if _, err := db.out.conn.ExecContext(context.Background(), fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
+		if _, err := db.file.conn.ExecContext(context.Background(), fmt.Sprint("PRAGMA max_page_count = ", pages)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -135,11 +133,11 @@ func TestFailedWrites(t *testing.T) {
 		stop func(*testing.T, *DB) (undo func())
 		want string
 	}{
-		{"locked", func(t *testing.T, db *DB) func() { return lock(t, db.file) }, "is locked: end the program"},
+		{"locked", func(t *testing.T, db *DB) func() { return lock(t, db.file.name) }, "is locked: end the program"},
 		{"disk full", full, "has no space left: make room on its disk"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 100 * time.Millisecond, Lease: time.Minute})
+			db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond, Lease: time.Minute})
 			do(t, db, stepKey("r", 1))
 			var calls atomic.Int64
 			var undo func()
@@ -148,7 +146,7 @@ func TestFailedWrites(t *testing.T) {
 				calls.Add(1)
 				return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 			})
-			wantError(t, err, db.file, c.want)
+			wantError(t, err, db.file.name, c.want)
 			if _, err = db.Do(t.Context(), stepKey("r", 2), work(&calls)); err == nil {
 				t.Error("a result that is not on the disk was acknowledged")
 			}
@@ -166,9 +164,9 @@ func TestFailedWrites(t *testing.T) {
 
 // Without an intent on the disk nothing is paid for.
 func TestNoWorkWithoutIntent(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond})
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
 	do(t, db, stepKey("r", 1))
-	undo := lock(t, db.file)
+	undo := lock(t, db.file.name)
 	var calls atomic.Int64
 	_, err := db.Do(t.Context(), stepKey("r", 2), work(&calls))
 	if wantError(t, err, "is locked"); calls.Load() > 0 {
@@ -178,7 +176,7 @@ func TestNoWorkWithoutIntent(t *testing.T) {
 }
 
 func TestCloseTellsOfLostResults(t *testing.T) {
-	db, err := Open(filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond})
+	db, err := Open(filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +256,43 @@ func TestReadOnly(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "stone.db")
-	open(t, file, Options{}).Close()
+	made, err := Open(file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, made, stepKey("r", 1))
+	if err := made.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(os.Chmod(file, 0o400), os.Chmod(dir, 0o500)); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(dir, 0o700)
-	_, err := Open(file, Options{})
+	db, err := Open(file, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if info, err := db.Find(t.Context(), "r"); err != nil || info.State != journal.Interrupted {
+		t.Errorf("Find on a file that may only be read: %+v, %v", info, err)
+	}
+	if steps, err := db.Steps(t.Context(), "r"); err != nil || len(steps) != 1 {
+		t.Errorf("Steps on a file that may only be read: %+v, %v", steps, err)
+	}
+	_, err = db.Acquire(t.Context(), "r")
 	wantError(t, err, file, "cannot be written: check the permissions of the file and of its directory")
+}
+
+// Reading does not wait for whoever writes.
+func TestReadLocked(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
+	do(t, db, stepKey("r", 1))
+	lock(t, db.file.name)
+	other := open(t, db.file.name, Options{Retry: time.Millisecond})
+	if steps, err := other.Steps(t.Context(), "r"); err != nil || len(steps) != 1 {
+		t.Errorf("Steps of a locked file: %+v, %v", steps, err)
+	}
+	if runs, err := other.Runs(t.Context(), journal.Query{}); err != nil || len(runs) != 1 {
+		t.Errorf("Runs of a locked file: %+v, %v", runs, err)
+	}
 }

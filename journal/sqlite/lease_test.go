@@ -39,8 +39,9 @@ func do(t *testing.T, db *DB, key stone.Key) stone.Record {
 func wantHeld(t *testing.T, err error, by *DB) {
 	t.Helper()
 	var held *journal.HeldError
-	if !errors.As(err, &held) || held.Owner != by.owner || held.Run != "r" {
-		t.Errorf("error %v, want a HeldError that names %s", err, by.owner)
+	info, finding := by.Find(t.Context(), "r")
+	if !errors.As(err, &held) || finding != nil || held.Owner == "" || held.Owner != info.Owner || held.Run != "r" {
+		t.Errorf("error %v, want a HeldError that names %q, %v", err, info.Owner, finding)
 	}
 }
 
@@ -88,7 +89,7 @@ func TestCloseReleases(t *testing.T) {
 func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	gone := open(t, file, Options{})
-	if _, err := gone.sql.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 100)"); err != nil {
+	if _, err := gone.file.pool.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 100)"); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -122,10 +123,11 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))
 	_, err := slow.Do(t.Context(), stepKey("r", 2), func(context.Context) (stone.Record, error) {
-		slow.out.using.Lock() // it writes nothing meanwhile, not even a beat
-		defer slow.out.using.Unlock()
-		do(t, next, stepKey("r", 3))
-		return stone.Record{Content: []byte(`2`)}, nil
+		err := slow.file.conn.Raw(func(any) error { // it writes nothing meanwhile, not even a beat
+			do(t, next, stepKey("r", 3))
+			return nil
+		})
+		return stone.Record{Content: []byte(`2`)}, err
 	})
 	wantHeld(t, err, next)
 	_, err = slow.Do(t.Context(), stepKey("r", 4), work(new(atomic.Int64)))
@@ -137,7 +139,7 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 
 func TestWaitForLeaseEndsWithContext(t *testing.T) {
 	db := open(t, "", Options{})
-	if _, err := db.sql.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 3600000)"); err != nil {
+	if _, err := db.file.pool.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 3600000)"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

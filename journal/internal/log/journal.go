@@ -1,0 +1,106 @@
+package log
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// Options of a Journal. All must be set.
+type Options struct {
+	Lease        time.Duration    // for which a sign of life is good
+	Retry        time.Duration    // how long a write that fails is tried again
+	RetryResults time.Duration    // the same for the result of a step
+	Now          func() time.Time // what rows are stamped with
+	// Reached is called at the points at which tests kill the process.
+	Reached func(point string)
+}
+
+// Journal is a [journal.Journal] over a Database.
+type Journal struct {
+	owner string // host/pid/nonce
+	opts  Options
+	data  Database
+	out   *writer
+	now   func() time.Time
+
+	mu     sync.Mutex
+	runs   map[string]*run
+	closed bool
+}
+
+// ErrClosed is returned for what is wanted of a Journal after Close.
+var ErrClosed = errors.New("the journal is closed: open it again")
+
+// New returns a Journal over a database, which it closes when it is closed.
+func New(data Database, opts Options) *Journal {
+	var nonce [4]byte
+	rand.Read(nonce[:]) // never fails
+	j := &Journal{
+		owner: fmt.Sprintf("%s/%d/%s", hostname(), os.Getpid(), hex.EncodeToString(nonce[:])),
+		opts:  opts, data: data, runs: map[string]*run{}, now: opts.Now,
+	}
+	j.out = startWriter(j)
+	return j
+}
+
+// Close writes what is not written yet, gives up all leases and closes the database.
+// The error says how many results, if any, are lost.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	runs := slices.Collect(maps.Values(j.runs))
+	j.mu.Unlock()
+	for _, r := range runs {
+		r.stopLoading()
+	}
+	err := j.out.close(runs)
+	closing := j.data.Close()
+	if err != nil { // whatever else there is has the same cause
+		return err
+	}
+	return j.data.Explain(closing)
+}
+
+func (j *Journal) held(run, owner string) error {
+	return &journal.HeldError{Where: j.data.Name(), Run: run, Owner: owner}
+}
+
+// lives reports whether an owner may still live: only of a process of this host can
+// be told that it does not. It is for people; a lease is never taken over for it,
+// since hosts with one name need not be one.
+func lives(owner string) bool {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 3 || parts[0] != hostname() {
+		return owner != ""
+	}
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return true
+	}
+	process, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host" // the owner is for people to read
+	}
+	return strings.ReplaceAll(host, "/", "_")
+}

@@ -1,0 +1,226 @@
+package log
+
+import (
+	"context"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// lease is the state of a lease as it was seen.
+type lease struct {
+	exists bool // the run does
+	owner  string
+	beat   int64
+	time   int64 // milliseconds, 0 if nobody has it
+}
+
+func (l lease) free() bool { return l.time == 0 }
+
+// lease reads the lease of a run: its own, or that of the run around it.
+func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, lease, error) {
+	now, err := from.Run(ctx, id)
+	if err != nil || now == nil {
+		return nil, lease{}, err
+	}
+	has := now
+	if now.Outer != "" {
+		outer, err := from.Run(ctx, now.Outer)
+		if err != nil {
+			return nil, lease{}, err
+		}
+		if outer != nil {
+			has = outer
+		}
+	}
+	return now, lease{true, has.Owner, has.Beat, has.Lease}, nil
+}
+
+// Acquire implements [journal.Holder].
+func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
+	r, err := j.entry(id)
+	if err != nil {
+		return journal.RunInfo{}, err
+	}
+	if r.acquired || r.held.Load() {
+		j.mu.Unlock()
+		return journal.RunInfo{}, j.held(id, j.owner)
+	}
+	r.acquired = true
+	j.mu.Unlock()
+
+	info, err := j.taken(ctx, r)
+	if err == nil {
+		return info, nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r.acquired = false; !r.held.Load() {
+		delete(j.runs, id)
+	}
+	return journal.RunInfo{}, j.data.Explain(err)
+}
+
+// taken returns what is known of a run when it is ours.
+func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	if !r.held.Load() {
+		if err := j.acquire(ctx, r); err != nil {
+			return journal.RunInfo{}, err
+		}
+	}
+	return j.info(ctx, r)
+}
+
+// acquire takes the lease of a run: at once if nobody has it, otherwise when its
+// owner has been silent for as long as it said it would not be.
+func (j *Journal) acquire(ctx context.Context, r *run) error {
+	_, seen, err := j.lease(ctx, j.data, r.id)
+	if err != nil {
+		return err
+	}
+	for since := time.Now(); ; {
+		patience := time.Duration(seen.time) * time.Millisecond
+		if seen.free() || seen.owner == j.owner || time.Since(since) > patience {
+			if taken, err := j.take(r, seen); taken || err != nil {
+				return err
+			}
+		} else {
+			select {
+			case <-time.After(patience/8 + time.Millisecond):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		_, now, err := j.lease(ctx, j.data, r.id)
+		switch {
+		case err != nil:
+			return err
+		case now.free():
+			seen = now
+		case now != seen:
+			return j.held(r.id, now.owner)
+		}
+	}
+}
+
+// take takes the lease, unless it is not any more as it was seen.
+func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
+	x := &write{run: r, do: func(t *transaction) error {
+		row, now, err := j.lease(background, t, r.id)
+		if err != nil {
+			return err
+		}
+		if taken = now == seen || now.owner == j.owner && now.exists; !taken {
+			if r.outer != nil {
+				return refused{j.held(r.id, now.owner)}
+			}
+			return nil
+		}
+		return t.take(r, row)
+	}}
+	if r.outer != nil && (seen.free() || seen.owner == j.owner) {
+		taken = true
+		err = j.send(x)
+	} else {
+		err = j.out.write(x)
+	}
+	if err != nil || !taken {
+		return false, err
+	}
+	r.mu.Lock()
+	r.fresh = !seen.exists
+	r.mu.Unlock()
+	r.held.Store(true)
+	return true, nil
+}
+
+// take makes a run ours whose row is nil if there is none.
+func (t *transaction) take(r *run, row *Run) error {
+	if r.outer != nil {
+		t.part(r.outer)
+	}
+	p := t.find(r)
+	fresh := row == nil
+	if fresh {
+		row = &Run{ID: r.id}
+	}
+	row.Owner, row.Lease, row.Outer = t.j.owner, t.j.opts.Lease.Milliseconds(), ""
+	if r.outer != nil {
+		row.Owner, row.Lease, row.Outer = "", 0, r.outer.id
+	}
+	var err error
+	if fresh {
+		err = t.Insert(row)
+		p.rows, p.next = 0, 0
+	} else {
+		err = t.Put(row)
+		p.rows = -1
+	}
+	p.row, p.touched = row.Row, true
+	return err
+}
+
+// Release implements [journal.Holder]: it gives up the lease, so that another
+// process can have the run, and forgets what is in memory of it. While there are
+// results that could not be written, it keeps both.
+func (j *Journal) Release(id string) error {
+	j.mu.Lock()
+	r := j.runs[id]
+	if r == nil || r.leaving != nil {
+		j.mu.Unlock()
+		return nil
+	}
+	r.acquired = false
+	if !r.held.Load() {
+		delete(j.runs, id)
+		j.mu.Unlock()
+		return nil
+	}
+	x := j.leave(r)
+	x.then = func(error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		delete(j.runs, id)
+	}
+	r.leaving = x
+	j.mu.Unlock()
+	r.stopLoading()
+	later := r.unwritten.Load() > 0
+	if err := j.out.put(x); err != nil || later || r.outer != nil {
+		return err
+	}
+	err := j.out.wait(x)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		err = r.failed
+	}
+	return err
+}
+
+// leave is what gives up the lease of a run. What was neither begun nor has a
+// record leaves nothing behind.
+func (j *Journal) leave(r *run) *write {
+	return &write{run: r, stays: true, do: func(t *transaction) error {
+		row, err := t.Run(background, r.id)
+		if err != nil || row == nil || row.Owner != r.owner(j.owner) {
+			return err
+		}
+		p := t.find(r)
+		empty := row.Info == nil && row.Rows == 0 && p.rows <= 0
+		if asked, err := asks(background, t, row.Row); asked || err != nil {
+			empty = false
+			if err != nil {
+				return err
+			}
+		}
+		p.touched = false
+		if empty {
+			return t.Remove(row.Row)
+		}
+		row.Lease, row.Outer = 0, ""
+		return t.Put(row)
+	}}
+}

@@ -1,0 +1,133 @@
+package log
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// loading is what is read of a run while it goes on already: it asks for nearly
+// all of it, in about the same order, and row by row that costs several times as
+// much. Whoever asks for a step waits until it is found, or all is read.
+type loading struct {
+	stop context.CancelFunc
+	over bool // and err says how; under the lock of the run
+	err  error
+}
+
+// batch is how many rows are read before those who wait are told.
+const batch = 64
+
+// startLoading is called with the lock of the run.
+func (j *Journal) startLoading(r *run) {
+	ctx, stop := context.WithCancel(background)
+	l := &loading{stop: stop}
+	r.loading = l
+	clear(r.attempts)
+	maps.DeleteFunc(r.known, func(_ dag.ID, k *known) bool { return k.pending == nil })
+	if r.fresh {
+		l.over = true
+		stop()
+		return
+	}
+	go func() {
+		defer stop()
+		err := j.load(ctx, r)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		l.over, l.err = true, err
+		if err != nil && r.loading == l {
+			r.ready = false // whoever comes next tries again
+		}
+		r.news.Broadcast()
+	}()
+}
+
+// stopLoading returns when nothing is read any more.
+func (r *run) stopLoading() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.loading == nil {
+		return
+	}
+	r.loading.stop()
+	for !r.loading.over {
+		r.news.Wait()
+	}
+}
+
+// loaded waits until all is read of the run.
+func (r *run) loaded() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.loading.over {
+		r.news.Wait()
+	}
+	return r.loading.err
+}
+
+// met takes a row in.
+func (r *run) met(row *Row) {
+	switch digest := id(row.Digest); {
+	case row.isResult() && r.known[digest] == nil:
+		r.known[digest] = &known{seq: row.Seq, row: row}
+		delete(r.attempts, digest)
+	case row.isIntent():
+		for digest := range ids(row.Content) {
+			r.attempts[digest]++
+		}
+	}
+}
+
+// load reads a run. Every row is checked, and none may be missing.
+func (j *Journal) load(ctx context.Context, r *run) error {
+	before, err := j.data.Run(ctx, r.id)
+	if err != nil || before == nil {
+		return j.data.Explain(err)
+	}
+	var found []*Row
+	tell := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, row := range found {
+			r.met(row)
+		}
+		found = found[:0]
+		r.news.Broadcast()
+	}
+	nodes := map[dag.ID]bool{}
+	var count, last int64
+	for row, err := range j.data.Rows(ctx, before.Row, Selection{}) {
+		if err != nil {
+			return j.data.Explain(err)
+		}
+		if err := row.check(true); err != nil {
+			return j.damage(r.id, row, err)
+		}
+		if count, last = count+1, row.Seq; row.Node != nil {
+			nodes[id(row.Node)] = true
+		}
+		if found = append(found, row); len(found) == batch {
+			tell()
+		}
+	}
+	tell()
+	after, err := j.data.Run(ctx, r.id) // a result from before may have been written meanwhile
+	if err != nil || after == nil {
+		return j.data.Explain(err)
+	}
+	if count < before.Rows || count > after.Rows {
+		why := fmt.Errorf("is not whole: it has %d rows and wrote %d", count, before.Rows)
+		return &journal.DamageError{Where: j.data.Name(), Run: r.id, Reason: why.Error()}
+	}
+	j.out.using.Lock()
+	defer j.out.using.Unlock()
+	maps.Copy(r.nodes, nodes)
+	if r.next = max(r.next, last); r.rows < 0 {
+		r.rows = after.Rows
+	}
+	return nil
+}

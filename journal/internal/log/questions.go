@@ -1,0 +1,135 @@
+package log
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// Ask implements [journal.Interviewer].
+func (j *Journal) Ask(ctx context.Context, q journal.Question) (kept journal.Question, err error) {
+	row, err := j.data.Run(ctx, q.Run)
+	if err != nil {
+		return kept, j.data.Explain(err)
+	}
+	if row != nil && q.Problem == "" { // most often it is asked to see whether there is an answer
+		if found, err := j.question(ctx, j.data, row.Row, q.Run, q.Path); found != nil || err != nil {
+			return *found, err
+		}
+	}
+	err = j.out.write(&write{do: func(t *transaction) error {
+		row, err := t.Run(background, q.Run)
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			row = &Run{ID: q.Run}
+			if err := t.Insert(row); err != nil {
+				return err
+			}
+		}
+		found, err := t.j.question(background, t, row.Row, q.Run, q.Path)
+		if err != nil {
+			return err
+		}
+		if kept = q; found != nil {
+			kept = *found
+		}
+		if kept.Problem = q.Problem; q.Problem != "" || found == nil {
+			kept.Answered, kept.Response = time.Time{}, ""
+		}
+		return t.keepQuestion(row.Row, kept)
+	}})
+	return kept, err
+}
+
+// question reads a question, nil if there is none.
+func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path string) (*journal.Question, error) {
+	for row, err := range from.Questions(ctx, run, QuestionSelection{Path: path}) {
+		if err != nil {
+			return &journal.Question{}, j.data.Explain(err)
+		}
+		q, err := j.asked(row, id)
+		return &q, err
+	}
+	return nil, nil
+}
+
+// asked returns what a row holds, unless it was changed.
+func (j *Journal) asked(row *Question, run string) (q journal.Question, err error) {
+	if !unbroken(row.Seal, row.Text, true, row.fields()...) {
+		err = errChanged
+	} else {
+		err = json.Unmarshal(row.Text, &q)
+	}
+	if err != nil {
+		err = &journal.DamageError{Where: j.data.Name(), Run: run, Path: row.Path, Reason: "has a question that " + err.Error()}
+	}
+	return q, err
+}
+
+func (q *Question) fields() [][]byte {
+	open := byte(0)
+	if q.Open {
+		open = 1
+	}
+	return [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(q.Run)), []byte(q.Path), {open}}
+}
+
+func (t *transaction) keepQuestion(run int64, q journal.Question) error {
+	text, err := json.Marshal(q)
+	if err != nil {
+		return refused{fmt.Errorf("question at %s: %w", q.Path, err)}
+	}
+	row := &Question{Run: run, Path: q.Path, Open: q.Open(), Text: text}
+	row.Seal = seal(row.Text, row.fields()...)
+	return t.PutQuestion(row)
+}
+
+// Answer implements [journal.Interviewer]. It takes no lease: the run may be under
+// way.
+func (j *Journal) Answer(_ context.Context, run, path, response string) error {
+	return j.out.write(&write{do: func(t *transaction) error {
+		none := refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrNoQuestion)}
+		row, err := t.Run(background, run)
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return none
+		}
+		q, err := t.j.question(background, t, row.Row, run, path)
+		if err != nil {
+			return err
+		}
+		if q == nil || !q.Open() {
+			return none
+		}
+		q.Response, q.Answered = response, t.j.now()
+		return t.keepQuestion(row.Row, *q)
+	}})
+}
+
+// Questions implements [journal.Interviewer].
+func (j *Journal) Questions(ctx context.Context, run string) ([]journal.Question, error) {
+	row, err := j.data.Run(ctx, run)
+	if err != nil || row == nil {
+		return nil, j.data.Explain(err)
+	}
+	var questions []journal.Question
+	for row, err := range j.data.Questions(ctx, row.Row, QuestionSelection{}) {
+		if err != nil {
+			return nil, j.data.Explain(err)
+		}
+		q, err := j.asked(row, run)
+		if err != nil {
+			return nil, err
+		}
+		questions = append(questions, q)
+	}
+	return questions, nil
+}

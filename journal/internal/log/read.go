@@ -1,0 +1,179 @@
+package log
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// rows reads records of a run, and checks them.
+func (j *Journal) rows(ctx context.Context, run string, s Selection, f func(*Row, head) error) error {
+	r, err := j.data.Run(ctx, run)
+	if err != nil || r == nil {
+		return j.data.Explain(err)
+	}
+	for row, err := range j.data.Rows(ctx, r.Row, s) {
+		if err != nil {
+			return j.data.Explain(err)
+		}
+		if err := row.check(!s.Heads || row.isIntent()); err != nil {
+			return j.damage(run, row, err)
+		}
+		h, err := row.open()
+		if err != nil {
+			return j.damage(run, row, err)
+		}
+		if err := f(row, h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Steps implements [journal.Reader].
+func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error) {
+	var steps []journal.Step
+	index := map[dag.ID]int{}
+	step := func(digest dag.ID, path, kind, name string) *journal.Step {
+		i, old := index[digest]
+		if !old {
+			i = len(steps)
+			index[digest], steps = i, append(steps, journal.Step{Path: path, Kind: kind, Name: name})
+		}
+		return &steps[i]
+	}
+	err := j.rows(ctx, run, Selection{Steps: true, Heads: true}, func(row *Row, h head) error {
+		at := time.UnixMilli(h.At)
+		for _, i := range h.Begun {
+			s := step(i.digest, i.Path, i.Kind, i.Name)
+			if s.Attempts, s.Begun = s.Attempts+1, at; i.Declared != nil {
+				s.Declared = *i.Declared
+			}
+		}
+		if h.Step != "" {
+			digest, err := dag.ParseID(h.Step)
+			if err != nil {
+				return j.damage(run, row, err)
+			}
+			s := step(digest, h.Path, h.Kind, h.Name)
+			s.Failures, s.Usage = s.Failures+1, s.Usage.Add(h.Usage)
+		}
+		if row.isResult() {
+			end(step(id(row.Digest), row.Path, h.Kind, h.Name), row, h, at)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return steps, nil
+}
+
+// end completes a step with its result.
+func end(s *journal.Step, row *Row, h head, at time.Time) {
+	rec := h.Record
+	s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
+	if rec.Failure != nil {
+		s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
+	}
+	if s.Usage = s.Usage.Add(h.Usage); h.From != "" {
+		s.Begun = at
+	}
+}
+
+// Record implements [journal.Reader].
+func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec stone.Record, err error) {
+	found := false
+	err = j.rows(ctx, run, Selection{Path: path}, func(_ *Row, h head) error {
+		if h.Kind == kind { // the last one counts
+			rec, found = *h.Record, true
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("run %q, %s %s: %w", run, kind, path, journal.ErrNoStep)
+	}
+	return rec, err
+}
+
+// DAG implements [journal.Reader].
+func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
+	r, err := j.data.Run(ctx, run)
+	if err != nil || r == nil {
+		return dag.DAG{}, j.data.Explain(err)
+	}
+	info, err := j.opened(r, true)
+	if err != nil {
+		return dag.DAG{}, err
+	}
+	in, out := io.Pipe()
+	last := make(chan *Row, 1) // that was read
+	go func() {
+		at, err := j.writeNodes(ctx, out, run)
+		last <- at
+		out.CloseWithError(err)
+	}()
+	d, err := dag.Read(in)
+	in.Close()
+	at := <-last
+	var bad *dag.FormatError
+	if errors.As(err, &bad) {
+		return dag.DAG{}, j.damage(run, at, errors.New("is refused: "+bad.Reason))
+	}
+	if err != nil {
+		return dag.DAG{}, j.data.Explain(errors.Unwrap(err))
+	}
+	return j.reached(run, d, info.Heads)
+}
+
+// reached returns, of all nodes of a run, those of the DAG with which it has ended.
+func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) {
+	if len(ids) == 0 {
+		return d, nil
+	}
+	places := make(map[dag.ID]int, len(ids))
+	for i, id := range ids {
+		places[id] = i
+	}
+	heads := make([]*dag.Node, len(ids))
+	for n := range d.Nodes() {
+		if i, ok := places[n.ID()]; ok {
+			heads[i] = n
+		}
+	}
+	if i := slices.Index(heads, nil); i >= 0 {
+		return dag.DAG{}, j.damage(run, &Row{Node: ids[i][:]}, errLost)
+	}
+	return journal.Reached(heads)
+}
+
+// writeNodes writes nodes as dag.Read wants them. It returns the row at which it
+// ended: a pipe has no buffer, so that is the one that the reader refused.
+func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
+	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {
+		at = row
+		parents := slices.AppendSeq([]dag.ID{}, ids(row.Parents))
+		line, err := json.Marshal(struct {
+			ID      dag.ID            `json:"id"`
+			Type    string            `json:"type"`
+			Parents []dag.ID          `json:"parents"`
+			Content json.RawMessage   `json:"content"`
+			Meta    map[string]string `json:"meta,omitempty"`
+			Time    time.Time         `json:"time,omitzero"`
+		}{id(row.Node), h.Record.Type, parents, h.Record.Content, h.Record.Meta, h.Record.Time})
+		if err != nil {
+			return j.damage(run, row, fmt.Errorf("cannot be read: %w", err))
+		}
+		_, err = w.Write(append(line, '\n'))
+		return err
+	})
+	return at, err
+}

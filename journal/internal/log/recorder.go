@@ -1,0 +1,274 @@
+package log
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// known is a step that has a result.
+type known struct {
+	seq     int64
+	row     *Row   // until it is replayed for the first time, then it is read again
+	pending *write // not on the disk yet
+}
+
+// Do implements [stone.Recorder]. Its first call for a run takes the lease if
+// nobody has acquired the run, and fails with a [*journal.HeldError] if somebody
+// else has it.
+func (j *Journal) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	intent, err := newIntent(ctx, key)
+	if err != nil {
+		return stone.Record{}, err
+	}
+	var r *run
+	for begun := false; !begun; {
+		if r, err = j.open(ctx, key.Run); err != nil {
+			return stone.Record{}, err
+		}
+		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
+			return rec, err
+		}
+		if rec, err := j.reuse(ctx, r, key); err != nil || rec.Replayed {
+			return rec, err
+		}
+		j.opts.Reached("before intent")
+		err := j.out.write(&write{run: r, intent: intent})
+		if begun = err == nil; !begun && !errors.Is(err, errStale) {
+			return stone.Record{}, err
+		}
+	}
+	j.opts.Reached("after intent")
+	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
+	if err != nil {
+		return stone.Record{}, err
+	}
+	j.opts.Reached("after work")
+	result, err := newResult(ctx, key, rec, "", j.now())
+	if err != nil {
+		return stone.Record{}, err
+	}
+	return j.keep(ctx, r, key, result, rec)
+}
+
+// keep writes a result, unless the step has one already, which it returns then.
+func (j *Journal) keep(ctx context.Context, r *run, key stone.Key, result *result, rec stone.Record) (stone.Record, error) {
+	for {
+		x := &write{run: r, result: result}
+		first, err := j.put(ctx, r, key.Digest, x)
+		if err != nil {
+			return stone.Record{}, err
+		}
+		if !first {
+			return j.find(ctx, r, key)
+		}
+		if err = j.out.wait(x); err == nil {
+			break
+		}
+		if !errors.Is(err, errStale) {
+			return stone.Record{}, err
+		}
+	}
+	j.opts.Reached("after acknowledge")
+	return rec, nil
+}
+
+// put queues a result, unless the step has one already. A run that was lost is
+// taken again, if that is possible, and loaded: the other process may have been
+// first.
+func (j *Journal) put(ctx context.Context, r *run, digest dag.ID, x *write) (first bool, err error) {
+	for {
+		first, ready, err := r.put(digest, x, j.out)
+		if ready || err != nil {
+			return first, err
+		}
+		j.mu.Lock()
+		gone := j.runs[r.id] != r || r.leaving != nil
+		j.mu.Unlock()
+		if gone {
+			return false, j.notHeld(r.id)
+		}
+		if _, err := j.open(context.WithoutCancel(ctx), r.id); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.ready && r.known[digest] == nil && !r.loading.over {
+		r.news.Wait()
+	}
+	switch {
+	case r.known[digest] != nil:
+		return false, true, nil
+	case !r.ready:
+		return false, false, r.loading.err
+	}
+	if err := out.put(x); err != nil {
+		return false, true, err
+	}
+	r.known[digest] = &known{pending: x}
+	r.unwritten.Add(1)
+	return true, true, nil
+}
+
+// begin counts an attempt of a step.
+func (r *run) begin(digest dag.ID) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempts[digest]++
+	return r.attempts[digest]
+}
+
+// find returns what is recorded in the run, with Replayed set, if anything is.
+func (j *Journal) find(ctx context.Context, r *run, key stone.Key) (stone.Record, error) {
+	k, err := r.look(key.Digest)
+	switch {
+	case err != nil || k == nil:
+		return stone.Record{}, err
+	case k.pending != nil: // of a caller that gave up waiting
+		if err := j.out.wait(k.pending); err != nil {
+			return stone.Record{}, err
+		}
+		k.seq = k.pending.result.Seq
+	case k.row != nil: // it was checked when it was loaded
+		return j.replay(r.id, k.row)
+	}
+	ctx = context.WithoutCancel(ctx) // the rest of the step does not end with it either
+	run, err := j.data.Run(ctx, r.id)
+	if err != nil || run == nil {
+		return stone.Record{}, j.data.Explain(err)
+	}
+	for row, err := range j.data.Rows(ctx, run.Row, Selection{Seq: k.seq}) {
+		if err != nil {
+			return stone.Record{}, j.data.Explain(err)
+		}
+		if err := row.check(true); err != nil {
+			return stone.Record{}, j.damage(r.id, row, err)
+		}
+		return j.replay(r.id, row)
+	}
+	return stone.Record{}, j.damage(r.id, &Row{Path: key.Path}, errLost)
+}
+
+// look returns what is known of a step, nil if it has no result. While the run is
+// loaded it waits for the step.
+func (r *run) look(digest dag.ID) (*known, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		if k := r.known[digest]; k != nil {
+			found := *k
+			k.row = nil
+			return &found, nil
+		}
+		if r.loading.over {
+			return nil, r.loading.err
+		}
+		r.news.Wait()
+	}
+}
+
+// reuse returns what another run has recorded under the same Reuse, if this run
+// may have it. It is recorded here too: the other run may be removed. A record that
+// is damaged is not taken.
+func (j *Journal) reuse(ctx context.Context, r *run, key stone.Key) (stone.Record, error) {
+	r.mu.Lock()
+	from := r.reuse
+	r.mu.Unlock()
+	if key.Reuse == (dag.ID{}) || from == "" {
+		return stone.Record{}, nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	origins, err := j.origins(ctx, from, key.Run)
+	if err != nil || origins == nil {
+		return stone.Record{}, err
+	}
+	var rec stone.Record
+	var origin int64
+	for row, err := range j.data.Reusable(ctx, key.Reuse[:], origins.from, origins.but) {
+		if err != nil {
+			return stone.Record{}, j.data.Explain(err)
+		}
+		if row.check(true) != nil {
+			continue
+		}
+		if rec, err = j.replay(from, row); err == nil {
+			origin = row.Run
+			break
+		}
+	}
+	if origin == 0 {
+		return stone.Record{}, nil
+	}
+	name, err := j.name(ctx, origin)
+	if err != nil {
+		return stone.Record{}, err
+	}
+	own, err := newResult(ctx, key, rec, name, j.now())
+	if err != nil {
+		return stone.Record{}, err
+	}
+	return j.keep(ctx, r, key, own, rec)
+}
+
+// origins are the numbers of the run from which results may be taken, 0 for all,
+// and of the one from which they must not.
+type origins struct{ from, but int64 }
+
+func (j *Journal) origins(ctx context.Context, from, own string) (*origins, error) {
+	var o origins
+	run, err := j.data.Run(ctx, own)
+	if err != nil {
+		return nil, j.data.Explain(err)
+	}
+	if run != nil {
+		o.but = run.Row
+	}
+	if from == journal.AnyRun {
+		return &o, nil
+	}
+	other, err := j.data.Run(ctx, from)
+	if err != nil || other == nil {
+		return nil, j.data.Explain(err)
+	}
+	o.from = other.Row
+	return &o, nil
+}
+
+var errNoName = errors.New("the run of a record has no row")
+
+// name is the id of the run with a number.
+func (j *Journal) name(ctx context.Context, row int64) (string, error) {
+	for run, err := range j.data.Runs(ctx, row+1, nil) {
+		if err != nil {
+			return "", j.data.Explain(err)
+		}
+		if run.Row == row {
+			return run.ID, nil
+		}
+		break
+	}
+	return "", errNoName
+}
+
+func (j *Journal) replay(run string, row *Row) (stone.Record, error) {
+	h, err := row.open()
+	if err != nil {
+		return stone.Record{}, j.damage(run, row, err)
+	}
+	return *h.Record, nil
+}
+
+func (j *Journal) damage(run string, row *Row, why error) error {
+	e := &journal.DamageError{Where: j.data.Name(), Run: run, Path: row.Path, Reason: why.Error()}
+	if row.Node != nil {
+		e.Node = id(row.Node).String()
+	}
+	return e
+}

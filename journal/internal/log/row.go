@@ -1,0 +1,226 @@
+package log
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/journal"
+)
+
+// result is a row to be written, and the node of the record, if it has one.
+type result struct {
+	*Row
+	made *dag.Node
+}
+
+// head is the JSON of a row: what the database need not know. Record lacks its
+// Content, which the row has.
+type head struct {
+	Kind   string        `json:"kind,omitempty"`
+	Name   string        `json:"name,omitempty"`
+	From   string        `json:"from,omitempty"` // run from which it was reused
+	At     int64         `json:"at"`             // milliseconds of Unix time, for people
+	Usage  journal.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
+	Record *stone.Record `json:"record,omitempty"`
+	Begun  []intent      `json:"begun,omitempty"` // in a row whose content are their digests
+
+	// Of a failure that was forgotten: it has no digest any more.
+	Step string `json:"step,omitempty"` // its digest
+	Path string `json:"path,omitempty"`
+}
+
+// An intent says that the work of a step starts.
+type intent struct {
+	digest dag.ID
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Name   string `json:"name"`
+
+	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil for nothing
+
+	text []byte // JSON
+}
+
+func newIntent(ctx context.Context, key stone.Key) (*intent, error) {
+	i := &intent{digest: key.Digest, Path: key.Path, Kind: key.Kind, Name: key.Name}
+	if amount := budget.Declared(ctx); amount != (budget.Amount{}) {
+		i.Declared = &amount
+	}
+	if !utf8.ValidString(key.Path) || !utf8.ValidString(key.Name) {
+		return nil, fmt.Errorf("step %q: its name is not UTF-8: rename it", key.Name)
+	}
+	var err error
+	i.text, err = jsonv2.Marshal(i)
+	return i, err
+}
+
+// intentRow is the row of the steps that start in one commit.
+func intentRow(begun []*intent, at time.Time) *Row {
+	r := &Row{Content: make([]byte, 0, len(begun)*len(dag.ID{}))}
+	r.Head = strconv.AppendInt([]byte(`{"at":`), at.UnixMilli(), 10)
+	r.Head = append(r.Head, `,"begun":[`...)
+	for n, i := range begun {
+		if n > 0 {
+			r.Head = append(r.Head, ',')
+		}
+		r.Head = append(r.Head, i.text...)
+		r.Content = append(r.Content, i.digest[:]...)
+	}
+	r.Head = append(r.Head, "]}"...)
+	r.seal()
+	return r
+}
+
+// ids ranges over the ids that stand one after the other in a column.
+func ids(column []byte) iter.Seq[dag.ID] {
+	return func(yield func(dag.ID) bool) {
+		for ; len(column) >= len(dag.ID{}); column = column[len(dag.ID{}):] {
+			if !yield(dag.ID(column[:len(dag.ID{})])) {
+				return
+			}
+		}
+	}
+}
+
+// id is the id in a column, zero if there is none.
+func id(column []byte) (id dag.ID) {
+	copy(id[:], column)
+	return id
+}
+
+// newResult makes the row of a result. From is the run from which it was reused.
+func newResult(ctx context.Context, key stone.Key, rec stone.Record, from string, at time.Time) (*result, error) {
+	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node}
+	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
+		r.Reuse = key.Reuse[:]
+	}
+	h := head{Kind: key.Kind, Name: key.Name, From: from, At: at.UnixMilli()}
+	if from == "" && budget.Declared(ctx) != (budget.Amount{}) {
+		h.Usage = journal.UsageOf(rec)
+	}
+	if err := r.fill(h, rec, rec.Node); err != nil {
+		return nil, fmt.Errorf("record of %s: %w", key.Path, err)
+	}
+	return r, nil
+}
+
+// forgotten is the row of a failure that was forgotten: what stays is what it cost.
+func forgotten(r *Row, h head) (*Row, error) {
+	f := &Row{Run: r.Run, Seq: r.Seq}
+	h.Step, h.Path = id(r.Digest).String(), r.Path
+	return f, f.fill(h, *h.Record, nil)
+}
+
+// nodeRow is the row of a node that no step made.
+func nodeRow(n *dag.Node, at time.Time) (*Row, error) {
+	rec := stone.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+	r := new(Row)
+	if err := r.fill(head{At: at.UnixMilli()}, rec, n); err != nil {
+		return nil, fmt.Errorf("record of node %s: %w", n, err)
+	}
+	return r, nil
+}
+
+func (r *Row) fill(h head, rec stone.Record, n *dag.Node) (err error) {
+	r.Content, rec.Content = bytes.Clone(rec.Content), nil
+	h.Record = &rec
+	if r.Head, err = jsonv2.Marshal(h); err != nil {
+		return err
+	}
+	if n != nil {
+		id := n.ID()
+		r.Node, r.Parents = id[:], []byte{}
+		for _, p := range n.Parents() {
+			id := p.ID()
+			r.Parents = append(r.Parents, id[:]...)
+		}
+	}
+	r.seal()
+	return nil
+}
+
+func (r *Row) seal() {
+	r.Seal = seal(r.Content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head)
+}
+
+func (r *Row) isResult() bool { return r.Digest != nil }
+func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a failure that was forgotten
+
+var (
+	errChanged = errors.New("was changed after it was written")
+	errLost    = errors.New("is lost")
+)
+
+// check reports a row that was changed, with its content unless that was not read.
+func (r *Row) check(content bool) error {
+	if !unbroken(r.Seal, r.Content, content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head) {
+		return errChanged
+	}
+	return nil
+}
+
+// open returns what a row holds, which was checked.
+func (r *Row) open() (head, error) {
+	h := head{Record: new(stone.Record)}
+	if err := jsonv2.Unmarshal(r.Head, &h); err != nil {
+		return h, fmt.Errorf("cannot be read: %w", err)
+	}
+	if h.Begun == nil {
+		h.Record.Content, h.Record.Replayed = r.Content, true
+		return h, nil
+	}
+	i := 0
+	for digest := range ids(r.Content) {
+		if i < len(h.Begun) {
+			h.Begun[i].digest = digest
+		}
+		i++
+	}
+	return h, nil
+}
+
+const half = 8 // bytes of a seal
+
+// seal stands for fields and a content, which has a half of its own so that the
+// fields can be checked without it. It is short, since it is against accidents.
+func seal(content []byte, fields ...[]byte) []byte {
+	sum := sha256.Sum256(content)
+	return append(sealFields(sum[:half], fields), sum[:half]...)
+}
+
+func sealFields(content []byte, fields [][]byte) []byte {
+	h := sha256.New()
+	var size [8]byte
+	for _, field := range append(fields, content) {
+		binary.LittleEndian.PutUint64(size[:], uint64(len(field)))
+		h.Write(size[:])
+		h.Write(field)
+	}
+	return h.Sum(nil)[:half:half]
+}
+
+// unbroken holds fields, and the content too if it was read, against a seal.
+func unbroken(seal, content []byte, read bool, fields ...[]byte) bool {
+	if len(seal) != 2*half {
+		return false
+	}
+	if read {
+		sum := sha256.Sum256(content)
+		if !bytes.Equal(sum[:half], seal[half:]) {
+			return false
+		}
+	}
+	return bytes.Equal(sealFields(seal[half:], fields), seal[:half])
+}

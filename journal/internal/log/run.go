@@ -1,0 +1,191 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// run is a run that this Journal has the lease of, or wants.
+type run struct {
+	id    string
+	outer *run // under whose lease it is, nil for its own
+
+	acquired bool        // by Acquire; under the lock of the Journal, as the next one
+	leaving  *write      // what gives it up; queued behind its results
+	held     atomic.Bool // signs of life are given
+
+	unwritten atomic.Int64 // results that are queued
+
+	// taking is held while the lease is wanted, which waits for the writer. The
+	// writer locks mu to tell of its commits, so mu is never held that long.
+	taking sync.Mutex
+
+	// What the writer knows, under its lock.
+	row   int64
+	rows  int64 // records, below 0 until it is loaded
+	next  int64
+	nodes map[dag.ID]bool
+
+	mu      sync.Mutex
+	news    sync.Cond // about known and loading
+	ready   bool      // loading has begun
+	fresh   bool      // made by this Journal, so nothing has to be loaded
+	failed  error     // of a write that nobody waited for
+	reuse   string    // from which run, as in journal.RunInfo
+	known   map[dag.ID]*known
+	loading *loading
+
+	attempts map[dag.ID]int // of steps without a result
+}
+
+func newRun(id string) *run {
+	r := &run{id: id, rows: -1, nodes: map[dag.ID]bool{}, known: map[dag.ID]*known{}, attempts: map[dag.ID]int{}}
+	r.news.L = &r.mu
+	return r
+}
+
+// owner is what the row of the run has as its owner if it is ours.
+func (r *run) owner(us string) string {
+	if r.outer != nil {
+		return ""
+	}
+	return us
+}
+
+// entry returns the run with the id among those that this Journal knows, and makes
+// it. A run that is being left is waited for. The Journal is locked afterwards,
+// unless there is an error.
+func (j *Journal) entry(id string) (*run, error) {
+	for {
+		j.mu.Lock()
+		if j.closed {
+			j.mu.Unlock()
+			return nil, ErrClosed
+		}
+		r := j.runs[id]
+		if r == nil {
+			r = newRun(id)
+			r.outer = j.around(id)
+			j.runs[id] = r
+			return r, nil
+		}
+		if r.leaving == nil {
+			return r, nil
+		}
+		leaving := r.leaving
+		j.mu.Unlock()
+		if err := j.out.wait(leaving); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// around returns the run that is held and whose name is continued by id.
+func (j *Journal) around(id string) *run {
+	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
+		if r := j.runs[id[:i]]; r != nil && r.held.Load() && r.leaving == nil {
+			if r.outer != nil {
+				return r.outer
+			}
+			return r
+		}
+	}
+	return nil
+}
+
+// open returns the run, with the lease on it and what is recorded of it.
+func (j *Journal) open(ctx context.Context, id string) (*run, error) {
+	r, err := j.entry(id)
+	if err != nil {
+		return nil, err
+	}
+	j.mu.Unlock()
+	if ready, err := r.isReady(); ready || err != nil {
+		return r, err
+	}
+	r.taking.Lock()
+	defer r.taking.Unlock()
+	if ready, err := r.isReady(); ready || err != nil {
+		return r, err
+	}
+	if !r.held.Load() {
+		if err := j.acquire(ctx, r); err != nil {
+			return nil, j.data.Explain(err)
+		}
+	}
+	info, err := j.info(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reuse = info.Reuse; info.ID == "" {
+		r.reuse = journal.AnyRun
+	}
+	j.startLoading(r)
+	r.ready = true
+	return r, nil
+}
+
+func (r *run) isReady() (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ready, r.failed
+}
+
+// settled hears what became of a write.
+func (r *run) settled(x *write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.As(x.err, new(*journal.HeldError)) {
+		// The run is another's. The next step asks for the lease again.
+		r.ready, r.fresh = false, false
+		r.held.Store(false)
+	}
+	if x.result == nil {
+		return
+	}
+	digest := dag.ID(x.result.Digest)
+	r.unwritten.Add(-1)
+	if x.err != nil {
+		delete(r.known, digest)
+		return
+	}
+	r.known[digest] = &known{seq: x.result.Seq}
+	delete(r.attempts, digest)
+}
+
+// fail keeps the error of a write that nobody waits for.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = err
+	}
+}
+
+// send queues a write of a run. Nobody waits for it if the run is under the lease
+// of another one: the error is that of the next step of either.
+func (j *Journal) send(x *write) error {
+	if x.run.outer == nil {
+		return j.out.write(x)
+	}
+	x.stays = true
+	then := x.then
+	x.then = func(err error) {
+		if err != nil {
+			x.run.fail(err)
+			x.run.outer.fail(err)
+		}
+		if then != nil {
+			then(err)
+		}
+	}
+	return j.out.put(x)
+}

@@ -1,0 +1,405 @@
+package log
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// seal seals what is known of a run. The shape has a half of the seal of its own.
+func (r *Run) seal() { r.Seal = seal(r.Shape, r.fields()...) }
+
+func (r *Run) fields() [][]byte {
+	places := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(r.Tail)), uint64(r.Tip))
+	return [][]byte{[]byte(r.ID), []byte(r.State), r.Info, r.Outcome, places}
+}
+
+// open returns what is known of a run, with its shape if that was read.
+func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
+	if r.Info == nil && r.Outcome == nil && r.Seal == nil {
+		return info, nil
+	}
+	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
+		err = errChanged
+	} else if err = errors.Join(json.Unmarshal(r.Info, &info), json.Unmarshal(r.Outcome, &info.Outcome)); err == nil && shape {
+		err = json.Unmarshal(r.Shape, &info.Shape)
+	}
+	if err != nil {
+		err = &journal.DamageError{Where: j.data.Name(), Run: r.ID, Reason: err.Error()}
+	}
+	return info, err
+}
+
+// info returns what is known of a run that is ours, nothing if it was not begun.
+func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
+	r.mu.Lock()
+	fresh := r.fresh
+	r.mu.Unlock()
+	if fresh && r.outer != nil { // it may not be written yet
+		return journal.RunInfo{}, nil
+	}
+	row, err := j.data.Run(ctx, r.id)
+	if err != nil || row == nil {
+		return journal.RunInfo{}, j.data.Explain(err)
+	}
+	return j.opened(row, true)
+}
+
+// Begin implements [journal.Holder].
+func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
+	r := j.holding(info.ID)
+	if r == nil {
+		return j.notHeld(info.ID)
+	}
+	shape, err := json.Marshal(info.Shape)
+	if err != nil {
+		return fmt.Errorf("shape of run %q: %w", info.ID, err)
+	}
+	reuse := info.Reuse
+	info.Shape, info.Owner, info.Outcome = nil, "", journal.Outcome{State: journal.Running}
+	text, err := json.Marshal(info)
+	if err != nil {
+		return fmt.Errorf("what is known of run %q: %w", info.ID, err)
+	}
+	outcome, err := json.Marshal(info.Outcome)
+	if err != nil {
+		return err
+	}
+	r.stopLoading()
+	x := &write{run: r, do: func(t *transaction) error {
+		return t.begin(r, Run{State: string(journal.Running), Info: text, Shape: shape, Outcome: outcome})
+	}}
+	r.mu.Lock()
+	fresh := r.fresh
+	r.mu.Unlock()
+	if fresh {
+		err = j.send(x)
+	} else {
+		err = j.out.write(x)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if fresh {
+		r.reuse = reuse
+	} else {
+		r.ready = false // what is in memory may be forgotten
+	}
+	return err
+}
+
+// begin writes down that a run begins or goes on. What only belonged to its outcome
+// is removed, and the failures that are tried again.
+func (t *transaction) begin(r *run, as Run) error {
+	p := t.part(r)
+	if err := t.flush(); err != nil {
+		return err
+	}
+	row, err := t.Run(background, r.id)
+	if err != nil {
+		return err
+	}
+	before, err := t.j.opened(row, true)
+	if err != nil {
+		return refused{err}
+	}
+	var removed int64
+	if row.Tail > 0 {
+		if removed, err = t.Delete(row.Row, row.Tail, row.Tip); err != nil {
+			return err
+		}
+	}
+	if before.State == journal.Failed {
+		if err := t.forget(row, before.Retry); err != nil {
+			return err
+		}
+	}
+	row.State, row.Info, row.Shape, row.Outcome, row.Tail, row.Tip = as.State, as.Info, as.Shape, as.Outcome, 0, 0
+	row.seal()
+	if err := t.Put(row); err != nil {
+		return err
+	}
+	if p.rows >= 0 {
+		p.rows = row.Rows - removed
+	}
+	_, err = t.Advance(row.Row, row.Owner, row.Rows-removed)
+	return err
+}
+
+// forget takes the failures of the steps with the paths away from the steps. Their
+// rows stay, for what the attempts have cost.
+func (t *transaction) forget(r *Run, paths []string) error {
+	for _, path := range paths {
+		var failures []*Row
+		for row, err := range t.Rows(background, r.Row, Selection{Path: path}) {
+			if err != nil {
+				return err
+			}
+			h, err := row.open()
+			if err != nil {
+				return refused{t.j.damage(r.ID, row, err)}
+			}
+			if h.Record.Failure != nil {
+				if row, err = forgotten(row, h); err != nil {
+					return refused{err}
+				}
+				failures = append(failures, row)
+			}
+		}
+		for _, row := range failures {
+			if _, err := t.Delete(row.Run, row.Seq, row.Seq); err != nil {
+				return err
+			}
+		}
+		if len(failures) == 0 {
+			continue
+		}
+		if err := t.Append(failures); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holding returns a run that this Journal has, otherwise nil.
+func (j *Journal) holding(id string) *run {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r := j.runs[id]; r != nil && r.held.Load() && r.leaving == nil {
+		return r
+	}
+	return nil
+}
+
+func (j *Journal) notHeld(id string) error {
+	return fmt.Errorf("run %q in %s is not held by this journal: acquire it first", id, j.data.Name())
+}
+
+// End implements [journal.Holder].
+func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
+	if j.holding(id) == nil {
+		return j.notHeld(id)
+	}
+	r, err := j.open(ctx, id)
+	if err == nil {
+		err = r.loaded()
+	}
+	if err != nil {
+		return err
+	}
+	nodes := o.DAG
+	o.Heads, o.DAG = journal.HeadsOf(nodes), dag.DAG{}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("outcome of run %q: %w", id, err)
+	}
+	return j.send(&write{run: r, do: func(t *transaction) error {
+		p := t.part(r)
+		tail := p.next + 1
+		for n := range nodes.Nodes() {
+			if !r.nodes[n.ID()] {
+				if err := t.node(p, n); err != nil {
+					return err
+				}
+			}
+		}
+		if err := t.flush(); err != nil {
+			return err
+		}
+		row, err := t.Run(background, id)
+		if err != nil {
+			return err
+		}
+		row.State, row.Outcome, row.Tail, row.Tip = string(o.State), text, 0, 0
+		if tail <= p.next {
+			row.Tail, row.Tip = tail, p.next
+		}
+		row.seal()
+		return t.Put(row)
+	}})
+}
+
+// Find implements [journal.Archive].
+func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, error) {
+	const most = 6
+	var found []*Run
+	whole, err := j.data.Run(ctx, prefix)
+	if err == nil && whole != nil {
+		found, err = j.there(ctx, []*Run{whole})
+	}
+	if err == nil && prefix != "" && len(found) == 0 {
+		if found, err = j.data.Named(ctx, prefix, most); err == nil {
+			found, err = j.there(ctx, found)
+		}
+	}
+	switch {
+	case err != nil:
+		return journal.RunInfo{}, j.data.Explain(err)
+	case len(found) == 0:
+		return journal.RunInfo{}, fmt.Errorf("run %q: %w", prefix, journal.ErrNoRun)
+	case len(found) > 1:
+		several := &journal.AmbiguousError{Prefix: prefix}
+		for _, r := range found {
+			several.Runs = append(several.Runs, r.ID)
+		}
+		return journal.RunInfo{}, several
+	}
+	info, err := j.opened(found[0], true)
+	if err != nil {
+		return info, err
+	}
+	return j.seen(ctx, info, found[0])
+}
+
+// there leaves out what was acquired and never begun, nor given a step or a question:
+// its process was killed in between, or will begin it soon.
+func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err error) {
+	for _, r := range runs {
+		there := r.Info != nil || r.Rows > 0
+		if !there {
+			if there, err = asks(ctx, j.data, r.Row); err != nil {
+				return nil, j.data.Explain(err)
+			}
+		}
+		if there {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+// asks reports whether a run has questions.
+func asks(ctx context.Context, from Reader, run int64) (bool, error) {
+	for _, err := range from.Questions(ctx, run, QuestionSelection{}) {
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// seen completes what is known of a run with how it stands with its owner.
+func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journal.RunInfo, error) {
+	owner, held := r.Owner, r.Lease > 0
+	if r.Outer != "" {
+		outer, err := j.data.Run(ctx, r.Outer)
+		if err != nil {
+			return info, j.data.Explain(err)
+		}
+		if outer != nil {
+			owner, held = outer.Owner, outer.Lease > 0
+		}
+	}
+	info.ID = r.ID
+	switch info.State = cmp.Or(info.State, journal.Running); {
+	case held && lives(owner):
+		info.Owner = owner
+	case info.State == journal.Running:
+		info.State = journal.Interrupted
+	}
+	return info, nil
+}
+
+// Runs implements [journal.Archive].
+func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
+	var before int64
+	if q.Before != "" {
+		older, err := j.data.Run(ctx, q.Before)
+		if err != nil {
+			return nil, j.data.Explain(err)
+		}
+		if older == nil {
+			return nil, fmt.Errorf("run %q: %w", q.Before, journal.ErrNoRun)
+		}
+		before = older.Row
+	}
+	var page []journal.RunInfo
+	const few = 64
+	limit := cmp.Or(q.Limit, journal.DefaultLimit)
+	for {
+		wanted := max(limit-len(page), few)
+		// Whether a run is interrupted is known only when its owner was asked for:
+		// a chunk is read before any of its runs is looked at.
+		chunk, err := j.chunk(ctx, before, q.States, wanted)
+		if err != nil {
+			return nil, err
+		}
+		full := len(chunk) == wanted
+		if full {
+			before = chunk[wanted-1].Row
+		}
+		if chunk, err = j.there(ctx, chunk); err != nil {
+			return nil, err
+		}
+		for _, r := range chunk {
+			info, err := j.opened(r, false)
+			if err == nil {
+				info, err = j.seen(ctx, info, r)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if len(q.States) == 0 || slices.Contains(q.States, info.State) {
+				page = append(page, info)
+			}
+			if len(page) == limit {
+				return page, nil
+			}
+		}
+		if !full {
+			return page, nil
+		}
+	}
+}
+
+// chunk returns up to n runs that may be in one of the states.
+func (j *Journal) chunk(ctx context.Context, before int64, states []journal.State, n int) (found []*Run, err error) {
+	var stored []string
+	for _, s := range states {
+		switch stored = append(stored, string(s)); s {
+		case journal.Running, journal.Interrupted:
+			stored = append(stored, string(journal.Running), "")
+		}
+	}
+	for r, err := range j.data.Runs(ctx, before, stored) {
+		if err != nil {
+			return nil, j.data.Explain(err)
+		}
+		if found = append(found, r); len(found) == n {
+			break
+		}
+	}
+	return found, nil
+}
+
+// Remove implements [journal.Archive]. The space is used for what comes next; the
+// file does not become smaller.
+func (j *Journal) Remove(ctx context.Context, id string) error {
+	row, err := j.data.Run(ctx, id)
+	if err != nil {
+		return j.data.Explain(err)
+	}
+	if row == nil {
+		return fmt.Errorf("run %q: %w", id, journal.ErrNoRun)
+	}
+	if _, err := j.Acquire(ctx, id); err != nil && !errors.As(err, new(*journal.DamageError)) {
+		return err
+	}
+	r := j.holding(id)
+	if r == nil {
+		return j.notHeld(id)
+	}
+	err = j.out.write(&write{run: r, do: func(t *transaction) error {
+		p := t.part(r)
+		if err := t.flush(); err != nil {
+			return err
+		}
+		p.rows = 0
+		return t.Remove(p.row)
+	}})
+	return errors.Join(err, j.Release(id))
+}

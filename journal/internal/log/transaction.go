@@ -1,0 +1,202 @@
+package log
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// transaction is one commit. What it knows is told to the runs when it stands.
+type transaction struct {
+	Tx
+	j     *Journal
+	parts []*part
+	rows  []*Row // to be appended
+	since []*write
+}
+
+// part is what a transaction holds of one run.
+type part struct {
+	run     *run
+	row     int64
+	rows    int64 // how many records it has, below 0 until it is loaded
+	next    int64 // number of a record
+	touched bool  // and so has to be ours
+	intents []*intent
+	nodes   []dag.ID // that are new in the database
+}
+
+// errStale is the error of a write from before a run was lost, which is ours again:
+// what the other process has done is not known yet.
+var errStale = errors.New("the run was lost meanwhile")
+
+// refused is an error that concerns one write, which has changed nothing.
+type refused struct{ error }
+
+// lostError reports that a run has another owner.
+type lostError struct {
+	run    *run
+	writes map[*write]bool // that belong to it
+	why    error
+}
+
+func (e *lostError) Error() string { return e.why.Error() }
+
+// background is the context of transactions: what is written is written.
+var background = context.Background()
+
+// part returns the part of a run, which then has to be ours, and the run too under
+// whose lease it is.
+func (t *transaction) part(r *run) *part {
+	if r.outer != nil {
+		t.part(r.outer)
+	}
+	p := t.find(r)
+	p.touched = true
+	return p
+}
+
+func (t *transaction) find(r *run) *part {
+	for _, p := range t.parts { // there are few, most often one
+		if p.run == r {
+			return p
+		}
+	}
+	p := &part{run: r, row: r.row, rows: r.rows, next: r.next}
+	t.parts = append(t.parts, p)
+	return p
+}
+
+// apply does what a group wants.
+func (t *transaction) apply(group []*write) error {
+	for _, x := range group {
+		x.err = nil
+		if x.do == nil {
+			t.since = append(t.since, x)
+		}
+		var err error
+		switch {
+		case x.abandoned.Load() && x.result == nil && !x.stays:
+		case x.do != nil:
+			if err = t.flush(); err == nil {
+				t.since = append(t.since, x)
+				err = x.do(t)
+			}
+			var no refused
+			if errors.As(err, &no) {
+				x.err, err = no.error, nil
+			}
+		case x.intent == nil && x.result == nil:
+			t.part(x.run)
+		case t.part(x.run).rows < 0:
+			x.err = errStale
+		case x.intent != nil:
+			p := t.part(x.run)
+			p.intents = append(p.intents, x.intent)
+		default:
+			err = t.record(t.part(x.run), x.result)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// record appends a result, and before it the nodes from which its node was made.
+func (t *transaction) record(p *part, r *result) error {
+	if r.made != nil {
+		for _, n := range journal.Missing(r.made, p.run.nodes) {
+			if err := t.node(p, n); err != nil {
+				return err
+			}
+		}
+	}
+	t.append(p, r.Row)
+	return nil
+}
+
+// node appends a node that no step made.
+func (t *transaction) node(p *part, n *dag.Node) error {
+	r, err := nodeRow(n, t.j.now())
+	if err == nil {
+		t.append(p, r)
+	}
+	return err
+}
+
+func (t *transaction) append(p *part, r *Row) {
+	p.next, p.rows = p.next+1, p.rows+1
+	r.Run, r.Seq = p.row, p.next
+	if r.Node != nil && !p.run.nodes[id(r.Node)] {
+		p.run.nodes[id(r.Node)] = true
+		p.nodes = append(p.nodes, id(r.Node))
+	}
+	t.rows = append(t.rows, r)
+}
+
+// flush writes what was appended, if the runs are still ours.
+func (t *transaction) flush() error {
+	for _, p := range t.parts {
+		if len(p.intents) > 0 {
+			t.append(p, intentRow(p.intents, t.j.now()))
+			p.intents = nil
+		}
+	}
+	for _, p := range t.parts {
+		if !p.touched {
+			continue
+		}
+		ours, err := t.Advance(p.row, p.run.owner(t.j.owner), p.rows)
+		if err != nil {
+			return err
+		}
+		if !ours {
+			return t.lost(p)
+		}
+		p.touched = false
+	}
+	var err error
+	if len(t.rows) > 0 {
+		err = t.Append(t.rows)
+	}
+	t.rows, t.since = nil, nil
+	return err
+}
+
+// lost returns the error of what was done for a run since it was seen to be ours.
+func (t *transaction) lost(p *part) error {
+	now, err := t.Run(background, p.run.id)
+	if err != nil {
+		return err
+	}
+	owner := "nobody"
+	if now != nil {
+		owner = now.Owner
+	}
+	e := &lostError{run: p.run, writes: map[*write]bool{}, why: t.j.held(p.run.id, owner)}
+	for _, x := range t.since {
+		if x.run == p.run || x.run != nil && x.run.outer == p.run {
+			e.writes[x] = true
+		}
+	}
+	if len(e.writes) == 0 {
+		return e.why
+	}
+	return e
+}
+
+// stands tells the runs that the transaction stands, or that it does not.
+func (t *transaction) stands(ok bool) {
+	for _, p := range t.parts {
+		if ok {
+			p.run.row, p.run.rows, p.run.next = p.row, p.rows, p.next
+			continue
+		}
+		for _, id := range p.nodes {
+			delete(p.run.nodes, id)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package log
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A write is an intent, a result, a change of something else or, if it is none of
+// these, a sign of life.
+type write struct {
+	run    *run
+	intent *intent
+	result *result
+	do     func(*transaction) error
+	then   func(err error) // called after do was committed, or failed
+	stays  bool            // is tried again although nobody waits for it
+
+	abandoned atomic.Bool   // nobody waits for it any more
+	done      chan struct{} // closed when err is set
+	err       error
+}
+
+// writer is the one goroutine that writes.
+type writer struct {
+	*Journal
+	wake  chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+
+	queued  sync.Mutex
+	queue   []*write
+	trouble error // why the last transaction failed, nil if it did not
+	broken  error // why there will be no other one
+	closed  bool
+
+	using sync.Mutex // in a transaction
+	idle  bool       // nothing was written since the last sign of life
+	lost  error      // what close could not write
+}
+
+func startWriter(j *Journal) *writer {
+	w := &writer{Journal: j, wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}), idle: true}
+	go w.loop()
+	return w
+}
+
+// put queues a write. Wait for its done.
+func (w *writer) put(x *write) error {
+	x.done = make(chan struct{})
+	w.queued.Lock()
+	err := w.broken
+	if err == nil && w.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		w.queued.Unlock()
+		return err
+	}
+	w.queue = append(w.queue, x)
+	w.queued.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is awake
+	}
+	return nil
+}
+
+// patience is how many times as long as for a write that fails is waited for one
+// that the disk does not answer to: it may be busy.
+const patience = 12
+
+// wait waits until x is on the disk, though not for ever.
+func (w *writer) wait(x *write) error {
+	limit := w.opts.Retry
+	if x.result != nil {
+		limit = w.opts.RetryResults
+	}
+	begun := time.Now()
+	timer := time.NewTimer(w.opts.Retry)
+	defer timer.Stop()
+	for i := 1; ; i++ {
+		select {
+		case <-x.done:
+			return x.err
+		case <-timer.C:
+		}
+		w.queued.Lock()
+		trouble := w.trouble
+		w.queued.Unlock()
+		spent := time.Since(begun)
+		if trouble == nil && (i < patience || spent < limit) || trouble != nil && spent < limit {
+			timer.Reset(w.opts.Retry)
+			continue
+		}
+		x.abandoned.Store(true)
+		if trouble != nil {
+			return w.data.Explain(trouble)
+		}
+		return fmt.Errorf("%s: its disk did not answer for %v: check it, or set a longer Retry", w.data.Name(), spent.Round(time.Millisecond))
+	}
+}
+
+// write queues a write and waits for it.
+func (w *writer) write(x *write) error {
+	if err := w.put(x); err != nil {
+		return err
+	}
+	return w.wait(x)
+}
+
+// loop commits what is queued. What cannot be written is kept and tried again.
+func (w *writer) loop() {
+	defer close(w.ended)
+	beats := time.NewTicker(max(w.opts.Lease/4, time.Millisecond))
+	defer beats.Stop()
+	var kept []*write
+	var pause time.Duration
+	for stopped := false; !stopped; {
+		var again <-chan time.Time
+		wake := w.wake
+		if pause > 0 {
+			again, wake = time.After(pause), nil
+		}
+		var signs []*write
+		select {
+		case <-again:
+		case <-wake:
+			w.gather()
+		case <-beats.C:
+			signs = w.signs()
+		case <-w.stop:
+			stopped = true
+		}
+		group := append(kept, w.take()...)
+		w.rest(len(group) == 0, signs != nil)
+		if kept = w.commit(append(group, signs...)); len(kept) == 0 {
+			pause = 0
+			continue
+		}
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+	}
+	w.giveUp(kept)
+}
+
+// signs looks after the database, and returns a sign of life for every run.
+func (w *writer) signs() []*write {
+	if err := w.data.Check(); err != nil {
+		w.queued.Lock()
+		w.broken = err
+		w.queued.Unlock()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	signs := []*write{}
+	for _, r := range w.runs {
+		if r.held.Load() && r.outer == nil {
+			signs = append(signs, &write{run: r})
+		}
+	}
+	return signs
+}
+
+// rest lets the database tidy up after some work, when for the time between two
+// signs of life there was none.
+func (w *writer) rest(nothing, sign bool) {
+	if nothing && sign && !w.idle {
+		// What it could not do it tries again after more work, and an error
+		// that matters comes back with the next commit.
+		_ = w.data.Idle()
+	}
+	if sign || !nothing {
+		w.idle = nothing
+	}
+}
+
+// gather lets those who were woken by the last commit join the next one, as long
+// as more of them come: every commit waits for the disk.
+func (w *writer) gather() {
+	for before, now := -1, 0; now > before; {
+		runtime.Gosched()
+		w.queued.Lock()
+		before, now = now, len(w.queue)
+		w.queued.Unlock()
+	}
+}
+
+func (w *writer) take() []*write {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	group := w.queue
+	w.queue = nil
+	return group
+}
+
+// giveUp ends the waiting for what close could not write.
+func (w *writer) giveUp(kept []*write) {
+	results := 0
+	for _, x := range append(kept, w.take()...) {
+		if x.result != nil {
+			results++
+		}
+		x.settle(ErrClosed)
+	}
+	if results > 0 {
+		w.lost = fmt.Errorf("results that are lost: %d: %w", results, w.data.Explain(w.trouble))
+	}
+}
+
+// commit writes a group in one transaction, and returns what has to be tried again.
+// After an error that will not pass, each write is tried alone.
+func (w *writer) commit(group []*write) (kept []*write) {
+	if len(group) == 0 {
+		return nil
+	}
+	if w.broken != nil {
+		for _, x := range group {
+			x.settle(w.broken)
+		}
+		return nil
+	}
+	group, err := w.transact(group)
+	passing := err != nil && w.data.Passing(err)
+	w.queued.Lock()
+	if w.trouble = nil; passing {
+		w.trouble = err
+	}
+	w.queued.Unlock()
+	switch {
+	case err == nil:
+		for _, x := range group {
+			x.settle(x.err)
+		}
+	case passing:
+		for _, x := range group {
+			if x.result != nil || x.stays || (x.intent != nil || x.do != nil) && !x.abandoned.Load() {
+				kept = append(kept, x)
+			}
+		}
+	case len(group) == 1:
+		group[0].settle(w.data.Explain(err))
+	default:
+		for i := range group {
+			if kept = w.commit(group[i : i+1 : i+1]); len(kept) > 0 {
+				return append(kept, group[i+1:]...)
+			}
+		}
+	}
+	return kept
+}
+
+// transact writes a group, less what belongs to runs that were lost: who waits for
+// that is told at once. Runs hear of it when the writer is unlocked: whoever has a
+// run locked may be waiting for the writer.
+func (w *writer) transact(group []*write) ([]*write, error) {
+	for {
+		w.using.Lock()
+		t := &transaction{j: w.Journal}
+		err := w.data.Update(func(tx Tx) error {
+			t.Tx = tx
+			if err := t.apply(group); err != nil {
+				return err
+			}
+			w.opts.Reached("before commit")
+			return nil
+		})
+		t.stands(err == nil)
+		w.using.Unlock()
+		var lost *lostError
+		if err == nil {
+			w.opts.Reached("after commit")
+		}
+		if !errors.As(err, &lost) {
+			return group, err
+		}
+		var rest []*write
+		for _, x := range group {
+			if lost.writes[x] {
+				x.settle(lost.why)
+			} else {
+				rest = append(rest, x)
+			}
+		}
+		if group = rest; len(group) == 0 {
+			return nil, nil
+		}
+	}
+}
+
+// settle tells who waits for a write, and its run, what became of it.
+func (x *write) settle(err error) {
+	if x.err = err; x.run != nil {
+		x.run.settled(x)
+	}
+	if x.then != nil {
+		x.then(err)
+	}
+	if x.done != nil {
+		close(x.done)
+	}
+}
+
+// close writes what is queued, and gives up the leases of the runs.
+func (w *writer) close(runs []*run) error {
+	w.queued.Lock()
+	w.closed = true
+	w.queued.Unlock()
+	close(w.stop)
+	<-w.ended
+	if w.lost != nil {
+		return w.lost
+	}
+	var group []*write
+	for _, r := range runs {
+		if r.held.Load() {
+			group = append(group, w.leave(r))
+		}
+	}
+	for _, x := range w.commit(group) {
+		return w.data.Explain(errors.Join(w.trouble, x.err))
+	}
+	return nil
+}

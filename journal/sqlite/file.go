@@ -1,0 +1,231 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+//go:embed schema.sql
+var schema string
+
+const (
+	version     = 3          // of the schema
+	application = 0x73746e65 // "stne" marks the file as ours
+	readers     = 8          // connections that read at the same time
+)
+
+// file is the [log.Database] of a DB.
+type file struct {
+	name, path string
+	retry      time.Duration
+	opened     os.FileInfo // nil if the disk is none of the system's
+
+	reader
+	pool  *sql.DB // for reading
+	write *sql.DB // one connection
+	conn  *sql.Conn
+	tx    *tx // and its prepared statements
+}
+
+// Name implements [log.Database].
+func (f *file) Name() string { return "database " + f.name }
+
+// source says how connections are opened. SQLite waits for locks of other
+// processes for half of the time that a caller does, so that it is the one who
+// says what is wrong. A page of 8 KB holds five steps with 1 KB of content each,
+// where one of 4 KB holds two and is empty for a third. The log is copied into the
+// file when it has 32 MB.
+func (f *file) source(more ...string) string {
+	query := url.Values{"_pragma": {
+		fmt.Sprintf("busy_timeout(%d)", f.retry.Milliseconds()/2),
+		"page_size(8192)", "synchronous(FULL)", "cache_size(-8192)", "wal_autocheckpoint(4096)",
+	}}
+	for _, name := range more {
+		query.Set(name, "1")
+	}
+	path := filepath.ToSlash(f.path)
+	if path[0] != '/' { // a drive of Windows
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
+}
+
+// walMode is remembered by the file. It is not among the pragmas of source: it makes
+// the first page, and the driver does those in the order of the alphabet.
+const walMode = "PRAGMA journal_mode = WAL"
+
+// open opens the file for reading, and makes it first if it is new.
+func (f *file) open() error {
+	tables, err := f.look(f.source())
+	if err != nil && f.unwritable() {
+		// Nobody writes a file without a log, and whoever may write neither the
+		// file nor beside it can read it only so.
+		tables, err = f.look(f.source("immutable"))
+	}
+	if err == nil && tables == 0 {
+		if err = f.make(); err == nil {
+			_, err = f.look(f.source())
+		}
+	}
+	if err == nil {
+		if f.opened, err = os.Stat(f.path); errors.Is(err, os.ErrNotExist) {
+			f.opened, err = nil, nil
+		}
+	}
+	return err
+}
+
+// unwritable reports a file that may only be read, and that has no log.
+func (f *file) unwritable() bool {
+	if _, err := os.Stat(f.path + "-wal"); err == nil {
+		return false
+	}
+	beside, err := os.CreateTemp(filepath.Dir(f.path), ".stone-*")
+	if err == nil {
+		beside.Close()
+		os.Remove(beside.Name())
+	}
+	return errors.Is(err, os.ErrPermission)
+}
+
+// look opens the connections that read, and checks whose file it is. It returns how
+// many tables there are.
+func (f *file) look(source string) (tables int, err error) {
+	if f.pool != nil {
+		f.pool.Close()
+	}
+	if f.pool, err = sql.Open("sqlite", source); err != nil {
+		return 0, err
+	}
+	f.pool.SetMaxOpenConns(readers)
+	f.reader = reader{f.pool}
+	var made, app int
+	err = f.pool.QueryRow(`SELECT (SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&made, &app, &tables)
+	switch {
+	case err != nil || tables == 0:
+		return tables, err
+	case app != application:
+		return tables, fmt.Errorf("database %s belongs to another program: name another file", f.name)
+	case made != version:
+		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
+	}
+	// A file that was cut off shows when each table is touched.
+	_, err = f.pool.Exec("SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
+	return tables, err
+}
+
+// make makes the tables of a new file. Several processes may do so at once.
+func (f *file) make() error {
+	err := f.connect()
+	for begun := time.Now(); err != nil && f.Passing(err) && time.Since(begun) < f.retry; {
+		time.Sleep(10 * time.Millisecond)
+		err = f.connect()
+	}
+	if err != nil {
+		return err
+	}
+	return f.transact(func() error {
+		var tables int
+		if err := f.conn.QueryRowContext(background, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
+			return err
+		}
+		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, version, application))
+		return err
+	})
+}
+
+var background = context.Background()
+
+// connect opens the connection that writes, with the first write.
+func (f *file) connect() (err error) {
+	if f.conn != nil {
+		return nil
+	}
+	if f.write == nil {
+		if f.write, err = sql.Open("sqlite", f.source()); err != nil {
+			return err
+		}
+		f.write.SetMaxOpenConns(1)
+	}
+	conn, err := f.write.Conn(background)
+	if err != nil {
+		return err
+	}
+	if _, err = conn.ExecContext(background, walMode); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	f.conn = conn
+	return nil
+}
+
+// Update implements [log.Database].
+func (f *file) Update(do func(log.Tx) error) error {
+	if err := f.connect(); err != nil {
+		return err
+	}
+	if f.tx == nil {
+		t, err := newTx(f.conn)
+		if err != nil {
+			return err
+		}
+		f.tx = t
+	}
+	return f.transact(func() error { return do(f.tx) })
+}
+
+func (f *file) transact(do func() error) error {
+	if _, err := f.conn.ExecContext(background, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil {
+		_, err = f.conn.ExecContext(background, "COMMIT")
+	}
+	if err != nil {
+		// A rollback that fails has nothing to roll back: SQLite did so
+		// itself, as it does when the disk is full.
+		_, _ = f.conn.ExecContext(background, "ROLLBACK")
+	}
+	return err
+}
+
+// Idle implements [log.Database]: what is in the log is copied into the file, so
+// that less is lost with the log.
+func (f *file) Idle() error {
+	if f.conn == nil {
+		return nil
+	}
+	_, err := f.conn.ExecContext(background, "PRAGMA wal_checkpoint(PASSIVE)")
+	return err
+}
+
+// Close implements [log.Database]. A statement that stays open would keep SQLite
+// from closing the file and removing its log.
+func (f *file) Close() error {
+	var errs []error
+	if f.tx != nil {
+		errs = append(errs, f.tx.close())
+	}
+	if f.conn != nil {
+		errs = append(errs, f.conn.Close())
+	}
+	if f.pool != nil {
+		errs = append(errs, f.pool.Close())
+	}
+	if f.write != nil { // the last one, since it can remove the log
+		errs = append(errs, f.write.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,319 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+// reader is a [log.Reader] over a pool of connections, or over that of a transaction.
+type reader struct {
+	sql interface {
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	}
+}
+
+// query ranges over rows, each of which scan reads.
+func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), text string, args ...any) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		rows, err := r.sql.QueryContext(ctx, text, args...)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			found, err := scan(rows)
+			if !yield(found, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield(none, err)
+		}
+	}
+}
+
+const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
+
+func scanRun(rows *sql.Rows) (*log.Run, error) {
+	r := new(log.Run)
+	into := []any{&r.Row, &r.ID, &r.Owner, &r.Beat, &r.Lease, &r.Outer, &r.Rows, &r.State, &r.Tail, &r.Tip, &r.Seal, &r.Info, &r.Outcome, &r.Shape}
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	return r, rows.Scan(into[:len(columns)]...)
+}
+
+// Run implements [log.Reader].
+func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
+	for run, err := range query(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id = ?", id) {
+		return run, err
+	}
+	return nil, nil
+}
+
+// Runs implements [log.Reader].
+func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
+	text, args := "SELECT "+runColumns+" FROM runs WHERE (?1 = 0 OR run < ?1)", []any{before}
+	if len(states) > 0 {
+		text += " AND state IN (?" + strings.Repeat(", ?", len(states)-1) + ")"
+		for _, s := range states {
+			args = append(args, s)
+		}
+	}
+	return query(ctx, r, scanRun, text+" ORDER BY run DESC", args...)
+}
+
+// Named implements [log.Reader].
+func (r reader) Named(ctx context.Context, prefix string, limit int) (found []*log.Run, err error) {
+	end := prefix + string(rune(0x10FFFF)) // the last character there is
+	for run, err := range query(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", prefix, end, limit) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, run)
+	}
+	return found, nil
+}
+
+const rowColumns = "seq, digest, reuse, node, parents, path, head, seal, content"
+
+// headColumns lacks the content of results and nodes, which may be long.
+const headColumns = "seq, digest, reuse, node, parents, path, head, seal, CASE WHEN digest IS NULL AND node IS NULL THEN content END"
+
+// Rows implements [log.Reader].
+func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
+	columns := rowColumns
+	if s.Heads {
+		columns = headColumns
+	}
+	text := "SELECT " + columns + " FROM records WHERE "
+	var args []any
+	and := func(condition string, more ...any) {
+		if len(args) > 0 {
+			text += " AND "
+		}
+		text, args = text+condition, append(args, more...)
+	}
+	switch {
+	case s.Seq > 0:
+		and("seq = ?", run<<32|s.Seq)
+	case s.Path != "":
+		and("seq >> 32 = ? AND path = ?", run, s.Path)
+	case s.Under != "":
+		and("seq >> 32 = ? AND path BETWEEN ? AND ?", run, s.Under, s.Under+string(rune(0x10FFFF)))
+	case s.Node != nil:
+		and("node BETWEEN ? AND ? AND seq BETWEEN ? AND ?", s.Node, append(s.Node[:len(s.Node):len(s.Node)], maxID...), run<<32, (run+1)<<32-1)
+	default:
+		and("seq BETWEEN ? AND ?", run<<32|(s.After+1), (run+1)<<32-1)
+	}
+	if s.Nodes {
+		text += " AND node IS NOT NULL"
+	}
+	if s.Steps {
+		text += " AND (digest IS NOT NULL OR node IS NULL)"
+	}
+	return query(ctx, r, new(scanner).scan, text+" ORDER BY seq", args...)
+}
+
+var maxID = []byte(strings.Repeat("\xff", 32))
+
+// Reusable implements [log.Reader].
+func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
+	return query(ctx, r, new(scanner).scan, "SELECT "+rowColumns+` FROM records
+		WHERE reuse = ?1 AND (?2 = 0 OR seq >> 32 = ?2) AND seq >> 32 <> ?3 ORDER BY seq`, reuse, from, but)
+}
+
+// Questions implements [log.Reader].
+func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+	text, args := "SELECT run, path, open, question, seal FROM questions WHERE ", []any{}
+	switch {
+	case s.Path != "":
+		text, args = text+"run = ? AND path = ?", []any{run, s.Path}
+	case run != 0:
+		text, args = text+"run = ?", []any{run}
+	default:
+		text += "TRUE"
+	}
+	if s.Open {
+		text += " AND open"
+	}
+	return query(ctx, r, func(rows *sql.Rows) (*log.Question, error) {
+		q := new(log.Question)
+		return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
+	}, text+" ORDER BY seq", args...)
+}
+
+// scanner reads records. What the driver gives is copied once for a whole row, and
+// not column by column: a run that is resumed reads all that it has.
+type scanner struct {
+	seq     int64
+	columns [8]column
+	into    []any
+}
+
+// column is what the driver gave, which is the driver's until it is asked again.
+type column struct{ value []byte }
+
+// Scan implements sql.Scanner.
+func (c *column) Scan(value any) error {
+	switch value := value.(type) {
+	case nil:
+		c.value = nil
+	case []byte:
+		c.value = value
+	case string:
+		c.value = []byte(value)
+	default:
+		return fmt.Errorf("a column is of type %T: want a text or bytes", value)
+	}
+	return nil
+}
+
+func (s *scanner) scan(rows *sql.Rows) (*log.Row, error) {
+	if s.into == nil {
+		s.into = append(s.into, &s.seq)
+		for i := range s.columns {
+			s.into = append(s.into, &s.columns[i])
+		}
+	}
+	if err := rows.Scan(s.into...); err != nil {
+		return nil, err
+	}
+	size := 0
+	for _, c := range s.columns {
+		size += len(c.value)
+	}
+	all := make([]byte, 0, size)
+	take := func(i int) []byte {
+		if s.columns[i].value == nil {
+			return nil
+		}
+		from := len(all)
+		all = append(all, s.columns[i].value...)
+		return all[from:len(all):len(all)]
+	}
+	return &log.Row{
+		Run: s.seq >> 32, Seq: s.seq & (1<<32 - 1),
+		Digest: take(0), Reuse: take(1), Node: take(2), Parents: take(3), Path: string(take(4)), Head: take(5), Seal: take(6), Content: take(7),
+	}, nil
+}
+
+// tx is a [log.Tx] on the connection that writes, with its prepared statements.
+type tx struct {
+	reader
+	conn            *sql.Conn
+	advance, append *sql.Stmt
+}
+
+func newTx(conn *sql.Conn) (*tx, error) {
+	t := &tx{reader: reader{conn}, conn: conn}
+	var err error
+	if t.advance, err = conn.PrepareContext(background, "UPDATE runs SET beat = beat + 1, rows = iif(?3 < 0, rows, ?3) WHERE run = ?1 AND owner = ?2"); err != nil {
+		return nil, err
+	}
+	if t.append, err = conn.PrepareContext(background, "INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?)"); err != nil {
+		return nil, errors.Join(err, t.advance.Close())
+	}
+	return t, nil
+}
+
+func (t *tx) close() error { return errors.Join(t.advance.Close(), t.append.Close()) }
+
+// do executes a statement that is not worth preparing.
+func (t *tx) do(statement string, args ...any) (sql.Result, error) {
+	return t.conn.ExecContext(background, statement, args...)
+}
+
+// Insert implements [log.Tx].
+func (t *tx) Insert(r *log.Run) error {
+	result, err := t.do("INSERT INTO runs (id, owner, beat, lease, outside) VALUES (?, ?, 0, ?, ?)", r.ID, r.Owner, r.Lease, r.Outer)
+	if err == nil {
+		r.Row, err = result.LastInsertId()
+	}
+	return err
+}
+
+// Put implements [log.Tx].
+func (t *tx) Put(r *log.Run) error {
+	_, err := t.do("UPDATE runs SET owner = ?, lease = ?, outside = ?, state = ?, tail = ?, tip = ?, seal = ?, info = ?, outcome = ?, shape = ? WHERE run = ?",
+		r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, blob(r.Seal), text(r.Info), text(r.Outcome), text(r.Shape), r.Row)
+	return err
+}
+
+// Advance implements [log.Tx].
+func (t *tx) Advance(run int64, owner string, rows int64) (bool, error) {
+	result, err := t.advance.ExecContext(background, run, owner, rows)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// Append implements [log.Tx].
+func (t *tx) Append(rows []*log.Row) error {
+	for _, r := range rows {
+		path := any(nil)
+		if r.Digest != nil {
+			path = r.Path
+		}
+		if _, err := t.append.ExecContext(background, r.Run<<32|r.Seq, blob(r.Digest), blob(r.Reuse), blob(r.Node), blob(r.Parents),
+			path, string(r.Head), r.Seal, blob(r.Content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete implements [log.Tx].
+func (t *tx) Delete(run, first, last int64) (int64, error) {
+	result, err := t.do("DELETE FROM records WHERE seq BETWEEN ? AND ?", run<<32|first, run<<32|last)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Remove implements [log.Tx].
+func (t *tx) Remove(run int64) error {
+	_, err := t.Delete(run, 0, 1<<32-1)
+	if err == nil {
+		_, err = t.do("DELETE FROM questions WHERE run = ?", run)
+	}
+	if err == nil {
+		_, err = t.do("DELETE FROM runs WHERE run = ?", run)
+	}
+	return err
+}
+
+// PutQuestion implements [log.Tx].
+func (t *tx) PutQuestion(q *log.Question) error {
+	_, err := t.do(`INSERT INTO questions (run, path, open, question, seal) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET open = excluded.open, question = excluded.question, seal = excluded.seal`,
+		q.Run, q.Path, q.Open, string(q.Text), q.Seal)
+	return err
+}
+
+// blob and text are NULL for nil.
+func blob(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
+}
+
+func text(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
+}
