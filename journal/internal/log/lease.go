@@ -188,10 +188,14 @@ func (j *Journal) Release(id string) error {
 	j.mu.Unlock()
 	r.stopLoading()
 	later := r.unwritten.Load() > 0
-	if err := j.out.put(x); err != nil || later || r.outer != nil {
+	err := j.out.put(x)
+	if err != nil {
+		x.settle(err)
+	}
+	if err != nil || later || r.outer != nil {
 		return err
 	}
-	err := j.out.wait(x)
+	err = j.out.wait(x)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
@@ -203,7 +207,7 @@ func (j *Journal) Release(id string) error {
 // leave is what gives up the lease of a run. What was neither begun nor has a
 // record leaves nothing behind.
 func (j *Journal) leave(r *run) *write {
-	return &write{run: r, stays: true, do: func(t *transaction) error {
+	return &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		row, err := t.Run(background, r.id)
 		if err != nil || row == nil || row.Owner != r.owner(j.owner) {
 			return err

@@ -11,16 +11,17 @@ import (
 )
 
 // Ask implements [journal.Interviewer].
-func (j *Journal) Ask(ctx context.Context, q journal.Question) (kept journal.Question, err error) {
+func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question, error) {
 	row, err := j.data.Run(ctx, q.Run)
 	if err != nil {
-		return kept, j.data.Explain(err)
+		return journal.Question{}, j.data.Explain(err)
 	}
 	if row != nil && q.Problem == "" { // most often it is asked to see whether there is an answer
 		if found, err := j.question(ctx, j.data, row.Row, q.Run, q.Path); found != nil || err != nil {
 			return *found, err
 		}
 	}
+	var kept journal.Question
 	err = j.out.write(&write{do: func(t *transaction) error {
 		row, err := t.Run(background, q.Run)
 		if err != nil {
@@ -44,7 +45,10 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (kept journal.Que
 		}
 		return t.keepQuestion(row.Row, kept)
 	}})
-	return kept, err
+	if err != nil {
+		return journal.Question{}, err
+	}
+	return kept, nil
 }
 
 // question reads a question, nil if there is none.

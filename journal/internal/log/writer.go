@@ -50,7 +50,9 @@ func startWriter(j *Journal) *writer {
 
 // put queues a write. Wait for its done.
 func (w *writer) put(x *write) error {
-	x.done = make(chan struct{})
+	if x.done == nil {
+		x.done = make(chan struct{})
+	}
 	w.queued.Lock()
 	err := w.broken
 	if err == nil && w.closed {
