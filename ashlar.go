@@ -105,7 +105,7 @@ type decision struct {
 }
 
 var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
-	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here",
+	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
 }}}}
 
 func (a Ashlar) spec() *spec {

@@ -27,7 +27,7 @@ func TestReadsAndProduces(t *testing.T) {
 		{"what an earlier step produces", Seq("p", read, draft), "[]", "[ticket draft]"},
 		{"what a later step produces", Seq("p", draft, read), `["ticket"]`, "[draft ticket]"},
 		{"each once", Seq("p", draft, from("again", ticketType, draftType)), `["ticket"]`, "[draft]"},
-		{"the condition of a loop", Loop("l", draft, Until(reviewType, done), Max(2)), `["ticket" "review"]`, "[draft]"},
+		{"the condition of a loop", Loop("l", draft, Until(reviewType, done), 2), `["ticket" "review"]`, "[draft]"},
 		{"branches", fork("m", draft, from("other", reviewType, reportType)), `["ticket" "review"]`, "[draft report]"},
 		{"items and lanes", Seq("p", overTickets("each", from("write", itemType, draftType)), gather("end", draftType, reportType)), `["ticket"]`, "[item draft report]"},
 		{"helpers", New("judged", draftType, nil, Children(WalkInOrder, from("judge", draftType, reviewType), from("other", ticketType, reviewType))), `["ticket"]`, "[draft review]"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -41,18 +40,35 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 	return a
 }
 
-// Loop runs body again and again until its condition holds; it needs an Until
-// or UntilDAG, and a Max. A round sees every node of the rounds before it. A
-// failure of body ends the loop; so does Max, with kind "loop-exhausted".
-func Loop(name string, body Ashlar, opts ...Option) Ashlar {
-	s := (&spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, composite: new(composite)}}).apply(opts)
-	if s.decision == nil && !slices.ContainsFunc(s.faults, func(f Finding) bool { return f.Type == "nil-body" }) {
-		s.fault("missing-until", "a loop needs a condition: add Until or UntilDAG")
+// Loop runs body until the condition holds, at most max times. A round sees every
+// node of the rounds before it. A failure of body ends the loop; if the condition
+// does not hold after the last round, the failure has kind "loop-exhausted".
+func Loop(name string, body Ashlar, until Condition, max int) Ashlar {
+	s := &spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, queries: until.queries, composite: &composite{max: max}}}
+	if until.holds == nil {
+		s.fault("nil-body", "the condition of the loop is empty: use Until with a function")
+	} else {
+		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.holds(d) }, restore: restoreAs[bool]}
 	}
-	if s.max < 1 {
-		s.fault("missing-max", "a loop needs a bound: add Max(n) with n of at least 1")
+	if max < 1 {
+		s.fault("bad-option", "a loop of at most %d rounds: want at least 1", max)
 	}
 	return Ashlar{s}
+}
+
+// A Condition says when a Loop ends.
+type Condition struct {
+	holds   func(dag.DAG) (bool, error)
+	queries []dag.Query
+}
+
+// Until is the condition that pred holds for what the reader finds. It is asked
+// after each round.
+func Until[T any](reader dag.Reader[T], pred func(T) bool) Condition {
+	if pred == nil {
+		return Condition{}
+	}
+	return Condition{dag.Derive(reader, pred).From, dag.Types(reader)}
 }
 
 // A Branch is one case of a Match.
@@ -70,7 +86,7 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	if on.key == nil {
-		s.fault("nil-body", "the extractor is empty: use Lens, On or By with a function")
+		s.fault("nil-body", "the extractor is empty: use Lens, or On with a function")
 	} else {
 		s.decision = &decision{take: func(d dag.DAG) (any, error) { return matchKey(on, d) }, restore: restoreAs[string]}
 	}
@@ -105,12 +121,12 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 // Map runs body once for each item, all at the same time. Every lane starts with
 // a node of the item's type and sees nothing of the others. A lane that fails is
 // dropped, see [dag.Lost]; at least one must survive. Follow it with Reduce.
-func Map(name string, items Items, body Ashlar, opts ...Option) Ashlar {
-	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: items.item, queries: items.queries, composite: &composite{enter: items.enter}}}
-	if items.decision == nil {
-		s.fault("nil-body", "Items is empty: use Each or EachDAG with a function")
+func Map(name string, over Source, body Ashlar, opts ...Option) Ashlar {
+	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: over.item, queries: over.queries, composite: &composite{enter: over.enter}}}
+	if over.decision == nil {
+		s.fault("nil-body", "the source is empty: use Items, or Each with a function")
 	}
-	s.decision = items.decision
+	s.decision = over.decision
 	return Ashlar{s.apply(opts)}
 }
 
@@ -212,69 +228,51 @@ func Lens(path ...string) Extractor {
 	}
 }
 
-// On computes the value from the nearest node of a type.
-func On[T any, K comparable](t dag.Type[T], key func(T) K) Extractor {
-	e := Extractor{queries: dag.Types(t), schema: dag.NewType[K]("key").Schema}
+// On computes the value from what the reader finds.
+func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
+	e := Extractor{queries: dag.Types(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {
-		e.key = func(d dag.DAG) (any, error) {
-			v, err := t.From(d)
-			if err != nil {
-				return nil, err
-			}
-			return key(v), nil
-		}
+		derived := dag.Derive(reader, key)
+		e.key = func(d dag.DAG) (any, error) { return derived.From(d) }
 	}
 	return e
 }
 
-// By computes the value from the DAG, of which it reads what the queries name.
-func By(key func(dag.DAG) (any, error), queries ...dag.Querier) Extractor {
-	return Extractor{key: key, queries: dag.Types(queries...)}
-}
-
-// Items says over what a Map fans out.
-type Items struct {
+// A Source says over what a Map fans out.
+type Source struct {
 	item     dag.AnyType
 	queries  []dag.Query
 	decision *decision
 	enter    func(dag.DAG, any) ([]dag.DAG, error)
 }
 
-// Each takes the items from the nearest node of a type. Every lane starts with a
-// node of type item.
-func Each[T, I any](from dag.Type[T], item dag.Type[I], items func(T) []I) Items {
+// Each makes the items from what the reader finds. Every lane starts with a node
+// of type item.
+func Each[T, I any](reader dag.Reader[T], item dag.Type[I], items func(T) []I) Source {
 	if items == nil {
-		return Items{item: item}
+		return Source{item: item}
 	}
-	return EachDAG(item, func(d dag.DAG) ([]I, error) {
-		v, err := from.From(d)
-		if err != nil {
-			return nil, err
-		}
-		return items(v), nil
-	}, from)
+	return Items(dag.Derive(reader, items), item)
 }
 
-// EachDAG takes the items from the DAG, of which it reads what the queries name.
-func EachDAG[I any](item dag.Type[I], items func(dag.DAG) ([]I, error), queries ...dag.Querier) Items {
-	if items == nil {
-		return Items{item: item}
-	}
-	return Items{
+// Items takes the list that the reader finds. Every lane starts with a node of
+// type item.
+func Items[L ~[]I, I any](list dag.Reader[L], item dag.Type[I]) Source {
+	return Source{
 		item:    item,
-		queries: dag.Types(queries...),
+		queries: dag.Types(list),
 		decision: &decision{
 			take: func(d dag.DAG) (any, error) {
-				list, err := items(d)
-				if list == nil {
-					list = []I{}
+				all, err := list.From(d)
+				if all == nil {
+					all = L{}
 				}
-				return list, err
+				return []I(all), err
 			},
 			restore: func(raw json.RawMessage) (any, error) {
-				var list []I
-				err := json.Unmarshal(raw, &list)
-				return list, err
+				var all []I
+				err := json.Unmarshal(raw, &all)
+				return all, err
 			},
 		},
 		enter: func(d dag.DAG, choice any) ([]dag.DAG, error) { return item.Lanes(d, choice.([]I)) },

@@ -14,10 +14,11 @@
 //		Reply  = dag.NewType[ReplyDoc]("reply")
 //	)
 //
-// A leaf reads nodes of some types and returns the content of one node. Its
-// queries follow from its signature:
+// A leaf reads nodes of some types and returns the content of one node. A type
+// reads the nearest node; [dag.All], [dag.Maybe] and other readers read in other
+// ways. The queries of the leaf are those of its readers:
 //
-//	triage := stone.Func1("triage", Ticket, Triage, func(ctx context.Context, t TicketDoc) (TriageDoc, error) {
+//	triage := stone.Func("triage", Ticket, Triage, func(ctx context.Context, t TicketDoc) (TriageDoc, error) {
 //		…
 //	})
 //
@@ -37,7 +38,7 @@
 //		stone.Match("route", stone.Lens("area"),     // look into the latest node
 //			stone.Case("billing", billing),
 //			stone.Case("bug", stone.Loop("until-reproduced", reproduce,
-//				stone.Until(Report, Report.Conclusive), stone.Max(3))),
+//				stone.Until(Report, Report.Conclusive), 3)),
 //		),
 //	)
 //

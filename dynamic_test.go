@@ -76,7 +76,7 @@ func TestRunDynamicGrant(t *testing.T) {
 func TestRunDynamicValidates(t *testing.T) {
 	ran := false
 	touch := stone.Func0("touch", list, func(context.Context) ([]int, error) { ran = true; return nil, nil })
-	reads := stone.Func1("reads", word, number, func(context.Context, string) (int, error) { return 1, nil })
+	reads := stone.Func("reads", word, number, func(context.Context, string) (int, error) { return 1, nil })
 	plan := func() stone.Ashlar { return stone.Seq("plan", touch, reads) }
 	_, err := stone.Run(t.Context(), dynamic("d", plan, nil), stone.Config{})
 	if wantKind(t, err, kind.Invalid); ran || !strings.Contains(err.Error(), "missing-producer") {

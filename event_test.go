@@ -135,7 +135,7 @@ func TestSpans(t *testing.T) {
 			return 0, nil
 		})
 		return "x", err
-	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), last)
+	}), stone.Until(word, func(string) bool { return true }), 2)), last)
 	p := stone.Seq("s", numbers(3), stone.Map("m", each(), inner), last)
 	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestSpans(t *testing.T) {
 
 func TestReplayEvents(t *testing.T) {
 	var memory journal.Memory
-	p := stone.Seq("s", say("a", "x"), stone.Loop("l", boom("b"), stone.Until(word, func(string) bool { return true }), stone.Max(2)))
+	p := stone.Seq("s", say("a", "x"), stone.Loop("l", boom("b"), stone.Until(word, func(string) bool { return true }), 2))
 	for i, want := range [][]string{
 		{"INFO run-start", "ERROR failure kind=error reason=boom", "INFO run-end"},
 		{"INFO run-start", "INFO step-replayed path=s/a step=leaf", "INFO step-replayed path=s/l[0]/b step=leaf", "ERROR failure kind=error reason=boom", "INFO run-end"},

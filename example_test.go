@@ -42,10 +42,10 @@ func answer(text string) func(context.Context, TicketDoc) (ReplyDoc, error) {
 
 func support() stone.Ashlar {
 	return stone.Seq("support",
-		stone.Func1("triage", Ticket, Triage, triage),
+		stone.Func("triage", Ticket, Triage, triage),
 		stone.Match("route", stone.Lens("area"),
-			stone.Case("billing", stone.Func1("billing", Ticket, Reply, answer("The invoice is on its way."))),
-			stone.Case("bug", stone.Func1("bug", Ticket, Reply, answer("Which version is it?"))),
+			stone.Case("billing", stone.Func("billing", Ticket, Reply, answer("The invoice is on its way."))),
+			stone.Case("bug", stone.Func("bug", Ticket, Reply, answer("Which version is it?"))),
 		),
 	)
 }
@@ -70,9 +70,9 @@ func Example() {
 // looks for a field that is not there.
 func ExampleValidate() {
 	p := stone.Seq("support",
-		stone.Func1("triage", Ticket, Triage, triage),
+		stone.Func("triage", Ticket, Triage, triage),
 		stone.Match("route", stone.Lens("aera"),
-			stone.Case("bug", stone.Func1("bug", Ticket, Reply, answer("Which version is it?")))),
+			stone.Case("bug", stone.Func("bug", Ticket, Reply, answer("Which version is it?")))),
 	)
 	for _, finding := range stone.Validate(p, stone.Config{}) {
 		fmt.Println(finding.Type, "at", finding.Path)
@@ -98,13 +98,13 @@ func ExampleMap() {
 			return words{[]string{"ashlar", "", "lintel"}}, nil
 		}),
 		stone.Map("each-word", stone.Each(list, word, func(w words) []string { return w.List }),
-			stone.Func1("measure", word, length, func(_ context.Context, w string) (int, error) {
+			stone.Func("measure", word, length, func(_ context.Context, w string) (int, error) {
 				if w == "" {
 					return 0, errors.New("empty word")
 				}
 				return len(w), nil
 			})),
-		stone.Reduce(stone.FuncAll("add", length, total, func(_ context.Context, all []int) (int, error) {
+		stone.Reduce(stone.Func("add", dag.All(length), total, func(_ context.Context, all []int) (int, error) {
 			sum := 0
 			for _, n := range all {
 				sum += n
@@ -128,7 +128,7 @@ func ExampleFail() {
 		stone.Func0("try", Reply, func(context.Context) (ReplyDoc, error) {
 			return ReplyDoc{}, stone.Fail("no-compiler", "cannot find go in the path")
 		}),
-		stone.Until(Reply, func(ReplyDoc) bool { return true }), stone.Max(3))
+		stone.Until(Reply, func(ReplyDoc) bool { return true }), 3)
 	_, err := stone.Run(context.Background(), p, stone.Config{})
 
 	var failure *stone.Failure
@@ -147,8 +147,8 @@ func ExampleFlow() {
 	line := dag.NewType[string]("line")
 	p := stone.Flow("summary",
 		stone.Func0("read", page, func(context.Context) (string, error) { return "stone: a wall", nil }),
-		stone.Func1("count", page, words, func(_ context.Context, s string) (int, error) { return len(strings.Fields(s)), nil }),
-		stone.Func1("title", page, title, func(_ context.Context, s string) (string, error) {
+		stone.Func("count", page, words, func(_ context.Context, s string) (int, error) { return len(strings.Fields(s)), nil }),
+		stone.Func("title", page, title, func(_ context.Context, s string) (string, error) {
 			before, _, _ := strings.Cut(s, ":")
 			return before, nil
 		}),

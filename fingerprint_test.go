@@ -9,8 +9,8 @@ import (
 
 // Whatever of a pipeline can be seen from outside is in its fingerprint.
 func TestFingerprint(t *testing.T) {
-	until := func(opts ...stone.Option) stone.Ashlar {
-		return stone.Loop("l", say("a", "x"), append(opts, stone.Until(word, func(string) bool { return true }))...)
+	until := func(max int) stone.Ashlar {
+		return stone.Loop("l", say("a", "x"), stone.Until(word, func(string) bool { return true }), max)
 	}
 	on := stone.On(word, func(w string) string { return w })
 	different := []stone.Ashlar{
@@ -19,7 +19,7 @@ func TestFingerprint(t *testing.T) {
 		say("a", "x", stone.Queries(dag.Since(number, word))), numbers(1),
 		stone.Seq("a", say("a", "x")), stone.Seq("a", say("a", "x"), say("a", "x")), stone.Reduce(say("a", "x")),
 		stone.Seq("a", stone.Seq("a", say("a", "x"))), stone.Seq("a", say("b", "x")),
-		until(stone.Max(1)), until(stone.Max(2)),
+		until(1), until(2),
 		stone.Match("m", on, stone.Case("x", say("a", "x"))), stone.Match("m", on, stone.Case("y", say("a", "x"))),
 		stone.Match("m", on, stone.Case("x", say("a", "x")), stone.Case("y", say("a", "x"))),
 		stone.Match("m", stone.Lens("a"), stone.Case("x", say("a", "x"))), stone.Match("m", stone.Lens("b"), stone.Case("x", say("a", "x"))),

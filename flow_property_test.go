@@ -255,18 +255,18 @@ func (g *grove) tree(depth int) plot {
 	case 1:
 		name, body, qs := g.name("loop"), g.tree(depth-1), g.queries(1)
 		return func(c compose) stone.Ashlar {
-			return stone.Loop(name, body(c), stone.Max(3), stone.UntilDAG(func(d dag.DAG) (bool, error) {
+			return stone.Loop(name, body(c), stone.Until(dag.ReaderFunc(func(d dag.DAG) (bool, error) {
 				sum, err := taste(d, qs)
 				return sum%5 != 0, err
-			}, declared(qs)...))
+			}, declared(qs)...), func(done bool) bool { return done }), 3)
 		}
 	case 2:
 		name, branches, qs := g.name("match"), []plot{g.tree(depth - 1), g.tree(depth - 1)}, g.queries(1)
 		return func(c compose) stone.Ashlar {
-			on := stone.By(func(d dag.DAG) (any, error) {
+			on := stone.On(dag.ReaderFunc(func(d dag.DAG) (any, error) {
 				sum, err := taste(d, qs)
 				return sum % 2, err
-			}, declared(qs)...)
+			}, declared(qs)...), func(v any) any { return v })
 			return stone.Match(name, on, stone.Case(0, branches[0](c)), stone.Case(1, branches[1](c)))
 		}
 	case 3:
@@ -275,10 +275,10 @@ func (g *grove) tree(depth int) plot {
 	case 4:
 		name, item, body, last, qs := g.name("map"), g.grain(), g.tree(depth-1), g.leaf(), g.queries(1)
 		return func(c compose) stone.Ashlar {
-			items := stone.EachDAG(item, func(d dag.DAG) ([]uint32, error) {
+			items := stone.Items(dag.ReaderFunc(func(d dag.DAG) ([]uint32, error) {
 				sum, err := taste(d, qs)
 				return []uint32{sum, sum + 1, sum}[:1+sum%3], err
-			}, declared(qs)...)
+			}, declared(qs)...), item)
 			return c(name+"-steps", stone.Map(name, items, body(c)), stone.Reduce(last(c)))
 		}
 	case 5:

@@ -15,7 +15,7 @@ import (
 func TestInputWithoutJSON(t *testing.T) {
 	number, half := dag.NewType[float64]("number"), dag.NewType[float64]("half")
 	ran := false
-	p := stone.Func1("halve", number, half, func(_ context.Context, n float64) (float64, error) { ran = true; return n / 2, nil })
+	p := stone.Func("halve", number, half, func(_ context.Context, n float64) (float64, error) { ran = true; return n / 2, nil })
 	res, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(number.With(math.Inf(1)))})
 	failure, ok := errors.AsType[*stone.Failure](err)
 	if !ok || failure.Kind != kind.BadContent || ran || res.DAG.Latest().Type() != "failure" {

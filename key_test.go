@@ -34,12 +34,12 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 	var runs int
 	sample := counting("sample", &runs)
 	five := func() []stone.Ashlar { return slices.Repeat([]stone.Ashlar{sample}, 5) }
-	items := stone.EachDAG(list, func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil })
+	items := stone.Items(dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil }), list)
 	for name, votes := range map[string]stone.Ashlar{
 		"lanes":  stone.Seq("all", stone.Parallel("vote", five()), stone.Reduce(say("end", "x"))),
 		"items":  stone.Seq("all", stone.Map("vote", items, sample), stone.Reduce(say("end", "x"))),
 		"steps":  stone.Seq("vote", five()...),
-		"rounds": stone.Loop("vote", sample, stone.Max(5), stone.Until(number, func(n int) bool { return n%5 == 0 })),
+		"rounds": stone.Loop("vote", sample, stone.Until(number, func(n int) bool { return n%5 == 0 }), 5),
 		"visits": stone.Scoped("vote", []stone.Ashlar{sample}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 5 {
 				d = stone.RunChild(ctx, sample, d)
@@ -69,7 +69,7 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 	var memory journal.Memory
 	var mu sync.Mutex
 	var worked []string
-	work := stone.Func1("work", list, number, func(_ context.Context, l []int) (int, error) {
+	work := stone.Func("work", list, number, func(_ context.Context, l []int) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		worked = append(worked, fmt.Sprint(l))
@@ -80,7 +80,7 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 		want  string
 	}{{[][]int{{1}, {2}, {2}}, "[1] [2] [2]"}, {[][]int{{0}, {1}, {2}, {2}}, "[0]"}, {[][]int{{2}, {2}, {2}}, "[2]"}} {
 		worked = nil
-		p := stone.Seq("s", stone.Map("m", stone.EachDAG(list, func(dag.DAG) ([][]int, error) { return tt.items, nil }), work), stone.Reduce(say("end", "x")))
+		p := stone.Seq("s", stone.Map("m", stone.Items(dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return tt.items, nil }), list), work), stone.Reduce(say("end", "x")))
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: fmt.Sprint(i), Recorder: &memory}); err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func TestNestedFanOuts(t *testing.T) {
 
 // pick makes a leaf that fails in the lanes whose number is in fail.
 func pick(fail ...int) stone.Ashlar {
-	return stone.Func1("pick", number, word, func(_ context.Context, n int) (string, error) {
+	return stone.Func("pick", number, word, func(_ context.Context, n int) (string, error) {
 		if slices.Contains(fail, n) {
 			return "", stone.Fail("own", "lane %d: %w", n, errBoom)
 		}
@@ -146,7 +146,7 @@ func TestSurvivors(t *testing.T) {
 // What a fan-out leaves does not depend on who finishes first.
 func TestLanesInSourceOrder(t *testing.T) {
 	run := func(slow int, lanes int) dag.ID {
-		p := stone.Seq("s", numbers(5), stone.Map("m", each(), stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+		p := stone.Seq("s", numbers(5), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 			time.Sleep(time.Duration((n+slow)%5) * time.Second)
 			if n == 3 {
 				return "", errBoom
@@ -184,7 +184,7 @@ func TestCancelLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var started atomic.Int64
-		p := stone.Seq("s", numbers(100), stone.Map("m", each(), stone.Func1("f", number, word, func(ctx context.Context, n int) (string, error) {
+		p := stone.Seq("s", numbers(100), stone.Map("m", each(), stone.Func("f", number, word, func(ctx context.Context, n int) (string, error) {
 			started.Add(1)
 			switch {
 			case n < 4:
@@ -227,7 +227,7 @@ func TestLanesDeadline(t *testing.T) {
 // go on.
 func TestGoexitInLanes(t *testing.T) {
 	exit := func(d int) stone.Ashlar {
-		return stone.Func1("exit", number, word, func(_ context.Context, n int) (string, error) {
+		return stone.Func("exit", number, word, func(_ context.Context, n int) (string, error) {
 			time.Sleep(time.Second) // so that no lane is left for the goroutine that fans out
 			if n%d != 0 {
 				runtime.Goexit()
@@ -263,7 +263,7 @@ func TestGoexitInLanes(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p := stone.Seq("s", numbers(4), stone.Map("m", each(), stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+			p := stone.Seq("s", numbers(4), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 				g.enter()
 				defer g.leave()
 				if n == 0 {

@@ -24,9 +24,10 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func1 makes a leaf out of a function: it is given the nearest node of type in,
-// and what it returns is the node of type out.
-func Func1[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...Option) Ashlar {
+// Func makes a leaf of a function: fn is given what the reader finds, for example
+// the nearest node of a type, and returns the content of a node of type out. The
+// queries of the leaf are those of the reader.
+func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...Option) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -40,8 +41,8 @@ func Func1[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(conte
 	}, dag.Types(in), opts)
 }
 
-// Func2 is Func1 for a function that is given the nearest nodes of two types.
-func Func2[A, B, T any](name string, inA dag.Type[A], inB dag.Type[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...Option) Ashlar {
+// Func2 is Func for a function of two inputs.
+func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...Option) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -59,20 +60,28 @@ func Func2[A, B, T any](name string, inA dag.Type[A], inB dag.Type[B], out dag.T
 	}, dag.Types(inA, inB), opts)
 }
 
-// FuncAll makes a leaf out of a function that is given all nodes of type in, in
-// append order: what a reducer after a fan-out does.
-func FuncAll[A, T any](name string, in dag.Type[A], out dag.Type[T], fn func(context.Context, []A) (T, error), opts ...Option) Ashlar {
+// Func3 is Func for a function of three inputs. For more, read them together with
+// [dag.Derive3] or declare Queries with New.
+func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], inC dag.Reader[C], out dag.Type[T], fn func(context.Context, A, B, C) (T, error), opts ...Option) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
 	return typed(name, out, func(ctx context.Context, d dag.DAG) (T, error) {
-		all, err := dag.All(in).From(d)
+		var none T
+		a, err := inA.From(d)
 		if err != nil {
-			var none T
 			return none, err
 		}
-		return fn(ctx, all)
-	}, dag.Types(dag.All(in)), opts)
+		b, err := inB.From(d)
+		if err != nil {
+			return none, err
+		}
+		c, err := inC.From(d)
+		if err != nil {
+			return none, err
+		}
+		return fn(ctx, a, b, c)
+	}, dag.Types(inA, inB, inC), opts)
 }
 
 func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), queries []dag.Query, opts []Option) Ashlar {

@@ -49,11 +49,11 @@ var (
 	fans   = []form{mapForm, parallelForm}
 )
 
-// Queries declares what a body reads: types for their nearest node, dag.All,
+// Queries declares what a body reads: types for their nearest node, and dag.All,
 // dag.Since, dag.Latest, dag.Maybe, dag.Everything for the rest. What is not
 // declared cannot be read.
 func Queries(qs ...dag.Querier) Option {
-	return Option{"Queries", []form{leafForm, loopForm, scopedForm}, func(s *spec) {
+	return Option{"Queries", []form{leafForm, scopedForm}, func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)
 	}}
 }
@@ -129,49 +129,11 @@ func Timeout(d time.Duration) Option {
 	}}
 }
 
-// Until ends a loop when pred holds for the nearest node of a type. It is asked
-// after each round.
-func Until[T any](t dag.Type[T], pred func(T) bool) Option {
-	if pred == nil {
-		return until(nil, t)
-	}
-	return until(func(d dag.DAG) (bool, error) {
-		v, err := t.From(d)
-		if err != nil {
-			return false, err
-		}
-		return pred(v), nil
-	}, t)
-}
-
-// UntilDAG ends a loop when pred holds for the DAG, of which it reads what the
-// queries name. It is asked after each round.
-func UntilDAG(pred func(dag.DAG) (bool, error), queries ...dag.Querier) Option {
-	return until(pred, queries...)
-}
-
-func until(pred func(dag.DAG) (bool, error), queries ...dag.Querier) Option {
-	return Option{"Until", []form{loopForm}, func(s *spec) {
-		if pred == nil {
-			s.fault("nil-body", "the predicate of Until is nil: give it a function")
-			return
-		}
-		s.queries = append(s.queries, dag.Types(queries...)...)
-		s.decision = &decision{take: func(d dag.DAG) (any, error) { return pred(d) }, restore: restoreAs[bool]}
-	}}
-}
-
 // restoreAs reads a recorded decision back.
 func restoreAs[T any](raw json.RawMessage) (any, error) {
 	var v T
 	err := json.Unmarshal(raw, &v)
 	return v, err
-}
-
-// Max bounds the rounds of a loop. Every loop has one; a loop that reaches it
-// fails with kind "loop-exhausted".
-func Max(rounds int) Option {
-	return Option{"Max", []form{loopForm}, func(s *spec) { s.max = rounds }}
 }
 
 // Lanes bounds how many lanes of a fan-out are in flight at once; 256 without

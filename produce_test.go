@@ -15,7 +15,7 @@ var (
 )
 
 func countLetters() stone.Ashlar {
-	return stone.Func1("count", asked, length, func(_ context.Context, s string) (int, error) { return len(s), nil })
+	return stone.Func("count", asked, length, func(_ context.Context, s string) (int, error) { return len(s), nil })
 }
 
 func TestProduce(t *testing.T) {

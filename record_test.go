@@ -147,16 +147,15 @@ func (f *forest) ashlar(depth int) stone.Ashlar {
 		return stone.Seq(f.name("seq"), f.some(depth, 3)...)
 	case 1:
 		enough := rapid.IntRange(1, 8).Draw(f.T, "enough")
-		return stone.Loop(f.name("loop"), f.ashlar(depth-1), stone.Max(3),
-			stone.UntilDAG(func(d dag.DAG) (bool, error) { return numbersIn(d) >= enough, nil }, everyNumber))
+		return stone.Loop(f.name("loop"), f.ashlar(depth-1), stone.Until(dag.ReaderFunc(func(d dag.DAG) (bool, error) { return numbersIn(d) >= enough, nil }, everyNumber), func(done bool) bool { return done }), 3)
 	case 2:
 		return stone.Seq(f.name("first"), f.leaf(), stone.Match(f.name("match"),
-			stone.By(func(d dag.DAG) (any, error) { return numbersIn(d) % 3, nil }, everyNumber),
+			stone.On(dag.ReaderFunc(func(d dag.DAG) (any, error) { return numbersIn(d) % 3, nil }, everyNumber), func(v any) any { return v }),
 			stone.Case(0, f.ashlar(depth-1)), stone.Case(1, f.ashlar(depth-1)), stone.Case(2, f.leaf())))
 	case 3:
-		items := stone.EachDAG(number, func(d dag.DAG) ([]int, error) {
+		items := stone.Items(dag.ReaderFunc(func(d dag.DAG) ([]int, error) {
 			return make([]int, numbersIn(d)%3+1), nil
-		}, everyNumber)
+		}, everyNumber), number)
 		return stone.Seq(f.name("map-reduce"), stone.Map(f.name("map"), items, f.ashlar(depth-1)), stone.Reduce(f.leaf()))
 	case 4:
 		return stone.Seq(f.name("parallel-reduce"), stone.Parallel(f.name("parallel"), f.some(depth, 3)), stone.Reduce(f.leaf()))
@@ -286,7 +285,7 @@ func TestResume(t *testing.T) {
 func TestTamperedRecord(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s", say("a", "x"), stone.Loop("l", stone.Func0("b", word, func(ctx context.Context) (string, error) {
 		return stone.Step(ctx, "step", nil, func(context.Context) (string, error) { return "y", nil })
-	}), stone.Until(word, func(string) bool { return true }), stone.Max(2))), say("heal", "z"))
+	}), stone.Until(word, func(string) bool { return true }), 2)), say("heal", "z"))
 	for _, tt := range []struct {
 		place  string
 		change func(*stone.Record)
@@ -455,7 +454,7 @@ func TestContextEndsInsideOfRun(t *testing.T) {
 		<-ctx.Done()
 		return 0, nil // paid for, and then the next step is overtaken
 	}, stone.Queries(list))
-	after := stone.Func1("after", number, list, func(context.Context, int) ([]int, error) { return nil, nil }, stone.Reusable())
+	after := stone.Func("after", number, list, func(context.Context, int) ([]int, error) { return nil, nil }, stone.Reusable())
 	fails := stone.New("fails", word, func(context.Context, dag.DAG) (string, error) { <-started; return "", errBoom }, stone.Queries(list))
 	first := stone.Func0("first", list, func(context.Context) ([]int, error) { return []int{1}, nil })
 	flow := stone.Flow("f", first, fails, stone.Seq("behind", slow, after))

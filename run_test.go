@@ -56,7 +56,7 @@ func numbers(n int) stone.Ashlar {
 	})
 }
 
-func each() stone.Items { return stone.Each(list, number, func(l []int) []int { return l }) }
+func each() stone.Source { return stone.Each(list, number, func(l []int) []int { return l }) }
 
 // last makes a reducer.
 var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {
@@ -97,10 +97,10 @@ func wantKind(t *testing.T, err error, kind string) *stone.Failure {
 }
 
 func TestComposites(t *testing.T) {
-	upTo := func(n int) stone.Option {
+	upTo := func(n int) stone.Condition {
 		return stone.Until(number, func(got int) bool { return got >= n })
 	}
-	heal := stone.Func1("heal", dag.Failure, word, func(_ context.Context, f dag.FailureContent) (string, error) {
+	heal := stone.Func("heal", dag.Failure, word, func(_ context.Context, f dag.FailureContent) (string, error) {
 		return "healed " + f.Kind, nil
 	})
 	byWord := stone.On(word, func(w string) string { return w })
@@ -118,14 +118,14 @@ func TestComposites(t *testing.T) {
 			kind: kind.Error, path: "s/b",
 			want: []string{`word "x"`, `failure {"kind":"error","reason":"boom"}`},
 		},
-		{name: "loop", p: stone.Loop("l", count("c"), upTo(2), stone.Max(9)), want: []string{"number 0", "number 1", "number 2"}},
+		{name: "loop", p: stone.Loop("l", count("c"), upTo(2), 9), want: []string{"number 0", "number 1", "number 2"}},
 		{
-			name: "loop exhausted", p: stone.Loop("l", count("c"), upTo(9), stone.Max(2)),
+			name: "loop exhausted", p: stone.Loop("l", count("c"), upTo(9), 2),
 			kind: kind.LoopExhausted, path: "l",
 			want: []string{"number 0", "number 1", `failure {"kind":"loop-exhausted","reason":"the condition did not hold after 2 rounds"}`},
 		},
 		{
-			name: "loop stops", p: stone.Loop("l", stone.Seq("s", count("c"), boom("b")), upTo(9), stone.Max(2)),
+			name: "loop stops", p: stone.Loop("l", stone.Seq("s", count("c"), boom("b")), upTo(9), 2),
 			kind: kind.Error, path: "l[0]/s/b",
 			want: []string{"number 0", `failure {"kind":"error","reason":"boom"}`},
 		},
@@ -210,7 +210,7 @@ func TestUnchecked(t *testing.T) {
 		kind.EmptySequence: stone.Seq("s"),
 		kind.ParallelEmpty: stone.Parallel("p", nil),
 		kind.MatchFailed:   stone.Match("m", stone.Lens("x"), stone.Case("y", say("a", "x"))),
-		kind.MissingInput:  stone.Func1("f", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil }),
+		kind.MissingInput:  stone.Func("f", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil }),
 	} {
 		d := stone.RunUnchecked(t.Context(), p, stone.Config{})
 		wantKind(t, d.Cause(), want)
@@ -276,11 +276,11 @@ func TestBadBodies(t *testing.T) {
 			_, _ = d.Nearest("number")
 			return nil, stone.Fail("own", "no")
 		}), kind.UndeclaredQuery, `"number"`},
-		{"predicate panics", stone.Loop("l", say("a", "x"), stone.Until(word, func(string) bool { panic("no") }), stone.Max(2)), kind.Panic, "no"},
-		{"predicate reads what it should not", stone.Loop("l", say("a", "x"), stone.UntilDAG(func(d dag.DAG) (bool, error) {
+		{"predicate panics", stone.Loop("l", say("a", "x"), stone.Until(word, func(string) bool { panic("no") }), 2), kind.Panic, "no"},
+		{"predicate reads what it should not", stone.Loop("l", say("a", "x"), stone.Until(dag.ReaderFunc(func(d dag.DAG) (bool, error) {
 			_, _ = number.From(d)
 			return true, nil
-		}), stone.Max(2)), kind.UndeclaredQuery, `"number"`},
+		}), func(done bool) bool { return done }), 2), kind.UndeclaredQuery, `"number"`},
 		{"extractor panics", stone.Match("m", stone.On(word, func(string) int { panic("no") }), stone.Case(1, say("a", "x"))), kind.Panic, "no"},
 		{"items panic", stone.Seq("s", stone.Map("m", stone.Each(word, number, func(string) []int { panic("no") }), say("a", "x")), last), kind.Panic, "no"},
 		{"an item panics", stone.Seq("s", stone.Map("m", stone.Each(word, rude, func(string) []rudeItem { return []rudeItem{1} }), say("a", "x")), last), kind.BadContent, "rude"},
@@ -423,7 +423,7 @@ func TestBigContent(t *testing.T) {
 	const size = 50 << 20
 	text := strings.Repeat("x", size)
 	result, err := stone.Run(t.Context(), stone.Seq("s", say("a", text),
-		stone.Func1("b", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil })), stone.Config{Recorder: new(forgetful)})
+		stone.Func("b", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil })), stone.Config{Recorder: new(forgetful)})
 	if err != nil || result.Node.JSON() != fmt.Sprint(size) {
 		t.Fatalf("%v, %v", result.Node, err)
 	}

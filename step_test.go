@@ -107,7 +107,7 @@ func TestStep(t *testing.T) {
 	t.Run("is done again when its leaf reads something else", func(t *testing.T) {
 		var memory journal.Memory
 		run := func(input string) string {
-			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func1("b", word, list, func(ctx context.Context, w string) ([]int, error) {
+			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func("b", word, list, func(ctx context.Context, w string) ([]int, error) {
 				n, err := stone.Step(ctx, "len", nil, func(context.Context) (int, error) { return len(w), nil })
 				return []int{n}, err
 			})), stone.Config{RunID: "r", Recorder: &memory})

@@ -47,7 +47,7 @@ var shapes = []struct {
 	{"match, n branches", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		branches := make([]Branch, len(names))
 		for i := range branches {
-			branches[i] = Case(names[i], Func1(names[i], types[0], benchType, echo))
+			branches[i] = Case(names[i], Func(names[i], types[0], benchType, echo))
 		}
 		first := Func0("first", types[0], func(context.Context) (benchDoc, error) { return benchDoc{}, nil })
 		return Seq("p", first, Match("m", Lens("Text"), branches...))
@@ -55,14 +55,14 @@ var shapes = []struct {
 	{"loops 20 deep", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		p := Seq("p", chain(names, types)...)
 		for range 20 {
-			p = Loop("loop", p, Max(3), Until(types[0], func(benchDoc) bool { return true }))
+			p = Loop("loop", p, Until(types[0], func(benchDoc) bool { return true }), 3)
 		}
 		return p
 	}},
 	{"rescues 20 deep", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		p := Seq("p", chain(names, types)...)
 		for i := range 20 {
-			p = Rescue("rescue", p, Func1(fmt.Sprint("heal", i), types[0], types[0], echo))
+			p = Rescue("rescue", p, Func(fmt.Sprint("heal", i), types[0], types[0], echo))
 		}
 		return p
 	}},
@@ -75,7 +75,7 @@ func sameType[T any](names []string, read dag.Type[T]) []Ashlar {
 	steps := make([]Ashlar, len(names))
 	steps[0] = Func0(names[0], benchType, func(context.Context) (benchDoc, error) { return benchDoc{}, nil })
 	for i, name := range names[1:] {
-		steps[i+1] = Func1(name, read, benchType, func(context.Context, T) (benchDoc, error) { return benchDoc{}, nil })
+		steps[i+1] = Func(name, read, benchType, func(context.Context, T) (benchDoc, error) { return benchDoc{}, nil })
 	}
 	return steps
 }
@@ -87,7 +87,7 @@ func chain(names []string, types []dag.Type[benchDoc]) []Ashlar {
 			steps[0] = Func0(name, types[0], func(context.Context) (benchDoc, error) { return benchDoc{}, nil })
 			continue
 		}
-		steps[i] = Func1(name, types[i-1], types[i], echo)
+		steps[i] = Func(name, types[i-1], types[i], echo)
 	}
 	return steps
 }

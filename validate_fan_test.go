@@ -16,14 +16,14 @@ func TestValidateFanOuts(t *testing.T) {
 	checkPrograms(t, []program{
 		{"reduced", Seq("p", read, each, sum), ``, Config{}},
 		{"reduced deeper", Seq("p", read, each, Seq("rest", sum, from("end", reportType, reviewType))), ``, Config{}},
-		{"reduced by a sequence", Seq("p", read, each, Reduce(Seq("rest", FuncAll("sum", draftType, reportType, nothingOf), from("end", reportType, reviewType)))), ``, Config{}},
+		{"reduced by a sequence", Seq("p", read, each, Reduce(Seq("rest", Func("sum", dag.All(draftType), reportType, nothingOf), from("end", reportType, reviewType)))), ``, Config{}},
 		{"reduced by every branch", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", each), Case("b", fan)), sum), ``, Config{}},
-		{"reduced in a round", Seq("p", read, Loop("l", Seq("round", each, sum), Until(reportType, done), Max(2))), ``, Config{}},
-		{"reduced in the first round", Seq("p", read, each, Loop("l", Seq("round", sum, each, gather("again", draftType, reviewType)), Until(reviewType, done), Max(2))), `
+		{"reduced in a round", Seq("p", read, Loop("l", Seq("round", each, sum), Until(reportType, done), 2)), ``, Config{}},
+		{"reduced in the first round", Seq("p", read, each, Loop("l", Seq("round", sum, each, gather("again", draftType, reviewType)), Until(reviewType, done), 2)), `
 			warning [unused-produce] sum: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/l/round/sum)
 		`, Config{}},
 		{"reduced in a lane", Seq("p", read, Parallel("outer", []Ashlar{Seq("lane", each, sum)}), gather("all", reportType, reviewType)), ``, Config{}},
-		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", []Ashlar{FuncAll("sum", draftType, reportType, nothingOf), FuncAll("other", draftType, reportType, nothingOf)})), gather("all", reportType, reviewType)), ``, Config{}},
+		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", []Ashlar{Func("sum", dag.All(draftType), reportType, nothingOf), Func("other", dag.All(draftType), reportType, nothingOf)})), gather("all", reportType, reviewType)), ``, Config{}},
 		{"a failed body is joined by its failure", Seq("p", read, Rescue("r", Seq("body", each, sum), from("heal", ticketType, reportType))), ``, Config{}},
 
 		{"the end of the pipeline", Seq("p", read, each), `
@@ -44,16 +44,16 @@ func TestValidateFanOuts(t *testing.T) {
 		{"before a parallel", Seq("p", read, each, fan, sum), `
 			[fanout-not-reduced] each: its lanes reach "fan" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
-		{"before the condition of a loop", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(2)), sum), `
+		{"before the condition of a loop", Seq("p", read, Loop("l", each, Until(ticketType, done), 2), sum), `
 			[fanout-not-reduced] each: its lanes reach "l" at the end of a round without a reducer between: follow it with stone.Reduce (at p/l/each)
 		`, Config{}},
-		{"before the condition of a loop of one round", Seq("p", read, Loop("l", each, Until(ticketType, done), Max(1)), sum), `
+		{"before the condition of a loop of one round", Seq("p", read, Loop("l", each, Until(ticketType, done), 1), sum), `
 			[fanout-not-reduced] each: its lanes reach "l" without a reducer between: follow it with stone.Reduce (at p/l/each)
 		`, Config{}},
-		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.All(draftType))), Until(reportType, done), Max(2))), `
+		{"in the body of a loop", Seq("p", read, Loop("l", Seq("round", each, readingLeaf("after", reportType, dag.All(draftType))), Until(reportType, done), 2)), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/l/round/each)
 		`, Config{}},
-		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.All(draftType)), Until(reportType, done), Max(2))), `
+		{"before a loop", Seq("p", read, each, Loop("l", readingLeaf("round", reportType, dag.All(draftType)), Until(reportType, done), 2)), `
 			[fanout-not-reduced] each: its lanes reach "round" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
 		{"at the end of a branch", Seq("p", read, route(Case("a", Seq("way", each)), Case("b", first("b", draftType))), readingLeaf("after", reportType, dag.All(draftType))), `

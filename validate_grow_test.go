@@ -191,11 +191,11 @@ func (g *grower) some(depth, most int) []Ashlar {
 func (g *grower) loop(depth int) Ashlar {
 	name, body := g.name("loop"), g.ashlar(depth-1)
 	queries := g.queries(2)
-	until := UntilDAG(func(d dag.DAG) (bool, error) {
+	until := Until(dag.ReaderFunc(func(d dag.DAG) (bool, error) {
 		n, err := g.readAll(context.Background(), d, queries)
 		return (n+uint32(d.Len()))%3 == 0, err
-	}, queriers(queries)...)
-	return Loop(name, body, until, Max(1+g.upTo(3)))
+	}, queriers(queries)...), func(done bool) bool { return done })
+	return Loop(name, body, until, 1+g.upTo(3))
 }
 
 func queriers(qs []dag.Query) (out []dag.Querier) {
@@ -207,7 +207,7 @@ func queriers(qs []dag.Query) (out []dag.Querier) {
 
 // brittle fails now and then, though no leaf does.
 func (g *grower) brittle(a Ashlar) Ashlar {
-	return Match(g.name("match"), By(func(d dag.DAG) (any, error) { return newCell(uint32(d.Len())).K, nil }), Case("k0", a), Case("k1", a))
+	return Match(g.name("match"), On(dag.ReaderFunc(func(d dag.DAG) (any, error) { return newCell(uint32(d.Len())).K, nil }), func(v any) any { return v }), Case("k0", a), Case("k1", a))
 }
 
 func (g *grower) match(depth int) Ashlar {
@@ -217,10 +217,10 @@ func (g *grower) match(depth int) Ashlar {
 	case 0:
 		on = Lens("K")
 	case 1:
-		on = By(func(d dag.DAG) (any, error) {
+		on = On(dag.ReaderFunc(func(d dag.DAG) (any, error) {
 			n, err := g.readAll(context.Background(), d, queries)
 			return newCell(n).K, err
-		}, queriers(queries)...)
+		}, queriers(queries)...), func(v any) any { return v })
 	default:
 		t, ok := g.known(g.line).(dag.Type[cell])
 		if !ok {
@@ -255,10 +255,10 @@ func (g *grower) fanOut(depth int) Ashlar {
 	var fan Ashlar
 	if item, queries := g.cells(), g.queries(2); g.oneIn(2) {
 		g.made(item)
-		items := EachDAG(item, func(d dag.DAG) ([]cell, error) {
+		items := Items(dag.ReaderFunc(func(d dag.DAG) ([]cell, error) {
 			n, err := g.readAll(context.Background(), d, queries)
 			return []cell{newCell(n), newCell(n / 2), newCell(n)}[:n%4%3+min(1, n%9)], err
-		}, queriers(queries)...)
+		}, queriers(queries)...), item)
 		fan = Map(name, items, g.ashlar(depth-1), opts...)
 	} else {
 		lanes := make([]Ashlar, 1+g.upTo(2))

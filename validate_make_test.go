@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
 )
@@ -32,7 +31,7 @@ func TestValidateNothing(t *testing.T) {
 	n := draftType
 	checkPrograms(t, []program{
 		{"Ashlar", Ashlar{}, `
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
 		`, Config{}},
 		{"New", New[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
@@ -57,15 +56,15 @@ func TestValidateNothing(t *testing.T) {
 		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
-		{"Func1", Func1[noteDoc, noteDoc]("", zero, zero, nil), `
+		{"Func", Func[noteDoc, noteDoc]("", zero, zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
 			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
 		`, Config{}},
-		{"Func1, no body", Func1[noteDoc, noteDoc]("a", n, n, nil), `
+		{"Func, no body", Func[noteDoc, noteDoc]("a", n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
-		{"Func1, no input type", from("a", zero, n), `
+		{"Func, no input type", from("a", zero, n), `
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
 		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
@@ -76,12 +75,12 @@ func TestValidateNothing(t *testing.T) {
 		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
-		{"FuncAll", FuncAll[noteDoc, noteDoc]("", zero, zero, nil), `
+		{"Func of all", Func[[]noteDoc, noteDoc]("", dag.All(zero), zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
 			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
 		`, Config{}},
-		{"FuncAll, no body", FuncAll[noteDoc, noteDoc]("a", n, n, nil), `
+		{"Func of all, no body", Func[[]noteDoc, noteDoc]("a", dag.All(n), n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Leaf", Leaf("", nil, nil), `
@@ -111,28 +110,26 @@ func TestValidateNothing(t *testing.T) {
 			[empty-composite] p: a sequence needs at least one step
 		`, Config{}},
 		{"Seq of zero", Seq("p", Ashlar{}, first("a", n)), `
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
 		`, Config{}},
-		{"Loop", Loop("", Ashlar{}), `
-			[missing-until] "": a loop needs a condition: add Until or UntilDAG
-			[missing-max] "": a loop needs a bound: add Max(n) with n of at least 1
+		{"Loop", Loop("", Ashlar{}, Condition{}, 0), `
+			[nil-body] "": the condition of the loop is empty: use Until with a function
+			[bad-option] "": a loop of at most 0 rounds: want at least 1
 			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 		`, Config{}},
-		{"Loop, no condition, no bound", Loop("p", first("a", n)), `
-			[missing-until] p: a loop needs a condition: add Until or UntilDAG
-			[missing-max] p: a loop needs a bound: add Max(n) with n of at least 1
+		{"Loop, nil condition", Loop("p", first("a", n), Until[noteDoc](n, nil), -1), `
+			[nil-body] p: the condition of the loop is empty: use Until with a function
+			[bad-option] p: a loop of at most -1 rounds: want at least 1
 		`, Config{}},
-		{"Loop, nil conditions", Loop("p", first("a", n), Until[noteDoc](n, nil), UntilDAG(nil, nil), Max(0)), `
-			[nil-body] p: the predicate of Until is nil: give it a function
-			[nil-body] p: the predicate of Until is nil: give it a function
-			[missing-max] p: a loop needs a bound: add Max(n) with n of at least 1
+		{"Loop, nil reader", Loop("p", first("a", n), Until(nil, done), 1), `
+			[bad-type] p: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 		`, Config{}},
-		{"Loop, Until of nothing", Loop("p", first("a", n), Until(zero, done), Max(1)), `
+		{"Loop, Until of nothing", Loop("p", first("a", n), Until(zero, done), 1), `
 			[bad-type] p: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
 		{"Match", Match("", Extractor{}), `
-			[nil-body] "": the extractor is empty: use Lens, On or By with a function
+			[nil-body] "": the extractor is empty: use Lens, or On with a function
 			[empty-composite] "": a match needs at least one Case
 			[no-name] "": a match without a name: give it one, it stands in paths, events and findings
 			[missing-producer] "":  needs a node to match on, but nothing comes before it: put the step that produces it in front
@@ -141,17 +138,17 @@ func TestValidateNothing(t *testing.T) {
 			[empty-composite] p: a match needs at least one Case
 		`, Config{Input: mustAppend(dag.DAG{}, n, noteDoc{})}},
 		{"Match, zero Branch", Seq("p", first("a", n), Match("m", On[noteDoc, string](zero, nil), Branch{})), `
-			[nil-body] m: the extractor is empty: use Lens, On or By with a function (at p/m)
+			[nil-body] m: the extractor is empty: use Lens, or On with a function (at p/m)
 			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/m[null]/?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/m[null]/?)
 		`, Config{}},
-		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", By(nil, nil), Case(nil, first("b", n)))), `
-			[nil-body] m: the extractor is empty: use Lens, On or By with a function (at p/m)
-			[nil-body] o: the extractor is empty: use Lens, On or By with a function (at p/o)
+		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", On[any, any](nil, nil), Case(nil, first("b", n)))), `
+			[nil-body] m: the extractor is empty: use Lens, or On with a function (at p/m)
+			[nil-body] o: the extractor is empty: use Lens, or On with a function (at p/o)
 			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
-		{"Map", Map("", Items{}, Ashlar{}), `
-			[nil-body] "": Items is empty: use Each or EachDAG with a function
+		{"Map", Map("", Source{}, Ashlar{}), `
+			[nil-body] "": the source is empty: use Items, or Each with a function
 			[no-name] "": a map without a name: give it one, it stands in paths, events and findings
 			[bad-type] "": it does not say what its items are: give Each a dag.Type, as dag.NewType makes it
 		`, Config{}},
@@ -160,9 +157,9 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] m: it does not say what its items are: give Each a dag.Type, as dag.NewType makes it (at p/m)
 			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
-		{"Map, nil functions", Seq("p", Map("m", Each[noteDoc, noteDoc](n, itemType, nil), first("a", n)), gather("sum", n, n), Map("o", EachDAG[noteDoc](itemType, nil), first("a", n)), gather("end", n, n)), `
-			[nil-body] m: Items is empty: use Each or EachDAG with a function (at p/m)
-			[nil-body] o: Items is empty: use Each or EachDAG with a function (at p/o)
+		{"Map, nil functions", Seq("p", Map("m", Each[noteDoc, noteDoc](n, itemType, nil), first("a", n)), gather("sum", n, n), Map("o", Items[[]noteDoc](nil, itemType), first("a", n)), gather("end", n, n)), `
+			[nil-body] m: the source is empty: use Items, or Each with a function (at p/m)
+			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
 		{"Parallel", Parallel("", nil), `
 			[empty-composite] "": a parallel needs at least one lane
@@ -172,16 +169,16 @@ func TestValidateNothing(t *testing.T) {
 			[empty-composite] p: a parallel needs at least one lane
 		`, Config{}},
 		{"Parallel of zero", Seq("p", Parallel("fan", []Ashlar{{}}), gather("sum", n, n)), `
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/fan/?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/fan/?)
 			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
 		{"Reduce", Reduce(Ashlar{}), `
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
 		`, Config{}},
 		{"Rescue", Rescue("", Ashlar{}, Ashlar{}), `
 			[no-name] "": a rescue without a name: give it one, it stands in paths, events and findings
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?)
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at /?#2)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?#2)
 		`, Config{}},
 		{"Scoped", Scoped("", nil, nil, nil), `
 			[nil-body] "": the body is nil: give it a function
@@ -189,7 +186,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-walk] "": its walk rule is nil: give it one, as WalkInOrder
 		`, Config{}},
 		{"Scoped of zero", Scoped("p", []Ashlar{{}}, WalkInOrder, noScope), `
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at p/?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
 		`, Config{}},
 		{"Scoped, nil rule", Scoped("p", []Ashlar{first("a", n)}, nil, noScope), `
 			[bad-walk] p: its walk rule is nil: give it one, as WalkInOrder
@@ -206,7 +203,7 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Children of nothing", first("a", n).with(Children(nil, Ashlar{})), `
 			[bad-walk] a: its walk rule is nil: give it one, as WalkInOrder
-			[nil-ashlar] ?: zero Ashlar: make steps with New, Func1, Seq, … and check that the variable is set before it is used here (at a/?)
+			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
 		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry(RetryPolicy{})).with(Version("")).with(Choices()), `
 			[misplaced-option] a: Choices means nothing to a leaf that does not ask: remove it
@@ -224,17 +221,10 @@ func TestValidateOptions(t *testing.T) {
 		return Seq("p", Parallel("fan", []Ashlar{a}, opts...), gather("sum", draftType, reportType))
 	}
 	checkPrograms(t, []program{
-		{"misplaced in a leaf", a.with(Max(1)).with(AllLanes()).with(Until(draftType, done)), `
-			[misplaced-option] a: Max means nothing to a leaf: remove it
+		{"misplaced in a leaf", a.with(AllLanes()), `
 			[misplaced-option] a: AllLanes means nothing to a leaf: remove it
-			[misplaced-option] a: Until means nothing to a leaf: remove it
 		`, Config{}},
-		{"misplaced in a loop", Loop("l", a, Until(draftType, done), Max(2), Lanes(1), Timeout(time.Second)), `
-			[misplaced-option] l: Lanes means nothing to a loop: remove it
-			[misplaced-option] l: Timeout means nothing to a loop: remove it
-		`, Config{}},
-		{"misplaced in a fan-out", fan(Max(2), Queries(ticketType)), `
-			[misplaced-option] fan: Max means nothing to a parallel: remove it (at p/fan)
+		{"misplaced in a fan-out", fan(Queries(ticketType)), `
 			[misplaced-option] fan: Queries means nothing to a parallel: remove it (at p/fan)
 		`, Config{}},
 		{"misplaced in a scoped", Scoped("s", []Ashlar{a}, WalkInOrder, noScope, Reusable()), `
@@ -249,14 +239,6 @@ func TestValidateOptions(t *testing.T) {
 		`, Config{}},
 		{"bad timeout", a.with(Timeout(0)), `
 			[bad-option] a: Timeout(0s): want more than zero
-		`, Config{}},
-		{"bad bound", Loop("l", a, Until(draftType, done), Max(-1)), `
-			[missing-max] l: a loop needs a bound: add Max(n) with n of at least 1
-		`, Config{}},
-		{"all mistakes at once", Loop("l", a, Max(0), Lanes(1)), `
-			[misplaced-option] l: Lanes means nothing to a loop: remove it
-			[missing-until] l: a loop needs a condition: add Until or UntilDAG
-			[missing-max] l: a loop needs a bound: add Max(n) with n of at least 1
 		`, Config{}},
 		{"effects within the grant", a.with(Effects("net", "fs/write")), ``, Config{Grant: []string{"fs/write", "net"}}},
 		{"effects beyond the grant", Seq("p", a.with(Effects("net", "fs/write")), Scoped("s", []Ashlar{from("b", draftType, reportType).with(Effects("git"))}, WalkInOrder, noScope, Effects("net"))), `
@@ -321,7 +303,7 @@ func TestValidateNames(t *testing.T) {
 			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)
 		`, Config{}},
 		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
-		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), Max(2)), scopedOver("", WalkInOrder, a)), `
+		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", WalkInOrder, a)), `
 			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
 			[duplicate-name] "": two different ashlars under it have the name "": rename one
 			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings (at /)

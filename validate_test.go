@@ -47,12 +47,12 @@ func first[T any](name string, out dag.Type[T]) Ashlar {
 
 // from is a leaf that reads the nearest node of a type.
 func from[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
-	return Func1(name, in, out, func(context.Context, A) (v T, err error) { return })
+	return Func(name, in, out, func(context.Context, A) (v T, err error) { return })
 }
 
 // gather is a reducer that reads all nodes of a type.
 func gather[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
-	return Reduce(FuncAll(name, in, out, func(context.Context, []A) (v T, err error) { return }))
+	return Reduce(Func(name, dag.All(in), out, func(context.Context, []A) (v T, err error) { return }))
 }
 
 // readingLeaf is a leaf that reads what the queries name.
@@ -196,7 +196,7 @@ func TestValidateBranches(t *testing.T) {
 }
 
 func TestValidateLoops(t *testing.T) {
-	loop := func(body Ashlar, max int) Ashlar { return Loop("l", body, Until(draftType, done), Max(max)) }
+	loop := func(body Ashlar, max int) Ashlar { return Loop("l", body, Until(draftType, done), max) }
 	draft := Seq("try", readingLeaf("draft", draftType, reviewType), from("review", draftType, reviewType))
 	checkPrograms(t, []program{
 		{"a round reads the round before", Seq("p", loop(draft, 3)), `
@@ -206,16 +206,16 @@ func TestValidateLoops(t *testing.T) {
 		{"there is no round before", Seq("p", loop(draft, 1)), `
 			[missing-producer] draft: draft queries "review" but no upstream ashlar produces it: p/l/try/review does, but not before it (at p/l/try/draft)
 		`, Config{}},
-		{"the outer loop has rounds too", Seq("p", Loop("outer", Seq("o", loop(readingLeaf("draft", draftType, reviewType), 1), from("review", draftType, reviewType)), Until(reviewType, done), Max(2))), `
+		{"the outer loop has rounds too", Seq("p", Loop("outer", Seq("o", loop(readingLeaf("draft", draftType, reviewType), 1), from("review", draftType, reviewType)), Until(reviewType, done), 2)), `
 			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/outer/o/l/draft)
 		`, Config{}},
 		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
 			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/l/try/draft)
 		`, Config{}},
-		{"the condition reads what nobody produces", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), Max(2)), from("end", ticketType, reportType)), `
+		{"the condition reads what nobody produces", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), 2), from("end", ticketType, reportType)), `
 			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)
 		`, Config{}},
-		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), Max(2))), `
+		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), 2)), `
 			warning [maybe-unavailable] l: l queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/l)
 		`, Config{}},
 		{"the round before writes what the reader cannot read", Seq("p", loop(Seq("try", readingLeaf("draft", draftType, dag.Maybe(countTicket)), from("review", draftType, ticketType)), 3)), `
@@ -248,7 +248,7 @@ func TestValidateMatches(t *testing.T) {
 		{"nothing before the lens", Seq("p", Match("route", Lens("area"), Case("bug", bug))), `
 			[missing-producer] route: route needs the latest node, but nothing comes before it: put the step that produces it in front (at p/route)
 		`, Config{}},
-		{"nothing before the extractor", Seq("p", Match("route", By(keyOf), Case("bug", bug))), `
+		{"nothing before the extractor", Seq("p", Match("route", On(dag.ReaderFunc(keyOf), func(v any) any { return v }), Case("bug", bug))), `
 			[missing-producer] route: route needs a node to match on, but nothing comes before it: put the step that produces it in front (at p/route)
 		`, Config{}},
 		{"nothing of the type before", Seq("p", Match("route", On(triageType, func(triageDoc) string { return "" }), Case("bug", bug))), `

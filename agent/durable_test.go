@@ -72,7 +72,7 @@ func TestResume(t *testing.T) {
 				System: agent.Say("be brief"), User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(meta)},
 				Adversary: strict(&votes, "good"),
 			}),
-			stone.Func1("after", note, check, func(_ context.Context, n agent.Text) (passed, error) { return passed{n.Text}, nil }),
+			stone.Func("after", note, check, func(_ context.Context, n agent.Text) (passed, error) { return passed{n.Text}, nil }),
 		)
 	}
 	script := func() *canned {

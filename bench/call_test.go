@@ -18,7 +18,7 @@ import (
 // as for turns.
 func BenchmarkCall(b *testing.B) {
 	const calls = 1_000
-	direct := stone.Func1("answer", smallDoc, alikeResult, answerSmall)
+	direct := stone.Func("answer", smallDoc, alikeResult, answerSmall)
 	late, err := lateAnswer()
 	if err != nil {
 		b.Fatal(err)

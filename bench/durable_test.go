@@ -129,13 +129,13 @@ func atOnce(do func(line int) error) error {
 func stoneLines(length int) stone.Ashlar {
 	doc := dag.NewType[kilo]("doc")
 	names := stepNames(length)
-	steps := []stone.Ashlar{stone.Func1(names[0], anItem, doc, func(context.Context, item) (kilo, error) { return aKilo.next(), nil })}
+	steps := []stone.Ashlar{stone.Func(names[0], anItem, doc, func(context.Context, item) (kilo, error) { return aKilo.next(), nil })}
 	for _, name := range names[1:] {
-		steps = append(steps, stone.Func1(name, doc, doc, func(_ context.Context, v kilo) (kilo, error) { return v.next(), nil }))
+		steps = append(steps, stone.Func(name, doc, doc, func(_ context.Context, v kilo) (kilo, error) { return v.next(), nil }))
 	}
-	lanes := stone.EachDAG(anItem, func(dag.DAG) ([]item, error) { return batch{Lanes: durableLines}.items(), nil })
+	lanes := stone.Items(dag.ReaderFunc(func(dag.DAG) ([]item, error) { return batch{Lanes: durableLines}.items(), nil }), anItem)
 	return stone.Seq("lines", stone.Map("all", lanes, stone.Seq("line", steps...)),
-		stone.Reduce(stone.FuncAll("count", doc, aTotal, func(_ context.Context, all []kilo) (total, error) {
+		stone.Reduce(stone.Func("count", dag.All(doc), aTotal, func(_ context.Context, all []kilo) (total, error) {
 			return total{Lanes: len(all)}, nil
 		})))
 }

@@ -54,7 +54,7 @@ func BenchmarkResume(b *testing.B) {
 func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
 	var reached time.Time
 	p := stone.Seq("resumed", stoneLines(steps/durableLines),
-		stone.Func1("new", aTotal, aResult, func(context.Context, total) (result, error) {
+		stone.Func("new", aTotal, aResult, func(context.Context, total) (result, error) {
 			reached = time.Now()
 			return result{}, stone.ErrWaiting // which is not recorded
 		}))

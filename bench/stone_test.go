@@ -31,7 +31,7 @@ func stoneLine[In, Out any](names []string, read dag.Type[In], write dag.Type[Ou
 	steps := make([]stone.Ashlar, len(names))
 	steps[0] = stone.Func0(names[0], write, func(context.Context) (Out, error) { return first, nil })
 	for i, name := range names[1:] {
-		steps[i+1] = stone.Func1(name, read, write, next)
+		steps[i+1] = stone.Func(name, read, write, next)
 	}
 	return stone.Seq("line", steps...)
 }
@@ -65,8 +65,8 @@ func stoneFanOut(lanes int) (func() (int, error), error) {
 	p := stone.Seq("fan-out",
 		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
 		stone.Map("lanes", stone.Each(aBatch, anItem, batch.items),
-			stone.Func1("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
-		stone.Reduce(stone.FuncAll("count", aResult, aTotal, func(_ context.Context, all []result) (total, error) {
+			stone.Func("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
+		stone.Reduce(stone.Func("count", dag.All(aResult), aTotal, func(_ context.Context, all []result) (total, error) {
 			return total{Lanes: len(all)}, nil
 		})),
 	)

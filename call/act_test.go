@@ -80,13 +80,13 @@ func TestPipeline(t *testing.T) {
 		want  string
 		trips int
 	}{
-		"its answer": {stone.Func1("square", number, square, func(_ context.Context, n int) (int, error) { return n * n, nil }), "7", "49", 1},
-		"its input":  {stone.Func1("square", number, square, func(_ context.Context, n int) (int, error) { return n * n, nil }), "7.5", "!input/schema-invalid", 1},
-		"its failure": {stone.Func1("square", number, square, func(context.Context, int) (int, error) {
+		"its answer": {stone.Func("square", number, square, func(_ context.Context, n int) (int, error) { return n * n, nil }), "7", "49", 1},
+		"its input":  {stone.Func("square", number, square, func(_ context.Context, n int) (int, error) { return n * n, nil }), "7.5", "!input/schema-invalid", 1},
+		"its failure": {stone.Func("square", number, square, func(context.Context, int) (int, error) {
 			return 0, stone.Fail("math/odd", "it is odd")
 		}), "7", "!math/odd", 1},
 		"a call in it": {call.New("in", square, call.Spec{Applicator: inner, Intent: "x/y"}), "7", "!post/strike", 2},
-		"no answer":    {stone.Func1("other", number, number, func(_ context.Context, n int) (int, error) { return n, nil }), "7", "!runtime/invoke-failed", 1},
+		"no answer":    {stone.Func("other", number, number, func(_ context.Context, n int) (int, error) { return n, nil }), "7", "!runtime/invoke-failed", 1},
 		"effects":      {stone.Func0("square", square, func(context.Context) (int, error) { return 1, nil }, stone.Effects("fs/write")), "7", "!invalid", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

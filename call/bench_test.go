@@ -45,7 +45,7 @@ func BenchmarkCall(b *testing.B) {
 			"app/short": func(_ context.Context, s call.Subject) error { return nil },
 		},
 	}
-	floor := stone.Func1("answer", questionType, answerType, func(context.Context, question) (reply, error) {
+	floor := stone.Func("answer", questionType, answerType, func(context.Context, question) (reply, error) {
 		return reply{"forty-two"}, nil
 	})
 	answer := call.New("answer", answerType, call.Spec{

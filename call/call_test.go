@@ -144,7 +144,7 @@ func TestProducedType(t *testing.T) {
 func TestAllowedFailure(t *testing.T) {
 	w := &world{}
 	spec := call.Spec{Applicator: app(w.cap(says("no"), call.Metadata{ID: "a"})), Intent: "x/y", Dispatch: call.Dispatch{AllowFailure: true}, Done: call.Done{Must: []string{"json"}}}
-	p := stone.Seq("all", call.New("ask", out, spec), stone.Func1("read", call.Failed(out), out, func(_ context.Context, r call.Record) (call.JSON, error) {
+	p := stone.Seq("all", call.New("ask", out, spec), stone.Func("read", call.Failed(out), out, func(_ context.Context, r call.Record) (call.JSON, error) {
 		return json.Marshal(fmt.Sprint(r.Cap, " ", r.Failure, " ", r.MustFailed, " ", string(r.Out), " ", r.Attempts))
 	}))
 	res, err := stone.Run(t.Context(), p, stone.Config{})

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -144,7 +145,7 @@ func TestManyAtOnceLeaveNothingBehind(t *testing.T) {
 		}
 		lanes[i] = call.New(fmt.Sprint("ask ", i), out, call.Spec{Applicator: app, Intent: "mail/sort", Dispatch: d})
 	}
-	p := stone.Seq("all", stone.Parallel("fan", lanes, stone.Lanes(calls), stone.AllLanes()), stone.Reduce(stone.FuncAll("count", out, out, nothing)))
+	p := stone.Seq("all", stone.Parallel("fan", lanes, stone.Lanes(calls), stone.AllLanes()), stone.Reduce(stone.Func("count", dag.All(out), out, nothing)))
 	if _, err := stone.Run(t.Context(), p, stone.Config{}); err != nil {
 		t.Fatal(err)
 	}

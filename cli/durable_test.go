@@ -60,7 +60,7 @@ func stages(args []string) (stone.Ashlar, error) {
 			}
 			return 1, done("gate")
 		}),
-		stone.Func1("close", opened, closed, func(_ context.Context, by string) (string, error) { return "opened by " + by, done("close") }),
+		stone.Func("close", opened, closed, func(_ context.Context, by string) (string, error) { return "opened by " + by, done("close") }),
 	}
 	if os.Getenv("EXTRA") != "" {
 		steps = append(steps, step("extra", word, "more"))
@@ -83,7 +83,7 @@ func slow() stone.Ashlar {
 			}
 			return 2, done("second")
 		}),
-		stone.Func1("third", opened, closed, func(_ context.Context, s string) (string, error) { return s + " to third", done("third") }),
+		stone.Func("third", opened, closed, func(_ context.Context, s string) (string, error) { return s + " to third", done("third") }),
 	)
 }
 
@@ -92,7 +92,7 @@ func asks() stone.Ashlar {
 	return stone.Seq("asks",
 		stone.Func0("draft", opened, func(context.Context) (string, error) { return "a draft", done("draft") }),
 		stone.Ask("may I", reply, func(dag.DAG) (string, error) { return "Shall it be published?", nil }, stone.Choices("yes", "no")),
-		stone.Func1("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
+		stone.Func("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
 			return "published: " + a.Response, done("publish")
 		}))
 }
@@ -100,7 +100,7 @@ func asks() stone.Ashlar {
 // wide has many lanes, of which one is lost.
 func wide() stone.Ashlar {
 	return stone.Seq("wide",
-		stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return make([]int, 30), nil }),
+		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, 30), nil }), item),
 			stone.New("work", number, func(ctx context.Context, _ dag.DAG) (any, error) {
 				if strings.Contains(stone.Path(ctx), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")
@@ -109,7 +109,7 @@ func wide() stone.Ashlar {
 					return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
 				})
 			})),
-		stone.Reduce(stone.FuncAll("count", number, sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
+		stone.Reduce(stone.Func("count", dag.All(number), sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
 }
 
 // command runs a command line in this process and returns its exit code and what

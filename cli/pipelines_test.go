@@ -71,9 +71,9 @@ func greet(args []string) (stone.Ashlar, error) {
 
 func invalid() stone.Ashlar {
 	use := func(s string) stone.Ashlar {
-		return stone.Func1(s, word, sum, func(context.Context, string) (int, error) { return 0, nil })
+		return stone.Func(s, word, sum, func(context.Context, string) (int, error) { return 0, nil })
 	}
-	return stone.Seq("invalid", step("aside", number, 1), use("count"), stone.Loop("endless", use("again"), stone.Max(2)))
+	return stone.Seq("invalid", step("aside", number, 1), use("count"), stone.Loop("endless", use("again"), stone.Condition{}, 2))
 }
 
 func failing() stone.Ashlar {
@@ -89,14 +89,14 @@ func lossy() stone.Ashlar {
 		items = append(items, i)
 	}
 	return stone.Seq("lossy",
-		stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return items, nil }),
-			stone.Func1("halve", item, number, func(_ context.Context, i int) (any, error) {
+		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item),
+			stone.Func("halve", item, number, func(_ context.Context, i int) (any, error) {
 				if i%2 == 1 {
 					return nil, fmt.Errorf("%d is odd", i)
 				}
 				return i / 2, nil
 			}), stone.Lanes(1)),
-		stone.Reduce(stone.FuncAll("count", number, sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })),
+		stone.Reduce(stone.Func("count", dag.All(number), sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })),
 	)
 }
 
@@ -106,7 +106,7 @@ func asker() stone.Ashlar {
 	}
 	return stone.Seq("asker",
 		stone.Parallel("both", []stone.Ashlar{question("first"), question("second")}, stone.AllLanes()),
-		stone.Reduce(stone.FuncAll("join", reply, word, func(_ context.Context, all []stone.Answer) (string, error) {
+		stone.Reduce(stone.Func("join", dag.All(reply), word, func(_ context.Context, all []stone.Answer) (string, error) {
 			return fmt.Sprint(all), nil
 		})))
 }
@@ -140,11 +140,11 @@ func touch(name string) {
 
 // every has every form.
 func every() stone.Ashlar {
-	plus := stone.Func1("plus", item, sum, func(_ context.Context, i int) (int, error) { return i, nil })
-	total := stone.Reduce(stone.FuncAll("total", sum, sum, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
+	plus := stone.Func("plus", item, sum, func(_ context.Context, i int) (int, error) { return i, nil })
+	total := stone.Reduce(stone.Func("total", dag.All(sum), sum, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
 	return stone.Seq("every",
 		step("start", word, `"quoted" \ <b>`),
-		stone.Loop("loop", step("round", word, "x"), stone.Until(word, func(string) bool { return true }), stone.Max(3)),
+		stone.Loop("loop", step("round", word, "x"), stone.Until(word, func(string) bool { return true }), 3),
 		stone.Match("pick", stone.On(word, func(s string) string { return s }),
 			stone.Case("x", step("is-x", word, "x")),
 			stone.Case("y", step("is-y", word, "y"))),

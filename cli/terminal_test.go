@@ -31,7 +31,7 @@ func poet() stone.Ashlar {
 func quarry() stone.Ashlar {
 	return stone.Seq("quarry",
 		stone.Ask("choose", reply, func(dag.DAG) (string, error) { return "Which stone?", nil }, stone.Choices("granite", "marble")),
-		stone.Func1("cut", reply, word, func(ctx context.Context, a stone.Answer) (string, error) {
+		stone.Func("cut", reply, word, func(ctx context.Context, a stone.Answer) (string, error) {
 			if a.Response == "granite" {
 				<-ctx.Done()
 				return "", context.Cause(ctx)

@@ -37,17 +37,17 @@ var (
 func several(n int, opts ...stone.Option) stone.Ashlar {
 	opts = append(opts, stone.Queries(number))
 	return stone.Seq("s",
-		stone.Map("each", stone.EachDAG(number, func(dag.DAG) ([]int, error) {
+		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 			var all []int
 			for i := range n {
 				all = append(all, i)
 			}
 			return all, nil
-		}), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
+		}), number), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
 			n, err := number.From(d)
 			return fmt.Sprint(n), err
 		}, opts...)),
-		stone.Reduce(stone.FuncAll("join", reply, whole, func(_ context.Context, all []stone.Answer) (string, error) {
+		stone.Reduce(stone.Func("join", dag.All(reply), whole, func(_ context.Context, all []stone.Answer) (string, error) {
 			var parts []string
 			for _, a := range all {
 				parts = append(parts, a.Response)

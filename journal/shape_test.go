@@ -43,7 +43,7 @@ func TestChanges(t *testing.T) {
 		{"a branch more", stone.Match("m", stone.Lens(), stone.Case("x", leaf("a"))), stone.Match("m", stone.Lens(), stone.Case("x", leaf("a")), stone.Case("y", leaf("b"))),
 			"the branches of m changed from [\"x\"] to [\"x\" \"y\"]\nm/b was added"},
 		{"the order", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("b"), leaf("a")), "the steps of s have another order: b, a, it was a, b"},
-		{"a bound", stone.Loop("l", leaf("a"), never, stone.Max(3)), stone.Loop("l", leaf("a"), never, stone.Max(4)), "the bound of l changed from 3 to 4"},
+		{"a bound", stone.Loop("l", leaf("a"), never, 3), stone.Loop("l", leaf("a"), never, 4), "the bound of l changed from 3 to 4"},
 		{"lanes", stone.Parallel("p", []stone.Ashlar{leaf("a")}), stone.Parallel("p", []stone.Ashlar{leaf("a")}, stone.AllLanes()), "p changed in its bounds"},
 		{"queries", leaf("a", stone.Queries(number)), leaf("a", stone.Queries(list)), "a does not read \"number\" any more\na now reads \"list\""},
 		{"a type", leaf("a"), count("a"), `the type of a changed from "word" to "number"`},

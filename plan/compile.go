@@ -204,7 +204,7 @@ func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (boo
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil })
 	// With a query of what every plan begins with, a flow need not ask whether there
 	// is a node at all, which would have to wait.
-	on := stone.By(func(d dag.DAG) (any, error) { return holds(d) }, append(queries, begun)...)
+	on := stone.On(dag.ReaderFunc(holds, append(queries, begun)...), func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass))
 }
 

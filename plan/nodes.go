@@ -93,13 +93,13 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	}
 	round := inside.inner()
 	a := c.sequence("body", bodyOf(n), round, depth+1)
-	if n.until == nil {
+	if n.until == nil || n.max < 1 { // which the form has reported
 		return a
 	}
 	c.fanned = false
 	t := c.test(n.until, n, round)
 	known.leave(round, "")
-	return stone.Loop(name, a, stone.UntilDAG(t.holds, t.reads.queries()...), stone.Max(n.max))
+	return stone.Loop(name, a, stone.Until(dag.ReaderFunc(t.holds, t.reads.queries()...), func(done bool) bool { return done }), n.max)
 }
 
 func (c *compiler) match(n *node, name string, known *scope, depth int) stone.Ashlar {
@@ -123,13 +123,13 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	}
 	c.pending, c.fanned = pending, fanned
 	known.either(ways)
-	on := stone.By(func(d dag.DAG) (any, error) {
+	on := stone.On(dag.ReaderFunc(func(d dag.DAG) (string, error) {
 		value, err := n.value.render(view{r, d})
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		return selector(value)
-	}, append(r.queries(), begun)...)
+	}, append(r.queries(), begun)...), func(key string) string { return key })
 	return stone.Match(name, on, cases...)
 }
 

@@ -121,7 +121,7 @@ func TestReports(t *testing.T) {
 		}, "ask_usr was not called: it mustTRAIL\nask_user was called once, want no callTRAIL\nask_user was called once, want 2 times: twiceTRAIL"},
 		{"an assertion without calls", func(t *fakeT) { stonetest.Mock(t).Called("x") }, "x was not called\n\tno tool was called"},
 		{"an invalid pipeline", func(t *fakeT) {
-			stonetest.Mock(t).Run(stone.Seq("s", stone.Func1("a", note, number, func(context.Context, agent.Text) (numberDoc, error) { return numberDoc{}, nil }), stone.Seq("e")), dag.DAG{})
+			stonetest.Mock(t).Run(stone.Seq("s", stone.Func("a", note, number, func(context.Context, agent.Text) (numberDoc, error) { return numberDoc{}, nil }), stone.Seq("e")), dag.DAG{})
 		}, "the pipeline is invalid:\n\t[missing-producer] a: "},
 		{"a failure as expected", func(t *fakeT) {
 			if f := stonetest.Mock(t).Fails(broken("x"), dag.DAG{}, "no-luck"); f.Reason != "x" {
@@ -244,7 +244,7 @@ func TestFromEnv(t *testing.T) {
 func TestKind(t *testing.T) {
 	h := stonetest.Mock(t)
 	loop := stone.Loop("until", stone.Func0("try", number, func(context.Context) (numberDoc, error) { return numberDoc{1}, nil }),
-		stone.Until(number, func(n numberDoc) bool { return n.N > 1 }), stone.Max(2))
+		stone.Until(number, func(n numberDoc) bool { return n.N > 1 }), 2)
 	h.Fails(loop, dag.DAG{}, kind.LoopExhausted)
 }
 

@@ -32,7 +32,7 @@ var everywhere = map[string]func(a, other stone.Ashlar) stone.Ashlar{
 	"body": func(a, o stone.Ashlar) stone.Ashlar { return stone.Rescue("p", a, o) },
 	"heal": func(a, _ stone.Ashlar) stone.Ashlar { return stone.Rescue("p", broken("x"), a) },
 	"loop": func(a, _ stone.Ashlar) stone.Ashlar {
-		return stone.Loop("p", a, stone.Until(note, func(agent.Text) bool { return true }), stone.Max(1))
+		return stone.Loop("p", a, stone.Until(note, func(agent.Text) bool { return true }), 1)
 	},
 	"match": func(a, o stone.Ashlar) stone.Ashlar {
 		return stone.Seq("p", stone.Func0("seven", number, seven),
@@ -273,13 +273,13 @@ func TestOrder(t *testing.T) {
 		})
 		var ran []string
 		p := stone.Seq("all",
-			stone.Map("each", stone.EachDAG(number, func(dag.DAG) ([]numberDoc, error) {
+			stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]numberDoc, error) {
 				var items []numberDoc
 				for i := range lanes {
 					items = append(items, numberDoc{i})
 				}
 				return items, nil
-			}), talker("a", h.Model(), say("echo", &ran))),
+			}), number), talker("a", h.Model(), say("echo", &ran))),
 			stone.Reduce(stone.New("sum", total, func(context.Context, dag.DAG) (numberDoc, error) { return numberDoc{}, nil })),
 			agent.New("a", note, h.Model(), agent.Config{System: agent.Say("the last"), Use: []agent.Middleware{say("echo", &ran)}}))
 		slow := func(context.Context, json.RawMessage) (agent.Result, error) {

@@ -112,30 +112,30 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	}
 
 	check := stone.Seq("check",
-		stone.Func1("vet", pkg, vetted, vet),
-		stone.Func1("test", pkg, tested, func(ctx context.Context, p Package) (TestResult, error) {
+		stone.Func("vet", pkg, vetted, vet),
+		stone.Func("test", pkg, tested, func(ctx context.Context, p Package) (TestResult, error) {
 			return test(ctx, p, *full, *limit)
 		}),
-		stone.Func1("read-source", pkg, sourced, readSource),
+		stone.Func("read-source", pkg, sourced, readSource),
 		stone.New("sum-up", checked, sumUp, stone.Queries(pkg, vetted, tested, sourced)),
 	)
 	return stone.Seq("audit",
 		stone.Func0("find-module", module, func(ctx context.Context) (Module, error) { return findModule(ctx, *dir) }),
-		stone.Func1("list-packages", module, worklist, listPackages),
+		stone.Func("list-packages", module, worklist, listPackages),
 		stone.Loop("until-settled",
 			stone.Seq("round",
 				stone.Map("each-package", stone.Each(worklist, pkg, func(w Worklist) []Package { return w.Packages }),
 					check, stone.Lanes(runtime.NumCPU())),
 				stone.Reduce(stone.New("collect", ledger, collect,
 					stone.Queries(module, dag.All(checked), dag.All(dag.Failure)))),
-				stone.Func1("retry", ledger, worklist, unbuilt),
+				stone.Func("retry", ledger, worklist, unbuilt),
 			),
 			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }),
-			stone.Max(rounds),
+			rounds,
 		),
 		stone.Match("verdict", stone.On(ledger, Ledger.wrong),
-			stone.Case(true, stone.Func1("report-problems", ledger, report, problems)),
-			stone.Case(false, stone.Func1("report-clean", ledger, report, clean)),
+			stone.Case(true, stone.Func("report-problems", ledger, report, problems)),
+			stone.Case(false, stone.Func("report-clean", ledger, report, clean)),
 		),
 	), nil
 }

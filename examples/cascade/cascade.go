@@ -83,7 +83,7 @@ func (e *exam) pipeline(out string) stone.Ashlar {
 		stone.Map("each-question", stone.Each(All, Asked, func(x Exam) []Question { return x.Questions }),
 			stone.Seq("answer", e.solve(), choose()),
 			stone.AllLanes()),
-		stone.Reduce(stone.FuncAll("score", Chosen, Result, func(_ context.Context, choices []Choice) (Report, error) {
+		stone.Reduce(stone.Func("score", dag.All(Chosen), Result, func(_ context.Context, choices []Choice) (Report, error) {
 			r := e.score(choices)
 			r.Text += "\nThe table, a plot and the numbers are in " + out + ".\n"
 			return r, r.write(out)

@@ -74,9 +74,9 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	}
 	return stone.Seq("fix",
 		stone.Func0("prepare", workspace, prepare),
-		stone.Func1("first-test", workspace, verdict, goTest),
+		stone.Func("first-test", workspace, verdict, goTest),
 		stone.Match("broken", stone.On(verdict, func(v Verdict) bool { return !v.Passed }),
-			stone.Case(false, stone.Func1("nothing-to-do", verdict, summary, nothingToDo)),
+			stone.Case(false, stone.Func("nothing-to-do", verdict, summary, nothingToDo)),
 			stone.Case(true, repair(model, *dir, *attempts)),
 		),
 	), nil
@@ -97,10 +97,10 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 					Use:      []agent.Middleware{fs.List(files), fs.Read(files), fs.Edit(files)},
 					MaxTurns: 12,
 				}),
-				stone.Func1("test", workspace, verdict, goTest),
+				stone.Func("test", workspace, verdict, goTest),
 			),
 			stone.Until(verdict, func(v Verdict) bool { return v.Passed }),
-			stone.Max(attempts),
+			attempts,
 		),
 		agent.New("summarise", summary, model, agent.Config{
 			Queries: dag.Types(workspace, dag.All(patch), dag.All(verdict)),
@@ -113,17 +113,16 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 // permission asks a person before the last attempt, if it is not the first too.
 func permission(attempts int) stone.Ashlar {
 	return stone.Match("permission",
-		stone.By(func(d dag.DAG) (any, error) {
-			tests, err := dag.All(verdict).From(d) // one before the first attempt, one after each
-			return attempts > 1 && len(tests) == attempts, err
-		}, dag.All(verdict)),
+		stone.On(dag.All(verdict), func(tests []Verdict) bool { // one before the first attempt, one after each
+			return attempts > 1 && len(tests) == attempts
+		}),
 		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
 		stone.Case(true, stone.Seq("last-attempt",
 			stone.Ask("go-on", reply, func(d dag.DAG) (string, error) {
 				v, err := verdict.From(d)
 				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12)), err
 			}, stone.Queries(verdict), stone.Choices("yes", "no")),
-			stone.Func1("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
+			stone.Func("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
 				if a.Response != "yes" {
 					return Consent{}, stone.Fail("declined", "the last attempt was not wanted; the package is as the attempt before left it")
 				}

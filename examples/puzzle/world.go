@@ -73,13 +73,13 @@ func sudokuBySAT(app *call.Applicator) call.Capability {
 	return call.Pipeline(
 		call.Metadata{ID: "solver/sudoku", Kind: "solver", Intents: []string{"sudoku/solve"}, In: "grid", Out: "grid"},
 		stone.Seq("by-sat",
-			stone.Func1("encode", Easy, formula, encodeSudoku),
+			stone.Func("encode", Easy, formula, encodeSudoku),
 			call.New("decide", verdict, call.Spec{
 				Applicator: app,
 				Intent:     "sat/solve",
 				Queries:    dag.Types(formula),
 				Input:      func(d dag.DAG) (any, error) { return formula.From(d) },
 			}),
-			stone.Func1("decode", verdict, decoded, decodeSudoku),
+			stone.Func("decode", verdict, decoded, decodeSudoku),
 		), Easy, decoded)
 }

@@ -40,8 +40,8 @@ func pick(bug, ask stone.Ashlar) stone.Ashlar {
 	return stone.Match("pick", stone.On(word, func(s string) string { return s }), stone.Case("bug", bug), stone.Case(7, ask))
 }
 
-func items() stone.Items {
-	return stone.EachDAG(item, func(dag.DAG) ([]int, error) { return nil, nil })
+func items() stone.Source {
+	return stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return nil, nil }), item)
 }
 
 // A flow is drawn as the sequence that it stands for.
@@ -63,7 +63,7 @@ var pipelines = map[string]stone.Ashlar{
 	"leaf":  step("one"),
 	"empty": stone.Seq("empty"),
 	"seq":   stone.Seq("all", step("one"), seq("two", "three"), step("four")),
-	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Max(3)), step("after")),
+	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Condition{}, 3), step("after")),
 	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask("ask", reply, nil)), step("after")),
 	"fan": stone.Seq("all", stone.Map("map", items(), seq("one", "two")), stone.Reduce(step("join")),
 		stone.Parallel("parallel", []stone.Ashlar{step("left"), stone.Map("inner", items(), step("lane"))}), stone.Reduce(seq("first", "second"))),

@@ -192,10 +192,10 @@ func pipeline(work func(path string) error) stone.Ashlar {
 		before, err := dag.All(round).From(d)
 		return len(before), errors.Join(err, work(stone.Path(ctx)))
 	}, stone.Queries(dag.Maybe(dag.All(round))))
-	lane := stone.Func1("lane", item, draft, func(ctx context.Context, i int) (string, error) {
+	lane := stone.Func("lane", item, draft, func(ctx context.Context, i int) (string, error) {
 		return fmt.Sprint("lane ", i), work(stone.Path(ctx))
 	})
-	join := stone.FuncAll("join", draft, joined, func(ctx context.Context, all []string) (string, error) {
+	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), work(stone.Path(ctx))
 	})
 	lanes := func(dag.DAG) (items []int, err error) {
@@ -205,8 +205,8 @@ func pipeline(work func(path string) error) stone.Ashlar {
 		return items, nil
 	}
 	return stone.Seq("all", append(steps,
-		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), stone.Max(9)),
-		stone.Map("fan", stone.EachDAG(item, lanes), lane),
+		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
+		stone.Map("fan", stone.Items(dag.ReaderFunc(lanes), item), lane),
 		stone.Reduce(join),
 		writer(work),
 	)...)

@@ -144,12 +144,12 @@ func pipeline() stone.Ashlar {
 		before, err := dag.All(round).From(d)
 		return len(before), err
 	}, stone.Queries(dag.Maybe(dag.All(round))))
-	lane := stone.Func1("lane", item, draft, func(_ context.Context, n int) (string, error) { return words(n % 11), nil })
-	join := stone.FuncAll("join", draft, joined, func(_ context.Context, all []string) (string, error) {
+	lane := stone.Func("lane", item, draft, func(_ context.Context, n int) (string, error) { return words(n % 11), nil })
+	join := stone.Func("join", dag.All(draft), joined, func(_ context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), nil
 	})
 	return stone.Seq("all", first,
-		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), stone.Max(9)),
+		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
 		stone.Map("fan", stone.Each(plan, item, func(items []int) []int { return items }), lane, stone.Lanes(4)),
 		stone.Reduce(join),
 	)

@@ -23,8 +23,8 @@ func lanes(n, fails int, opts ...stone.Option) stone.Ashlar {
 	for i := range items {
 		items[i] = i
 	}
-	return stone.Seq("work", stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return items, nil }),
-		stone.Func1("halve", item, half, func(_ context.Context, i int) (int, error) {
+	return stone.Seq("work", stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item),
+		stone.Func("halve", item, half, func(_ context.Context, i int) (int, error) {
 			if fails > 0 && i%fails == 0 {
 				return 0, fmt.Errorf("item %d is bad", i)
 			}
@@ -36,7 +36,7 @@ var everything = event.Func(slog.LevelDebug, func(event.Event) {})
 
 // The difference between "display" and "events" is what the display costs.
 func BenchmarkLane(b *testing.B) {
-	p := stone.Seq("all", lanes(10_000, 0), stone.Reduce(stone.FuncAll("count", half, item, func(_ context.Context, all []int) (int, error) { return len(all), nil })))
+	p := stone.Seq("all", lanes(10_000, 0), stone.Reduce(stone.Func("count", dag.All(half), item, func(_ context.Context, all []int) (int, error) { return len(all), nil })))
 	for _, c := range []struct {
 		name  string
 		watch func() event.Watcher

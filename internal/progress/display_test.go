@@ -34,7 +34,7 @@ func slow(name string, d time.Duration) stone.Ashlar {
 }
 
 func count(name string) stone.Ashlar {
-	return stone.Reduce(stone.FuncAll(name, half, item, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
+	return stone.Reduce(stone.Func(name, dag.All(half), item, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
 }
 
 // run runs p in sight of a display and returns what that wrote.
@@ -49,11 +49,11 @@ func run(p stone.Ashlar, cfg Config) string {
 
 func TestPlainLines(t *testing.T) {
 	rounds := 0
-	until := func(n int) stone.Option {
-		return stone.UntilDAG(func(dag.DAG) (bool, error) { rounds++; return rounds%n == 0, nil })
+	until := func(n int) stone.Condition {
+		return stone.Until(dag.ReaderFunc(func(dag.DAG) (bool, error) { rounds++; return rounds%n == 0, nil }), func(done bool) bool { return done })
 	}
 	one := step("one", nil)
-	join := stone.Reduce(stone.FuncAll("join", word, word, func(_ context.Context, all []string) (string, error) { return "", nil }))
+	join := stone.Reduce(stone.Func("join", dag.All(word), word, func(_ context.Context, all []string) (string, error) { return "", nil }))
 	for _, c := range []struct {
 		name string
 		p    stone.Ashlar
@@ -66,7 +66,7 @@ done    a/b/one  T
 start   a/b/one
 done    a/b/one  T
 done    a/b  T`},
-		{"loop", stone.Loop("loop", step("one", nil), until(3), stone.Max(5)), `
+		{"loop", stone.Loop("loop", step("one", nil), until(3), 5), `
 start   loop
 start   loop/one
 done    loop/one  T
@@ -116,7 +116,7 @@ done    safe  T`},
 
 func TestPlainLinesAreBounded(t *testing.T) {
 	n := 0
-	loop := stone.Loop("loop", step("one", nil), stone.UntilDAG(func(dag.DAG) (bool, error) { n++; return n == 1000, nil }), stone.Max(1000))
+	loop := stone.Loop("loop", step("one", nil), stone.Until(dag.ReaderFunc(func(dag.DAG) (bool, error) { n++; return n == 1000, nil }), func(done bool) bool { return done }), 1000)
 	got := run(stone.Seq("all", loop, lanes(1000, 2), count("count")), Config{})
 	if lines := strings.Count(got, "\n"); lines > 60 {
 		t.Errorf("%d lines:\n%s", lines, got)
@@ -130,8 +130,8 @@ func TestPlainLinesAreBounded(t *testing.T) {
 
 func TestLanesAreReportedFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := stone.Map("each", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }),
-			stone.Func1("wait", item, half, func(_ context.Context, i int) (int, error) { time.Sleep(3 * time.Second); return i, nil }), stone.Lanes(1))
+		p := stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }), item),
+			stone.Func("wait", item, half, func(_ context.Context, i int) (int, error) { time.Sleep(3 * time.Second); return i, nil }), stone.Lanes(1))
 		got := run(stone.Seq("all", p, count("count")), Config{})
 		if n := strings.Count(got, "lanes   all/each  "); n != 2 {
 			t.Errorf("%d reports, want one every 5 seconds:\n%s", n, got)
@@ -142,8 +142,8 @@ func TestLanesAreReportedFromTimeToTime(t *testing.T) {
 func TestPicture(t *testing.T) {
 	p := stone.Seq("fix",
 		slow("read", 2*time.Second),
-		stone.Map("lint", stone.EachDAG(item, func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil }),
-			stone.Func1("check", item, half, func(_ context.Context, i int) (int, error) {
+		stone.Map("lint", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil }), item),
+			stone.Func("check", item, half, func(_ context.Context, i int) (int, error) {
 				time.Sleep(time.Duration(i) * time.Second)
 				if i == 1 {
 					return 0, errors.New("bad")

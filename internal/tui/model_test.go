@@ -36,7 +36,7 @@ func still(t testing.TB, width, height int) *model {
 	t.Helper()
 	now := start
 	m := newModel(t.Context(), Config{
-		Pipeline: stone.Seq("fix-package", say("read-issue"), stone.Loop("until-green", stone.Seq("try", say("fix"), say("go-test")), stone.Until(word, func(string) bool { return true }), stone.Max(3)), say("summarise")),
+		Pipeline: stone.Seq("fix-package", say("read-issue"), stone.Loop("until-green", stone.Seq("try", say("fix"), say("go-test")), stone.Until(word, func(string) bool { return true }), 3), say("summarise")),
 		Show:     func(stone.Result) string { return "" },
 		Now:      func() time.Time { return now },
 	}, &feed{})

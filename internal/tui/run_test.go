@@ -140,7 +140,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestInvalid(t *testing.T) {
-	w := watch(t, stone.Seq("broken", say("a"), stone.Func1("b", reply, word, func(context.Context, agent.Text) (string, error) { return "", nil })))
+	w := watch(t, stone.Seq("broken", say("a"), stone.Func("b", reply, word, func(context.Context, agent.Text) (string, error) { return "", nil })))
 	w.until("is invalid")
 	s := w.final()
 	if !strings.Contains(s, `"reply"`) {

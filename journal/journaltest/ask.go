@@ -42,7 +42,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 	yes := stone.Func0("default", reply, func(context.Context) (stone.Answer, error) { return stone.Answer{Response: "yes"}, nil })
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1}, nil })
 	each := stone.Each(plan, item, func(items []int) []int { return items })
-	count := stone.Reduce(stone.FuncAll("count", reply, final, func(context.Context, []stone.Answer) (string, error) { return "ok", nil }))
+	count := stone.Reduce(stone.Func("count", dag.All(reply), final, func(context.Context, []stone.Answer) (string, error) { return "ok", nil }))
 	for name, p := range map[string]stone.Ashlar{
 		"rescue": stone.Rescue("rescued", sure, yes),
 		"lanes":  stone.Seq("all", read, stone.Map("each", each, sure), count),

@@ -18,7 +18,7 @@ import (
 func flow() stone.Ashlar {
 	all := dag.NewType[[]string]("all")
 	say := func(name string, in, out dag.Type[string]) stone.Ashlar {
-		return stone.Func1(name, in, out, func(_ context.Context, s string) (string, error) { return s + " " + name, nil })
+		return stone.Func(name, in, out, func(_ context.Context, s string) (string, error) { return s + " " + name, nil })
 	}
 	first, second, kept := dag.NewType[string]("first"), dag.NewType[string]("second"), dag.NewType[string]("kept")
 	dynamic := stone.New("dynamic", kept, func(ctx context.Context, d dag.DAG) (string, error) {

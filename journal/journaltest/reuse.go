@@ -103,11 +103,11 @@ func testIncremental(t *testing.T, j tested) {
 	pipeline := func(topic, version string, extra ...stone.Ashlar) stone.Ashlar {
 		return stone.Seq("all", append([]stone.Ashlar{
 			c.leaf("topic", draft, func(int) (string, error) { return topic, nil }),
-			stone.Func1("title", draft, final, func(_ context.Context, s string) (string, error) {
+			stone.Func("title", draft, final, func(_ context.Context, s string) (string, error) {
 				c.add("title")
 				return strings.ToUpper(s[:1]) + version, nil
 			}, stone.Reusable(), stone.Version(version)),
-			stone.Func1("length", draft, item, func(_ context.Context, s string) (int, error) { return c.add("length"), nil }),
+			stone.Func("length", draft, item, func(_ context.Context, s string) (int, error) { return c.add("length"), nil }),
 		}, extra...)...)
 	}
 	for _, r := range []struct {

@@ -175,7 +175,7 @@ func testResume(t *testing.T, j tested) {
 }
 
 func testInput(t *testing.T, j tested) {
-	p := stone.Func1("use", draft, final, func(_ context.Context, s string) (string, error) { return s + "!", nil })
+	p := stone.Func("use", draft, final, func(_ context.Context, s string) (string, error) { return s + "!", nil })
 	with := func(s string) stone.Config {
 		cfg := config()
 		var err error
@@ -257,7 +257,7 @@ func testRetry(t *testing.T, j tested) {
 
 func testRetryLanes(t *testing.T, j tested) {
 	var c counter
-	lane := stone.Func1("lane", item, draft, func(_ context.Context, i int) (string, error) {
+	lane := stone.Func("lane", item, draft, func(_ context.Context, i int) (string, error) {
 		n := c.add(fmt.Sprint("lane-", i))
 		if i == 1 {
 			return once(n)
@@ -266,7 +266,7 @@ func testRetryLanes(t *testing.T, j tested) {
 	})
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
 	each := stone.Each(plan, item, func(items []int) []int { return items })
-	join := stone.Reduce(stone.FuncAll("join", draft, final, func(_ context.Context, all []string) (string, error) { return strings.Join(all, " "), nil }))
+	join := stone.Reduce(stone.Func("join", dag.All(draft), final, func(_ context.Context, all []string) (string, error) { return strings.Join(all, " "), nil }))
 	p := stone.Seq("all", read, stone.Map("fan", each, lane, stone.AllLanes()), join)
 	_, err := run(t, j, p, journal.Options{})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.LanesFailed {

@@ -120,7 +120,7 @@ func pipeline(worked *os.File) stone.Ashlar {
 		}
 		return items, nil
 	})
-	lane := stone.Func1("lane", item, draft, func(ctx context.Context, i int) (string, error) {
+	lane := stone.Func("lane", item, draft, func(ctx context.Context, i int) (string, error) {
 		return fmt.Sprint("lane ", i), work(ctx)
 	})
 	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
@@ -130,11 +130,11 @@ func pipeline(worked *os.File) stone.Ashlar {
 		}
 		return len(before), work(ctx)
 	}, stone.Queries(dag.Maybe(dag.All(round))))
-	join := stone.FuncAll("join", draft, joined, func(ctx context.Context, all []string) (string, error) {
+	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), work(ctx)
 	})
 	return stone.Seq("all", first,
-		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 4 }), stone.Max(9)),
+		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 4 }), 9),
 		stone.Map("fan", stone.Each(plan, item, func(items []int) []int { return items }), lane),
 		stone.Reduce(join),
 	)

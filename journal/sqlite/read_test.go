@@ -73,13 +73,13 @@ func TestDAG(t *testing.T) {
 	}
 	pipeline := stone.Seq("all",
 		stone.Map("fan", stone.Each(plan, item, func(items []int) []int { return items }),
-			stone.Func1("lane", item, draft, func(_ context.Context, i int) (string, error) {
+			stone.Func("lane", item, draft, func(_ context.Context, i int) (string, error) {
 				if i == 1 {
 					return "", stone.Fail("odd", "not this one")
 				}
 				return "kept", nil
 			})),
-		stone.Reduce(stone.FuncAll("join", draft, round, func(_ context.Context, all []string) (int, error) { return len(all), nil })))
+		stone.Reduce(stone.Func("join", dag.All(draft), round, func(_ context.Context, all []string) (int, error) { return len(all), nil })))
 	result, err := stone.Run(t.Context(), pipeline, stone.Config{RunID: "r", Recorder: db, Input: input})
 	if err != nil {
 		t.Fatal(err)

@@ -121,13 +121,13 @@ func pipeline() stone.Ashlar {
 	return stone.Seq("p",
 		stone.Func0("list", items, func(context.Context) ([]string, error) { return []string{"a", "b"}, nil }),
 		stone.Map("each", stone.Each(items, item, func(all []string) []string { return all }),
-			stone.Func1("upper", item, loud, func(_ context.Context, s string) (string, error) {
+			stone.Func("upper", item, loud, func(_ context.Context, s string) (string, error) {
 				if s == "b" {
 					return "", stone.Fail("no-b", "b is not wanted")
 				}
 				return strings.ToUpper(s), nil
 			})),
-		stone.Reduce(stone.FuncAll("join", loud, file, func(_ context.Context, all []string) (agent.Text, error) {
+		stone.Reduce(stone.Func("join", dag.All(loud), file, func(_ context.Context, all []string) (agent.Text, error) {
 			return agent.Text{Text: strings.Join(all, " ")}, nil
 		})),
 		agent.New("fix", text, model, agent.Config{
