@@ -20,7 +20,7 @@ func (spent) EndsRun() bool       { return true }
 
 // lanesOf fails in the lanes for which fails returns an error.
 func lanesOf(n int, fails func(int) error, opts ...stone.Option) stone.Ashlar {
-	return stone.Seq("s", numbers(n), stone.Map("m", each(), stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+	return stone.Seq("s", numbers(n), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 		return fmt.Sprint(n), fails(n)
 	}), opts...), last)
 }
@@ -104,7 +104,7 @@ func TestWaitingLaneIsNotLost(t *testing.T) {
 	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "Well?", nil })
 	other := errors.New("boom")
 	p := stone.Seq("s", numbers(3), stone.Map("m", each(), stone.Seq("lane",
-		stone.Func1("f", number, word, func(_ context.Context, n int) (string, error) {
+		stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 			if n == 0 {
 				return "", other
 			}

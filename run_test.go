@@ -56,7 +56,7 @@ func numbers(n int) stone.Ashlar {
 	})
 }
 
-func each() stone.Source { return stone.Each(list, number, func(l []int) []int { return l }) }
+func each() stone.Source { return stone.Items(list, number) }
 
 // last makes a reducer.
 var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {

@@ -150,7 +150,7 @@ func pipeline() stone.Ashlar {
 	})
 	return stone.Seq("all", first,
 		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
-		stone.Map("fan", stone.Each(plan, item, func(items []int) []int { return items }), lane, stone.Lanes(4)),
+		stone.Map("fan", stone.Items(plan, item), lane, stone.Lanes(4)),
 		stone.Reduce(join),
 	)
 }

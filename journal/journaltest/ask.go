@@ -41,7 +41,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 		stone.Retry(stone.RetryPolicy{Attempts: 3, Kinds: []string{kind.Error}}))
 	yes := stone.Func0("default", reply, func(context.Context) (stone.Answer, error) { return stone.Answer{Response: "yes"}, nil })
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1}, nil })
-	each := stone.Each(plan, item, func(items []int) []int { return items })
+	each := stone.Items(plan, item)
 	count := stone.Reduce(stone.Func("count", dag.All(reply), final, func(context.Context, []stone.Answer) (string, error) { return "ok", nil }))
 	for name, p := range map[string]stone.Ashlar{
 		"rescue": stone.Rescue("rescued", sure, yes),
