@@ -184,17 +184,38 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 func (a Ashlar) Detail() any { return a.spec().detail }
 
 // Replace returns a tree in which every ashlar for which with has a replacement
-// stands replaced, wherever it is used, and everything around it is made anew.
-// The replacement is not searched again. The original is not changed.
+// is replaced, and everything around it is made anew. With is asked once for each
+// ashlar: one that is used in several places stays one ashlar. The replacement is
+// not searched again. The original is not changed.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
-	if r, ok := with(a); ok {
-		return r
+	return replacer{with, map[*spec]Ashlar{}}.replace(a)
+}
+
+// replacer remembers by what each ashlar was replaced.
+type replacer struct {
+	with func(Ashlar) (Ashlar, bool)
+	done map[*spec]Ashlar
+}
+
+func (r replacer) replace(a Ashlar) Ashlar {
+	out, known := r.done[a.s]
+	if !known {
+		var ok bool
+		if out, ok = r.with(a); !ok {
+			out = r.within(a)
+		}
+		r.done[a.s] = out
 	}
+	return out
+}
+
+// within replaces what is below a.
+func (r replacer) within(a Ashlar) Ashlar {
 	old := a.spec()
 	children := make([]Ashlar, len(old.children))
 	changed := false
 	for i, c := range old.children {
-		children[i] = c.Replace(with)
+		children[i] = r.replace(c)
 		changed = changed || children[i].s != c.s
 	}
 	if !changed {

@@ -2,10 +2,8 @@ package stone
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
@@ -81,87 +79,6 @@ func (f *frame) settle(d dag.DAG, n *dag.Node, err error) dag.DAG {
 		return f.fail(bare, err)
 	}
 	return out
-}
-
-// attempts runs the body of a leaf as often as its retry policy says. Every
-// attempt has an address of its own, so that its steps are told apart.
-func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
-	if err := f.over(); err != nil {
-		return nil, err
-	}
-	policy := f.spec.retry
-	if policy == nil {
-		return f.attempt(d)
-	}
-	pause := policy.Backoff
-	for i := 1; ; i++ {
-		a := f.below(f.spec, attemptSegment, i)
-		n, err := a.attempt(d)
-		if err == nil || i >= policy.Attempts || !policy.covers(err) {
-			return n, err
-		}
-		a.takeBack(err)
-		f.triedInVain(i, err)
-		f.keepNothing()
-		pause = min(pause, maxBackoff)
-		sleep(f.Context, pause)
-		if err := f.over(); err != nil {
-			return nil, err
-		}
-		pause *= 2
-	}
-}
-
-// covers reports whether the policy tries again after err.
-func (p *RetryPolicy) covers(err error) bool {
-	if ofRun(err) {
-		return false
-	}
-	k := kindOf(err)
-	switch k {
-	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
-		return false
-	}
-	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// attempt runs the body once, within its timeout.
-func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
-	if f.spec.timeout <= 0 {
-		return f.call(d)
-	}
-	// A body that does not listen is left behind, so it gets a frame and a
-	// goroutine of its own.
-	own := f.below(f.spec, innerSegment, 0)
-	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
-	defer cancel()
-	own.Context = ctx
-	type result struct {
-		n   *dag.Node
-		err error
-	}
-	done := make(chan result, 1)
-	go func() {
-		r := result{err: Fail(kind.Panic, "the body ended its goroutine")}
-		defer func() { done <- r }()
-		r.n, r.err = own.call(d)
-	}()
-	select {
-	case r := <-done:
-		return r.n, r.err
-	case <-ctx.Done():
-		own.leftBehind()
-		return nil, stopped(ctx)
-	}
 }
 
 // call runs the body and checks what it returns.

@@ -102,24 +102,32 @@ func Effects(effects ...string) Option {
 	return Option{"Effects", []form{leafForm, scopedForm}, func(s *spec) { s.effects = append(s.effects, effects...) }}
 }
 
-// A RetryPolicy says how often and for which failures a leaf is tried again.
+// A RetryPolicy says how often and after which failures a leaf is tried again.
 type RetryPolicy struct {
-	Attempts int           // in all, with the first one; less than 2 means none more
-	Kinds    []string      // of failure that are tried again; none means every kind
-	Backoff  time.Duration // before the second attempt, doubled before each further one; at most 30 s
+	Attempts int      // in all, with the first one; less than 2 means no second one
+	Kinds    []string // of failure that are tried again; none means every kind
+	// Backoff is the pause before the second attempt, doubled before each further
+	// one up to 30 s. The real pause is random, at least half of that.
+	Backoff time.Duration
 }
 
-const maxBackoff = 30 * time.Second
-
-// Retry tries a leaf again when it fails. Cancellation, undeclared queries and
-// missing input are never tried again.
+// Retry tries a leaf again when it fails. It never repeats a leaf that was
+// cancelled, that made an undeclared query, or whose input is missing. The error of
+// the body, or one that it wraps, can say more with these optional methods:
+//
+//   - Retryable() bool: false means that another attempt is in vain, as with a
+//     wrong key or an exhausted budget.
+//   - RetryAfter() time.Duration: the shortest pause. Above an hour the leaf fails.
+//   - Attempts() int: how many attempts the error stands for. They count, so that a
+//     model that has tried four times is not asked again by a policy of three.
 func Retry(p RetryPolicy) Option {
 	return Option{"Retry", leaves, func(s *spec) { s.retry = &p }}
 }
 
-// Timeout ends a leaf that takes longer with a failure of kind "timeout". Its
-// context is cancelled then; a body that does not listen is left behind, and
-// what it returns later is dropped.
+// Timeout bounds how long a leaf works. Its context is cancelled then, and a body
+// that returns an error fails with kind "timeout". What the body returns within one
+// more second is kept, since it may have been paid for. A body that has not
+// returned by then is left behind, and what it returns later is dropped.
 func Timeout(d time.Duration) Option {
 	return Option{"Timeout", leaves, func(s *spec) {
 		s.timeout = d

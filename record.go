@@ -207,6 +207,9 @@ func failureRecord(err error, at time.Time) Record {
 		Kind: strings.ToValidUTF8(f.Kind, "\uFFFD"), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
 	}}
 	rec.Meta = f.meta()
+	if !retryable(err) {
+		rec.Meta[finalMeta] = "true"
+	}
 	if _, ok := err.(*Failure); !ok {
 		delete(rec.Meta, "path")
 	}
@@ -231,6 +234,12 @@ func (e *replayedError) Error() string       { return e.text }
 func (e *replayedError) FailureKind() string { return e.kind }
 func (e *replayedError) stack() string       { return e.trace }
 func (e *replayedError) EndsRun() bool       { return e.meta[metaEndsRun] != "" }
+
+// finalMeta notes that a failure is not retryable.
+const finalMeta = "final"
+
+// Retryable is false if it was for the error that was recorded.
+func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 
 // FailureMeta returns what was noted beside the failure; of that the path and the
 // stack are noted anew, as those of the run.

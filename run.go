@@ -104,6 +104,7 @@ func (f *frame) over() error {
 // of kind "canceled", or "timeout" past a deadline. What a body returns all the
 // same is kept. Give a body that does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
+	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on the DAG that it was given
 	if w, ok := cfg.Recorder.(RunWrapper); ok {
 		return w.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, cfg) })
 	}
@@ -139,8 +140,8 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	for _, t := range p.ProducesAll() {
 		there[t.Name()] = true
 	}
-	for n := range input.Nodes() {
-		there[n.Type()] = true
+	for _, name := range input.Types() {
+		there[name] = true
 	}
 	var wrong Findings
 	for _, q := range dag.Types(reader) {
@@ -194,11 +195,9 @@ func accept(p Ashlar, cfg Config) error {
 		return Validate(p, cfg).Err()
 	}
 	kinds := map[string]bool{} // whether the type is found by Nearest
-	for n := range cfg.Input.Nodes() {
-		if _, seen := kinds[n.Type()]; !seen {
-			_, err := cfg.Input.Nearest(n.Type())
-			kinds[n.Type()] = err == nil
-		}
+	for _, name := range cfg.Input.Types() {
+		_, err := cfg.Input.Nearest(name)
+		kinds[name] = err == nil
 	}
 	accepted := &p.spec().found().accepted
 	if known := accepted.Load(); known != nil && maps.Equal(*known, kinds) {

@@ -61,7 +61,7 @@ func Step[T any](ctx context.Context, name string, in any, fn func(context.Conte
 		if err != nil {
 			return Record{}, err
 		}
-		return own.valueRecord(v)
+		return own.valueRecord(&v) // as a variable, for methods with a pointer receiver
 	})
 	if err != nil {
 		return zero, err
@@ -76,7 +76,7 @@ func Step[T any](ctx context.Context, name string, in any, fn func(context.Conte
 // kept returns what JSON keeps of the result of a step.
 func kept[T any](name string, v T) (T, error) {
 	var out T
-	raw, err := canon.Append(nil, v)
+	raw, err := canon.Append(nil, &v)
 	if err != nil {
 		return out, badContent(err)
 	}

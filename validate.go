@@ -142,16 +142,12 @@ func (v *validator) input(d dag.DAG) {
 	if d.Len() == 0 {
 		return
 	}
-	for n := range d.Nodes() {
-		id := v.id(n.Type())
-		if v.entries[id].all == surely {
-			continue
-		}
+	for _, name := range d.Types() {
 		line := never
-		if _, err := d.Nearest(n.Type()); err == nil {
+		if _, err := d.Nearest(name); err == nil {
 			line = surely
 		}
-		v.set(id, line, surely)
+		v.set(v.id(name), line, surely)
 	}
 	v.last = latest{there: surely}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -218,7 +219,29 @@ func modelFailure(ctx context.Context, err error) error {
 	if tripped || exhausted {
 		k = KindDegenerate
 	}
-	return failure(k, err, "%v", err)
+	return failure(k, &modelError{err}, "%v", err)
+}
+
+// modelError is the error of a model as stone.Retry understands it.
+type modelError struct{ error }
+
+func (e *modelError) Unwrap() error { return e.error }
+
+// Retryable is false if the provider refuses the request and would refuse it again.
+// An answer that was bad in itself may be better the next time.
+func (e *modelError) Retryable() bool {
+	_, status := errors.AsType[*llm.HTTPError](e.error)
+	_, reported := errors.AsType[*llm.ProviderError](e.error)
+	var decided interface{ Retryable() bool }
+	return !status && !reported && !errors.As(e.error, &decided) || llm.Retryable(e.error)
+}
+
+// RetryAfter is how long the server asks to wait.
+func (e *modelError) RetryAfter() time.Duration {
+	if h, ok := errors.AsType[*llm.HTTPError](e.error); ok {
+		return h.RetryAfter
+	}
+	return 0
 }
 
 // utf8Only replaces what JSON cannot hold.

@@ -27,6 +27,9 @@ func (e *ExhaustedError) FailureKind() string { return Kind }
 // drops no lane for it, and without a Rescue the run ends and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
+// Retryable returns false: another attempt finds the account as it is.
+func (e *ExhaustedError) Retryable() bool { return false }
+
 // A Reservation is an amount that was taken from an account for what is about to
 // be done. Its methods may be called on nil, and only the first call counts.
 type Reservation struct {

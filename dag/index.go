@@ -107,6 +107,30 @@ func (e *entry) all(typ string) []*Node {
 	return older.and(recent)
 }
 
+// Types returns the types of the nodes, each once, in no order of meaning. It does
+// not read the whole log: the cost depends on how many types there are. A view does
+// not limit it.
+func (d DAG) Types() []string {
+	if d.log == nil {
+		return nil
+	}
+	var out []string
+	indexed := d.log.indexed()
+	var index *trie[*list]
+	if indexed != nil {
+		index = indexed.byType.Load()
+	}
+	index.keys(func(name string) { out = append(out, name) })
+	for at := d.log; at != indexed; at = at.prev {
+		for _, n := range at.nodes() {
+			if _, known := index.get(n.typ); !known && !slices.Contains(out, n.typ) {
+				out = append(out, n.typ)
+			}
+		}
+	}
+	return out
+}
+
 // indexed returns an entry with a list-index that has at most stride nodes
 // after it, or nil if there are no more in the whole log.
 func (e *entry) indexed() *entry {

@@ -94,3 +94,17 @@ func (t *trie[V]) insert(depth int, s slot[V]) *trie[V] {
 	}
 	return changed
 }
+
+// keys calls fn for every key.
+func (t *trie[V]) keys(fn func(string)) {
+	if t == nil {
+		return
+	}
+	for i := range t.slots {
+		if s := &t.slots[i]; s.below != nil {
+			s.below.keys(fn)
+		} else {
+			fn(s.key)
+		}
+	}
+}

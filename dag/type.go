@@ -53,7 +53,7 @@ func NewType[T any](name string) Type[T] {
 	d := *t
 	d.goType = reflect.TypeFor[T]()
 	d.makeSchema = sync.OnceValues(func() (*schema.Schema, error) { return schema.ForType(d.goType) })
-	enc, encErr := canon.For(d.goType)
+	enc, encErr := canon.Addressable(d.goType)
 	d.enc = enc
 	if encErr != nil {
 		encErr = fmt.Errorf("type %q: %w", name, encErr)

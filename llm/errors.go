@@ -8,6 +8,22 @@ import (
 	"time"
 )
 
+// RetriedError is the last error of a model that has made a request several times.
+type RetriedError struct {
+	Tried int // how often, with the first attempt
+	Err   error
+}
+
+// Error returns the last error and how often the request was made.
+func (e *RetriedError) Error() string { return fmt.Sprintf("%v (tried %d times)", e.Err, e.Tried) }
+
+// Unwrap returns the last error.
+func (e *RetriedError) Unwrap() error { return e.Err }
+
+// Attempts returns how often the request was made, so that a policy around the
+// model does not multiply with that of the model.
+func (e *RetriedError) Attempts() int { return e.Tried }
+
 // ErrEmptyResponse is what an *EmptyResponseError is.
 var ErrEmptyResponse = errors.New("llm: empty response")
 

@@ -19,38 +19,51 @@ type Encoder struct {
 // The walk is nil when the type is not deep.
 type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
-var encoders sync.Map // reflect.Type → *Encoder
+var encoders sync.Map // shape → *Encoder
 
 // For returns the encoder of a type. It is compiled on the first call and kept.
 // The error is an *Error that names the part of the type that no JSON can hold.
 func For(t reflect.Type) (*Encoder, error) {
-	e, f := encoderOf(t)
+	e, f := encoderOf(shape{typ: t})
 	if f != nil {
 		return nil, f.err()
 	}
 	return e, nil
 }
 
-func encoderOf(t reflect.Type) (*Encoder, *fault) {
-	if e, ok := encoders.Load(t); ok {
+// Addressable returns the encoder of a type for values that are variables: as with
+// json.Marshal(&v), methods with a pointer receiver are called on the value itself,
+// which reads back what they have written.
+func Addressable(t reflect.Type) (*Encoder, error) {
+	e, f := encoderOf(shape{typ: t, addressable: t != nil && t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface})
+	if f != nil {
+		return nil, f.err()
+	}
+	return e, nil
+}
+
+func encoderOf(s shape) (*Encoder, *fault) {
+	t := s.typ
+	if e, ok := encoders.Load(s); ok {
 		return e.(*Encoder), nil
 	}
 	if t == nil {
 		return nil, faultf("no type given")
 	}
 	c := compiler{funcs: make(map[shape]*appendFunc)}
-	fn, f := c.compile(shape{typ: t})
+	fn, f := c.compile(s)
 	if f != nil {
 		return nil, f
 	}
-	e, _ := encoders.LoadOrStore(t, &Encoder{append: fn, deep: c.deep, flat: isFlat(t)})
+	e, _ := encoders.LoadOrStore(s, &Encoder{append: fn, deep: c.deep, flat: isFlat(t)})
 	return e.(*Encoder), nil
 }
 
 // Append appends the canonical JSON of the value at p to dst. P must point to
 // a value of the encoder's type, which must not change meanwhile. As with
 // json.Marshal(v), methods with a pointer receiver are called only on what is
-// reached through a pointer or slice, not on the value itself. The error is an
+// reached through a pointer or slice, not on the value itself, unless the encoder is
+// Addressable. The error is an
 // *Error; dst is then returned as it came.
 func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	if p == nil {
@@ -102,7 +115,7 @@ func appendAny(dst []byte, v any, w *walk) ([]byte, *fault) {
 		return appendNumber(dst, v)
 	}
 	rv := reflect.ValueOf(v)
-	e, f := encoderOf(rv.Type())
+	e, f := encoderOf(shape{typ: rv.Type()})
 	if f != nil {
 		return dst, f
 	}

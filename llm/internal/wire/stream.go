@@ -53,6 +53,9 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 		}
 		wait, again := c.again(ctx, attempt, s, err)
 		if !again {
+			if attempt > 1 {
+				err = &llm.RetriedError{Tried: attempt, Err: err}
+			}
 			yield(llm.Delta{Reply: s.reply}, err)
 			return nil
 		}

@@ -1,0 +1,148 @@
+package stone
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+const (
+	maxBackoff    = 30 * time.Second
+	maxRetryAfter = time.Hour   // what asks for more is not tried again
+	grace         = time.Second // for a body to return after its Timeout
+)
+
+// attempts runs the body of a leaf as often as its retry policy says. Every
+// attempt has an address of its own, so that its steps are told apart.
+func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
+	if err := f.over(); err != nil {
+		return nil, err
+	}
+	policy := f.spec.retry
+	if policy == nil {
+		return f.attempt(d)
+	}
+	made := 0
+	for i := 1; ; i++ {
+		a := f.below(f.spec, attemptSegment, i)
+		n, err := a.attempt(d)
+		made += attemptsIn(err)
+		if err == nil || made >= policy.Attempts || !policy.covers(err) {
+			return n, err
+		}
+		a.takeBack(err)
+		f.triedInVain(i, err)
+		f.keepNothing()
+		sleep(f.Context, policy.pause(i, err))
+		if err := f.over(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// attemptsIn says for how many attempts an error stands.
+func attemptsIn(err error) int {
+	var tried interface{ Attempts() int }
+	if errors.As(err, &tried) {
+		return max(1, tried.Attempts())
+	}
+	return 1
+}
+
+// covers reports whether the policy tries again after err.
+func (p *RetryPolicy) covers(err error) bool {
+	if ofRun(err) {
+		return false
+	}
+	k := kindOf(err)
+	switch k {
+	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
+		return false
+	}
+	if !retryable(err) || retryAfter(err) > maxRetryAfter {
+		return false
+	}
+	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
+}
+
+// retryable reports whether err does not say that trying again is in vain.
+func retryable(err error) bool {
+	var decided interface{ Retryable() bool }
+	return !errors.As(err, &decided) || decided.Retryable()
+}
+
+// retryAfter returns how long err asks to wait, zero if it does not.
+func retryAfter(err error) time.Duration {
+	var asking interface{ RetryAfter() time.Duration }
+	if errors.As(err, &asking) {
+		return asking.RetryAfter()
+	}
+	return 0
+}
+
+// pause returns how long to wait after the i-th attempt: between half of the
+// backoff and all of it, so that lanes that failed together do not come back
+// together, and at least as long as the error asks. After a failure that was
+// replayed there is nothing to wait for.
+func (p *RetryPolicy) pause(i int, err error) time.Duration {
+	if _, replayed := errors.AsType[*replayedError](err); replayed {
+		return 0
+	}
+	wait := max(0, min(p.Backoff, maxBackoff))
+	for ; i > 1 && wait < maxBackoff; i-- {
+		wait = min(2*wait, maxBackoff)
+		if wait == 0 {
+			break
+		}
+	}
+	wait = wait/2 + rand.N(wait/2+1)
+	return max(wait, retryAfter(err))
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// attempt runs the body once, within its timeout.
+func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
+	if f.spec.timeout <= 0 {
+		return f.call(d)
+	}
+	// A body that does not listen is left behind, so it gets a frame and a
+	// goroutine of its own.
+	own := f.below(f.spec, innerSegment, 0)
+	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
+	defer cancel()
+	own.Context = ctx
+	type result struct {
+		n   *dag.Node
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r := result{err: Fail(kind.Panic, "the body ended its goroutine")}
+		defer func() { done <- r }()
+		r.n, r.err = own.call(d)
+	}()
+	// Also when the run ends before: the body is waited for as any other, as long
+	// as it could have worked.
+	limit := time.NewTimer(f.spec.timeout + grace)
+	defer limit.Stop()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-limit.C:
+		own.leftBehind()
+		return nil, stopped(ctx)
+	}
+}
