@@ -223,7 +223,7 @@ func TestAwaitTooLate(t *testing.T) {
 		late := make(chan error, 1)
 		slow := stone.New("b", letter("b"), func(ctx context.Context, d dag.DAG) (string, error) {
 			if stone.Path(ctx) == "f/b" {
-				time.Sleep(2 * time.Second)
+				time.Sleep(3 * time.Second)
 				_, err := stone.Await(context.WithoutCancel(ctx), d)
 				late <- err
 				return "late", nil

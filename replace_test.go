@@ -43,6 +43,24 @@ func TestReplaceBelowBodies(t *testing.T) {
 	}
 }
 
+// An ashlar that is used in several places is replaced by one ashlar.
+func TestReplaceRemembers(t *testing.T) {
+	judge := say("judge", "x")
+	fix := stone.Seq("fix", judge)
+	p := stone.Seq("p", stone.Parallel("vote", []stone.Ashlar{judge, judge, fix, fix}), stone.Reduce(say("end", "y")))
+	asked := 0
+	q := p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) {
+		if a.Name() != "judge" {
+			return a, false
+		}
+		asked++
+		return say("judge", "z"), true
+	})
+	if findings := stone.Validate(q, stone.Config{}); len(findings.Errors()) > 0 || asked != 1 {
+		t.Errorf("asked for %d replacements, %v", asked, findings)
+	}
+}
+
 // A node that a body built itself gets the time of the run.
 func TestLeafIsStamped(t *testing.T) {
 	leaf := stone.Leaf("leaf", word, func(_ context.Context, d dag.DAG) (*dag.Node, error) {

@@ -64,7 +64,7 @@ func (p *RetryPolicy) covers(err error) bool {
 	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
 		return false
 	}
-	if !retryable(err) || retryAfter(err) > maxRetryAfter {
+	if errors.Is(err, ErrWaiting) || !retryable(err) || retryAfter(err) > maxRetryAfter {
 		return false
 	}
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 func TestTrieWithFullCollisions(t *testing.T) {
@@ -233,5 +235,42 @@ func TestMergeIsLinear(t *testing.T) {
 		if want := length * lane; len(m.added) != want || len(m.above) > length || len(m.known) > want+length {
 			t.Fatalf("lane %d: %d nodes added, %d entries passed, %d nodes known", lane, len(m.added), len(m.above), len(m.known))
 		}
+	}
+}
+
+// Types returns every type once, and does not look at nodes that an index knows.
+func TestTypes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var d DAG
+		want := map[string]bool{}
+		for range rapid.IntRange(0, 100).Draw(t, "nodes") {
+			typ := fmt.Sprint("t", rapid.IntRange(0, 40).Draw(t, "type"))
+			var err error
+			if d, err = NewType[int](typ).Append(d, len(want)); err != nil {
+				t.Fatal(err)
+			}
+			want[typ] = true
+			if rapid.Bool().Draw(t, "read") {
+				d.log.all(typ)
+			}
+		}
+		got := d.Types()
+		for _, typ := range got {
+			if !want[typ] {
+				t.Errorf("type %s is not there, or twice", typ)
+			}
+			delete(want, typ)
+		}
+		if len(want) > 0 {
+			t.Errorf("missing %v of %v", want, got)
+		}
+	})
+	var d DAG
+	for i := range 10_000 {
+		d, _ = NewType[int](fmt.Sprint("t", i%5)).Append(d, i)
+	}
+	d.Types()
+	if n := testing.AllocsPerRun(100, func() { d.Types() }); n > 8 {
+		t.Errorf("%v allocations for 5 types of 10,000 nodes", n)
 	}
 }
