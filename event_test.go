@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,42 +258,5 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 	}
 	if stone.Enabled(t.Context(), slog.LevelError) || stone.TraceID(t.Context())+stone.Path(t.Context()) != "" {
 		t.Error("outside of a run there is something to see")
-	}
-}
-
-// A handler that panics does not end the process, nor the run.
-type brokenHandler struct {
-	slog.Handler
-	calls atomic.Int32
-	asked bool // whether it breaks when it is asked
-}
-
-func (h *brokenHandler) Enabled(context.Context, slog.Level) bool {
-	if h.asked {
-		h.calls.Add(1)
-		panic("no")
-	}
-	return true
-}
-
-func (h *brokenHandler) Handle(context.Context, slog.Record) error {
-	h.calls.Add(1)
-	panic("no")
-}
-
-func TestHandlerPanics(t *testing.T) {
-	old := slog.Default()
-	defer slog.SetDefault(old)
-	for _, asked := range []bool{false, true} {
-		var told strings.Builder
-		slog.SetDefault(slog.New(slog.NewTextHandler(&told, nil)))
-		h := &brokenHandler{asked: asked}
-		p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}, stone.AllLanes(), stone.Lanes(1)), stone.Reduce(say("end", "z")))
-		if _, err := stone.Run(t.Context(), p, stone.Config{Log: h, RunID: "r7"}); err != nil {
-			t.Fatal(err)
-		}
-		if h.calls.Load() != 1 || strings.Count(told.String(), "panicked") != 1 || !strings.Contains(told.String(), "r7") {
-			t.Errorf("the handler was called %d times, and the default logger was told %q", h.calls.Load(), told.String())
-		}
 	}
 }
