@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 			want: "restart 5s 10s " + good, elapsed: 12 * time.Second, asked: 2},
 		{name: "server error, then good", steps: []step{{status: 500}, {status: 529}, ok}, want: "restart restart " + good, asked: 3},
 		{name: "server error for ever", steps: []step{{status: 502, body: []string{"bad gateway"}}},
-			want: "restart restart restart", err: "llm: HTTP status 502: bad gateway (tried 4 times)", asked: 4},
+			want: "restart restart restart", err: "llm: HTTP status 502: bad gateway (request req_7) (tried 4 times)", asked: 4},
 		{name: "no retries", steps: []step{{status: 500}}, config: openai.Config{Retry: llm.Retry{Max: -1}},
 			err: "llm: HTTP status 500", asked: 1},
 		{name: "bad request", steps: []step{{status: 400, body: []string{`{"error":{"message":"no such model"}}`}}},
