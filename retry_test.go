@@ -185,7 +185,7 @@ func TestTimeoutDoesNotOverlap(t *testing.T) {
 
 // A body can run a pipeline of its own on the DAG that it was given.
 func TestNestedRun(t *testing.T) {
-	inner := stone.Func1("inner", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil })
+	inner := stone.Func("inner", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil })
 	outer := stone.New("outer", number, func(ctx context.Context, d dag.DAG) (int, error) {
 		res, err := stone.Run(ctx, inner, stone.Config{Input: d})
 		if err != nil {
