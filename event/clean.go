@@ -53,6 +53,7 @@ func (c *cleaning) Watch(ctx context.Context, e Event) {
 		c.delta(ctx, e, d)
 		return
 	case Retracted:
+		d.Source = c.cleaner.Clean(d.Source)
 		for v := range c.held {
 			if d.Covers(e.Path, v.path, v.source, v.attempt) {
 				delete(c.held, v)
@@ -73,6 +74,7 @@ func (c *cleaning) pass(ctx context.Context, e Event) {
 
 // delta passes on what can be no part of a secret any more.
 func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
+	d.Source, d.Tool = c.cleaner.Clean(d.Source), c.cleaner.Clean(d.Tool)
 	v := voice{e.Path, d.Source, d.Attempt}
 	held := c.held[v]
 	if held != nil && (d.End || held.Kind != d.Kind || held.Index != d.Index) {
@@ -83,6 +85,7 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 		held = nil
 	}
 	if d.End {
+		e.Data = d
 		c.pass(ctx, e)
 		return
 	}
