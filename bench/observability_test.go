@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
 )
 
 // BenchmarkObservability counts what a step allocates more when nobody
-// watches: handler, because the run has a handler that wants nothing; event,
+// watches: handler, because the run has a watcher that wants nothing; event,
 // because its body sends an event with two attributes.
 func BenchmarkObservability(b *testing.B) {
 	const steps = 1_000
@@ -21,18 +22,18 @@ func BenchmarkObservability(b *testing.B) {
 		return v.next(), nil
 	}
 	for _, c := range []struct {
-		name string
-		body func(context.Context, small) (small, error)
-		log  slog.Handler
+		name  string
+		body  func(context.Context, small) (small, error)
+		watch event.Watcher
 	}{
-		{"handler/stone", silent, slog.DiscardHandler},
+		{"handler/stone", silent, event.Log(slog.DiscardHandler)},
 		{"event/stone", telling, nil},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var with, without float64
 			for b.Loop() {
 				without = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, silent), nil)
-				with = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, c.body), c.log)
+				with = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, c.body), c.watch)
 			}
 			// A handful in a run is the runtime's own.
 			b.ReportMetric(math.Round((with-without)/steps*100)/100, "allocs/step")
@@ -42,10 +43,10 @@ func BenchmarkObservability(b *testing.B) {
 }
 
 // allocations returns how many allocations a run makes, on average.
-func allocations(b *testing.B, p stone.Ashlar, log slog.Handler) float64 {
+func allocations(b *testing.B, p stone.Ashlar, watch event.Watcher) float64 {
 	var err error
 	n := testing.AllocsPerRun(5, func() {
-		_, err = stone.Run(context.Background(), p, stone.Config{Log: log})
+		_, err = stone.Run(context.Background(), p, stone.Config{Watch: watch})
 	})
 	if err != nil {
 		b.Fatal(err)

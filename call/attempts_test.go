@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
 )
 
 func caps(ids ...string) call.Dispatch { return call.Dispatch{Candidates: ids} }
@@ -75,8 +78,10 @@ func (sc *scene) run(t *testing.T) {
 	}
 	sc.spec.Applicator = app
 	begun := time.Now()
-	v := runCall(t.Context(), sc.spec, sc.budget, stone.Config{})
+	var r eventtest.Recorder
+	v := runCall(t.Context(), sc.spec, sc.budget, stone.Config{Watch: &r})
 	took := time.Since(begun)
+	stands(t, &r, v)
 	if got := v.brief(); got != sc.want {
 		t.Errorf("got %s, want %s (%v)", got, sc.want, v.err)
 	}
@@ -104,6 +109,30 @@ func (sc *scene) run(t *testing.T) {
 	}
 	if v.rec.Attempts != len(v.rec.Tried) {
 		t.Errorf("%d attempts, but %d are told of", v.rec.Attempts, len(v.rec.Tried))
+	}
+}
+
+// stands holds that of all that was said only the accepted answer stands.
+func stands(t *testing.T, r *eventtest.Recorder, v verdict) {
+	t.Helper()
+	if err := eventtest.Check(r.Events()); err != nil {
+		t.Error(err)
+	}
+	said := map[string]string{} // by path
+	for _, e := range r.Events() {
+		switch d := e.Data.(type) {
+		case event.Delta:
+			said[e.Path] = d.Source
+		case event.Retracted:
+			maps.DeleteFunc(said, func(path, source string) bool { return event.Retracted{}.Covers(e.Path, path, "", 0) })
+		}
+	}
+	var want []string
+	if v.failure == "" && v.rec.Attempts > 0 {
+		want = append(want, v.rec.Cap)
+	}
+	if got := slices.Collect(maps.Values(said)); !slices.Equal(got, want) {
+		t.Errorf("what %v said stands, want %v", got, want)
 	}
 }
 

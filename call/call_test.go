@@ -341,7 +341,7 @@ func TestRequest(t *testing.T) {
 		Applicator: app, Requires: call.Requires{Reply: call.Value},
 		Context: func(dag.DAG) (any, error) { return map[string]int{"c": 1}, nil },
 	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r", Watch: watch})
-	if v.brief() != "one two" || fmt.Sprint(said) != "[a:one  a:two]" {
+	if v.brief() != "one two" || fmt.Sprint(said) != "[a:a a:one  a:two]" {
 		t.Errorf("got %s, heard %q", v.brief(), said)
 	}
 	if key != "r/ask/a 1" || string(got.Input) != "{}" || string(got.Context) != `{"c":1}` || got.Trace.ID != "r" || got.Attempt != 1 || got.Budget.Tokens != 100 {

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 )
 
 // A behaviour is what a fake capability does when it is asked.
@@ -111,6 +112,7 @@ func (w *world) cap(b behaviour, m call.Metadata) call.Capability {
 		w.mu.Lock()
 		w.calls = append(w.calls, m.ID)
 		w.mu.Unlock()
+		req.Voice.Say(event.Text, m.ID)
 		reply, err := b(ctx, req)
 		if ctx.Err() != nil {
 			w.mu.Lock()
