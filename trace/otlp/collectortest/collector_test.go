@@ -24,6 +24,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/trace"
@@ -140,7 +141,7 @@ func pipeline() stone.Ashlar {
 
 func TestCollector(t *testing.T) {
 	var out strings.Builder
-	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Log: trace.NewHandler(&out, slog.LevelDebug)}); err != nil {
+	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Watch: event.Log(trace.NewHandler(&out, slog.LevelDebug))}); err != nil {
 		t.Fatal(err)
 	}
 	c, url := start(t)

@@ -1,0 +1,32 @@
+// Package otel sends the events of runs to OpenTelemetry as spans, while the runs
+// are under way. It is a module of its own, so that programs that do not need it
+// do not download the OpenTelemetry SDK.
+//
+//	provider, err := otel.NewProvider(ctx, "support") // endpoint from OTEL_EXPORTER_OTLP_ENDPOINT
+//	if err != nil {
+//		return err
+//	}
+//	defer provider.Shutdown(context.WithoutCancel(ctx))
+//	res, err := stone.Run(ctx, pipeline, stone.Config{Watch: otel.Watch(provider)})
+//
+// # Spans
+//
+// A run is a span below the span in the context of stone.Run, if there is one.
+// Below it, each visit of an ashlar, each lane, turn of a model, tool call and
+// attempt of a call is a span. Other events are events of the span in which they
+// happened. A span that failed has the status error and the kind of the failure
+// under error.type.
+//
+// Names follow the semantic conventions for generative AI, version 1.41; package
+// trace/otlp has them as constants, and sends trace files to a collector
+// afterwards. Attributes without a name there begin with "stone.".
+//
+// Contents stay in the process: prompts, answers, and inputs and results of tools
+// are not exported. Reasons of failures, questions, answers of people and the
+// attributes of custom events are; event.Clean takes secrets out of them.
+//
+// # Cost
+//
+// Ending a span puts it into the queue of the SDK's batch processor, which drops
+// spans when it is full: a run does not wait for the collector.
+package otel
