@@ -30,6 +30,8 @@ import (
 var (
 	note = dag.NewType[agent.Text]("note")
 	word = dag.NewType[string]("word")
+
+	number = dag.NewType[int]("number")
 )
 
 type look struct {
@@ -39,14 +41,17 @@ type look struct {
 func pipeline() stone.Ashlar {
 	m := script.New(script.Call("look", `{"path":"SECRET-x"}`), script.Text("SECRET-answer"))
 	t := tool.Func("look", "looks", func(context.Context, look) (string, error) { return "SECRET-y", nil })
-	lost := stone.Func0("lost", word, func(ctx context.Context) (string, error) {
+	work := stone.Func0("work", word, func(ctx context.Context) (string, error) {
+		if strings.Contains(stone.Path(ctx), "[1]") {
+			return "x", nil
+		}
 		stone.Event(ctx, slog.LevelInfo, "own", slog.Int("n-th", 7))
 		return "", errors.New("boom")
 	})
-	kept := stone.Func0("kept", word, func(context.Context) (string, error) { return "x", nil })
 	return stone.Seq("all",
 		agent.New("talk", note, m, agent.Config{User: agent.Say("SECRET-q"), Use: []agent.Middleware{t}}),
-		stone.Parallel("both", lost, kept),
+		stone.Func0("start", number, func(context.Context) (int, error) { return 2, nil }),
+		stone.Map("both", stone.Each(number, number, func(n int) []int { return make([]int, n) }), work),
 		stone.Reduce(stone.Func0("last", word, func(context.Context) (string, error) { return "y", nil })))
 }
 
@@ -83,9 +88,10 @@ func TestSpans(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		" > outer", "all > both", "all > invoke_agent talk", "all > last", "both > lane both", "both > lane both failed _OTHER",
-		"invoke_agent talk > chat", "invoke_agent talk > chat", "invoke_agent talk > execute_tool look",
-		"lane both > kept", "lane both > lost failed error [own 7] [failure]", "last > last", "outer > invoke_workflow all",
+		" > outer", "both > lane both", "both > lane both failed _OTHER",
+		"invoke_agent talk > chat script", "invoke_agent talk > chat script", "invoke_agent talk > execute_tool look",
+		"invoke_workflow all > both", "invoke_workflow all > invoke_agent talk", "invoke_workflow all > last", "invoke_workflow all > start",
+		"lane both > work", "lane both > work failed error [own 7] [failure]", "last > last", "outer > invoke_workflow all",
 	}
 	for i, line := range got { // middlewares are events of the agent
 		got[i] = strings.ReplaceAll(line, " [middleware-run]", "")
