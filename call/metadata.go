@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// ReadMetadata reads what is known of a capability from the fields of a map, which
+// readMetadata reads what is known of a capability from the fields of a map, which
 // may have others beside them that say how it is reached. An id that is known
 // already, because a registry has it for a key, need not be there again.
-func ReadMetadata(m *form.Map, to *Metadata) {
+func readMetadata(m *form.Map, to *Metadata) {
 	id := to.ID
 	if id == "" {
 		m.Need("cap/id")

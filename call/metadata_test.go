@@ -20,7 +20,7 @@ func readMetadata(t *testing.T, id, text string) (call.Metadata, form.Faults) {
 		t.Fatal(err)
 	}
 	m := call.Metadata{ID: id}
-	return m, form.Read(v, func(f *form.Map) { call.ReadMetadata(f, &m) })
+	return m, form.Read(v, func(f *form.Map) { form.Into(f, &m) })
 }
 
 func TestReadMetadata(t *testing.T) {

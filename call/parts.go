@@ -12,10 +12,10 @@ import (
 // counted is the largest number of tries, hops and the like that data may name.
 const counted = 1_000_000
 
-// ReadParts reads parts of a call from the fields of a map that have their names,
+// readParts reads parts of a call from the fields of a map that have their names,
 // as nodes of plans, requests and policies write them: "requires", "dispatch",
 // "done", "budget" and "effects".
-func ReadParts(m *form.Map, to *Spec, parts ...string) {
+func readParts(m *form.Map, to *Spec, parts ...string) {
 	for _, part := range parts {
 		switch part {
 		case "requires":
@@ -25,7 +25,7 @@ func ReadParts(m *form.Map, to *Spec, parts ...string) {
 		case "done":
 			m.Map(part, to.Done.read)
 		case "budget":
-			m.Map(part, func(m *form.Map) { ReadBudget(m, &to.Budget) })
+			m.Map(part, func(m *form.Map) { readBudget(m, &to.Budget) })
 		case "effects":
 			if v, ok := m.Field(part); ok && v.EDN().Kind() != edn.KindMap {
 				v.Fault(form.Invalid, "expected a map with the effects that are allowed, as {:allowed #{:net/http}}, found a %s", v.EDN().Kind())
@@ -76,8 +76,8 @@ func (d *Done) read(m *form.Map) {
 	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
 }
 
-// ReadBudget reads limits. What says 0 leaves nothing to spend.
-func ReadBudget(m *form.Map, to *Budget) {
+// readBudget reads limits. What says 0 leaves nothing to spend.
+func readBudget(m *form.Map, to *Budget) {
 	limit(m.Int("max-roundtrips", &to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
 	limit(m.Int("max-tokens", &to.Tokens, 0, math.MaxInt), &to.Tokens)
 	limit(m.Float("max-usd", &to.USD, 0, math.Inf(1)), &to.USD)

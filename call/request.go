@@ -49,12 +49,12 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 		m.Map("task", func(m *form.Map) {
 			m.Need("intent")
 			m.Name("intent", &spec.Intent)
-			ReadParts(m, &spec, "requires", "dispatch")
+			readParts(m, &spec, "requires", "dispatch")
 		})
 		readObject(m, "input", &spec.Input)
 		readObject(m, "context", &spec.Context)
 		readObject(m, "constraints", &spec.Constraints)
-		ReadParts(m, &spec, "done", "budget", "effects")
+		readParts(m, &spec, "done", "budget", "effects")
 	})
 	if len(faults) > 0 {
 		return Trace{}, Spec{}, refuse(faults)

@@ -7,9 +7,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// ReadPolicy reads a policy: "default", and "intents" by their names. Routing,
-// which stands apart, is for ReadRouting.
-func ReadPolicy(m *form.Map, to *Policy) {
+// readPolicy reads a policy: "default", and "intents" by their names. Routing,
+// which stands apart, is for readRouting.
+func readPolicy(m *form.Map, to *Policy) {
 	m.Map("default", to.Default.read)
 	m.Entries("intents", func(intent string, v form.Value) {
 		var r Rules
@@ -21,16 +21,16 @@ func ReadPolicy(m *form.Map, to *Policy) {
 	})
 }
 
-// ReadRouting reads the last level of a policy: "retry", "switch-on" and
+// readRouting reads the last level of a policy: "retry", "switch-on" and
 // "fallback".
-func ReadRouting(m *form.Map, to *Rules) {
+func readRouting(m *form.Map, to *Rules) {
 	m.Map("retry", to.Retry.read)
 	m.NameSet("switch-on", &to.SwitchOn)
 	m.NameList("fallback", &to.Fallback)
 }
 
 func (r *Rules) read(m *form.Map) {
-	ReadRouting(m, r)
+	readRouting(m, r)
 	m.Map("done", r.Done.read)
 	m.Map("judge", r.Judge.read)
 }
@@ -44,9 +44,9 @@ func (j *Judge) read(m *form.Map) {
 	m.Name("cap/id", &j.Cap)
 }
 
-// ReadIntents reads the known intents: what each takes and gives, by its name. It
+// readIntents reads the known intents: what each takes and gives, by its name. It
 // is never nil, which would be any intent.
-func ReadIntents(v form.Value) map[string]Intent {
+func readIntents(v form.Value) map[string]Intent {
 	intents := map[string]Intent{}
 	v.Entries(func(name string, v form.Value) {
 		var i Intent
@@ -59,8 +59,8 @@ func ReadIntents(v form.Value) map[string]Intent {
 	return intents
 }
 
-// ReadSchemas reads JSON Schemas by their names.
-func ReadSchemas(v form.Value) map[string]*schema.Schema {
+// readSchemas reads JSON Schemas by their names.
+func readSchemas(v form.Value) map[string]*schema.Schema {
 	schemas := map[string]*schema.Schema{}
 	v.Entries(func(name string, v form.Value) {
 		var text json.RawMessage
@@ -80,10 +80,13 @@ func ReadSchemas(v form.Value) map[string]*schema.Schema {
 	return schemas
 }
 
-// ReadRoles reads the rules of effects by their names.
-func ReadRoles(v form.Value) Roles {
+// readRoles reads the rules of effects by their names, from the field part.
+func readRoles(m *form.Map, to *Roles, part string) {
+	if _, ok := m.Field(part); !ok {
+		return
+	}
 	roles := Roles{}
-	v.Entries(func(effect string, v form.Value) {
+	m.Entries(part, func(effect string, v form.Value) {
 		var r Rule
 		v.Map(func(m *form.Map) {
 			m.NameSet("any", &r.Any)
@@ -92,12 +95,12 @@ func ReadRoles(v form.Value) Roles {
 		})
 		roles[effect] = r
 	})
-	return roles
+	*to = roles
 }
 
-// ReadPrincipal reads who runs something. Only the host may give it: never read
+// readPrincipal reads who runs something. Only the host may give it: never read
 // it from a plan or a request.
-func ReadPrincipal(m *form.Map, to *Principal) {
+func readPrincipal(m *form.Map, to *Principal) {
 	m.Need("id")
 	m.Text("id", &to.ID)
 	m.NameSet("roles", &to.Roles)

@@ -10,14 +10,14 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-func parseForm(t *testing.T, text string, read func(form.Value)) []string {
+func parseForm(t *testing.T, text string, read func(*form.Map)) []string {
 	t.Helper()
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var faults []string
-	for _, f := range form.ReadValue(v, read) {
+	for _, f := range form.Read(v, read) {
 		faults = append(faults, f.Kind+" "+f.Path)
 	}
 	return faults
@@ -25,11 +25,11 @@ func parseForm(t *testing.T, text string, read func(form.Value)) []string {
 
 func TestReadPolicy(t *testing.T) {
 	yes, quarter, half, two := true, 0.25, 0.5, 2
-	var got call.Policy
-	faults := parseForm(t, `{:default {:done {:must #{:non-empty}} :retry {:same-cap-max 2} :fallback [:b :a]}
+	var app call.Applicator
+	faults := parseForm(t, `{:policy {:default {:done {:must #{:non-empty}} :retry {:same-cap-max 2} :fallback [:b :a]}
 		:intents {:verse/write {:switch-on #{:x/y} :done {:score-min 0.5}
-		                        :judge {:on true :w 0.25 :veto true :on-error :open :canary 0.5 :cap/id :judge/a}}}}`,
-		func(v form.Value) { v.Map(func(m *form.Map) { call.ReadPolicy(m, &got) }) })
+		                        :judge {:on true :w 0.25 :veto true :on-error :open :canary 0.5 :cap/id :judge/a}}}}}`,
+		func(m *form.Map) { form.Into(m, &app, "policy") })
 	want := call.Policy{
 		Default: call.Rules{Done: call.Done{Must: []string{"non-empty"}}, Retry: call.Retry{SameCapMax: &two}, Fallback: []string{"b", "a"}},
 		Intents: map[string]call.Rules{"verse/write": {
@@ -37,7 +37,7 @@ func TestReadPolicy(t *testing.T) {
 			Judge: call.Judge{On: &yes, Weight: &quarter, Veto: &yes, OnError: "open", Canary: &half, Cap: "judge/a"},
 		}},
 	}
-	if diff := gocmp.Diff(want, got); diff != "" || faults != nil {
+	if diff := gocmp.Diff(want, app.Policy); diff != "" || faults != nil {
 		t.Errorf("%v\n%s", faults, diff)
 	}
 }
@@ -45,26 +45,26 @@ func TestReadPolicy(t *testing.T) {
 func TestRulesFaults(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
-		read       func(form.Value)
+		read       func(*form.Map)
 		want       []string
 	}{
-		{"policy", `{:default {:judge {:w 2 :on-error :shut}} :intents {:a {:done 1} "b" {}}}`,
-			func(v form.Value) { v.Map(func(m *form.Map) { call.ReadPolicy(m, new(call.Policy)) }) },
-			[]string{"out-of-range default.judge.w", "unknown default.judge.on-error", "invalid intents.a.done", "invalid intents"}},
-		{"routing", `{:fallback [:a] :done {}}`,
-			func(v form.Value) { v.Map(func(m *form.Map) { call.ReadRouting(m, new(call.Rules)) }) },
-			[]string{"unknown-keys done"}},
-		{"intents", `{:a {:in-schema "x"} :b {:out :c}}`,
-			func(v form.Value) { call.ReadIntents(v) },
-			[]string{"invalid a.in-schema", "unknown-keys b.out"}},
-		{"schemas", `{:a {"type" "objekt"} :b {"type" "object"} :res/text {}}`,
-			func(v form.Value) { call.ReadSchemas(v) },
-			[]string{"invalid a", "duplicate res/text"}},
-		{"roles", `{:fs/write {:any :crew} :net {:only #{:x}}}`,
-			func(v form.Value) { call.ReadRoles(v) },
-			[]string{"invalid fs/write.any", "unknown-keys net.only"}},
+		{"policy", `{:policy {:default {:judge {:w 2 :on-error :shut}} :intents {:a {:done 1} "b" {}}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Applicator), "policy") },
+			[]string{"out-of-range policy.default.judge.w", "unknown policy.default.judge.on-error", "invalid policy.intents.a.done", "invalid policy.intents"}},
+		{"routing", `{:routing {:fallback [:a] :done {}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Applicator), "routing") },
+			[]string{"unknown-keys routing.done"}},
+		{"intents", `{:intents {:a {:in-schema "x"} :b {:out :c}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Applicator), "intents") },
+			[]string{"invalid intents.a.in-schema", "unknown-keys intents.b.out"}},
+		{"schemas", `{:schemas {:a {"type" "objekt"} :b {"type" "object"} :res/text {}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Applicator), "schemas") },
+			[]string{"invalid schemas.a", "duplicate schemas.res/text"}},
+		{"roles", `{:roles {:fs/write {:any :crew} :net {:only #{:x}}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Roles)) },
+			[]string{"invalid roles.fs/write.any", "unknown-keys roles.net.only"}},
 		{"principal", `{:roles ["x"]}`,
-			func(v form.Value) { v.Map(func(m *form.Map) { call.ReadPrincipal(m, new(call.Principal)) }) },
+			func(m *form.Map) { form.Into(m, new(call.Principal)) },
 			[]string{"missing id", "invalid roles[0]"}},
 	} {
 		if diff := gocmp.Diff(tc.want, parseForm(t, tc.text, tc.read)); diff != "" {

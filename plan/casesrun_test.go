@@ -220,10 +220,8 @@ func runRoles(t *testing.T, c edn.Value) (o outcome) {
 	var effects []string
 	faults := form.Read(c, func(m *form.Map) {
 		m.AllowRest()
-		if v, ok := m.Field("roles"); ok {
-			roles = call.ReadRoles(v)
-		}
-		m.Map("principal", func(m *form.Map) { call.ReadPrincipal(m, &who) })
+		form.Into(m, &roles)
+		m.Map("principal", func(m *form.Map) { form.Into(m, &who) })
 		m.NameSet("effects", &effects)
 	})
 	if err := faults.Err(); err != nil {

@@ -49,31 +49,22 @@ func newWorld(t *testing.T, c edn.Value) *world {
 	var caps []call.Capability
 	faults := form.Read(c, func(m *form.Map) {
 		m.AllowRest()
-		m.Map("policy", func(m *form.Map) { call.ReadPolicy(m, &w.app.Policy) })
-		m.Map("routing", func(m *form.Map) { call.ReadRouting(m, &w.app.Policy.Routing) })
-		m.Map("budget", func(m *form.Map) { call.ReadBudget(m, &w.budget) })
-		m.Map("principal", func(m *form.Map) { call.ReadPrincipal(m, &who) })
+		form.Into(m, w.app, "policy", "routing", "schemas", "intents")
+		m.Map("budget", func(m *form.Map) { form.Into(m, &w.budget) })
+		m.Map("principal", func(m *form.Map) { form.Into(m, &who) })
 		m.NameSet("grant", &w.grant)
 		m.Name("mode", &w.opts.Mode)
 		m.Map("limits", func(m *form.Map) {
 			m.Int("nodes", &w.opts.Limits.Nodes, 1, 1<<30)
 			m.Int("depth", &w.opts.Limits.Depth, 1, 1<<30)
 		})
-		if v, ok := m.Field("roles"); ok {
-			roles = call.ReadRoles(v)
-		}
-		if v, ok := m.Field("schemas"); ok {
-			w.app.Schemas = call.ReadSchemas(v)
-		}
-		if v, ok := m.Field("intents"); ok {
-			w.app.Intents = call.ReadIntents(v)
-		}
+		form.Into(m, &roles)
 		m.Entries("registry", func(id string, v form.Value) {
 			if v.EDN().IsNil() {
 				return
 			}
 			md := defaults(id)
-			if !v.Map(func(m *form.Map) { call.ReadMetadata(m, &md) }) {
+			if !v.Map(func(m *form.Map) { form.Into(m, &md) }) {
 				return
 			}
 			caps = append(caps, w.capability(md))

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -189,7 +188,7 @@ func (r *reading) readCall(n *node, f fields) {
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
 	readRequires(f.Map, n)
-	call.ReadParts(f.Map, &n.spec, "dispatch", "done", "budget", "effects")
+	form.Into(f.Map, &n.spec, "dispatch", "done", "budget", "effects")
 	f.Name("as", &n.as)
 }
 
@@ -197,7 +196,7 @@ func (r *reading) readTool(n *node, f fields) {
 	f.Need("tool/id")
 	f.Name("tool/id", &n.spec.Tool)
 	n.value = r.field(f, "input", false)
-	call.ReadParts(f.Map, &n.spec, "dispatch", "done", "effects")
+	form.Into(f.Map, &n.spec, "dispatch", "done", "effects")
 	f.Name("as", &n.as)
 }
 
@@ -294,7 +293,7 @@ func (r *reading) readAsk(n *node, f fields) {
 // readRequires reads what is required of the answer: in requires, or as
 // output.schema.
 func readRequires(m *form.Map, n *node) {
-	call.ReadParts(m, &n.spec, "requires")
+	form.Into(m, &n.spec, "requires")
 	to := &n.spec.Requires.OutSchema
 	m.Map("output", func(m *form.Map) {
 		m.Need("schema")

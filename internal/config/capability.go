@@ -55,7 +55,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reac
 		meta, at := call.Metadata{ID: id}, kinds.Reached{ID: id}
 		var build kinds.Builder
 		good := v.Map(func(m *form.Map) {
-			call.ReadMetadata(m, &meta)
+			form.Into(m, &meta)
 			for _, key := range []string{"io/in-schema", "io/out-schema"} {
 				if name, ok := m.Field(key); ok {
 					kinds.CheckEach(name, "schema", r.schemaNames())

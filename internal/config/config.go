@@ -140,7 +140,7 @@ func (r *reader) read(m *form.Map) {
 	s.read(m)
 	r.readSchemas(m)
 	if v, ok := m.Field("intents"); ok {
-		r.App.Intents = call.ReadIntents(v)
+		form.Into(m, r.App, "intents")
 		r.checkPolicy(v)
 	}
 	r.readProviders(m)
@@ -151,15 +151,14 @@ func (r *reader) read(m *form.Map) {
 	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)
 	r.checkGraders()
 	r.App.Tools = r.readCapabilities(m, "tools", &r.Tools)
-	m.Map("policy", func(m *form.Map) { call.ReadPolicy(m, &r.App.Policy) })
-	m.Map("routing", func(m *form.Map) { call.ReadRouting(m, &r.App.Policy.Routing) })
+	form.Into(m, r.App, "policy", "routing")
 	for _, key := range []string{"policy", "routing"} {
 		if v, ok := m.Field(key); ok {
 			r.checkPolicy(v)
 		}
 	}
 	r.readRights(m)
-	m.Map("budget", func(m *form.Map) { call.ReadBudget(m, &r.Budget) })
+	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.Map("limits", func(m *form.Map) {
 		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 1_000_000)
@@ -184,10 +183,8 @@ func (r *reader) readSections(m *form.Map) {
 
 // readRights reads what runs may do.
 func (r *reader) readRights(m *form.Map) {
-	m.Map("principal", func(m *form.Map) { call.ReadPrincipal(m, &r.principal) })
-	if v, ok := m.Field("roles"); ok {
-		r.roles = call.ReadRoles(v)
-	}
+	m.Map("principal", func(m *form.Map) { form.Into(m, &r.principal) })
+	form.Into(m, &r.roles)
 	m.NameSet("grant", &r.granted)
 }
 
@@ -197,7 +194,7 @@ func (r *reader) readSchemas(m *form.Map) {
 	if !ok {
 		return
 	}
-	r.App.Schemas = call.ReadSchemas(v)
+	form.Into(m, r.App, "schemas")
 	v.Entries(func(name string, v form.Value) {
 		if file, isFile := r.OnlyFile(v); isFile && r.App.Schemas[name] != nil {
 			r.App.Schemas[name] = schemaFile(v, file)
