@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/unfence"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -136,7 +137,7 @@ func (d *draft) read(r *llm.Reply) (any, *misfit) {
 }
 
 func (d *draft) readJSON(r *llm.Reply) (any, *misfit) {
-	data := []byte(unfenced(r.Text))
+	data := []byte(unfence.Text(r.Text))
 	err := d.schema.Validate(data)
 	if err != nil && d.own.Validate(data) == nil {
 		err = nil // from a server that does not know the strict form
@@ -180,22 +181,6 @@ func cutOff(r *llm.Reply) bool {
 		return true
 	}
 	return false
-}
-
-// unfenced takes JSON out of the fence of a code block, which many models put
-// around it whatever they are told.
-func unfenced(text string) string {
-	text = strings.TrimSpace(text)
-	inner, fenced := strings.CutPrefix(text, "```")
-	if !fenced {
-		return text
-	}
-	inner, fenced = strings.CutSuffix(inner, "```")
-	language, body, lines := strings.Cut(inner, "\n")
-	if language = strings.TrimSpace(language); !fenced || !lines || language != "" && !strings.EqualFold(language, "json") {
-		return text
-	}
-	return strings.TrimSpace(body)
 }
 
 // content is what the agent's node holds: the fields of the draft, and the

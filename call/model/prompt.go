@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/unfence"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -109,7 +110,7 @@ func plain(input call.JSON) string {
 
 // read makes a reply of the text of an answer.
 func (w wanted) read(text string) (*call.Reply, error) {
-	body := unfence(text)
+	body := unfence.Text(text)
 	if reply, err, ok := envelope(body); ok {
 		return reply, err
 	}
@@ -149,22 +150,4 @@ func envelope(body string) (reply *call.Reply, err error, ok bool) {
 		return nil, nil, false
 	}
 	return reply, err, true
-}
-
-// unfence returns what stands in the code fence of an answer, if that is the only
-// one, or the answer itself.
-func unfence(text string) string {
-	text = strings.TrimSpace(text)
-	_, rest, ok := strings.Cut(text, "```")
-	if !ok {
-		return text
-	}
-	inside, after, ok := strings.Cut(rest, "```")
-	if !ok || strings.Contains(after, "```") {
-		return text
-	}
-	if _, body, ok := strings.Cut(inside, "\n"); ok {
-		return strings.TrimSpace(body)
-	}
-	return strings.TrimSpace(inside)
 }

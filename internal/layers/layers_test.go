@@ -36,6 +36,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/retryafter", ""},
 	{"internal/suggest", ""},
 	{"internal/text", ""},
+	{"internal/unfence", ""},
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
 	{".", "dag event kind internal/panics internal/suggest"},
 
@@ -58,12 +59,12 @@ var table = []struct{ pkg, imports string }{
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope llm"},
 	{"call/calltest", "call"},
-	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/retryafter llm"},
+	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/retryafter internal/unfence llm"},
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"frontend", "."},
-	{"agent", ". budget llm"},
+	{"agent", ". budget internal/unfence llm"},
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox"},
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},

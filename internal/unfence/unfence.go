@@ -1,0 +1,26 @@
+// Package unfence takes the answer of a model out of the code block that many models
+// put around JSON, whatever they are told.
+package unfence
+
+import "strings"
+
+const fence = "```"
+
+// Text returns what stands in the code block of an answer, if the answer has exactly
+// one, or else the answer itself. Space around either is removed. An answer that begins
+// with a bracket is data, whose strings may hold code blocks of their own.
+func Text(answer string) string {
+	answer = strings.TrimSpace(answer)
+	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {
+		return answer
+	}
+	_, rest, opened := strings.Cut(answer, fence)
+	inside, after, closed := strings.Cut(rest, fence)
+	if !opened || !closed || strings.Contains(after, fence) {
+		return answer
+	}
+	if _, body, ok := strings.Cut(inside, "\n"); ok { // the first line names the language
+		inside = body
+	}
+	return strings.TrimSpace(inside)
+}
