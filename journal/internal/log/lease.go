@@ -107,12 +107,13 @@ func (j *Journal) acquire(ctx context.Context, r *run) error {
 
 // take takes the lease, unless it is not any more as it was seen.
 func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
+	var still bool // as it was seen; the writer's until it has answered
 	x := &write{run: r, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
 		if err != nil {
 			return err
 		}
-		if taken = now == seen || now.owner == j.owner && now.exists; !taken {
+		if still = now == seen || now.owner == j.owner && now.exists; !still {
 			if r.outer != nil {
 				return refused{j.held(r.id, now.owner)}
 			}
@@ -124,7 +125,9 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 		taken = true
 		err = j.send(x)
 	} else {
-		err = j.out.write(x)
+		if err = j.out.write(x); err == nil {
+			taken = still
+		}
 	}
 	if err != nil || !taken {
 		return false, err
