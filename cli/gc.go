@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,11 +15,11 @@ import (
 
 // gcFlags is what the flags of gc say.
 type gcFlags struct {
-	db      string
-	keep    int
-	older   age
-	waiting bool
-	dry     bool
+	db     string
+	keep   int
+	older  age
+	goesOn bool
+	dry    bool
 }
 
 func (a *app) gc() *cobra.Command {
@@ -26,9 +27,10 @@ func (a *app) gc() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove old runs",
-		Long: "Gc removes runs with all that they did: those beyond the youngest --keep, those --older-than, or, with\n" +
-			"both, those that are both. A run that is under way stays, and so does one that waits, but for --waiting.\n" +
-			"Results that other runs have reused stay with those. The file does not shrink: its space is used again.",
+		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that match\n" +
+			"both. It keeps running runs and, without --resumable, runs that can go on: waiting, answered, interrupted and\n" +
+			"drained ones. Results that other runs have reused stay with those. The file does not shrink: its space is\n" +
+			"used again.",
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -46,7 +48,7 @@ func (a *app) gc() *cobra.Command {
 	f.IntVar(&flags.keep, "keep", -1, "keep the youngest `N` runs")
 	f.Lookup("keep").DefValue = ""
 	f.Var(&flags.older, "older-than", "remove runs that were begun longer ago, as 12h or 30d")
-	f.BoolVar(&flags.waiting, "waiting", false, "also those that wait for an answer")
+	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can go on: waiting, answered, interrupted, drained")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
 }
@@ -84,10 +86,14 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
-	return r.State != journal.Running && (flags.waiting || r.State != journal.Waiting) &&
+	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State)) &&
 		(flags.keep < 0 || younger >= flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Begun) > time.Duration(flags.older))
 }
+
+// goOn are the states of runs that are kept although they are old: they go on when
+// they are resumed, and what they did was paid for.
+var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained}
 
 // age is the value of a flag: a duration that may be in days.
 type age time.Duration

@@ -191,7 +191,7 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 }
 
 func (a *app) asksNothing(s *store, info journal.RunInfo) string {
-	if info.State == journal.Waiting {
+	if info.State == journal.Answered {
 		return fmt.Sprintf("run %s asks nothing more; to go on: %s", info.ID, a.command(s, "resume", info.ID))
 	}
 	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)

@@ -25,8 +25,8 @@ type runsFlags struct {
 }
 
 var states = []string{
-	string(journal.Running), string(journal.Waiting), string(journal.Done),
-	string(journal.Failed), string(journal.Canceled), string(journal.Interrupted),
+	string(journal.Running), string(journal.Waiting), string(journal.Answered), string(journal.Done),
+	string(journal.Failed), string(journal.Canceled), string(journal.Drained), string(journal.Interrupted),
 }
 
 func (a *app) runs() *cobra.Command {
@@ -161,7 +161,7 @@ func until(r journal.RunInfo, now time.Time) time.Time {
 }
 
 func failureOf(r journal.RunInfo) string {
-	if r.Failure == nil || r.State == journal.Waiting {
+	if r.Failure == nil || r.State == journal.Waiting || r.State == journal.Answered {
 		return ""
 	}
 	return text.Line((&stone.Failure{Kind: r.Failure.Kind, Path: r.Failure.Path, Reason: r.Failure.Reason}).Error())

@@ -99,9 +99,11 @@ type State string
 const (
 	Running     State = "running"     // somebody has it, as far as can be told
 	Waiting     State = "waiting"     // for an answer: give it, and resume the run
+	Answered    State = "answered"    // it waited, and every question has its answer
 	Done        State = "done"        // with a result
 	Failed      State = "failed"      // with a failure; resumed, that is tried again
 	Canceled    State = "canceled"    // by whoever ran it, before its end
+	Drained     State = "drained"     // its process was stopped, see Options.Drain
 	Interrupted State = "interrupted" // its process has ended without saying how
 )
 
@@ -111,12 +113,13 @@ type RunInfo struct {
 	Pipeline string `json:"pipeline"` // a name for people
 	// Source is what the caller needs to make the pipeline again, nobody else
 	// reads it.
-	Source      json.RawMessage `json:"source,omitempty"`
-	Fingerprint dag.ID          `json:"fingerprint,omitzero"`
-	Shape       []Part          `json:"shape,omitempty"`    // of the pipeline
-	Revision    string          `json:"revision,omitempty"` // of the program, in its version control
-	Reuse       string          `json:"reuse,omitempty"`    // as in Options
-	Input       dag.ID          `json:"input,omitzero"`     // digest of the DAG with which it began, zero for an empty one
+	Source      json.RawMessage   `json:"source,omitempty"`
+	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
+	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
+	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
+	Labels      map[string]string `json:"labels,omitempty"`
+	Reuse       string            `json:"reuse,omitempty"` // as in Options
+	Input       dag.ID            `json:"input,omitzero"`  // digest of the DAG with which it began, zero for an empty one
 
 	Owner string    `json:"owner,omitempty"` // who holds it, empty for nobody
 	Begun time.Time `json:"begun,omitzero"`  // for the first time
@@ -142,16 +145,6 @@ type Failure struct {
 	Reason string `json:"reason"`
 	Path   string `json:"path,omitempty"`
 }
-
-// Query says which runs are wanted. Its zero value wants the youngest.
-type Query struct {
-	States []State // none means all
-	Before string  // id of a run: only older ones, the next page
-	Limit  int     // DefaultLimit if zero
-}
-
-// DefaultLimit is how many runs a page has.
-const DefaultLimit = 100
 
 // Step is what a journal knows of a step.
 type Step struct {

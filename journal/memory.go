@@ -31,6 +31,8 @@ type memoryRun struct {
 	index     map[dag.ID]*memoryStep
 	questions []*Question
 	dag       dag.DAG // with which it ended
+	rows      []memoryRow
+	news      chan struct{} // closed when a row comes or the run is left; nil if nobody waits
 }
 
 type memoryStep struct {
@@ -79,10 +81,12 @@ func (m *Memory) find(key stone.Key, declared budget.Amount) (record []byte, att
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, from.record
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
+		r.append(s, true)
 		return s.record, 0
 	}
 	s.Attempts++
 	s.Declared = declared
+	r.append(s, false)
 	return nil, s.Attempts
 }
 
@@ -136,6 +140,7 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 	} else if key.Reuse != (dag.ID{}) && !rec.Unshared {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
+	s.run.append(s, true)
 	return nil
 }
 

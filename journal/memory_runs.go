@@ -41,6 +41,8 @@ func (r *memoryRun) known() RunInfo {
 		info.Owner = inMemory
 	case info.State == "" || info.State == Running:
 		info.State = Interrupted
+	case info.State == Waiting && !slices.ContainsFunc(r.questions, func(q *Question) bool { return q.Open() }):
+		info.State = Answered
 	}
 	return info
 }
@@ -87,6 +89,7 @@ func (m *Memory) Release(id string) error {
 		return nil
 	}
 	r.held = false
+	r.tell()
 	if !r.there() {
 		m.forget(r)
 	}
@@ -95,6 +98,7 @@ func (m *Memory) Release(id string) error {
 
 func (m *Memory) forget(r *memoryRun) {
 	delete(m.runs, r.info.ID)
+	r.tell()
 	m.order = slices.DeleteFunc(m.order, func(o *memoryRun) bool { return o == r })
 	for _, s := range r.steps {
 		m.reusable[s.reuse] = slices.DeleteFunc(m.reusable[s.reuse], func(o *memoryStep) bool { return o == s })
@@ -131,7 +135,7 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 	var page []RunInfo
 	for _, r := range slices.Backward(m.order) {
 		info := r.known()
-		if older && r.there() && len(page) < cmp.Or(q.Limit, DefaultLimit) && (len(q.States) == 0 || slices.Contains(q.States, info.State)) {
+		if older && r.there() && len(page) < cmp.Or(q.Limit, DefaultLimit) && q.Selects(info) {
 			info.Shape = nil
 			page = append(page, info)
 		}

@@ -33,6 +33,9 @@ type Options struct {
 	// Source is kept for whoever has to make the pipeline again, as JSON. It
 	// must hold no secret.
 	Source json.RawMessage
+	// Labels are kept with the run, for Query.Labels. A run that is resumed keeps
+	// what it had if there are none.
+	Labels map[string]string
 	// Revision of the program; that of its build information if it is empty.
 	Revision string
 	// Resume resumes a run and starts none: the error is ErrNoRun if the journal
@@ -148,6 +151,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),
+		Labels: r.opts.Labels,
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
@@ -200,6 +204,9 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	now.Input = cmp.Or(now.Input, before.Input)
 	if len(now.Source) == 0 {
 		now.Source = before.Source
+	}
+	if len(now.Labels) == 0 {
+		now.Labels = before.Labels
 	}
 	if r.opts.Pipeline == "" {
 		now.Pipeline = before.Pipeline
@@ -293,7 +300,9 @@ func stateOf(ctx context.Context, err error) State {
 		return Done
 	case errors.Is(err, stone.ErrWaiting):
 		return Waiting
-	case errors.Is(err, ErrDrained) || ctx.Err() != nil:
+	case errors.Is(err, ErrDrained):
+		return Drained
+	case ctx.Err() != nil:
 		return Canceled
 	}
 	return Failed

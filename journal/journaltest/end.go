@@ -20,7 +20,7 @@ func testDrain(t *testing.T, j tested) {
 		t.Errorf("Run: %v, want canceled by ErrDrained", err)
 	}
 	c.want(t, "first:1")
-	wantState(t, j, journal.Canceled)
+	wantState(t, j, journal.Drained)
 	steps, err := j.Steps(t.Context(), "run")
 	if err != nil || len(steps) != 1 || !steps[0].Recorded {
 		t.Errorf("steps %+v, %v; want the one that was under way, recorded", steps, err)
@@ -40,7 +40,7 @@ func testGrace(t *testing.T, j tested) {
 	if !errors.Is(err, journal.ErrDrained) {
 		t.Errorf("Run: %v, want ErrDrained", err)
 	}
-	wantState(t, j, journal.Canceled)
+	wantState(t, j, journal.Drained)
 }
 
 func testDrainQuestion(t *testing.T, j tested) {

@@ -45,6 +45,8 @@ var storeCases = []journalCase{
 	{"a run that was acquired and not begun is not there", testAcquired},
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
+	{"selects runs", testQuery},
+	{"lists runs that can go on", testResumable},
 	{"keeps what is known of a run", testInfo},
 	{"forgets the failures that are tried again", testForget},
 	{"counts attempts", testSteps},
@@ -52,6 +54,9 @@ var storeCases = []journalCase{
 	{"removes runs", testRemove},
 	{"keeps questions", testQuestions},
 	{"keeps the nodes of the end", testNodes},
+	{"shows a run while it is under way", testFollow},
+	{"shows one level of a run", testOutline},
+	{"shows a node", testNode},
 }
 
 func must(t *testing.T, err error) {

@@ -18,7 +18,7 @@ import (
 
 func testInfo(t *testing.T, j tested) {
 	want := journal.RunInfo{
-		ID: "run", Pipeline: "żółw", Source: json.RawMessage(`{"args":["-x"]}`), Fingerprint: dag.ID{1}, Revision: "abc+", Reuse: "other",
+		ID: "run", Pipeline: "żółw", Source: json.RawMessage(`{"args":["-x"]}`), Fingerprint: dag.ID{1}, Revision: "abc+", Reuse: "other", Labels: map[string]string{"k": "v"},
 		Shape: []journal.Part{{Path: "p", Form: "leaf", Reads: []journal.Read{{Query: "q", Type: "t", Nearest: true}}, Print: dag.ID{2}}},
 		Input: dag.ID{3}, Begun: moment,
 	}

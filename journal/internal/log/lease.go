@@ -217,7 +217,7 @@ func (j *Journal) leave(r *run) *write {
 		}
 		p := t.find(r)
 		empty := row.Info == nil && row.Rows == 0 && p.rows <= 0
-		if asked, err := asks(background, t, row.Row); asked || err != nil {
+		if asked, err := asks(background, t, row.Row, QuestionSelection{}); asked || err != nil {
 			empty = false
 			if err != nil {
 				return err

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -263,7 +262,7 @@ func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err err
 	for _, r := range runs {
 		there := r.Info != nil || r.Rows > 0
 		if !there {
-			if there, err = asks(ctx, j.data, r.Row); err != nil {
+			if there, err = asks(ctx, j.data, r.Row, QuestionSelection{}); err != nil {
 				return nil, j.data.Explain(err)
 			}
 		}
@@ -274,15 +273,16 @@ func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err err
 	return found, nil
 }
 
-// asks reports whether a run has questions.
-func asks(ctx context.Context, from Reader, run int64) (bool, error) {
-	for _, err := range from.Questions(ctx, run, QuestionSelection{}) {
+// asks reports whether a run has such questions.
+func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (bool, error) {
+	for _, err := range from.Questions(ctx, run, s) {
 		return err == nil, err
 	}
 	return false, nil
 }
 
-// seen completes what is known of a run with how it stands with its owner.
+// seen completes what is known of a run with how it stands with its owner and its
+// questions.
 func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journal.RunInfo, error) {
 	owner, held := r.Owner, r.Lease > 0
 	if r.Outer != "" {
@@ -300,6 +300,14 @@ func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journ
 		info.Owner = owner
 	case info.State == journal.Running:
 		info.State = journal.Interrupted
+	case info.State == journal.Waiting:
+		open, err := asks(ctx, j.data, r.Row, QuestionSelection{Open: true})
+		if err != nil {
+			return info, j.data.Explain(err)
+		}
+		if !open {
+			info.State = journal.Answered
+		}
 	}
 	return info, nil
 }
@@ -343,7 +351,7 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 			if err != nil {
 				return nil, err
 			}
-			if len(q.States) == 0 || slices.Contains(q.States, info.State) {
+			if q.Selects(info) {
 				page = append(page, info)
 			}
 			if len(page) == limit {
@@ -363,6 +371,8 @@ func (j *Journal) chunk(ctx context.Context, before int64, states []journal.Stat
 		switch stored = append(stored, string(s)); s {
 		case journal.Running, journal.Interrupted:
 			stored = append(stored, string(journal.Running), "")
+		case journal.Answered:
+			stored = append(stored, string(journal.Waiting))
 		}
 	}
 	for r, err := range j.data.Runs(ctx, before, stored) {

@@ -1,0 +1,131 @@
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// An Inspector is a journal that shows runs in parts: what happens now, one level
+// of the tree, one node. It is what a page about a large run needs.
+type Inspector interface {
+	// Follow yields the rows of a run behind a position, 0 for all, without
+	// contents, and waits for more while the run is held, by this process or by
+	// another one. It returns when the run is not held and every row was yielded.
+	// An error is the last that it yields: ErrNoRun, that of ctx, or one of the
+	// store. The caller may stop early and follow again after the Seq of the last
+	// row that it has seen.
+	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
+	// Outline returns the branches right below a path in the order in which they
+	// started, those of the whole run for "". See Branches.
+	Outline(ctx context.Context, run, path string) ([]Branch, error)
+	// Node returns a node of the run by its id. The error is ErrNoNode if the run
+	// has none with that id.
+	Node(ctx context.Context, run string, id dag.ID) (NodeInfo, error)
+}
+
+// ErrNoNode says that a run has no node with the id.
+var ErrNoNode = errors.New("no such node in the run")
+
+// A Row says that a step started, or how it ended.
+type Row struct {
+	Seq     int64     `json:"seq"` // its position: later rows of a run have larger ones
+	Path    string    `json:"path"`
+	Kind    string    `json:"kind"`
+	Name    string    `json:"name"`
+	Time    time.Time `json:"time"`
+	Ended   bool      `json:"ended"`          // otherwise it started
+	From    string    `json:"from,omitempty"` // as the rest in Step, of a step that ended
+	Type    string    `json:"type,omitempty"`
+	Node    dag.ID    `json:"node,omitzero"`
+	Failure string    `json:"failure,omitempty"`
+	Reason  string    `json:"reason,omitempty"`
+	Usage   Usage     `json:"usage,omitzero"`
+}
+
+// NodeInfo is a node as a journal keeps it.
+type NodeInfo struct {
+	ID      dag.ID            `json:"id"`
+	Type    string            `json:"type"`
+	Parents []dag.ID          `json:"parents,omitempty"`
+	Content json.RawMessage   `json:"content"`
+	Meta    map[string]string `json:"meta,omitempty"`
+	Time    time.Time         `json:"time,omitzero"`
+}
+
+// A Branch is what a run has done at a path and below it.
+type Branch struct {
+	Path     string    `json:"path"`
+	Step     *Step     `json:"step,omitempty"` // at the path itself, nil for a part that has steps only below
+	Below    int       `json:"below"`          // steps below the path
+	Recorded int       `json:"recorded"`       // steps that have a result, here and below
+	Open     int       `json:"open"`           // that have none
+	Failed   int       `json:"failed"`         // that have a failure as result
+	Begun    time.Time `json:"begun,omitzero"` // the first of them
+	Ended    time.Time `json:"ended,omitzero"` // the last of them
+	Usage    Usage     `json:"usage,omitzero"` // of all of them
+}
+
+// Branches sums up the steps right below a path: children, rounds, lanes, branches
+// and attempts are levels of their own. It is for those who implement Outline.
+func Branches(steps iter.Seq[Step], path string) []Branch {
+	var out []Branch
+	index := map[string]int{}
+	for s := range steps {
+		at := below(path, s.Path)
+		if at == "" {
+			continue
+		}
+		i, known := index[at]
+		if !known {
+			i = len(out)
+			index[at], out = i, append(out, Branch{Path: at})
+		}
+		out[i].add(s)
+	}
+	return out
+}
+
+func (b *Branch) add(s Step) {
+	if s.Path == b.Path {
+		own := s
+		b.Step = &own
+	} else {
+		b.Below++
+	}
+	switch {
+	case !s.Recorded:
+		b.Open++
+	case s.Failure != "":
+		b.Failed++
+		fallthrough
+	default:
+		b.Recorded++
+	}
+	if b.Begun.IsZero() || s.Begun.Before(b.Begun) {
+		b.Begun = s.Begun
+	}
+	if s.Ended.After(b.Ended) {
+		b.Ended = s.Ended
+	}
+	b.Usage = b.Usage.Add(s.Usage)
+}
+
+// below returns the path one level below path that leads to inner, "" if inner is
+// not below path.
+func below(path, inner string) string {
+	rest, ok := strings.CutPrefix(inner, path)
+	if !ok || rest == "" || path != "" && strings.IndexByte("/[~", rest[0]) < 0 {
+		return ""
+	}
+	end := strings.IndexAny(rest[1:], "/[~")
+	if end < 0 {
+		return inner
+	}
+	return path + rest[:1+end]
+}

@@ -1,0 +1,163 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// inspector returns the journal, opened anew, as a journal.Inspector.
+func (j tested) inspector(t *testing.T) journal.Inspector {
+	t.Helper()
+	i, ok := j.open().(journal.Inspector)
+	if !ok {
+		t.Skip("the journal is no journal.Inspector")
+	}
+	return i
+}
+
+// tree is a run with lanes, of which one is lost, and a step in each.
+func tree(name func(int)) stone.Ashlar {
+	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
+	each := stone.Each(plan, item, func(items []int) []int { return items })
+	lane := stone.New("work", draft, func(ctx context.Context, d dag.DAG) (string, error) {
+		return stone.Step(ctx, "ask", nil, func(context.Context) (string, error) {
+			i, err := item.From(d)
+			if err == nil && name != nil {
+				name(i)
+			}
+			if i == 1 {
+				return "", stone.Fail("unlucky", "the second")
+			}
+			return "ok", err
+		})
+	}, stone.Queries(item))
+	count := stone.Reduce(stone.New("count", final, func(context.Context, dag.DAG) (string, error) { return "ok", nil }, stone.Queries(dag.All(draft))))
+	return stone.Seq("all", read, stone.Map("each", each, lane, stone.Quorum(2), stone.Lanes(1)), count)
+}
+
+func testFollow(t *testing.T, j tested) {
+	i := j.inspector(t)
+	for _, err := range i.Follow(t.Context(), "run", 0) {
+		if !errors.Is(err, journal.ErrNoRun) {
+			t.Errorf("Follow of a run that is not there: %v, want ErrNoRun", err)
+		}
+	}
+	begun, seen, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := stone.Run(context.WithoutCancel(t.Context()), tree(func(lane int) {
+			if lane == 0 {
+				close(begun)
+				<-seen // the run goes on when its step was seen from outside
+			}
+		}), kept(config(), j, journal.Options{}))
+		ended <- err
+	}()
+	<-begun
+	var last int64
+	var lines []string
+	started := map[string]bool{}
+	for row, err := range i.Follow(t.Context(), "run", 0) {
+		if err != nil {
+			t.Errorf("Follow: %v", err)
+			break
+		}
+		if row.Seq < last || row.Time.IsZero() {
+			t.Errorf("after %d comes %+v", last, row)
+		}
+		last = row.Seq
+		if !row.Ended {
+			started[row.Kind+row.Path] = true
+			if row.Path == "all/each[0]/work/ask" {
+				close(seen)
+			}
+			continue
+		}
+		if !started[row.Kind+row.Path] {
+			t.Errorf("%s ended before it started", row.Path)
+		}
+		lines = append(lines, strings.TrimSpace(row.Kind+" "+row.Path+" "+row.Failure))
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	got := strings.Join(lines, "\n")
+	for _, want := range []string{"leaf all/read", "step all/each[0]/work/ask", "leaf all/each[0]/work", "step all/each[1]/work/ask unlucky", "leaf all/count"} {
+		if strings.Count(got+"\n", want+"\n") != 1 {
+			t.Errorf("followed:\n%s\nwant %q once", got, want)
+		}
+	}
+	for row := range i.Follow(t.Context(), "run", last) {
+		t.Errorf("behind the last row there is %+v", row)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	begin(t, j, journal.RunInfo{ID: "idle"})
+	for _, err := range i.Follow(canceled(ctx, cancel), "idle", 0) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("Follow of a run in which nothing happens: %v, want that it was cancelled", err)
+		}
+	}
+	must(t, j.Release("idle"))
+}
+
+func canceled(ctx context.Context, cancel context.CancelFunc) context.Context {
+	cancel()
+	return ctx
+}
+
+func testOutline(t *testing.T, j tested) {
+	i := j.inspector(t)
+	if _, err := i.Outline(t.Context(), "run", ""); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("Outline of a run that is not there: %v, want ErrNoRun", err)
+	}
+	mustRun(t, j, tree(nil), journal.Options{})
+	for path, want := range map[string]string{
+		"":                 "[all+]",
+		"all":              "[all/read all/each+ all/count]",
+		"all/each":         "[all/each[0]+ all/each[1]+ all/each[2]+]",
+		"all/each[1]":      "[all/each[1]/work+]",
+		"all/each[1]/work": "[all/each[1]/work/ask]",
+		"all/e":            "[]",
+	} {
+		branches, err := i.Outline(t.Context(), "run", path)
+		must(t, err)
+		var got []string
+		for _, b := range branches {
+			name := b.Path
+			if b.Below > 0 {
+				name += "+"
+			}
+			if got = append(got, name); b.Begun.IsZero() || b.Ended.Before(b.Begun) {
+				t.Errorf("%s started at %v and ended at %v", b.Path, b.Begun, b.Ended)
+			}
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("below %q: %v, want %s", path, got, want)
+		}
+	}
+	branches, err := i.Outline(t.Context(), "run", "all")
+	must(t, err)
+	each := branches[1]
+	if each.Step == nil || each.Step.Kind != "decision" || each.Recorded != 7 || each.Failed != 2 || each.Open != 0 {
+		t.Errorf("the lanes in sum: %+v, want 7 steps, 2 of them failed, and the decision about the items", each)
+	}
+}
+
+func testNode(t *testing.T, j tested) {
+	i := j.inspector(t)
+	result := mustRun(t, j, tree(nil), journal.Options{})
+	n := result.Node
+	got, err := i.Node(t.Context(), "run", n.ID())
+	if err != nil || got.ID != n.ID() || got.Type != n.Type() || string(got.Content) != n.JSON() || len(got.Parents) != len(n.Parents()) || got.Parents[0] != n.Parent().ID() {
+		t.Errorf("Node: %+v, %v; want %s", got, err, n)
+	}
+	if _, err := i.Node(t.Context(), "run", dag.ID{7}); !errors.Is(err, journal.ErrNoNode) {
+		t.Errorf("Node that is not there: %v, want ErrNoNode", err)
+	}
+}

@@ -1,0 +1,91 @@
+package journaltest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+func testQuery(t *testing.T, j tested) {
+	outcomes := map[string]journal.Outcome{
+		"cheap":  {State: journal.Done, Usage: journal.Usage{Cost: 0.1}},
+		"dear":   {State: journal.Done, Usage: journal.Usage{Cost: 3}},
+		"failed": {State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
+	}
+	for i, id := range []string{"cheap", "dear", "failed"} {
+		begin(t, j, journal.RunInfo{ID: id, Pipeline: "p-" + id, Begun: moment.Add(time.Duration(i) * time.Hour),
+			Labels: map[string]string{"team": "a", "name": id}})
+		finish(t, j, id, outcomes[id])
+	}
+	for _, c := range []struct {
+		query journal.Query
+		want  string
+	}{
+		{journal.Query{Pipeline: "p-dear"}, "[dear]"},
+		{journal.Query{Labels: map[string]string{"team": "a"}}, "[failed dear cheap]"},
+		{journal.Query{Labels: map[string]string{"team": "a", "name": "cheap"}}, "[cheap]"},
+		{journal.Query{Labels: map[string]string{"none": ""}}, "[]"},
+		{journal.Query{Text: "SERVER took"}, "[failed]"},
+		{journal.Query{Text: "all/fetch"}, "[failed]"},
+		{journal.Query{Text: "nothing"}, "[]"},
+		{journal.Query{MinCost: 0.1}, "[dear cheap]"},
+		{journal.Query{MinCost: 1}, "[dear]"},
+		{journal.Query{Since: moment.Add(time.Hour)}, "[failed dear]"},
+		{journal.Query{Until: moment.Add(time.Hour)}, "[cheap]"},
+		{journal.Query{Since: moment, Until: moment.Add(2 * time.Hour), Limit: 1}, "[dear]"},
+	} {
+		runs, err := j.open().Runs(t.Context(), c.query)
+		must(t, err)
+		ids := []string{}
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+		}
+		if got := fmt.Sprint(ids); got != c.want {
+			t.Errorf("Runs(%+v) = %s, want %s", c.query, got, c.want)
+		}
+	}
+}
+
+// What can go on is what was drained, has lost its process, or has its answers.
+func testResumable(t *testing.T, j tested) {
+	for _, id := range []string{"drained", "failed", "canceled", "waiting", "answered", "done"} {
+		begin(t, j, journal.RunInfo{ID: id})
+		state := journal.State(id)
+		if id == "answered" || id == "waiting" {
+			state = journal.Waiting
+			for _, path := range []string{"p/a", "p/b"} {
+				_, err := j.Ask(t.Context(), journal.Question{Run: id, Path: path, Name: path, Asked: moment})
+				must(t, err)
+			}
+			must(t, j.Answer(t.Context(), id, "p/a", "yes"))
+		}
+		finish(t, j, id, journal.Outcome{State: state})
+	}
+	must(t, j.Answer(t.Context(), "answered", "p/b", "")) // cancelled is answered too
+	begin(t, j, journal.RunInfo{ID: "interrupted"})
+	must(t, j.Release("interrupted"))
+	begin(t, j, journal.RunInfo{ID: "running"})
+
+	other := j.open()
+	runs, err := journal.Resumable(t.Context(), other)
+	must(t, err)
+	var ids []string
+	for _, r := range runs {
+		if ids = append(ids, r.ID); string(r.State) != r.ID {
+			t.Errorf("run %s is %s", r.ID, r.State)
+		}
+	}
+	if got := fmt.Sprint(ids); got != "[drained answered interrupted]" {
+		t.Errorf("can go on: %s, want [drained answered interrupted]", got)
+	}
+	if info, err := other.Find(t.Context(), "answered"); err != nil || info.State != journal.Answered {
+		t.Errorf("Find: %s, %v; want it answered", info.State, err)
+	}
+	open, err := journal.OpenQuestions(t.Context(), other)
+	if err != nil || len(open) != 1 || open[0].Run != "waiting" || open[0].Path != "p/b" {
+		t.Errorf("open questions: %+v, %v; want p/b of waiting", open, err)
+	}
+	must(t, j.Release("running"))
+}

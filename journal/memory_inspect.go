@@ -1,0 +1,134 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// memoryRow is a Row, as far as the step does not say it.
+type memoryRow struct {
+	step   *memoryStep
+	at     time.Time
+	ended  bool
+	failed *Step // of a step that failed, whose failure may be forgotten
+}
+
+func (r *memoryRun) append(s *memoryStep, ended bool) {
+	row := memoryRow{step: s, at: time.Now(), ended: ended}
+	if ended && s.Failure != "" {
+		own := s.Step
+		row.failed = &own
+	}
+	r.rows = append(r.rows, row)
+	r.tell()
+}
+
+// tell wakes those who follow the run.
+func (r *memoryRun) tell() {
+	if r.news != nil {
+		close(r.news)
+		r.news = nil
+	}
+}
+
+func (r memoryRow) row(seq int64) Row {
+	s := r.step.Step
+	row := Row{Seq: seq, Path: s.Path, Kind: s.Kind, Name: s.Name, Time: r.at, Ended: r.ended}
+	if !r.ended {
+		return row
+	}
+	if r.failed != nil {
+		s = *r.failed
+	}
+	row.From, row.Type, row.Node, row.Failure, row.Reason, row.Usage = s.From, s.Type, s.Node, s.Failure, s.Reason, s.Usage
+	return row
+}
+
+// Follow implements [Inspector].
+func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for {
+			rows, news, err := m.rows(run, after)
+			if err == nil && len(rows) == 0 && news != nil {
+				select {
+				case <-news:
+					continue
+				case <-ctx.Done():
+					err = context.Cause(ctx)
+				}
+			}
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, row := range rows {
+				if after = row.Seq; !yield(row, nil) {
+					return
+				}
+			}
+			if len(rows) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// rows returns what there is behind a position. If that is nothing and the run is
+// held, news is closed when there may be more.
+func (m *Memory) rows(run string, after int64) (rows []Row, news <-chan struct{}, err error) {
+	const most = 256
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if !r.there() {
+		return nil, nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
+	}
+	for i := max(after, 0); i < int64(len(r.rows)) && len(rows) < most; i++ {
+		rows = append(rows, r.rows[i].row(i+1))
+	}
+	if len(rows) == 0 && r.held {
+		if r.news == nil {
+			r.news = make(chan struct{})
+		}
+		news = r.news
+	}
+	return rows, news, nil
+}
+
+// Outline implements [Inspector].
+func (m *Memory) Outline(_ context.Context, run, path string) ([]Branch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if !r.there() {
+		return nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
+	}
+	return Branches(func(yield func(Step) bool) {
+		for _, s := range r.steps {
+			if !yield(s.Step) {
+				return
+			}
+		}
+	}, path), nil
+}
+
+// Node implements [Inspector].
+func (m *Memory) Node(ctx context.Context, run string, id dag.ID) (NodeInfo, error) {
+	d, err := m.DAG(ctx, run)
+	if err != nil {
+		return NodeInfo{}, err
+	}
+	n := d.Node(id)
+	if n == nil {
+		return NodeInfo{}, fmt.Errorf("run %q, node %.12s: %w", run, id, ErrNoNode)
+	}
+	info := NodeInfo{ID: n.ID(), Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+	for _, p := range n.Parents() {
+		info.Parents = append(info.Parents, p.ID())
+	}
+	return info, nil
+}

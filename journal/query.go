@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Query selects runs. The zero Query selects the youngest. A run is selected if it
+// meets every condition that is set.
+type Query struct {
+	States   []State           // one of these
+	Pipeline string            // with this name
+	Labels   map[string]string // with all of these
+	Text     string            // in the kind, the path or the reason of the failure, in upper or lower case
+	MinCost  float64           // of at least this cost
+	Since    time.Time         // started at or after this time
+	Until    time.Time         // started before this time
+	Before   string            // id of a run: only older ones, the next page
+	Limit    int               // DefaultLimit if zero
+}
+
+// DefaultLimit is how many runs a page has.
+const DefaultLimit = 100
+
+// Selects reports whether a run meets the conditions. Before and Limit are up to
+// the journal.
+func (q Query) Selects(r RunInfo) bool {
+	for name, value := range q.Labels {
+		if got, ok := r.Labels[name]; !ok || got != value {
+			return false
+		}
+	}
+	return (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
+		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
+		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
+		r.Usage.Cost >= q.MinCost &&
+		!r.Begun.Before(q.Since) && (q.Until.IsZero() || r.Begun.Before(q.Until))
+}
+
+func (f *Failure) holds(text string) bool {
+	return strings.Contains(strings.ToLower(f.Kind+" "+f.Path+" "+f.Reason), strings.ToLower(text))
+}
+
+// Resumable returns the runs that can go on without anybody, the oldest first: those
+// that were drained, those whose process died, and those whose questions have been
+// answered. A service resumes them when it starts. Runs that somebody cancelled, or
+// that failed, are not among them.
+func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
+	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered}})
+}
+
+// OpenQuestions returns the open questions of all runs, those of the oldest run
+// first.
+func OpenQuestions(ctx context.Context, j Journal) ([]Question, error) {
+	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled}})
+	if err != nil {
+		return nil, err
+	}
+	var open []Question
+	for _, r := range runs {
+		questions, err := j.Questions(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, slices.DeleteFunc(questions, func(q Question) bool { return !q.Open() })...)
+	}
+	return open, nil
+}
+
+// every returns all runs that a query selects, the oldest first.
+func every(ctx context.Context, a Archive, q Query) ([]RunInfo, error) {
+	var all []RunInfo
+	for q.Limit = DefaultLimit; ; {
+		page, err := a.Runs(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page...); len(page) < q.Limit {
+			slices.Reverse(all)
+			return all, nil
+		}
+		q.Before = page[len(page)-1].ID
+	}
+}
