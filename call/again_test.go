@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -133,6 +134,22 @@ func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
 				t.Errorf("resumed: %v; %d were asked, want 2", err, asked.Load())
 			}
 		})
+	}
+}
+
+// A check that was added is noticed before anything runs: what is recorded has not
+// passed it.
+func TestChangedChecksAreNoticed(t *testing.T) {
+	write := func(context.Context, any) (string, error) { return "letter", nil }
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "post/write"}, write))}
+	var memory journal.Memory
+	for i, must := range [][]string{nil, nil, {"non-empty"}} {
+		p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Done: call.Done{Must: must}})
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "friday", Recorder: journal.Keep(&memory, journal.Options{})})
+		changed, noticed := errors.AsType[*journal.ChangedError](err)
+		if noticed != (i == 2) || noticed && !strings.HasPrefix(changed.Changes[0], "the settings of write changed") || !noticed && err != nil {
+			t.Errorf("run %d with the checks %q: %v", i, must, err)
+		}
 	}
 }
 

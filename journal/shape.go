@@ -21,6 +21,7 @@ type Part struct {
 	Reads    []Read   `json:"reads,omitempty"`
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
+	Detail   string   `json:"detail,omitempty"`   // digest of what its detail says of itself: model, tools, checks
 	Print    dag.ID   `json:"print"`              // its fingerprint, with all below it
 }
 
@@ -69,6 +70,10 @@ func part(a stone.Ashlar, path string) Part {
 	if t := a.Produces(); t != nil {
 		sum := sha256.Sum256(t.Schema().JSON())
 		p.Type, p.Schema = t.Name(), fmt.Sprintf("%x", sum[:8])
+	}
+	if d, ok := a.Detail().(interface{ Fingerprint() []byte }); ok {
+		sum := sha256.Sum256(d.Fingerprint())
+		p.Detail = fmt.Sprintf("%x", sum[:8])
 	}
 	for _, q := range a.Queries() {
 		r := Read{Query: q.String(), Nearest: q.IsNearest()}
@@ -230,6 +235,9 @@ func differences(a, b Part) []string {
 		if !slices.Contains(a.Reads, q) {
 			out = append(out, fmt.Sprintf("%s now reads %s", b.Path, q.Query))
 		}
+	}
+	if a.Detail != b.Detail {
+		out = append(out, fmt.Sprintf("the settings of %s changed: its model, tools, checks or limits", b.Path))
 	}
 	say("branches", "["+strings.Join(a.Branches, " ")+"]", "["+strings.Join(b.Branches, " ")+"]")
 	say("bound", strconv.Itoa(a.Rounds), strconv.Itoa(b.Rounds))
