@@ -2,12 +2,11 @@ package stone
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 )
@@ -98,44 +97,27 @@ func (f *frame) appendPath(b []byte) []byte {
 	}
 	switch f.seg {
 	case rootSegment:
-		return append(b, escape(f.spec.name)...)
+		return address.AppendName(b, f.spec.name)
 	case childSegment:
-		b = append(append(b, '/'), escape(f.spec.name)...)
+		b = address.AppendName(append(b, '/'), f.spec.name)
 		if n := f.up.spec.occurrence(int(f.index)); n > 1 {
 			b = strconv.AppendInt(append(b, '#'), int64(n), 10)
 		}
 	case visitSegment, stepSegment:
-		b = append(append(b, '/'), escape(f.spec.name)...)
+		b = address.AppendName(append(b, '/'), f.spec.name)
 		if f.index > 1 {
 			b = strconv.AppendInt(append(b, '@'), int64(f.index), 10)
 		}
 	case indexSegment:
 		b = append(strconv.AppendInt(append(b, '['), int64(f.index), 10), ']')
 	case keySegment:
-		b = append(append(append(b, '['), escape(f.spec.keys[f.index])...), ']')
+		b = append(address.AppendName(append(b, '['), f.spec.keys[f.index]), ']')
 	case attemptSegment:
 		if f.index > 1 {
 			b = strconv.AppendInt(append(b, '~'), int64(f.index), 10)
 		}
 	}
 	return b
-}
-
-// escape keeps names apart from the marks of a path.
-func escape(name string) string {
-	const marks = "/[]#@~%"
-	if !strings.ContainsAny(name, marks) {
-		return name
-	}
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune(marks, r) {
-			fmt.Fprintf(&b, "%%%02X", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // occurrence says for which time the name of child i stands under s, from 1.

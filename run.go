@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -149,7 +150,7 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 		if t == nil || q.IsOptional() || there[t.Name()] {
 			continue
 		}
-		wrong = append(wrong, Finding{Type: "missing-producer", Ashlar: p.Name(), Path: escape(p.Name()), Queried: t.Name(),
+		wrong = append(wrong, Finding{Type: "missing-producer", Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
 			Suggestion: suggest.Closest(t.Name(), maps.Keys(there)),
 			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"strconv"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/jsonv2"
@@ -96,7 +97,7 @@ func (f *frame) stepKey(input []byte) Key {
 	h.Write(part[:])
 	h.Write(in[:])
 	place := append(f.up.appendPath([]byte("step\x00")), '/')
-	place = append(append(place, f.spec.name...), 0)
+	place = append(address.AppendName(place, f.spec.name), 0)
 	h.Write(strconv.AppendInt(place, int64(f.up.names().count(f.spec.name, in)), 10))
 	h.Sum(k.Digest[:0])
 	return k

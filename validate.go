@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/schema"
 )
@@ -93,22 +94,20 @@ type demand struct {
 // path is the address of the place, without rounds and lanes.
 func (p *place) path() string {
 	if p.up == nil {
-		return escape(p.spec.name)
+		return address.Escape(p.spec.name)
 	}
 	if p.up.spec.form == reduceForm {
 		return p.up.path()
 	}
 	path := p.up.path()
 	if p.up.spec.form == matchForm {
-		path += "[" + escape(p.up.spec.keys[p.index]) + "]"
+		path += "[" + address.Escape(p.up.spec.keys[p.index]) + "]"
 	}
-	path += "/" + escape(p.spec.name)
+	nth := 1
 	if p.up.spec.walk == nil {
-		if n := p.up.spec.occurrence(p.index); n > 1 {
-			path += fmt.Sprintf("#%d", n)
-		}
+		nth = p.up.spec.occurrence(p.index)
 	}
-	return path
+	return address.Child(path, p.spec.name, nth)
 }
 
 // find reports f at a place.

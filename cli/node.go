@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
@@ -102,7 +103,7 @@ func stepsOf(ctx context.Context, s *store, run string, d dag.DAG, steps []journ
 	if len(fits) == 0 {
 		near := suggest.Closest(path, func(yield func(string) bool) {
 			for _, s := range steps {
-				if !yield(s.Path) || !yield(s.Path[strings.LastIndexByte(s.Path, '/')+1:]) {
+				if !yield(s.Path) || !yield(address.Last(s.Path)) {
 					return
 				}
 			}

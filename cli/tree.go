@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -37,7 +37,7 @@ func treeOf(steps []journal.Step) *branch {
 		}
 		at := root
 		at.note(s)
-		for _, name := range strings.Split(s.Path, "/") {
+		for name := range address.Segments(s.Path) {
 			at = at.child(name)
 			at.note(s)
 		}
@@ -130,28 +130,20 @@ func (p *treePrinter) print(places []*branch, depth int) {
 	}
 }
 
-// number returns that of a round or a lane, -1 for what has none.
-func number(name string) int {
-	_, rest, _ := strings.Cut(name, "[")
-	digits, _, _ := strings.Cut(rest, "]")
-	if n, err := strconv.Atoi(digits); err == nil {
-		return n
+// base returns a segment without rounds, lanes, branches and attempts.
+func base(segment string) string {
+	if i := strings.IndexAny(segment, "[~"); i >= 0 {
+		return segment[:i]
 	}
-	return -1
-}
-
-// base returns a name without what tells visits apart.
-func base(name string) string {
-	if i := strings.IndexAny(name, "[~"); i >= 0 {
-		return name[:i]
-	}
-	return name
+	return segment
 }
 
 // group makes the rows of places of one name, in the order of their numbers: lanes
 // begin in any order.
 func (p *treePrinter) group(group []*branch, depth int) {
-	slices.SortStableFunc(group, func(a, b *branch) int { return cmp.Compare(number(a.name), number(b.name)) })
+	slices.SortStableFunc(group, func(a, b *branch) int {
+		return cmp.Compare(address.Parse(a.name).Number(), address.Parse(b.name).Number())
+	})
 	var left, lost int
 	shown := 0
 	for i, b := range group {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -96,7 +97,7 @@ func (o *opened) node(s Step) *dag.Node {
 
 // missing says why only one of two runs has a step.
 func missing(s Step, there, not *opened) string {
-	if _, known := not.parts[place(s.Path)]; !known && len(not.parts) > 0 {
+	if _, known := not.parts[address.Place(s.Path)]; !known && len(not.parts) > 0 {
 		return fmt.Sprintf("the pipeline of run %s has no such step", not.id)
 	}
 	return fmt.Sprintf("run %s did not come this way", not.id)
@@ -104,7 +105,7 @@ func missing(s Step, there, not *opened) string {
 
 // reasons says why a step did not do the same in two runs.
 func reasons(s, t Step, one, other *opened) []string {
-	p, q := one.parts[place(s.Path)], other.parts[place(t.Path)]
+	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why := differences(p, q)
 	if len(why) == 0 && p.Print != q.Print {
 		why = append(why, "its version, or its bounds, changed")

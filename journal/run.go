@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
@@ -318,7 +319,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 			return nil, fmt.Errorf("list the lost lanes: %w", err)
 		}
 		for _, l := range lost {
-			if path := l.Failure.Meta()["path"]; within(path, f.Path) {
+			if path := l.Failure.Meta()["path"]; address.Within(path, f.Path) {
 				targets = append(targets, &stone.Failure{Kind: fmt.Sprint(l.Failure.Get("kind", "")), Path: path})
 			}
 		}
@@ -330,24 +331,18 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	for _, t := range targets {
 		all := t.Kind == kind.LanesFailed // inside of a lane that was lost
 		for _, s := range steps {
-			if s.Failure != "" && (s.Path == t.Path || within(t.Path, s.Path)) {
+			if s.Failure != "" && (s.Path == t.Path || address.Within(t.Path, s.Path)) {
 				all = true
 				out = append(out, s.Path)
 			}
 		}
 		for _, s := range steps {
-			if all && s.Failure != "" && within(s.Path, t.Path) {
+			if all && s.Failure != "" && address.Within(s.Path, t.Path) {
 				out = append(out, s.Path)
 			}
 		}
 	}
 	return out, nil
-}
-
-// within reports whether a path leads to something inside of another one.
-func within(path, outer string) bool {
-	rest, ok := strings.CutPrefix(path, outer)
-	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
 }
 
 // buildRevision is the revision from which the program was built, with a + if

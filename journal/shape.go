@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -52,14 +53,11 @@ func Shape(p stone.Ashlar) []Part {
 		seen := map[string]int{}
 		for _, c := range a.Children() {
 			name := c.Name()
-			below := path + "/" + escape(name)
-			if seen[name]++; seen[name] > 1 {
-				below += "#" + strconv.Itoa(seen[name])
-			}
-			walk(c, below)
+			seen[name]++
+			walk(c, address.Child(path, name, seen[name]))
 		}
 	}
-	if walk(p, escape(p.Name())); len(parts) > maxParts {
+	if walk(p, address.Escape(p.Name())); len(parts) > maxParts {
 		return nil
 	}
 	return parts
@@ -85,38 +83,6 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// escape keeps names apart from the marks of a path, as stone.Path does.
-func escape(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if strings.ContainsRune("/[]#@~%", r) {
-			fmt.Fprintf(&b, "%%%02X", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// place returns the path of the part to which a step belongs: without rounds,
-// lanes, branches, visits and attempts.
-func place(path string) string {
-	var b strings.Builder
-	for i := 0; i < len(path); i++ {
-		switch path[i] {
-		case '[':
-			i += max(strings.IndexByte(path[i:], ']'), 0)
-		case '~', '@':
-			for i+1 < len(path) && '0' <= path[i+1] && path[i+1] <= '9' {
-				i++
-			}
-		default:
-			b.WriteByte(path[i])
-		}
-	}
-	return b.String()
-}
-
 // Changes says in words what changed from one shape to another, nothing if they
 // are alike.
 func Changes(before, now []Part) []string {
@@ -124,7 +90,7 @@ func Changes(before, now []Part) []string {
 	names := c.renamed()
 	var out []string
 	for _, p := range before {
-		if _, kept := c.new[p.Path]; kept || c.new[above(p.Path)].Path == "" && above(p.Path) != "" {
+		if _, kept := c.new[p.Path]; kept || c.new[address.Parent(p.Path)].Path == "" && address.Parent(p.Path) != "" {
 			continue
 		}
 		if to := names[p.Path]; to != "" {
@@ -141,7 +107,7 @@ func Changes(before, now []Part) []string {
 		switch was, known := c.old[p.Path]; {
 		case known:
 			out = append(out, c.part(was, p)...)
-		case called[p.Path] || c.old[above(p.Path)].Path == "" && above(p.Path) != "":
+		case called[p.Path] || c.old[address.Parent(p.Path)].Path == "" && address.Parent(p.Path) != "":
 		default:
 			out = append(out, p.Path+" was added")
 		}
@@ -184,7 +150,7 @@ func (c *comparison) renamed() map[string]string {
 	fresh := map[string][]Part{}
 	for _, p := range c.now {
 		if _, known := c.old[p.Path]; !known {
-			fresh[above(p.Path)] = append(fresh[above(p.Path)], p)
+			fresh[address.Parent(p.Path)] = append(fresh[address.Parent(p.Path)], p)
 		}
 	}
 	names := map[string]string{}
@@ -192,7 +158,7 @@ func (c *comparison) renamed() map[string]string {
 		if _, kept := c.new[p.Path]; kept {
 			continue
 		}
-		alike := slices.DeleteFunc(slices.Clone(fresh[above(p.Path)]), func(n Part) bool { return len(differences(p, n)) > 0 })
+		alike := slices.DeleteFunc(slices.Clone(fresh[address.Parent(p.Path)]), func(n Part) bool { return len(differences(p, n)) > 0 })
 		if len(alike) == 1 {
 			names[p.Path] = alike[0].Path
 		}
@@ -206,10 +172,6 @@ func index(parts []Part) map[string]Part {
 		m[p.Path] = p
 	}
 	return m
-}
-
-func above(path string) string {
-	return path[:max(strings.LastIndexByte(path, '/'), 0)]
 }
 
 // differences says what differs between two parts beside their names.
@@ -257,7 +219,7 @@ func quote(s string) string {
 func children(parts []Part) map[string][]string {
 	m := map[string][]string{}
 	for _, p := range parts {
-		up := above(p.Path)
+		up := address.Parent(p.Path)
 		m[up] = append(m[up], strings.TrimPrefix(p.Path, up+"/"))
 	}
 	return m

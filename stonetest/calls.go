@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/event"
 )
 
@@ -156,25 +156,5 @@ func (c ToolCall) before(other ToolCall) bool {
 	if c.Path == other.Path {
 		return c.Turn == other.Turn && c.Position < other.Position
 	}
-	return beforeIndex(c.Path, other.Path)
-}
-
-// beforeIndex reports whether two addresses first differ in the index of a lane or
-// a round, and a's is the smaller one.
-func beforeIndex(a, b string) bool {
-	same := 0
-	for same < len(a) && same < len(b) && a[same] == b[same] {
-		same++
-	}
-	start := strings.LastIndexByte(a[:same], '[') + 1
-	i, okA := index(a[start:])
-	j, okB := index(b[start:])
-	return start > 0 && okA && okB && i < j
-}
-
-// index reads the number before the next closing bracket.
-func index(s string) (int, bool) {
-	digits, _, closed := strings.Cut(s, "]")
-	n, err := strconv.Atoi(digits)
-	return n, closed && err == nil
+	return address.Before(c.Path, other.Path)
 }

@@ -21,6 +21,7 @@ const module = "github.com/stonelayer/stone"
 // below it. The first line that fits a package counts; "." is the root package.
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
+	{"address", ""},
 	{"schema", "internal/fields"},
 	{"event", ""},
 	{"event/eventtest", "event"},
@@ -38,7 +39,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/text", ""},
 	{"internal/unfence", ""},
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
-	{".", "dag event kind internal/panics internal/suggest"},
+	{".", "address dag event kind internal/panics internal/suggest"},
 
 	{"journal/internal/...", "journal"},
 	{"journal/sqlite", "journal journal/internal/..."},

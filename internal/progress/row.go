@@ -1,13 +1,12 @@
 package progress
 
 import (
-	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 )
 
 // A row is one place of the tree with what is known of all its visits.
@@ -102,27 +101,20 @@ func (r *row) fans() bool { return r.form() == "map" || r.form() == "parallel" }
 func (t *Tree) find(path string) *row {
 	r := t.root
 	first := true
-	for path != "" {
-		var segment string
-		segment, path, _ = strings.Cut(path, "/")
-		name, marks := split(segment)
+	for segment := range address.Segments(path) {
+		s := address.Parse(segment)
 		if !first {
-			r = t.child(r, name, occurrence(marks))
+			r = t.child(r, s.Name, s.Occurrence)
 		}
 		first = false
-		if marks != "" && r.form() == "loop" && !r.inLane {
-			r.round = max(r.round, index(marks)+1)
+		if len(s.Marks) > 0 && r.form() == "loop" && !r.inLane {
+			r.round = max(r.round, s.Number()+1)
 		}
 	}
 	return r
 }
 
 func (t *Tree) child(up *row, name string, occurrence int) *row {
-	if strings.Contains(name, "%") {
-		if plain, err := url.PathUnescape(name); err == nil {
-			name = plain
-		}
-	}
 	at := place{up, name, occurrence}
 	if r := t.rows[at]; r != nil {
 		return r
@@ -131,40 +123,6 @@ func (t *Tree) child(up *row, name string, occurrence int) *row {
 		return t.rows[at]
 	}
 	return t.add(place{up, strings.Clone(name), occurrence}, stone.Ashlar{})
-}
-
-// split separates a segment of a path from its marks.
-func split(segment string) (name, marks string) {
-	if i := strings.IndexAny(segment, "#@["); i >= 0 {
-		return segment[:i], segment[i:]
-	}
-	return segment, ""
-}
-
-// occurrence reads the mark "#2": the second child of that name.
-func occurrence(marks string) int {
-	if !strings.HasPrefix(marks, "#") {
-		return 1
-	}
-	digits := marks[1:]
-	if i := strings.IndexAny(digits, "@["); i >= 0 {
-		digits = digits[:i]
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return 1
-	}
-	return n
-}
-
-// index reads the mark "[2]", -1 if there is none.
-func index(marks string) int {
-	_, after, _ := strings.Cut(marks, "[")
-	digits, _, _ := strings.Cut(after, "]")
-	if n, err := strconv.Atoi(digits); err == nil {
-		return n
-	}
-	return -1
 }
 
 // path names the place of a row, without rounds and lanes.

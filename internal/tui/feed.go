@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 )
@@ -128,8 +129,8 @@ func (f *feed) empty() bool {
 func (f *feed) speaker(path string) (who string, turn int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if i := strings.LastIndexByte(path, '/'); i >= 0 && f.agents[path[:i]] {
-		return path[:i], f.turns[path]
+	if up := address.Parent(path); up != "" && f.agents[up] {
+		return up, f.turns[path]
 	}
 	return path, f.turns[path]
 }

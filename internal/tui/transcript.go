@@ -125,7 +125,7 @@ func (t *transcript) says(path string, s *speaker, b *block) *block {
 		last = *t.blocks[n-1]
 	}
 	if last.path != path || last.turn != s.turn {
-		_, within, _ := strings.Cut(path, "/")
+		_, within, _ := strings.Cut(path, "/") // without the name of the pipeline
 		b.head = cmp.Or(within, path)
 		if s.turn > 0 {
 			b.head += fmt.Sprintf("  turn %d", s.turn)

@@ -1,0 +1,206 @@
+// Package address knows how the places of a run are written.
+//
+// An address such as
+//
+//	review/loop[2]/vote[17]/draft@2~3
+//
+// names one visit of one ashlar. Its segments are separated by slashes. A segment is
+// the name of an ashlar or of a step, and then what tells its visits apart:
+//
+//	#2    the second child of that name
+//	@2    the second visit of a child that a body runs, or of a step
+//	[2]   round or lane 2, counted from 0
+//	["a"] the branch of a match for that value, as canonical JSON
+//	~2    the second attempt of a leaf
+//
+// In names and values the characters / [ ] # @ ~ % are written as % and two
+// hexadecimal digits, so that none of them is mistaken for a mark.
+package address
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+const marks = "/[]#@~%"
+
+// Escape returns a name as it stands in an address.
+func Escape(name string) string {
+	if !strings.ContainsAny(name, marks) {
+		return name
+	}
+	return string(AppendName(nil, name))
+}
+
+// AppendName appends a name as it stands in an address.
+func AppendName(b []byte, name string) []byte {
+	if !strings.ContainsAny(name, marks) {
+		return append(b, name...)
+	}
+	const digits = "0123456789ABCDEF"
+	for i := range len(name) {
+		if c := name[i]; strings.IndexByte(marks, c) >= 0 {
+			b = append(b, '%', digits[c>>4], digits[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// Unescape returns the name that Escape has written. What Escape does not write is
+// left as it is.
+func Unescape(name string) string {
+	if strings.IndexByte(name, '%') < 0 {
+		return name
+	}
+	b := make([]byte, 0, len(name))
+	for i := 0; i < len(name); i++ {
+		if name[i] == '%' && i+2 < len(name) {
+			if c, err := strconv.ParseUint(name[i+1:i+3], 16, 8); err == nil && strings.IndexByte(marks, byte(c)) >= 0 {
+				b = append(b, byte(c))
+				i += 2
+				continue
+			}
+		}
+		b = append(b, name[i])
+	}
+	return string(b)
+}
+
+// Child returns the address of the child of a name below path. Occurrence says for
+// which time the name stands among the children, from 1.
+func Child(path, name string, occurrence int) string {
+	path += "/" + Escape(name)
+	if occurrence > 1 {
+		path += "#" + strconv.Itoa(occurrence)
+	}
+	return path
+}
+
+// Segments returns the segments of an address as they are written.
+func Segments(path string) iter.Seq[string] { return strings.SplitSeq(path, "/") }
+
+// Parent returns the address without its last segment, "" if it has only one.
+func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
+
+// Last returns the last segment of an address.
+func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
+// Within reports whether path leads to something inside of outer: a step of it, a
+// round, a lane, a branch or an attempt. Nothing is within itself.
+func Within(path, outer string) bool {
+	rest, ok := strings.CutPrefix(path, outer)
+	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
+}
+
+// Place returns the place in the pipeline to which an address belongs: without
+// rounds, lanes, branches, visits and attempts.
+func Place(path string) string {
+	if !strings.ContainsAny(path, "[@~") {
+		return path
+	}
+	b := make([]byte, 0, len(path))
+	for segment := range Segments(path) {
+		s := Parse(segment)
+		if len(b) > 0 {
+			b = append(b, '/')
+		}
+		b = append(b, s.written...)
+		if s.Occurrence > 1 {
+			b = strconv.AppendInt(append(b, '#'), int64(s.Occurrence), 10)
+		}
+	}
+	return string(b)
+}
+
+// Before reports whether two addresses first differ in a round or a lane, and the
+// one of a comes first.
+func Before(a, b string) bool {
+	for a != "" && b != "" {
+		var x, y string
+		x, a, _ = strings.Cut(a, "/")
+		y, b, _ = strings.Cut(b, "/")
+		if x == y {
+			continue
+		}
+		s, t := Parse(x), Parse(y)
+		if s.written != t.written || s.Occurrence != t.Occurrence {
+			return false
+		}
+		for i := range min(len(s.Marks), len(t.Marks)) {
+			if m, n := s.Marks[i], t.Marks[i]; m != n {
+				return m.Kind == Index && n.Kind == Index && m.Number >= 0 && n.Number >= 0 && m.Number < n.Number
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// A Segment is one segment of an address, read.
+type Segment struct {
+	Name       string // of the ashlar or the step
+	Occurrence int    // for which time the name stands among the children, from 1
+	Marks      []Mark // in the order in which they are written
+
+	written string // the name, escaped
+}
+
+// A Mark tells visits of one place apart.
+type Mark struct {
+	Kind   Kind
+	Text   string // of an Index: the number of a round or a lane, or the JSON of a branch
+	Number int    // the number, -1 for a branch that is none
+}
+
+// Kind is the kind of a Mark, the character with which it begins.
+type Kind byte
+
+// The kinds of marks.
+const (
+	Index   Kind = '[' // a round, a lane or a branch
+	Visit   Kind = '@'
+	Attempt Kind = '~'
+)
+
+// Parse reads a segment. What is no mark belongs to what is before it, so that
+// every text can be read.
+func Parse(segment string) Segment {
+	end := strings.IndexAny(segment, "#[@~")
+	if end < 0 {
+		end = len(segment)
+	}
+	s := Segment{Name: Unescape(segment[:end]), Occurrence: 1, written: segment[:end]}
+	for rest := segment[end:]; rest != ""; {
+		kind, text := rest[0], rest[1:]
+		if kind == '[' {
+			text, rest, _ = strings.Cut(text, "]")
+		} else if end = strings.IndexAny(text, "#[@~"); end >= 0 {
+			text, rest = text[:end], text[end:]
+		} else {
+			rest = ""
+		}
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil:
+			n = -1
+		case kind == '#':
+			s.Occurrence = n
+			continue
+		}
+		s.Marks = append(s.Marks, Mark{Kind(kind), Unescape(text), n})
+	}
+	return s
+}
+
+// Number returns the number of the first round or lane, -1 if there is none.
+func (s Segment) Number() int {
+	for _, m := range s.Marks {
+		if m.Kind == Index {
+			return m.Number
+		}
+	}
+	return -1
+}
