@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -209,22 +208,4 @@ func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	}
 	all[conversationField] = conversation
 	return all, nil
-}
-
-// plainText is the text of a node without the conversation that an agent kept
-// in it.
-func plainText(n *dag.Node) string {
-	var fields map[string]json.RawMessage
-	text := n.Text()
-	if json.Unmarshal([]byte(n.JSON()), &fields) != nil || fields[conversationField] == nil || fields["text"] != nil {
-		return text
-	}
-	delete(fields, conversationField)
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(fields) != nil {
-		return text
-	}
-	return strings.TrimSpace(b.String())
 }

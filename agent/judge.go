@@ -74,5 +74,5 @@ func (r *run) heal(ctx context.Context, d dag.DAG, rejection dag.FailureContent)
 	if out.Failed() {
 		return "", out.Cause()
 	}
-	return plainText(out.Within(nil).Latest()), nil
+	return out.Within(nil).Latest().Text(), nil
 }

@@ -189,7 +189,7 @@ func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error)
 
 // meta is what the agent took, as far as the provider reported it.
 func (r *run) meta() map[string]string {
-	meta := map[string]string{"turns": strconv.Itoa(r.turn)}
+	meta := map[string]string{"turns": strconv.Itoa(r.turn), dag.MetaBeside: conversationField}
 	if n := r.usage.InputTokens; n != nil {
 		meta["input-tokens"] = strconv.Itoa(*n)
 	}

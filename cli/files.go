@@ -165,12 +165,19 @@ func logLevel(name string) (slog.Level, error) {
 
 // printResult prints the last node: its text, or JSON with an indent where it
 // has none.
-func (a *app) printResult(result stone.Result, whole bool) error {
+func (a *app) printResult(result stone.Result, asJSON, all bool) error {
 	n := result.Node
 	if n == nil {
 		return nil
 	}
-	if whole {
+	content, shown := n.Own(), n.Text()
+	if all {
+		if shown == content {
+			shown = n.JSON()
+		}
+		content = n.JSON()
+	}
+	if asJSON {
 		enc := json.NewEncoder(a.Stdout)
 		enc.SetEscapeHTML(false)
 		return output(enc.Encode(struct {
@@ -178,10 +185,10 @@ func (a *app) printResult(result stone.Result, whole bool) error {
 			Type    string          `json:"type"`
 			Content json.RawMessage `json:"content"`
 			Run     string          `json:"run"`
-		}{n.ID(), n.Type(), n.Content(), result.RunID}))
+			Lanes   dag.Losses      `json:"lanes,omitzero"`
+		}{n.ID(), n.Type(), json.RawMessage(content), result.RunID, dag.CountLost(result.Lost)}))
 	}
-	shown := n.Text()
-	if shown == n.JSON() {
+	if shown == content {
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, []byte(shown), "", "  "); err != nil {
 			return output(err)

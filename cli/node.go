@@ -37,7 +37,7 @@ type shownNode struct {
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
 // showPlace prints the node, or the step, that is meant by a word.
-func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, asJSON bool) error {
+func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, asJSON, all bool) error {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
 		return failed("%w", err)
@@ -62,10 +62,19 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 		}
 		return fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", word, len(found), info.ID, strings.Join(names, ", "))
 	}
-	if asJSON {
-		return output(printJSON(a.Stdout, found[0]))
+	shown := found[0]
+	if !all {
+		own := dag.OwnContent(string(shown.Content), shown.Meta)
+		if shown.Content = json.RawMessage(own); own == "" {
+			shown.Content = nil
+		}
+	} else if shown.text == dag.OwnContent(string(shown.Content), shown.Meta) {
+		shown.text = string(shown.Content)
 	}
-	return output(found[0].print(a.Stdout))
+	if asJSON {
+		return output(printJSON(a.Stdout, shown))
+	}
+	return output(shown.print(a.Stdout))
 }
 
 // nodesOf returns the nodes whose id begins with a prefix.
@@ -139,7 +148,7 @@ func (n *shownNode) record(rec stone.Record) {
 	if f := rec.Failure; f != nil {
 		n.Failure = f.Kind + ": " + f.Reason
 	}
-	n.text = string(n.Content)
+	n.text = dag.OwnContent(string(n.Content), n.Meta)
 	var words string
 	if json.Unmarshal(n.Content, &words) == nil {
 		n.text = words

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,12 +12,12 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/kind"
 )
 
 // runFlags is what the flags of run say.
 type runFlags struct {
 	json  bool
+	all   bool
 	quiet bool
 	input string
 	dag   string
@@ -45,7 +44,8 @@ func (a *app) run() *cobra.Command {
 
 // shown adds the flags that say what is shown of a run.
 func (flags *runFlags) shown(f *pflag.FlagSet) {
-	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run")
+	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run; and lanes, if some were lost")
+	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, also the conversation of an agent")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "show no progress")
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, also when the run fails or is cancelled")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
@@ -78,10 +78,10 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 		return errors.Join(err, trace.close())
 	}
 	result, err := a.execute(ctx, p, cfg, run, trace, flags.quiet)
-	a.printLost(result.DAG)
+	a.printLost(result, err)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{a.printResult(a.emitted(result), flags.json), target.write(result.DAG), trace.close(), run.close()} {
+	for _, failure := range []error{a.printResult(a.emitted(result), flags.json, flags.all), target.write(result.DAG), trace.close(), run.close()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
 			err = &exitError{code: Failed}
@@ -116,23 +116,22 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 // maxLost is how many of the lanes that were lost are listed.
 const maxLost = 5
 
-// printLost lists the first of the lanes that were lost, but for those that the
-// end of the whole run has ended.
-func (a *app) printLost(d dag.DAG) {
-	lost, err := dag.Lost(d)
-	if err != nil {
-		a.complain("Error: list the lost lanes: %v", err)
+// printLost says how many lanes were lost, and why the first of them.
+func (a *app) printLost(result stone.Result, err error) {
+	said := dag.CountLost(result.Lost).String()
+	if said == "" {
+		return
 	}
-	lost = slices.DeleteFunc(lost, func(l dag.LostLane) bool { return l.Failure.Get("kind", "") == kind.Canceled })
-	if len(lost) > 0 {
-		a.complain("lost lanes: %d", len(lost))
+	if err == nil {
+		said = "done, " + said
 	}
-	for _, lane := range lost[:min(len(lost), maxLost)] {
+	a.complain("%s", said)
+	for _, lane := range result.Lost[:min(len(result.Lost), maxLost)] {
 		n := lane.Failure
 		failure := stone.Failure{Kind: fmt.Sprint(n.Get("kind", "")), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
 		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
 	}
-	if more := len(lost) - maxLost; more > 0 {
+	if more := len(result.Lost) - maxLost; more > 0 {
 		fmt.Fprintf(a.Stderr, "  … and %d more: --dag FILE keeps them all\n", more)
 	}
 }

@@ -143,13 +143,21 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 			steps = strconv.Itoa(r.Steps)
 		}
 		for i, cell := range []string{
-			r.ID, text.Cut(text.Line(r.Pipeline), maxName), string(r.State), moment(r.Begun, now), took(r.Begun, until(r, now)),
+			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Begun, now), took(r.Begun, until(r, now)),
 			steps, tokens(r.Usage), cost(r.Usage), failureOf(r),
 		} {
 			columns[i].cells = append(columns[i].cells, cell)
 		}
 	}
 	return columns
+}
+
+// stateOf says how things stand with a run, and how many lanes it went on without.
+func stateOf(r journal.RunInfo) string {
+	if lost := r.Lanes.String(); lost != "" && r.State == journal.Done {
+		return string(r.State) + ", " + lost
+	}
+	return string(r.State)
 }
 
 // until is when a run ended, now if it has not, zero if nobody knows.

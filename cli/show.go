@@ -42,7 +42,7 @@ func (a *app) showRun() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.BoolVar(&flags.json, "json", false, "print an object: run, steps, questions; or id, type, content, meta, parents of a node")
 	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, as run --dag writes it")
-	f.BoolVar(&flags.all, "all", false, "leave no lane or round out of the tree")
+	f.BoolVar(&flags.all, "all", false, "leave no lane or round out of the tree; of a NODE, show also the conversation of an agent")
 	return c
 }
 
@@ -52,7 +52,7 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 		return err
 	}
 	if len(args) > 1 {
-		return a.showPlace(ctx, s, info, args[1], flags.json)
+		return a.showPlace(ctx, s, info, args[1], flags.json, flags.all)
 	}
 	if flags.dag {
 		d, err := s.DAG(ctx, info.ID)
@@ -99,7 +99,7 @@ func list[T any](l []T) []T {
 
 // printHead prints how a run stands.
 func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch) error {
-	state := string(info.State)
+	state := stateOf(info)
 	if failure := failureOf(info); strings.HasPrefix(failure, state+" ") { // a kind that says the same
 		state = failure
 	} else if failure != "" {

@@ -135,14 +135,14 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err != nil && ctx.Err() == nil {
 		failure = nil // it was seen, and left
 	}
-	return errors.Join(failure, a.printResult(result, false), kept.close())
+	return errors.Join(failure, a.printResult(result, false, false), kept.close())
 }
 
 // shownResult is what run prints of a result.
 func shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}}
-	if err := on.printResult(result, false); err != nil {
+	if err := on.printResult(result, false, false); err != nil {
 		on.complain("Error: %v", err)
 	}
 	return b.String()

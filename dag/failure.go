@@ -114,7 +114,7 @@ func Lost(d DAG) ([]LostLane, error) {
 // lost any.
 type Losses struct {
 	Lost  int `json:"lost"`
-	Lanes int `json:"lanes"`
+	Lanes int `json:"of"`
 }
 
 // CountLost counts what Lost lists.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -137,6 +138,39 @@ func (n *Node) JSON() string {
 	return n.content
 }
 
+// MetaBeside is where the meta of a node lists, separated by commas, the fields of
+// its content that are no part of its answer, such as the conversation of an agent.
+const MetaBeside = "beside"
+
+// Own returns the content without the fields that the meta lists under MetaBeside:
+// what two runs are compared by, and what people are shown.
+func (n *Node) Own() string {
+	if n == nil {
+		return ""
+	}
+	return OwnContent(n.content, n.meta)
+}
+
+// OwnContent is Own for content and meta that are not those of a node.
+func OwnContent(content string, meta map[string]string) string {
+	beside := meta[MetaBeside]
+	if beside == "" {
+		return content
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(bytesOf(content), &fields) != nil {
+		return content
+	}
+	for name := range strings.SplitSeq(beside, ",") {
+		delete(fields, name)
+	}
+	own, err := canon.Append(nil, fields)
+	if err != nil {
+		return content
+	}
+	return string(own)
+}
+
 // Time returns when the node was made, zero if that was not recorded.
 func (n *Node) Time() time.Time {
 	if n == nil || n.at == noTime {
@@ -202,8 +236,8 @@ func (n *Node) At(path ...string) (any, bool) {
 }
 
 // Text returns a plain reading of the content: a string as it is, the field
-// "text" of an object if it is a string, otherwise the JSON text. It is "" for
-// a nil node.
+// "text" of an object if it is a string, otherwise the JSON text of Own. It is ""
+// for a nil node.
 func (n *Node) Text() string {
 	v, ok := n.At()
 	if !ok {
@@ -217,7 +251,7 @@ func (n *Node) Text() string {
 			return s
 		}
 	}
-	return n.content
+	return n.Own()
 }
 
 // String returns type and abbreviated id, for messages.

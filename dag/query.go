@@ -120,7 +120,8 @@ func (q Query) String() string {
 
 // Digest identifies what q reads in d: equal digests, equal answers. Without
 // across it is made of node ids, which carry the whole lineage. With across it is
-// made of types and contents, so that it can be compared with that of another run.
+// made of types and contents, as Own has them, so that it can be compared with that
+// of another run.
 // Everything covers the shape of the graph too: across runs the parents of every
 // node by their position, otherwise the ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
@@ -129,7 +130,7 @@ func (q Query) Digest(d DAG, across bool) ID {
 	for _, n := range nodes {
 		id := n.ID()
 		if across {
-			id = sha256.Sum256([]byte(n.Type() + "\x00" + n.JSON()))
+			id = sha256.Sum256([]byte(n.Type() + "\x00" + n.Own()))
 		}
 		h.Write(id[:])
 	}

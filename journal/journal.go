@@ -128,15 +128,16 @@ type RunInfo struct {
 
 // Outcome is how a run ended, the last time that it did.
 type Outcome struct {
-	State   State     `json:"state"`
-	Ended   time.Time `json:"ended,omitzero"`
-	Failure *Failure  `json:"failure,omitempty"`
-	Retry   []string  `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
-	Node    dag.ID    `json:"node,omitzero"`   // the last one: the result, or the failure
-	Heads   []dag.ID  `json:"heads,omitempty"` // of the DAG; End sets it
-	Steps   int       `json:"steps"`           // that have a result
-	Usage   Usage     `json:"usage"`           // of all of them
-	DAG     dag.DAG   `json:"-"`               // for End only
+	State   State      `json:"state"`
+	Ended   time.Time  `json:"ended,omitzero"`
+	Failure *Failure   `json:"failure,omitempty"`
+	Retry   []string   `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
+	Node    dag.ID     `json:"node,omitzero"`   // the last one: the result, or the failure
+	Heads   []dag.ID   `json:"heads,omitempty"` // of the DAG; End sets it
+	Steps   int        `json:"steps"`           // that have a result
+	Usage   Usage      `json:"usage"`           // of all of them
+	Lanes   dag.Losses `json:"lanes,omitzero"`  // how many were lost, of those fan-outs that lost any
+	DAG     dag.DAG    `json:"-"`               // for End only
 }
 
 // Failure is why a run or a step ended without a result.

@@ -257,7 +257,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	if errors.As(err, new(*HeldError)) {
 		return nil // it is another's to end
 	}
-	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG}
+	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost)}
 	if n := result.DAG.Latest(); n != nil {
 		o.Node = n.ID()
 	}

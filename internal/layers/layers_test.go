@@ -219,7 +219,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is how many names the root package may export.
-const vocabulary = 80
+const vocabulary = 81
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")

@@ -26,6 +26,7 @@ func testInfo(t *testing.T, j tested) {
 	outcome := journal.Outcome{
 		State: journal.Failed, Ended: moment.Add(1), Retry: []string{"p", "q"}, Steps: 7,
 		Failure: &journal.Failure{Kind: "k", Reason: "r", Path: "p"}, Usage: journal.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5},
+		Lanes: dag.Losses{Lost: 2, Lanes: 3},
 	}
 	finish(t, j, "run", outcome)
 	want.Outcome = outcome

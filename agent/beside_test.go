@@ -1,0 +1,44 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// TestConversationIsBeside: the conversation stays in the content, but two answers
+// are compared, and shown, without it.
+func TestConversationIsBeside(t *testing.T) {
+	type area struct {
+		Area string `json:"area"`
+	}
+	var j journal.Memory
+	typ := dag.NewType[area]("area")
+	for run, answers := range map[string][]any{
+		"one":   {says(`{"area":"x"}`)},
+		"two":   {says(`no JSON`), says(`{"area":"x"}`)},
+		"three": {says(`{"area":"y"}`)},
+	} {
+		p := agent.New("a", typ, model(answers...), agent.Config{User: agent.Say("go")})
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(&j, journal.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.Node.Own(); !strings.HasPrefix(got, `{"area":"`) || len(got) != len(`{"area":"x"}`) || result.Node.Text() != got {
+			t.Errorf("run %s shows %s", run, got)
+		}
+		if talk, err := agent.Conversation(result.Node); err != nil || len(talk) != 2*len(answers) {
+			t.Errorf("the conversation of run %s has %d messages, %v", run, len(talk), err)
+		}
+	}
+	if diff, err := journal.Diff(t.Context(), &j, "one", "two"); err != nil || len(diff) > 0 {
+		t.Errorf("equal answers differ: %+v, %v", diff, err)
+	}
+	if diff, err := journal.Diff(t.Context(), &j, "one", "three"); err != nil || len(diff) != 1 {
+		t.Errorf("got %+v, %v, want one difference", diff, err)
+	}
+}
