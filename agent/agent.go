@@ -20,10 +20,6 @@ const (
 	DefaultMaxHealing = 3
 )
 
-// NoHealing is the MaxHealing of a gate: the adversary votes once, and what it
-// rejects is a failure.
-const NoHealing = -1
-
 // Config says how an agent works. The zero value asks the model once, about
 // nothing.
 type Config struct {
@@ -54,9 +50,10 @@ type Config struct {
 	// failure node behind it. The text of what it produces is said to the model
 	// after the rejection. Its failure ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing bounds how often a rejected draft is healed; 0 is
-	// DefaultMaxHealing. The adversary votes up to once more.
-	MaxHealing int
+	// MaxHealing bounds how often a rejected draft is healed. Nil is
+	// DefaultMaxHealing; new(0) makes the adversary a gate, which votes once, and
+	// what it rejects is a failure. The adversary votes up to once more.
+	MaxHealing *int
 
 	// Finalize has the last word on a draft, see the function of that name.
 	Finalize Finalizer
@@ -108,7 +105,7 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	a.cfg.Use = slices.Clone(cfg.Use)
 	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
 	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
-	a.cfg.MaxHealing = cmp.Or(cfg.MaxHealing, DefaultMaxHealing)
+	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(DefaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)
 	for _, m := range a.cfg.Use {
 		if m.Tool != nil {
@@ -131,6 +128,8 @@ type agent struct {
 	told    []llm.Tool // the same
 	schemas schemas    // of tools
 	rebuild func(Config) stone.Ashlar
+
+	maxHealing int
 }
 
 func (a *agent) options() []stone.Option {

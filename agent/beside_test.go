@@ -42,3 +42,23 @@ func TestConversationIsBeside(t *testing.T) {
 		t.Errorf("got %+v, %v, want one difference", diff, err)
 	}
 }
+
+// TestParseFailureSaysWhy: also where the whole answer is at fault, without its words.
+func TestParseFailureSaysWhy(t *testing.T) {
+	type area struct {
+		Area string `json:"area"`
+	}
+	for answer, want := range map[string]string{
+		`secret`:         "sent back: want JSON, got malformed text at line 1, column 1",
+		`"secret"`:       "sent back: want object, got string",
+		`{}`:             `sent back: property "area" is required, but missing`,
+		`{"area":1}`:     "sent back, first at area",
+		`{"secret":"s"}`: "sent back",
+	} {
+		p := agent.New("a", dag.NewType[area]("area"), model(says(answer), says(answer)), agent.Config{User: agent.Say("go")})
+		_, err := stone.Run(t.Context(), p, stone.Config{})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q and no word of the answer", answer, err, want)
+		}
+	}
+}

@@ -23,10 +23,10 @@ func (a *agent) Check() []stone.Finding {
 	if a.cfg.System == nil && a.cfg.User == nil {
 		out.warn("no-prompt", "the model is told nothing: set System or User")
 	}
-	if a.cfg.MaxTurns < 0 || a.cfg.MaxTokens < 0 || a.cfg.MaxHealing < NoHealing {
-		out.add("bad-option", "MaxTurns is %d, MaxTokens %d, MaxHealing %d: want none below zero, but for MaxHealing NoHealing", a.cfg.MaxTurns, a.cfg.MaxTokens, a.cfg.MaxHealing)
+	if a.cfg.MaxTurns < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
+		out.add("bad-option", "MaxTurns is %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxTokens, a.maxHealing)
 	}
-	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing == NoHealing) {
+	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing != nil) {
 		out.add("missing-adversary", "there is a Healer or a MaxHealing but nobody to reject a draft: set Adversary")
 	}
 	a.checkType(&out)

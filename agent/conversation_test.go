@@ -238,6 +238,8 @@ func TestSchema(t *testing.T) {
 		{"fits", 0, []any{says(fits)}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"in a fence", 0, []any{says("```json\n" + fits + "\n```")}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"in a fence without a language", 0, []any{says("```\n" + fits + "```\n")}, "user: begin\n", `{"level":2,"title":"crash"}`},
+		{"in a fence after a sentence", 0, []any{says("Here it is:\n```json\n" + fits + "\n```\nDone.")}, "user: begin\n", `{"level":2,"title":"crash"}`},
+		{"in a fence in one line with its end", 0, []any{says("Here:\n\n```\n" + fits + "```")}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"a schema that the model misses once", 1, []any{says("sorry"), says(fits)},
 			"user: begin\nassistant: sorry\nuser: " + misfit + "(root): want JSON, got malformed text at line 1, column 1: invalid character 's' looking for beginning of value | Answer again, with JSON that fits and nothing else.\n", `{"level":2,"title":"crash"}`},
 		{"a schema that the model misses twice", 9, []any{says(`{"title":"crash","level":"2","owner":null}`), says(`{}`), says(fits)},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -151,18 +152,34 @@ func (d *draft) readJSON(r *llm.Reply) (any, *misfit) {
 	if cutOff(r) {
 		return nil, truncated(r)
 	}
-	tell, where := err.Error(), ""
+	tell, why := err.Error(), ""
 	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
-		tell = invalid.Detail()
-		if path := invalid.Problems[0].Path; path != "" {
-			where = ", first at " + path
-		}
+		tell, why = invalid.Detail(), d.unquoted(invalid.Problems[0])
 	}
 	return nil, &misfit{
 		tell: "Your answer does not fit the schema:\n" + tell + "\nAnswer again, with JSON that fits and nothing else.",
 		// The error quotes the answer, which belongs to the debug events only.
-		failure: failure(KindParseFailed, err, "the answer does not fit the schema of the response, and did not after it was sent back%s", where),
+		failure: failure(KindParseFailed, err, "the answer does not fit the schema of the response, and did not after it was sent back%s", why),
 	}
+}
+
+var (
+	wanted  = regexp.MustCompile(`^want .*?, got (?:malformed text at line \d+, column \d+|(?:an? )?[a-z]+)`)
+	missing = regexp.MustCompile(`^property ".*" is required, but missing$`)
+)
+
+// unquoted says what is wrong without the words of the answer.
+func (d *draft) unquoted(p schema.Problem) string {
+	if p.Path != "" {
+		return ", first at " + p.Path
+	}
+	if what := wanted.FindString(p.Message); what != "" {
+		return ": " + what
+	}
+	if missing.MatchString(p.Message) {
+		return ": " + p.Message
+	}
+	return ""
 }
 
 func truncated(r *llm.Reply) *misfit {

@@ -46,7 +46,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	if slices.Contains(noVerdict, rejection.Kind) {
 		return nil, out.Cause()
 	}
-	if r.healed >= r.cfg.MaxHealing {
+	if r.healed >= r.maxHealing {
 		return nil, failure(KindHealingExhausted, out.Cause(), "%q rejected the draft after %d rounds of healing: %s", r.cfg.Adversary.Name(), r.healed, rejection.Reason)
 	}
 	r.healed++

@@ -41,18 +41,18 @@ func strict(votes *int, good ...string) stone.Ashlar {
 func TestVotes(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		max     int
+		max     *int
 		answers []any
 		votes   int
 		want    string
 	}{
-		{"passes at once", 0, []any{says("good")}, 1, `{"text":"good"}`},
-		{"a gate passes", agent.NoHealing, []any{says("good")}, 1, `{"text":"good"}`},
-		{"a gate rejects with one vote and no retry", agent.NoHealing, []any{says("a"), says("good")}, 1, agent.KindHealingExhausted},
-		{"one cycle, healed", 1, []any{says("a"), says("good")}, 2, `{"text":"good"}`},
-		{"one cycle, N+1 votes", 1, []any{says("a"), says("b"), says("good")}, 2, agent.KindHealingExhausted},
-		{"three cycles by default", 0, []any{says("a"), says("b"), says("c"), says("good")}, 4, `{"text":"good"}`},
-		{"three cycles by default, N+1 votes", 0, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, agent.KindHealingExhausted},
+		{"passes at once", nil, []any{says("good")}, 1, `{"text":"good"}`},
+		{"a gate passes", new(0), []any{says("good")}, 1, `{"text":"good"}`},
+		{"a gate rejects with one vote and no retry", new(0), []any{says("a"), says("good")}, 1, agent.KindHealingExhausted},
+		{"one cycle, healed", new(1), []any{says("a"), says("good")}, 2, `{"text":"good"}`},
+		{"one cycle, N+1 votes", new(1), []any{says("a"), says("b"), says("good")}, 2, agent.KindHealingExhausted},
+		{"three cycles by default", nil, []any{says("a"), says("b"), says("c"), says("good")}, 4, `{"text":"good"}`},
+		{"three cycles by default, N+1 votes", nil, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, agent.KindHealingExhausted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			votes := 0
@@ -185,7 +185,7 @@ func TestFindings(t *testing.T) {
 		{"bad model", agent.New("a", note, unsound{model()}, agent.Config{User: say}), "bad-model"},
 		{"nothing to say", agent.New("a", note, model(), agent.Config{}), "no-prompt"},
 		{"limits", agent.New("a", note, model(), agent.Config{User: say, MaxTurns: -1}), "bad-option"},
-		{"healing without a judge", agent.New("a", note, model(), agent.Config{User: say, MaxHealing: agent.NoHealing}), "missing-adversary"},
+		{"healing without a judge", agent.New("a", note, model(), agent.Config{User: say, MaxHealing: new(0)}), "missing-adversary"},
 		{"conversation is taken", agent.New("a", dag.NewType[reserved]("r"), model(), agent.Config{User: say}), "reserved-field"},
 		{"a map", agent.New("a", dag.NewType[map[string]int]("r"), model(), agent.Config{User: say}), "bad-type"},
 		{"a list", agent.New("a", dag.NewType[[]string]("r"), model(), agent.Config{User: say}), "bad-type"},

@@ -31,7 +31,7 @@ type printedUse struct {
 // offer. Prompts are rendered for each run, see Render.
 func (a *agent) Fingerprint() []byte {
 	p := printed{
-		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.cfg.MaxHealing,
+		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
 		Finalize: a.cfg.Finalize.run != nil,
 	}
 	if m, ok := a.model.(llm.Informer); ok {
