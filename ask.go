@@ -64,18 +64,17 @@ var ErrWaiting = errors.New("waiting for an answer")
 // maxAnswers is how many answers that are none a person may give.
 const maxAnswers = 10
 
-// Ask makes a leaf that asks a person. Text builds the question from the DAG, of
-// which it reads what Queries declares. A cancelled question gives an Answer
-// without a response.
-func Ask(name string, out dag.Type[Answer], text func(dag.DAG) (string, error), opts ...Option) Ashlar {
-	return asking(name, out, text, nil, opts, func(response string) (Answer, error) { return Answer{response}, nil })
+// Ask makes a leaf that asks a person. Text makes the question from what the reader
+// finds. A cancelled question gives an Answer without a response.
+func Ask[A any](name string, in dag.Reader[A], out dag.Type[Answer], text func(A) string, opts ...Option) Ashlar {
+	return asking(name, out, wording(in, text), nil, opts, func(response string) (Answer, error) { return Answer{response}, nil })
 }
 
 // AskFor makes a leaf that asks a person for a value: the answer is its JSON, and
 // must fit the schema of out. A cancelled question is a failure of kind
 // "unanswered".
-func AskFor[T any](name string, out dag.Type[T], text func(dag.DAG) (string, error), opts ...Option) Ashlar {
-	return asking(name, out, text, out.Schema, opts, func(response string) (v T, err error) {
+func AskFor[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...Option) Ashlar {
+	return asking(name, out, wording(in, text), out.Schema, opts, func(response string) (v T, err error) {
 		if response == "" {
 			return v, Fail(kind.Unanswered, "question %q was cancelled", name)
 		}
@@ -86,16 +85,26 @@ func AskFor[T any](name string, out dag.Type[T], text func(dag.DAG) (string, err
 	})
 }
 
-func asking[T any](name string, out dag.Type[T], text func(dag.DAG) (string, error), schemaOf func() *schema.Schema, opts []Option, read func(string) (T, error)) Ashlar {
+// wording is what is asked, nil if there is no text.
+func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
+	if text == nil {
+		return nil
+	}
+	return dag.Derive(in, text)
+}
+
+func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schemaOf func() *schema.Schema, opts []Option, read func(string) (T, error)) Ashlar {
 	q := &Question{Name: name}
 	if schemaOf != nil {
 		q.Schema = schemaOf()
 	}
 	var body func(context.Context, dag.DAG) (T, error)
+	var queries []dag.Query
 	if text != nil {
+		queries = text.Queries()
 		body = func(ctx context.Context, d dag.DAG) (v T, err error) {
 			asked := *q
-			if asked.Text, err = text(d); err != nil {
+			if asked.Text, err = text.From(d); err != nil {
 				return v, err
 			}
 			asked.Run, asked.Path = TraceID(ctx), Path(ctx)
@@ -106,11 +115,11 @@ func asking[T any](name string, out dag.Type[T], text func(dag.DAG) (string, err
 			return read(response)
 		}
 	}
-	a := typed(name, out, body, nil, nil)
+	a := typed(name, out, body, queries, nil)
 	a.s.question = q
 	if text != nil {
 		a.s.render = func(d dag.DAG) ([]byte, error) {
-			asked, err := text(d)
+			asked, err := text.From(d)
 			return []byte(asked), err
 		}
 	}

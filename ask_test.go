@@ -46,14 +46,14 @@ func canned(answers ...string) frontend {
 	}
 }
 
-func text(s string) func(dag.DAG) (string, error) {
-	return func(dag.DAG) (string, error) { return s, nil }
+func text(s string) func(struct{}) string {
+	return func(struct{}) string { return s }
 }
 
 func TestAsk(t *testing.T) {
-	free := stone.Ask("free", reply, text("Well?"))
-	choice := stone.Ask("choice", reply, text("Ship it?"), stone.Choices("yes", "no"))
-	filled := stone.AskFor("filled", form, text("Who?"))
+	free := stone.Ask("free", dag.Nothing, reply, text("Well?"))
+	choice := stone.Ask("choice", dag.Nothing, reply, text("Ship it?"), stone.Choices("yes", "no"))
+	filled := stone.AskFor("filled", dag.Nothing, form, text("Who?"))
 	tests := []struct {
 		name     string
 		p        stone.Ashlar
@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 		{"nobody there", free, nil, "", kind.NoFrontend},
 		{"frontend fails", free, canned(), "", kind.Error},
 		{"frontend panics", free, frontend(func(context.Context, stone.Question) (string, error) { panic("no") }), "", kind.Panic},
-		{"text fails", stone.Ask("free", reply, func(dag.DAG) (string, error) { return "", stone.Fail("own", "no") }), canned("x"), "", "own"},
+		{"text fails", stone.Ask("free", dag.ReaderFunc(func(dag.DAG) (string, error) { return "", stone.Fail("own", "no") }), reply, func(s string) string { return s }), canned("x"), "", "own"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,10 +93,7 @@ func TestQuestionContents(t *testing.T) {
 		got = append(got, q)
 		return []string{"b", "a"}[len(got)-1], nil
 	})
-	p := stone.Seq("s", say("a", "x"), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
-		w, err := word.From(d)
-		return "About " + w + "?", err
-	}, stone.Queries(word), stone.Choices("a", "c")))
+	p := stone.Seq("s", say("a", "x"), stone.Ask("ask", word, reply, func(w string) string { return "About " + w + "?" }, stone.Choices("a", "c")))
 	if _, err := stone.Run(t.Context(), p, stone.Config{Frontend: f, RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +103,7 @@ func TestQuestionContents(t *testing.T) {
 	if diff := cmp.Diff([]stone.Question{first, second}, got); diff != "" {
 		t.Error(diff)
 	}
-	listed := stone.Questions(stone.Seq("s", p, stone.AskFor("more", form, text("?")), p))
+	listed := stone.Questions(stone.Seq("s", p, stone.AskFor("more", dag.Nothing, form, text("?")), p))
 	if len(listed) != 2 || listed[0].Name != "ask" || listed[0].Text != "" || listed[1].Schema == nil {
 		t.Errorf("Questions = %+v, want both, each once, the second with a schema", listed)
 	}
@@ -125,8 +122,8 @@ func TestWaiting(t *testing.T) {
 		return "", fmt.Errorf("mailed: %w", stone.ErrWaiting)
 	})
 	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", []stone.Ashlar{
-		stone.Ask("first", reply, text("Well?"), stone.Retry(stone.RetryPolicy{Attempts: 3})),
-		stone.Ask("second", reply, text("And?")), say("other", "y"),
+		stone.Ask("first", dag.Nothing, reply, text("Well?"), stone.Retry(stone.RetryPolicy{Attempts: 3})),
+		stone.Ask("second", dag.Nothing, reply, text("And?")), say("other", "y"),
 	}, stone.Lanes(1)), last), stone.Func0("heal", word, func(context.Context) (string, error) {
 		t.Error("a question that waits was rescued")
 		return "", nil

@@ -72,7 +72,7 @@ func TestEvents(t *testing.T) {
 				return "y", nil
 			})}, stone.Lanes(1)),
 			last,
-			stone.Ask("ask", reply, text("Well?"), stone.Choices("yes")),
+			stone.Ask("ask", dag.Nothing, reply, text("Well?"), stone.Choices("yes")),
 			stone.Func0("again", word, func(ctx context.Context) (string, error) {
 				if !strings.Contains(stone.Path(ctx), "~") {
 					return "", errBoom
@@ -194,7 +194,7 @@ func TestReplayEvents(t *testing.T) {
 // What the run sends is what package trace reads.
 func TestEventsInTraceFiles(t *testing.T) {
 	var file bytes.Buffer
-	p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a"), say("b", "x")}), last, stone.Ask("ask", reply, text("Well?")))
+	p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a"), say("b", "x")}), last, stone.Ask("ask", dag.Nothing, reply, text("Well?")))
 	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(trace.NewHandler(&file, slog.LevelDebug)), Frontend: canned("fine")}); err != nil {
 		t.Fatal(err)
 	}

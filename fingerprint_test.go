@@ -25,7 +25,7 @@ func TestFingerprint(t *testing.T) {
 		stone.Match("m", stone.Lens("a"), stone.Case("x", say("a", "x"))), stone.Match("m", stone.Lens("b"), stone.Case("x", say("a", "x"))),
 		stone.Map("m", each(), say("a", "x")), stone.Map("m", each(), say("a", "x"), stone.Lanes(2)),
 		stone.Map("m", each(), say("a", "x"), stone.Quorum(2)), stone.Map("m", each(), say("a", "x"), stone.AllLanes()),
-		stone.Ask("a", reply, text("")), stone.Ask("a", reply, text(""), stone.Choices("x")),
+		stone.Ask("a", dag.Nothing, reply, text("")), stone.Ask("a", dag.Nothing, reply, text(""), stone.Choices("x")),
 		{}, stone.Func0[chan int]("a", dag.NewType[chan int]("c"), nil), stone.Leaf("a", nil, nil),
 	}
 	seen := map[dag.ID]int{}

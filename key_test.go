@@ -189,7 +189,7 @@ func TestKeyCoversDetail(t *testing.T) {
 func TestKeyCoversQuestion(t *testing.T) {
 	var memory journal.Memory
 	ask := func(text string, choices ...string) (asked bool) {
-		p := stone.Ask("q", reply, func(dag.DAG) (string, error) { return text, nil }, stone.Choices(choices...))
+		p := stone.Ask("q", dag.Nothing, reply, func(struct{}) string { return text }, stone.Choices(choices...))
 		asker := frontend(func(context.Context, stone.Question) (string, error) { asked = true; return "yes", nil })
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker}); err != nil {
 			t.Fatal(err)

@@ -101,7 +101,7 @@ func TestRescuedEndOfRun(t *testing.T) {
 
 // A lane that waits is not lost, and what the others did is there.
 func TestWaitingLaneIsNotLost(t *testing.T) {
-	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "Well?", nil })
+	ask := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
 	other := errors.New("boom")
 	p := stone.Seq("s", numbers(3), stone.Map("m", each(), stone.Seq("lane",
 		stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {

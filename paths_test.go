@@ -128,8 +128,8 @@ func TestPathsAreCounted(t *testing.T) {
 
 func TestQuestions(t *testing.T) {
 	answer := dag.NewType[Answer]("answer")
-	sure, which := Ask("sure", answer, noText), Ask("which", answer, noText, Choices("left", "right"))
-	p := Seq("p", which, Rescue("r", sure, fork("m", sure, which)), first("e", draftType).with(Children(WalkInOrder, Ask("inside", answer, noText))))
+	sure, which := Ask("sure", dag.Nothing, answer, noText), Ask("which", dag.Nothing, answer, noText, Choices("left", "right"))
+	p := Seq("p", which, Rescue("r", sure, fork("m", sure, which)), first("e", draftType).with(Children(WalkInOrder, Ask("inside", dag.Nothing, answer, noText))))
 	want := []Question{{Name: "which", Choices: []string{"left", "right"}}, {Name: "sure"}, {Name: "inside"}}
 	if diff := cmp.Diff(want, Questions(p)); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)

@@ -284,7 +284,7 @@ func TestBadBodies(t *testing.T) {
 		{"extractor panics", stone.Match("m", stone.On(word, func(string) int { panic("no") }), stone.Case(1, say("a", "x"))), kind.Panic, "no"},
 		{"items panic", stone.Seq("s", stone.Map("m", stone.Each(word, number, func(string) []int { panic("no") }), say("a", "x")), last), kind.Panic, "no"},
 		{"an item panics", stone.Seq("s", stone.Map("m", stone.Each(word, rude, func(string) []rudeItem { return []rudeItem{1} }), say("a", "x")), last), kind.BadContent, "rude"},
-		{"question panics", stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { panic("no") }), kind.Panic, "no"},
+		{"question panics", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { panic("no") }), kind.Panic, "no"},
 		{"step panics", stone.Func0("f", word, func(ctx context.Context) (string, error) {
 			return stone.Step(ctx, "s", nil, func(context.Context) (string, error) { panic("no") })
 		}), kind.Panic, "no"},

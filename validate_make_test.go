@@ -22,7 +22,7 @@ type complaining []Finding
 
 func (c complaining) Check() []Finding { return c }
 
-func noText(dag.DAG) (string, error) { return "", nil }
+func noText(struct{}) string { return "" }
 
 // TestValidateNothing gives every constructor nothing, at all or in one place. None
 // may panic.
@@ -94,12 +94,12 @@ func TestValidateNothing(t *testing.T) {
 		{"Leaf, no body", Leaf("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
-		{"Ask", Ask("", dag.Type[Answer]{}, nil), `
+		{"Ask", Ask[noteDoc]("", n, dag.Type[Answer]{}, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
 			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
 		`, Config{}},
-		{"Ask, no text", Ask("a", dag.NewType[Answer]("answer"), nil), `
+		{"Ask, no text", Ask[noteDoc]("a", n, dag.NewType[Answer]("answer"), nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Seq", Seq(""), `
@@ -210,7 +210,7 @@ func TestValidateNothing(t *testing.T) {
 			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
 		`, Config{Grant: []string{}}},
 	})
-	if Ask("", dag.Type[Answer]{}, nil); len(Questions(Ashlar{})) != 0 || CountPaths(Ashlar{}).Int64() != 1 {
+	if Ask[noteDoc]("", n, dag.Type[Answer]{}, nil); len(Questions(Ashlar{})) != 0 || CountPaths(Ashlar{}).Int64() != 1 {
 		t.Error("the zero Ashlar has questions, or not one path")
 	}
 }
@@ -259,7 +259,7 @@ func TestValidateOptions(t *testing.T) {
 
 func TestValidateNames(t *testing.T) {
 	a, other := first("a", draftType), first("a", draftType)
-	ask := func(name string) Ashlar { return Ask(name, dag.NewType[Answer]("answer"), noText) }
+	ask := func(name string) Ashlar { return Ask(name, dag.Nothing, dag.NewType[Answer]("answer"), noText) }
 	branches := func(cases ...Branch) Ashlar {
 		return Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), cases...))
 	}

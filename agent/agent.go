@@ -23,11 +23,10 @@ const (
 // Config says how an agent works. The zero value asks the model once, about
 // nothing.
 type Config struct {
-	// Queries declares what the prompts and the middlewares read of the DAG.
-	Queries []dag.Query
-	// System makes the instruction that stands before the conversation, User its
-	// first message. They are asked once, before the first turn.
-	System, User Prompt
+	// System is the instruction before the conversation and User its first message;
+	// see [Say] and [Prompt]. They are read once, before the first turn, and what
+	// they read the agent declares.
+	System, User dag.Reader[string]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
 	// Decide says after every turn what comes next; nil is ContinueOnToolUse.
@@ -58,15 +57,21 @@ type Config struct {
 	// Finalize has the last word on a draft, see the function of that name.
 	Finalize Finalizer
 
-	// Options are those of the leaf: stone.Timeout, stone.Retry, stone.Version.
+	// Options are those of the leaf, for example stone.Timeout, stone.Retry and
+	// stone.Version. A middleware that reads the DAG needs stone.Queries.
 	Options []stone.Option
 }
 
-// A Prompt builds a text from the DAG. It must follow from what it reads.
-type Prompt func(dag.DAG) (string, error)
+// Prompt returns the text that fn makes of what the reader finds, for example of the
+// nearest node of a type. For several readers see dag.Derive2 and dag.Derive3.
+func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
+	return dag.Derive(reader, fn)
+}
 
-// Say makes a prompt that always is the same text.
-func Say(text string) Prompt { return func(dag.DAG) (string, error) { return text, nil } }
+// Say returns a prompt that is always the same text.
+func Say(text string) dag.Reader[string] {
+	return dag.Derive(dag.Nothing, func(struct{}) string { return text })
+}
 
 // Text is the content of an agent that answers freely.
 type Text struct {
@@ -133,9 +138,11 @@ type agent struct {
 }
 
 func (a *agent) options() []stone.Option {
-	queries := make([]dag.Querier, len(a.cfg.Queries))
-	for i, q := range a.cfg.Queries {
-		queries[i] = q
+	var queries []dag.Querier
+	for _, prompt := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {
+		if prompt != nil {
+			queries = append(queries, prompt)
+		}
 	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
 	var judges []stone.Ashlar

@@ -3,9 +3,8 @@
 // says that its draft is the result. From outside it is a leaf like any other.
 //
 //	fix := agent.New("fix", Patch, model, agent.Config{
-//		Queries:  dag.Types(Issue, dag.Maybe(Verdict)),
 //		System:   agent.Say("You repair Go packages."),
-//		User:     describe, // func(dag.DAG) (string, error)
+//		User:     agent.Prompt(Issue, func(i IssueDoc) string { return i.Text }),
 //		Use:      []agent.Middleware{fs.Read(root), fs.Edit(root)},
 //		MaxTurns: 12,
 //	})

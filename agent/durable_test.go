@@ -327,10 +327,10 @@ func TestUndeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := model(says("x"))
-	a := agent.New("talk", note, m, agent.Config{User: func(d dag.DAG) (string, error) {
+	a := agent.New("talk", note, m, agent.Config{User: dag.ReaderFunc(func(d dag.DAG) (string, error) {
 		doc, _ := ticket.From(d) // even if the error is dropped
 		return "about " + doc.Title, nil
-	}})
+	})})
 	res, err := run(t, a, stone.Config{Input: start})
 	if got := outcome(t, res, err); got != kind.UndeclaredQuery || m.calls() != 0 {
 		t.Errorf("got %s after %d turns, want %s after none", got, m.calls(), kind.UndeclaredQuery)

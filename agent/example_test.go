@@ -85,12 +85,8 @@ func Example_explorerAndStructurer() {
 			Use:  []agent.Middleware{agent.Use(look)},
 		}),
 		agent.New("structure", module, model, agent.Config{
-			Queries: dag.Types(exploration),
-			System:  agent.Say("Return what is said about the module as JSON."),
-			User: func(d dag.DAG) (string, error) {
-				found, err := exploration.From(d)
-				return found.Text, err
-			},
+			System:   agent.Say("Return what is said about the module as JSON."),
+			User:     agent.Prompt(exploration, func(found agent.Text) string { return found.Text }),
 			MaxTurns: 1,
 		}),
 	)

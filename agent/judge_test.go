@@ -131,12 +131,8 @@ var reviewed = dag.NewType[verdict]("review-passed")
 // "not ok" a rejection with the reason as feedback.
 func TestFinalize(t *testing.T) {
 	reviewer := agent.New("review", reviewed, model(says(`{"ok":false,"reason":"no tests"}`), says(`{"ok":true,"reason":""}`)), agent.Config{
-		Queries:  dag.Types(note),
 		MaxTurns: 1,
-		User: func(d dag.DAG) (string, error) {
-			draft, err := note.From(d)
-			return "judge: " + draft.Text, err
-		},
+		User:     agent.Prompt(note, func(draft agent.Text) string { return "judge: " + draft.Text }),
 		Finalize: agent.Finalize(func(v verdict) (verdict, error) {
 			if !v.OK {
 				return v, stone.Fail("review-rejected", "%s", v.Reason)

@@ -100,11 +100,11 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	return c, nil
 }
 
-func prompt(p Prompt, d dag.DAG) (string, error) {
+func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
 	if p == nil {
 		return "", nil
 	}
-	text, err := p(d)
+	text, err := p.From(d)
 	return utf8Only(text), err
 }
 

@@ -168,7 +168,7 @@ func TestBinaryText(t *testing.T) {
 // TestPromptFails holds that an error of a prompt costs nothing.
 func TestPromptFails(t *testing.T) {
 	m := model(says("x"))
-	_, err := run(t, agent.New("talk", note, m, agent.Config{System: func(dag.DAG) (string, error) { return "", stone.Fail("no-template", "gone") }}), stone.Config{})
+	_, err := run(t, agent.New("talk", note, m, agent.Config{System: dag.ReaderFunc(func(dag.DAG) (string, error) { return "", stone.Fail("no-template", "gone") })}), stone.Config{})
 	var f *stone.Failure
 	if !errors.As(err, &f) || f.Kind != "no-template" || m.calls() != 0 {
 		t.Errorf("got %v after %d turns", err, m.calls())

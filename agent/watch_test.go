@@ -107,7 +107,7 @@ func TestDeltas(t *testing.T) {
 	talk := func() stone.Ashlar {
 		first := agent.New("first", note, model(but(calls("echo", `{"text":"x"}`), func(r *llm.Reply) { r.Text = "I echo" }), says("hi")),
 			agent.Config{User: agent.Say("a"), Use: []agent.Middleware{agent.Use(echo())}})
-		return stone.Seq("both", first, agent.New("second", examples, model(says("yo")), agent.Config{Queries: dag.Types(note), User: agent.Say("b")}))
+		return stone.Seq("both", first, agent.New("second", examples, model(says("yo")), agent.Config{User: agent.Prompt(note, func(agent.Text) string { return "b" })}))
 	}
 	for _, want := range [][]string{
 		{"both/first/turn-1 text I echo", "both/first/turn-1 arguments echo ", `both/first/turn-1 arguments {"text":"x"}`, "both/first/turn-1 end",

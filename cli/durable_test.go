@@ -91,7 +91,7 @@ func slow() stone.Ashlar {
 func asks() stone.Ashlar {
 	return stone.Seq("asks",
 		stone.Func0("draft", opened, func(context.Context) (string, error) { return "a draft", done("draft") }),
-		stone.Ask("may I", reply, func(dag.DAG) (string, error) { return "Shall it be published?", nil }, stone.Choices("yes", "no")),
+		stone.Ask("may I", dag.Nothing, reply, func(struct{}) string { return "Shall it be published?" }, stone.Choices("yes", "no")),
 		stone.Func("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
 			return "published: " + a.Response, done("publish")
 		}))

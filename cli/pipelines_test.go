@@ -102,7 +102,7 @@ func lossy() stone.Ashlar {
 
 func asker() stone.Ashlar {
 	question := func(name string) stone.Ashlar {
-		return stone.Ask(name, reply, func(dag.DAG) (string, error) { return "Which of them\nis it?", nil }, stone.Choices("left", "right"))
+		return stone.Ask(name, dag.Nothing, reply, func(struct{}) string { return "Which of them\nis it?" }, stone.Choices("left", "right"))
 	}
 	return stone.Seq("asker",
 		stone.Parallel("both", []stone.Ashlar{question("first"), question("second")}, stone.AllLanes()),
@@ -154,7 +154,7 @@ func every() stone.Ashlar {
 		total,
 		stone.Rescue("rescue", step("try", word, "a"), step("heal", word, "b")),
 		stone.Scoped("scoped", []stone.Ashlar{step("inner", word, "c")}, stone.WalkInOrder, nested),
-		stone.Ask("ask", reply, func(dag.DAG) (string, error) { return "Really?", nil }),
+		stone.Ask("ask", dag.Nothing, reply, func(struct{}) string { return "Really?" }),
 	)
 }
 

@@ -30,7 +30,7 @@ func poet() stone.Ashlar {
 // quarry lets a person choose, and cuts until it is told to stop.
 func quarry() stone.Ashlar {
 	return stone.Seq("quarry",
-		stone.Ask("choose", reply, func(dag.DAG) (string, error) { return "Which stone?", nil }, stone.Choices("granite", "marble")),
+		stone.Ask("choose", dag.Nothing, reply, func(struct{}) string { return "Which stone?" }, stone.Choices("granite", "marble")),
 		stone.Func("cut", reply, word, func(ctx context.Context, a stone.Answer) (string, error) {
 			if a.Response == "granite" {
 				<-ctx.Done()

@@ -91,6 +91,10 @@ var (
 	}}
 )
 
+// Nothing reads nothing, for what needs no input: a question or a prompt that is
+// always the same.
+var Nothing Reader[struct{}] = readerOf[struct{}]{from: func(DAG) (struct{}, error) { return struct{}{}, nil }}
+
 // readerOf is a Reader made of its parts.
 type readerOf[T any] struct {
 	queries []Query

@@ -11,7 +11,7 @@ import (
 
 func ExampleChannel() {
 	approval := dag.NewType[stone.Answer]("approval")
-	p := stone.Ask("approve", approval, func(dag.DAG) (string, error) { return "Deploy to production?", nil },
+	p := stone.Ask("approve", dag.Nothing, approval, func(struct{}) string { return "Deploy to production?" },
 		stone.Choices("yes", "no"))
 
 	questions := frontend.NewChannel(0)

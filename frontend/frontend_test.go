@@ -35,7 +35,6 @@ var (
 
 // several asks n questions at once, "0" to "n-1", and joins the answers.
 func several(n int, opts ...stone.Option) stone.Ashlar {
-	opts = append(opts, stone.Queries(number))
 	return stone.Seq("s",
 		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 			var all []int
@@ -43,10 +42,7 @@ func several(n int, opts ...stone.Option) stone.Ashlar {
 				all = append(all, i)
 			}
 			return all, nil
-		}), number), stone.Ask("ask", reply, func(d dag.DAG) (string, error) {
-			n, err := number.From(d)
-			return fmt.Sprint(n), err
-		}, opts...)),
+		}), number), stone.Ask("ask", number, reply, func(n int) string { return fmt.Sprint(n) }, opts...)),
 		stone.Reduce(stone.Func("join", dag.All(reply), whole, func(_ context.Context, all []stone.Answer) (string, error) {
 			var parts []string
 			for _, a := range all {

@@ -22,7 +22,7 @@ func TestMemory(t *testing.T) {
 
 // A frontend that panics fails the question and not the program.
 func TestFrontendPanics(t *testing.T) {
-	ask := stone.Ask("ask", dag.NewType[stone.Answer]("answer"), func(dag.DAG) (string, error) { return "?", nil })
+	ask := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "?" })
 	_, err := stone.Run(t.Context(), ask, stone.Config{Frontend: frontend{}, Recorder: journal.Keep(new(journal.Memory), journal.Options{})})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Panic {
 		t.Errorf("Run: %v, want a failure of kind panic", err)
@@ -42,10 +42,8 @@ func Example() {
 			fmt.Println("planning")
 			return "on Friday", nil
 		}),
-		stone.Ask("agree", agreed, func(d dag.DAG) (string, error) {
-			when, err := plan.From(d)
-			return "Release " + when + "?", err
-		}, stone.Queries(plan), stone.Choices("yes", "no")))
+		stone.Ask("agree", plan, agreed, func(when string) string { return "Release " + when + "?" },
+			stone.Choices("yes", "no")))
 
 	ctx, runs := context.Background(), new(journal.Memory)
 	_, err := stone.Run(ctx, pipeline, stone.Config{RunID: "r1", Recorder: journal.Keep(runs, journal.Options{})})

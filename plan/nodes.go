@@ -185,7 +185,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	c.define(n, known, slot{sure: true})
-	opts := []stone.Option{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
+	opts := []stone.Option{stone.Version(c.plan.digest)}
 	if n.choices != nil {
 		opts = append(opts, stone.Choices(n.choices...))
 	}
@@ -193,11 +193,12 @@ func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	if !ok {
 		typ = dag.NewType[stone.Answer](cmp.Or(n.as, "answer"))
 	}
-	return stone.Ask(name, typ, func(d dag.DAG) (string, error) {
+	text := dag.ReaderFunc(func(d dag.DAG) (string, error) {
 		value, err := n.value.render(view{r, d})
 		if err != nil {
 			return "", err
 		}
 		return selector(value)
-	}, opts...)
+	}, r.queries()...)
+	return stone.Ask(name, text, typ, func(text string) string { return text }, opts...)
 }

@@ -37,13 +37,9 @@ func Survey(model llm.Model) stone.Ashlar {
 		return string(text), err
 	})
 	return stone.Seq("survey", agent.New("look", Report, model, agent.Config{
-		Queries: dag.Types(Site),
-		System:  agent.Say("You tell in which language a project is written."),
-		User: func(d dag.DAG) (string, error) {
-			site, err := Site.From(d)
-			return "The project is in " + site.Path, err
-		},
-		Use: []agent.Middleware{read},
+		System: agent.Say("You tell in which language a project is written."),
+		User:   agent.Prompt(Site, func(s SiteDoc) string { return "The project is in " + s.Path }),
+		Use:    []agent.Middleware{read},
 	}))
 }
 

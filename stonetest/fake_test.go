@@ -119,9 +119,9 @@ func say(name string, ran *[]string) agent.Middleware {
 func discover(model llm.Model) (p stone.Ashlar, ran *[]string) {
 	ran = new([]string)
 	return stone.Seq("all", agent.New("discover", project, model, agent.Config{
-		Queries: dag.Types(dir),
 		System:  agent.Say("Find out what this project is. Ask if you must."),
 		Use:     []agent.Middleware{say("ask_user", ran), say("write_file", ran)},
+		Options: []stone.Option{stone.Queries(dir)},
 	})), ran
 }
 

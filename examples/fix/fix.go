@@ -90,10 +90,9 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 			stone.Seq("attempt",
 				permission(attempts),
 				agent.New("patch", patch, model, agent.Config{
-					Queries: dag.Types(consent, verdict),
 					System: agent.Say("You repair Go packages. Read the files that matter, make the smallest edit " +
 						"that lets the tests pass, and never edit the tests. Then say in one sentence what was wrong."),
-					User:     describe,
+					User:     dag.Derive2(consent, verdict, describe),
 					Use:      []agent.Middleware{fs.List(files), fs.Read(files), fs.Edit(files)},
 					MaxTurns: 12,
 				}),
@@ -103,9 +102,8 @@ func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
 			attempts,
 		),
 		agent.New("summarise", summary, model, agent.Config{
-			Queries: dag.Types(workspace, dag.All(patch), dag.All(verdict)),
-			System:  agent.Say("You summarise a repair for the log: what was wrong and what was changed, in two sentences."),
-			User:    recount,
+			System: agent.Say("You summarise a repair for the log: what was wrong and what was changed, in two sentences."),
+			User:   dag.Derive3(workspace, dag.All(patch), dag.All(verdict), recount),
 		}),
 	)
 }
@@ -118,10 +116,9 @@ func permission(attempts int) stone.Ashlar {
 		}),
 		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
 		stone.Case(true, stone.Seq("last-attempt",
-			stone.Ask("go-on", reply, func(d dag.DAG) (string, error) {
-				v, err := verdict.From(d)
-				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12)), err
-			}, stone.Queries(verdict), stone.Choices("yes", "no")),
+			stone.Ask("go-on", verdict, reply, func(v Verdict) string {
+				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12))
+			}, stone.Choices("yes", "no")),
 			stone.Func("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
 				if a.Response != "yes" {
 					return Consent{}, stone.Fail("declined", "the last attempt was not wanted; the package is as the attempt before left it")
@@ -132,30 +129,15 @@ func permission(attempts int) stone.Ashlar {
 	)
 }
 
-func describe(d dag.DAG) (string, error) {
-	v, err := verdict.From(d)
-	return "go test says:\n\n" + v.Output, err
-}
+func describe(_ Consent, v Verdict) string { return "go test says:\n\n" + v.Output }
 
-func recount(d dag.DAG) (string, error) {
-	w, err := workspace.From(d)
-	if err != nil {
-		return "", err
-	}
-	tests, err := dag.All(verdict).From(d)
-	if err != nil {
-		return "", err
-	}
-	patches, err := dag.All(patch).From(d)
-	if err != nil {
-		return "", err
-	}
+func recount(w Workspace, patches []agent.Text, tests []Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The package in %s was repaired.\nAt first go test said:\n%s\n", w.Dir, tail(tests[0].Output, 20))
 	for i, p := range patches {
 		fmt.Fprintf(&b, "\nAttempt %d: %s\nThe tests passed afterwards: %t\n", i+1, p.Text, tests[i+1].Passed)
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 func nothingToDo(_ context.Context, v Verdict) (agent.Text, error) {

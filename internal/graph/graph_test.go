@@ -64,7 +64,7 @@ var pipelines = map[string]stone.Ashlar{
 	"empty": stone.Seq("empty"),
 	"seq":   stone.Seq("all", step("one"), seq("two", "three"), step("four")),
 	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Condition{}, 3), step("after")),
-	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask("ask", reply, nil)), step("after")),
+	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask[struct{}]("ask", dag.Nothing, reply, nil)), step("after")),
 	"fan": stone.Seq("all", stone.Map("map", items(), seq("one", "two")), stone.Reduce(step("join")),
 		stone.Parallel("parallel", []stone.Ashlar{step("left"), stone.Map("inner", items(), step("lane"))}), stone.Reduce(seq("first", "second"))),
 	"rescue": stone.Seq("all", step("before"), stone.Rescue("outer", stone.Rescue("inner", step("try"), step("heal")), step("give-up")), step("after")),

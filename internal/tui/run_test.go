@@ -48,12 +48,12 @@ func chat() stone.Ashlar {
 	last.Reply.Reasoning = "The tool says it."
 	last.Reply.Usage = llm.Usage{InputTokens: &three, OutputTokens: &five}
 	return stone.Seq("chat",
-		stone.Ask("ask", request, func(dag.DAG) (string, error) { return "What do you want to know?", nil }),
+		stone.Ask("ask", dag.Nothing, request, func(struct{}) string { return "What do you want to know?" }),
 		agent.New("answer", reply, script.Func(func(n int, _ *llm.Request) script.Answer {
 			return []script.Answer{script.Call("look_up", `{"word":"ashlar"}`), last}[n%2]
 		}), agent.Config{
-			Queries: dag.Types(request), Use: []agent.Middleware{look},
-			User: func(d dag.DAG) (string, error) { a, err := request.From(d); return a.Response, err },
+			Use:  []agent.Middleware{look},
+			User: agent.Prompt(request, func(a stone.Answer) string { return a.Response }),
 		}))
 }
 

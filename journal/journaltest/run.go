@@ -280,7 +280,7 @@ func testRetryLanes(t *testing.T, j tested) {
 
 func question(c *counter) stone.Ashlar {
 	return stone.Seq("all", c.leaf("first", draft, ok),
-		stone.Ask("sure", reply, func(dag.DAG) (string, error) { return "really?", nil }, stone.Choices("yes", "no")))
+		stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "really?" }, stone.Choices("yes", "no")))
 }
 
 func testWaiting(t *testing.T, j tested) {

@@ -132,9 +132,8 @@ func pipeline() stone.Ashlar {
 			return agent.Text{Text: strings.Join(all, " ")}, nil
 		})),
 		agent.New("fix", text, model, agent.Config{
-			Queries: dag.Types(file),
-			User:    agent.Say("Look."),
-			Use:     []agent.Middleware{read},
+			User: agent.Prompt(file, func(agent.Text) string { return "Look." }),
+			Use:  []agent.Middleware{read},
 		}),
 	)
 }
