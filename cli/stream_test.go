@@ -51,3 +51,25 @@ func TestActStream(t *testing.T) {
 		}
 	}
 }
+
+// What was printed and is refused then is declared void before the response.
+func TestActStreamRetracts(t *testing.T) {
+	server := httptest.NewServer(script.New(script.Text("One, two, three.")))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "stone.edn")
+	text := fmt.Sprintf(`{:providers {:local {:protocol :openai :url %q}}
+		:capabilities {:model {:cap/kind :llm :provider :local :model "m"}}}`, server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := cli.Run(t.Context(), cli.Config{
+		Pipeline: cli.FromArgument, Args: []string{"act", "--stream", "--config", file},
+		Stdin: strings.NewReader(`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"},
+			"constraints":{"max-chars":5},"done":{"must":["max-chars"]}}`), Stdout: &out, Stderr: &errs,
+	})
+	want := regexp.MustCompile(`(?s)^{"cap/id":"model","text":"One.*"type":"delta"}\n{"cap/id":"model","reason":"eval/must-failed.*","type":"retracted"}\n{"error":.*"proto":1,`)
+	if code != cli.Failed || !want.MatchString(out.String()) || strings.Count(out.String(), "retracted") != 1 {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	}
+}
