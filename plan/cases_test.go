@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
@@ -77,7 +78,9 @@ func runFile(t *testing.T, file string) {
 					t.Logf("%s:%d: %s", file, line, doc.Text())
 				}
 			}()
-			runCase(t, c)
+			// In a bubble time passes only when everybody waits: how long a case takes
+			// does not depend on the machine.
+			synctest.Test(t, func(t *testing.T) { runCase(t, c) })
 		})
 	}
 }

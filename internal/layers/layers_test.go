@@ -32,6 +32,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/canon", "internal/fields internal/jsonv2"},
 	{"sandbox", ""},
 	{"internal/layers", ""},
+	{"internal/cputime", ""},
 	{"internal/panics", ""},
 	{"internal/redact", "internal/canon"},
 	{"internal/retryafter", ""},
