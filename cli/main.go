@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -24,9 +25,14 @@ const (
 
 // FromArgument, in place of a pipeline, makes the commands take a PIPELINE
 // argument that names a Go package. It is what the command stone is made of.
-var FromArgument = fromArgument{}
+//
+// Programs of one pipeline do not mention it, so that the linker leaves out what
+// builds packages.
+var FromArgument = fromArgument{build: load.Build}
 
-type fromArgument struct{}
+type fromArgument struct {
+	build func(context.Context, string, load.Linked) (*load.Program, error)
+}
 
 // Config says what the command works on. Its zero value but for the Pipeline is
 // the command of this process.

@@ -84,7 +84,7 @@ func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signa
 		fmt.Fprintf(a.Stderr, "building %s …\r", text.Line(pipeline))
 		defer fmt.Fprint(a.Stderr, "\x1b[K")
 	}
-	return load.Build(ctx, pipeline, a.linked(c))
+	return a.Pipeline.(fromArgument).build(ctx, pipeline, a.linked(c))
 }
 
 // linked are the packages that the program of a package links: the kinds that the

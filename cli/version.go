@@ -9,7 +9,7 @@ import (
 )
 
 // versionFlag adds --version. That of cobra would need a template: a program that
-// links text/template keeps every exported method, which costs 3.5 MB.
+// links text/template keeps every exported method, which costs megabytes.
 func (a *app) versionFlag(root *cobra.Command) {
 	wanted := root.Flags().BoolP("version", "v", false, "version for "+a.Name)
 	run := root.RunE
