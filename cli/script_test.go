@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,14 +18,25 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stonelayer/stone"
+	_ "github.com/stonelayer/stone/call/cel"
+	_ "github.com/stonelayer/stone/call/mcp"
+	_ "github.com/stonelayer/stone/call/sat"
+	_ "github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
-	_ "github.com/stonelayer/stone/cli/all"
+	"github.com/stonelayer/stone/internal/display"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
 
-// The command stone and a program for each pipeline are commands of the scripts.
+// The command stone and a program for each pipeline are commands of the scripts. They
+// do not link the screen, whose libraries take most of the time in which a process
+// starts under the race detector: package cli/screen has its tests. The programs that
+// scripts build link it.
 func TestMain(m *testing.M) {
+	display.Run = func(context.Context, display.Config) (stone.Result, error) {
+		return stone.Result{}, errors.New("there is no screen in this test")
+	}
 	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument) }}
 	for name, pipeline := range programs {
 		commands[name] = func() { cli.Main(pipeline) }
