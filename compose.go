@@ -120,7 +120,11 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 
 // Map runs body once for each item, all at the same time. Every lane starts with
 // a node of the item's type and sees nothing of the others. A lane that fails is
-// dropped, see [dag.Lost]; at least one must survive. Follow it with Reduce.
+// dropped, and listed in Result.Lost; at least one must survive, or as many as
+// Quorum or AllLanes say. A lane that waits for an answer, or meets the end of the
+// run's budget, has not failed: the run ends, and that lane is done when it is
+// resumed. Without items a Map fails with kind "map-empty", see AllowEmpty. Follow
+// it with Reduce.
 func Map(name string, over Source, body Ashlar, opts ...Option) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: over.item, queries: over.queries, composite: &composite{enter: over.enter}}}
 	if over.decision == nil {

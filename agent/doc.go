@@ -39,7 +39,8 @@
 // freely; otherwise the type's schema is the response format. An answer that does
 // not fit it, or that the token limit cut off, is sent back once with what is
 // wrong; JSON in the fence of a code block is taken out of it. The conversation is
-// kept in the content beside the fields of the type, and [Conversation] reads it;
+// kept in the content beside the fields of the type, and [Conversation] reads it; it
+// is not printed with results, and answers are compared without it;
 // the sums of turns and tokens are in the node's meta.
 //
 // An Adversary judges drafts before they are accepted: the reason of its failure
