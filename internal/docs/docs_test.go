@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-const module = "github.com/stonelayer/stone"
+var update = flag.Bool("update", false, "write what commands print into the pages")
 
 // notRun lists the commands that the pages show and this test does not run.
 var notRun = map[string]string{
@@ -48,6 +49,9 @@ func TestPages(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				newSession(t, root).page(blocks)
+				if *update {
+					rewrite(t, page, string(text), blocks)
+				}
 			})
 		}
 	}
@@ -78,9 +82,24 @@ func TestLinks(t *testing.T) {
 
 // A block is a fenced part of a page.
 type block struct {
-	line  int
+	line  int // of the opening fence, from 1
+	end   int // of the closing fence, from 0
 	lang  string
 	lines []string
+}
+
+// rewrite writes the blocks back, since console puts into them what is printed.
+func rewrite(t *testing.T, page, text string, blocks []block) {
+	var out []string
+	lines := strings.Split(text, "\n")
+	at := 0
+	for _, b := range blocks {
+		out = append(append(out, lines[at:b.line]...), b.lines...)
+		at = b.end
+	}
+	if err := os.WriteFile(page, []byte(strings.Join(append(out, lines[at:]...), "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func blocksOf(text string) []block {
@@ -91,6 +110,7 @@ func blocksOf(text string) []block {
 		case b == nil && strings.HasPrefix(line, "```"):
 			b = &block{line: i + 1, lang: strings.TrimPrefix(line, "```")}
 		case b != nil && line == "```":
+			b.end = i
 			out, b = append(out, *b), nil
 		case b != nil:
 			b.lines = append(b.lines, line)
@@ -125,16 +145,17 @@ func newSession(t *testing.T, root string) *session {
 }
 
 func (s *session) page(blocks []block) {
-	for _, b := range blocks {
-		if name := fileOf(b); name != "" && b.lang != "sh" && b.lang != "console" {
+	for i := range blocks {
+		b := &blocks[i]
+		if name := fileOf(*b); name != "" && b.lang != "sh" && b.lang != "console" {
 			s.write(name, strings.Join(b.lines, "\n")+"\n")
 			continue
 		}
 		switch b.lang {
 		case "go":
-			s.compiled(b)
+			s.compiled(*b)
 		case "sh":
-			s.shell(b, s.runnable(b.lines))
+			s.shell(*b, s.runnable(b.lines))
 		case "console":
 			s.console(b)
 		}
@@ -197,7 +218,8 @@ func (s *session) shell(b block, lines []string) string {
 }
 
 // console runs the commands of a block and compares what each prints.
-func (s *session) console(b block) {
+func (s *session) console(b *block) {
+	var printed []string
 	for i := 0; i < len(b.lines); {
 		command, ok := strings.CutPrefix(b.lines[i], "$ ")
 		if !ok {
@@ -208,12 +230,19 @@ func (s *session) console(b block) {
 			end++
 		}
 		want := strings.TrimSpace(strings.Join(b.lines[i+1:end], "\n"))
-		got := strings.TrimSpace(s.shell(b, []string{command}))
-		if !matches(want, got) {
+		got := strings.TrimSpace(s.shell(*b, []string{command}))
+		printed = append(printed, b.lines[i])
+		switch {
+		case matches(want, got):
+			printed = append(printed, b.lines[i+1:end]...)
+		case *update:
+			printed = append(printed, strings.Split(got, "\n")...)
+		default:
 			s.t.Errorf("line %d: %s\nprints:\n%s\nthe page says:\n%s", b.line+i+1, command, got, want)
 		}
 		i = end
 	}
+	b.lines = printed
 }
 
 // matches reports whether text is as the pattern says, in which … stands for anything.
