@@ -96,7 +96,7 @@ func TestContextEndsWithBody(t *testing.T) {
 		if kept.Value(contextKey{}) != "v" || stone.Path(kept) != "leaf" {
 			t.Error("the values are gone after the body")
 		}
-		if got, err := stone.Step(kept, "late", nil, func(ctx context.Context) (string, error) { return fmt.Sprint(ctx.Err()), nil }); got != "context canceled" || err != nil {
+		if got, err := stone.Step(kept, "late", nil, func(ctx context.Context, _ any) (string, error) { return fmt.Sprint(ctx.Err()), nil }); got != "context canceled" || err != nil {
 			t.Errorf("a step after the body has the context error %v, %v; want Canceled", got, err)
 		}
 	}

@@ -130,7 +130,7 @@ INFO run-end ashlar-name=s path=s ok=true elapsed=1.5s
 func TestSpans(t *testing.T) {
 	h := &events{level: slog.LevelDebug}
 	inner := stone.Seq("inner", numbers(3), stone.Map("m", each(), stone.Loop("l", stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
-		_, err := stone.Step(ctx, "step", nil, func(ctx context.Context) (int, error) {
+		_, err := stone.Step(ctx, "step", nil, func(ctx context.Context, _ any) (int, error) {
 			stone.Event(ctx, slog.LevelInfo, "in-step")
 			return 0, nil
 		})

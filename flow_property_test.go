@@ -166,7 +166,7 @@ func (g *grove) leaf() plot {
 			if err != nil {
 				return 0, err
 			}
-			step, err := stone.Step(ctx, "step", nil, func(context.Context) (uint32, error) { return sum + 1, nil })
+			step, err := stone.Step(ctx, "step", nil, func(context.Context, any) (uint32, error) { return sum + 1, nil })
 			if err != nil {
 				return 0, err
 			}

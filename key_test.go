@@ -125,7 +125,7 @@ func TestUnshared(t *testing.T) {
 		"await":   func(ctx context.Context, d dag.DAG) error { _, err := stone.Await(ctx, d); return err },
 		"a child": func(ctx context.Context, d dag.DAG) error { return stone.RunChild(ctx, planner, d).Cause() },
 		"a step": func(ctx context.Context, d dag.DAG) error {
-			_, err := stone.Step(ctx, "s", nil, func(ctx context.Context) (int, error) {
+			_, err := stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (int, error) {
 				return 0, stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
 			})
 			return err
@@ -210,7 +210,7 @@ func TestStepsAreToldApartByInput(t *testing.T) {
 		got = nil
 		p := stone.New("leaf", word, func(ctx context.Context, _ dag.DAG) (string, error) {
 			for _, in := range inputs {
-				v, err := stone.Step(ctx, "fetch", in, func(context.Context) (string, error) {
+				v, err := stone.Step(ctx, "fetch", in, func(_ context.Context, in string) (string, error) {
 					worked++
 					return fmt.Sprint(in, worked), nil
 				})
@@ -238,7 +238,7 @@ func TestStepsAreToldApartByInput(t *testing.T) {
 func TestStepInput(t *testing.T) {
 	for _, recorder := range []stone.Recorder{nil, new(journal.Memory)} {
 		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
-			return stone.Step(ctx, "s", func() {}, func(context.Context) (string, error) { return "x", nil })
+			return stone.Step(ctx, "s", func() {}, func(context.Context, func()) (string, error) { return "x", nil })
 		}), stone.Config{Recorder: recorder})
 		if f := wantKind(t, err, kind.BadContent); !strings.Contains(f.Reason, `input of step "s"`) {
 			t.Error(f)

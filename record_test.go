@@ -88,7 +88,7 @@ func (f *forest) leaf() stone.Ashlar {
 		}
 		sum := len(all)
 		for range steps {
-			n, err := stone.Step(ctx, "step", nil, func(ctx context.Context) (int, error) {
+			n, err := stone.Step(ctx, "step", nil, func(ctx context.Context, _ any) (int, error) {
 				switch {
 				case fails:
 					return 0, errBoom
@@ -174,7 +174,7 @@ func (f *forest) scoped(depth int) stone.Ashlar {
 				return d, nil
 			}
 		}
-		more, err := stone.Step(ctx, "more", nil, func(ctx context.Context) (bool, error) {
+		more, err := stone.Step(ctx, "more", nil, func(ctx context.Context, _ any) (bool, error) {
 			if ctx.Err() != nil {
 				return false, ctx.Err()
 			}
@@ -284,7 +284,7 @@ func TestResume(t *testing.T) {
 // What was recorded is refused once it was changed, and nobody rescues that.
 func TestTamperedRecord(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s", say("a", "x"), stone.Loop("l", stone.Func0("b", word, func(ctx context.Context) (string, error) {
-		return stone.Step(ctx, "step", nil, func(context.Context) (string, error) { return "y", nil })
+		return stone.Step(ctx, "step", nil, func(context.Context, any) (string, error) { return "y", nil })
 	}), stone.Until(word, func(string) bool { return true }), 2)), say("heal", "z"))
 	for _, tt := range []struct {
 		place  string
@@ -391,7 +391,7 @@ func TestRecorderContext(t *testing.T) {
 		if ctx.Value(contextKey{}) != "v" {
 			t.Error("a value of the recorder does not reach the body")
 		}
-		return stone.Step(ctx, "s", nil, func(ctx context.Context) (string, error) {
+		return stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (string, error) {
 			_ = ctx.Done()
 			return "x", ctx.Err()
 		})

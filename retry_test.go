@@ -85,7 +85,7 @@ func TestRetryReplays(t *testing.T) {
 		var memory journal.Memory
 		calls, final, stop := 0, false, true
 		leaf := stone.Func0("a", word, func(ctx context.Context) (string, error) {
-			v, err := stone.Step(ctx, "s", nil, func(context.Context) (string, error) {
+			v, err := stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) {
 				if calls++; calls < 3 {
 					return "", fmt.Errorf("step: %w", wishes{after: time.Minute, final: final})
 				}
@@ -108,7 +108,7 @@ func TestRetryReplays(t *testing.T) {
 
 		calls, final, cfg.RunID = 0, true, "other"
 		again := stone.Func0("b", word, func(ctx context.Context) (string, error) {
-			_, err := stone.Step(ctx, "s", nil, func(context.Context) (string, error) { calls++; return "", wishes{final: true} })
+			_, err := stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { calls++; return "", wishes{final: true} })
 			if calls == 1 && err != nil && stop {
 				return "", stone.ErrWaiting
 			}

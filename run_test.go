@@ -286,7 +286,7 @@ func TestBadBodies(t *testing.T) {
 		{"an item panics", stone.Seq("s", stone.Map("m", stone.Each(word, rude, func(string) []rudeItem { return []rudeItem{1} }), say("a", "x")), last), kind.BadContent, "rude"},
 		{"question panics", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { panic("no") }), kind.Panic, "no"},
 		{"step panics", stone.Func0("f", word, func(ctx context.Context) (string, error) {
-			return stone.Step(ctx, "s", nil, func(context.Context) (string, error) { panic("no") })
+			return stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { panic("no") })
 		}), kind.Panic, "no"},
 		{"scoped panics", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { panic("no") }), kind.Panic, "no"},
 		{"scoped returns another DAG", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) {
@@ -362,7 +362,7 @@ func TestScoped(t *testing.T) {
 			for range 2 {
 				d = stone.RunChild(ctx, where, d)
 			}
-			if _, err := stone.Step(ctx, "where", nil, func(ctx context.Context) (int, error) {
+			if _, err := stone.Step(ctx, "where", nil, func(ctx context.Context, _ any) (int, error) {
 				paths = append(paths, stone.Path(ctx))
 				return 0, nil
 			}); err != nil {

@@ -3,6 +3,7 @@ package stone
 import (
 	"context"
 	"crypto/sha256"
+	"reflect"
 	"strconv"
 
 	"github.com/stonelayer/stone/address"
@@ -12,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Step does one recorded thing inside a body. If the recorder of the run has the
-// result of the step for the same input, fn is not called. In stands for all that
-// fn depends on beside what the body has read; its JSON is part of the key. A nil
-// in means that there is nothing else.
+// Step does one recorded thing inside a body: it returns fn of in. If the recorder of
+// the run has the result of the step for the same input, fn is not called. In stands
+// for all that fn depends on beside what the body has read; its JSON is part of the
+// key, and is made in runs that have a recorder. A type that has no JSON fails everywhere.
 //
 // The result is what JSON keeps of the value that fn returns, in every run and
 // also outside of one. Of an error only kind and reason are replayed. A panic of
@@ -27,15 +28,14 @@ import (
 // take turns get their own results again. Path numbers them in the order in which
 // they start: give steps of different goroutines different names if they use Path
 // as an idempotency key.
-func Step[T any](ctx context.Context, name string, in any, fn func(context.Context) (T, error)) (T, error) {
+func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (T, error) {
 	var zero T
-	input, err := canon.Append(nil, in)
-	if err != nil {
-		return zero, Fail(kind.BadContent, "the input of step %q has no JSON: %w", name, err)
+	if _, err := canon.Addressable(reflect.TypeFor[A]()); err != nil {
+		return zero, noInput(name, err)
 	}
 	f := frameOf(ctx)
 	if f == nil {
-		v, err := fn(ctx)
+		v, err := fn(ctx, in)
 		if err != nil {
 			return zero, err
 		}
@@ -50,15 +50,19 @@ func Step[T any](ctx context.Context, name string, in any, fn func(context.Conte
 	step.Context = ctx
 	defer step.release()
 	if f.run.recorder == nil {
-		v, err := guarded(step, fn)
+		v, err := given(step, in, fn)
 		if err != nil {
 			return zero, err
 		}
 		return kept(name, v)
 	}
+	input, err := canon.Append(nil, &in)
+	if err != nil {
+		return zero, noInput(name, err)
+	}
 	key := step.stepKey(input)
 	rec, err := step.record(key, func(own *frame) (Record, error) {
-		v, err := guarded(own, fn)
+		v, err := given(own, in, fn)
 		if err != nil {
 			return Record{}, err
 		}
@@ -72,6 +76,16 @@ func Step[T any](ctx context.Context, name string, in any, fn func(context.Conte
 		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
 	}
 	return v, nil
+}
+
+func noInput(name string, err error) error {
+	return Fail(kind.BadContent, "the input of step %q has no JSON: %w", name, err)
+}
+
+// given calls fn; a panic of fn is an error.
+func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
+	defer f.caught(&err)
+	return fn(f, in)
 }
 
 // kept returns what JSON keeps of the result of a step.

@@ -45,7 +45,7 @@ func TestReuse(t *testing.T) {
 
 func TestStep(t *testing.T) {
 	t.Run("outside of a run", func(t *testing.T) {
-		got, err := stone.Step(t.Context(), "s", nil, func(context.Context) (int, error) { return 1, errBoom })
+		got, err := stone.Step(t.Context(), "s", nil, func(context.Context, any) (int, error) { return 1, errBoom })
 		if got != 0 || err != errBoom {
 			t.Errorf("Step = %d, %v", got, err)
 		}
@@ -53,14 +53,14 @@ func TestStep(t *testing.T) {
 			Kept int
 			lost int
 		}
-		if got, err := stone.Step(t.Context(), "s", nil, func(context.Context) (lossy, error) { return lossy{1, 2}, nil }); got != (lossy{Kept: 1}) || err != nil {
+		if got, err := stone.Step(t.Context(), "s", nil, func(context.Context, any) (lossy, error) { return lossy{1, 2}, nil }); got != (lossy{Kept: 1}) || err != nil {
 			t.Errorf("Step = %+v, %v; want what JSON keeps", got, err)
 		}
 	})
 	t.Run("two of one name at once", func(t *testing.T) {
 		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
-			return stone.Step(ctx, "s", nil, func(context.Context) (string, error) {
-				return stone.Step(ctx, "s", nil, func(context.Context) (string, error) { return "x", nil })
+			return stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) {
+				return stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { return "x", nil })
 			})
 		}), stone.Config{})
 		if f := wantKind(t, err, kind.Error); !strings.Contains(f.Reason, "already running") {
@@ -70,9 +70,9 @@ func TestStep(t *testing.T) {
 	t.Run("within a step", func(t *testing.T) {
 		var paths []string
 		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
-			return stone.Step(ctx, "s", nil, func(ctx context.Context) (string, error) {
+			return stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (string, error) {
 				for range 2 {
-					if _, err := stone.Step(ctx, "s", nil, func(ctx context.Context) (int, error) {
+					if _, err := stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (int, error) {
 						paths = append(paths, stone.Path(ctx))
 						return 0, nil
 					}); err != nil {
@@ -93,7 +93,7 @@ func TestStep(t *testing.T) {
 		}
 		for _, recorder := range []stone.Recorder{nil, new(journal.Memory)} {
 			_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
-				got, err := stone.Step(ctx, "s", nil, func(context.Context) (lossy, error) { return lossy{1, 2}, nil })
+				got, err := stone.Step(ctx, "s", nil, func(context.Context, any) (lossy, error) { return lossy{1, 2}, nil })
 				if got != (lossy{Kept: 1}) {
 					t.Errorf("Step returned %+v, want what JSON keeps", got)
 				}
@@ -108,7 +108,7 @@ func TestStep(t *testing.T) {
 		var memory journal.Memory
 		run := func(input string) string {
 			result, err := stone.Run(t.Context(), stone.Seq("s", say("a", input, stone.Version(input)), stone.Func("b", word, list, func(ctx context.Context, w string) ([]int, error) {
-				n, err := stone.Step(ctx, "len", nil, func(context.Context) (int, error) { return len(w), nil })
+				n, err := stone.Step(ctx, "len", nil, func(context.Context, any) (int, error) { return len(w), nil })
 				return []int{n}, err
 			})), stone.Config{RunID: "r", Recorder: &memory})
 			if err != nil {

@@ -155,7 +155,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.M
 	if err != nil {
 		return summary{}, err
 	}
-	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context) (summary, error) { return cfg.ask(ctx, middle, p) })
+	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context, _ compactInput) (summary, error) { return cfg.ask(ctx, middle, p) })
 	p.end(s.Usage)
 	return s, err
 }

@@ -31,7 +31,8 @@ type run struct {
 	healed int
 	paused bool
 	usage  llm.Usage
-	answer event.Place // where the last answer was streamed
+	answer event.Place  // where the last answer was streamed
+	said   conversation // the digests of what the turns were asked
 }
 
 // run is the body of the leaf.

@@ -201,7 +201,7 @@ func alike(name, tool string) bool {
 // do runs the tool. What goes wrong in it is for the model to read, but for the
 // end of the run and a question that waits for its answer: the call is made again
 // when the run is resumed.
-func (j *job) do(ctx context.Context) (outcome, error) {
+func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}

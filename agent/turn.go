@@ -118,7 +118,7 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	if q.payment, err = pay(ctx, step); err != nil {
 		return nil, err
 	}
-	rec, err := stone.Step(q.Context(ctx), step, &q.req, q.ask)
+	rec, err := stone.Step(q.Context(ctx), step, turnInput{&r.said, &q.req}, q.ask)
 	q.end(usageOf(rec.Reply))
 	switch {
 	case err != nil:
@@ -168,7 +168,7 @@ type question struct {
 }
 
 // ask asks the model.
-func (q *question) ask(ctx context.Context) (turnRecord, error) {
+func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
 	if err := q.Begin(); err != nil {
 		return turnRecord{}, err
 	}

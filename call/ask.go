@@ -95,7 +95,7 @@ func (r *Request) asked() asked {
 // and settles what was drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	var at event.Place
-	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context) (answer, error) {
+	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context, _ asked) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}

@@ -105,7 +105,7 @@ func wide() stone.Ashlar {
 				if strings.Contains(stone.Path(ctx), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")
 				}
-				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context) (any, error) {
+				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context, any) (any, error) {
 					return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
 				})
 			})),

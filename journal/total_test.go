@@ -19,7 +19,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 	}
 	p := stone.Func0("ask", out, func(ctx context.Context) (int, error) {
 		for range 3 {
-			if _, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "turn", nil, func(context.Context) (paid, error) {
+			if _, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "turn", nil, func(context.Context, any) (paid, error) {
 				return paid{journal.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5}}, nil
 			}); err != nil {
 				return 0, err

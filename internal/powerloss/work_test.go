@@ -132,7 +132,7 @@ func pipeline() stone.Ashlar {
 	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {
 		var items []int
 		for i := range 30 {
-			text, err := stone.Step(ctx, fmt.Sprint("call-", i), nil, func(context.Context) (string, error) { return words(i), nil })
+			text, err := stone.Step(ctx, fmt.Sprint("call-", i), nil, func(context.Context, any) (string, error) { return words(i), nil })
 			if err != nil {
 				return nil, err
 			}

@@ -22,7 +22,7 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 	type paid struct {
 		Usage journal.Usage `json:"usage"`
 	}
-	_, err = stone.Step(draw.Context(ctx), name, nil, func(ctx context.Context) (paid, error) {
+	_, err = stone.Step(draw.Context(ctx), name, nil, func(ctx context.Context, _ any) (paid, error) {
 		if err := draw.Begin(); err != nil {
 			return paid{}, err
 		}

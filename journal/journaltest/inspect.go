@@ -27,7 +27,7 @@ func tree(name func(int)) stone.Ashlar {
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
 	each := stone.Each(plan, item, func(items []int) []int { return items })
 	lane := stone.New("work", draft, func(ctx context.Context, d dag.DAG) (string, error) {
-		return stone.Step(ctx, "ask", nil, func(context.Context) (string, error) {
+		return stone.Step(ctx, "ask", nil, func(context.Context, any) (string, error) {
 			i, err := item.From(d)
 			if err == nil && name != nil {
 				name(i)

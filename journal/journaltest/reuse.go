@@ -34,7 +34,7 @@ func testSecrets(t *testing.T, j tested) {
 			if err := journal.Secret(ctx, token); err != nil {
 				return "", err
 			}
-			got, err := stone.Step(ctx, "step", nil, func(context.Context) (string, error) {
+			got, err := stone.Step(ctx, "step", nil, func(context.Context, any) (string, error) {
 				nested, err := json.Marshal(map[string]string{"key": secret})
 				return "token " + token + string(nested), err
 			})

@@ -142,7 +142,7 @@ func testResume(t *testing.T, j tested) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p := stone.Seq("all", c.leaf("first", draft, ok), stone.New("second", final, func(ctx context.Context, _ dag.DAG) (string, error) {
-		text, err := stone.Step(ctx, "paid", nil, func(context.Context) (string, error) { c.add("paid"); return "paid", nil })
+		text, err := stone.Step(ctx, "paid", nil, func(context.Context, any) (string, error) { c.add("paid"); return "paid", nil })
 		if c.add("second") == 1 {
 			cancel()
 			return "", ctx.Err()
@@ -224,7 +224,7 @@ func testRetry(t *testing.T, j tested) {
 	inner := stone.New("ends", final, func(ctx context.Context, _ dag.DAG) (string, error) {
 		for i := range 3 {
 			name := fmt.Sprint("step-", i)
-			_, err := stone.Step(ctx, name, nil, func(context.Context) (string, error) {
+			_, err := stone.Step(ctx, name, nil, func(context.Context, any) (string, error) {
 				n := c.add(name)
 				if i == 1 {
 					return once(n)

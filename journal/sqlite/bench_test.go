@@ -205,7 +205,7 @@ func manySteps(ctx context.Context, n, extra int, value string) (string, error) 
 	var group sync.WaitGroup
 	errs := make([]error, callers+1)
 	step := func(name string) error {
-		_, err := stone.Step(ctx, name, nil, func(context.Context) (string, error) { return value, nil })
+		_, err := stone.Step(ctx, name, nil, func(context.Context, any) (string, error) { return value, nil })
 		return err
 	}
 	for c := range callers {

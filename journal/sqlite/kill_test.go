@@ -112,7 +112,7 @@ func pipeline(worked *os.File) stone.Ashlar {
 	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {
 		var items []int
 		for i := range 20 {
-			n, err := stone.Step(ctx, fmt.Sprint("call-", i), nil, func(ctx context.Context) (int, error) { return i, work(ctx) })
+			n, err := stone.Step(ctx, fmt.Sprint("call-", i), nil, func(ctx context.Context, _ any) (int, error) { return i, work(ctx) })
 			if err != nil {
 				return nil, err
 			}

@@ -21,7 +21,7 @@ func TestSteps(t *testing.T) {
 	calls := 0
 	one := stone.New("one", draft, func(ctx context.Context, _ dag.DAG) (string, error) {
 		calls++
-		if _, err := stone.Step(ctx, "fail", nil, func(context.Context) (int, error) { return 0, stone.Fail("empty", "no answer") }); err == nil {
+		if _, err := stone.Step(ctx, "fail", nil, func(context.Context, any) (int, error) { return 0, stone.Fail("empty", "no answer") }); err == nil {
 			return "", errors.New("the step did not fail")
 		}
 		if calls == 1 {
