@@ -66,14 +66,14 @@ const maxAnswers = 10
 
 // Ask makes a leaf that asks a person. Text makes the question from what the reader
 // finds. A cancelled question gives an Answer without a response.
-func Ask[A any](name string, in dag.Reader[A], out dag.Type[Answer], text func(A) string, opts ...Option) Ashlar {
+func Ask[A any](name string, in dag.Reader[A], out dag.Type[Answer], text func(A) string, opts ...AskOption) Ashlar {
 	return asking(name, out, wording(in, text), nil, opts, func(response string) (Answer, error) { return Answer{response}, nil })
 }
 
 // AskFor makes a leaf that asks a person for a value: the answer is its JSON, and
 // must fit the schema of out. A cancelled question is a failure of kind
 // "unanswered".
-func AskFor[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...Option) Ashlar {
+func AskFor[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {
 	return asking(name, out, wording(in, text), out.Schema, opts, func(response string) (v T, err error) {
 		if response == "" {
 			return v, Fail(kind.Unanswered, "question %q was cancelled", name)
@@ -93,7 +93,7 @@ func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
 	return dag.Derive(in, text)
 }
 
-func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schemaOf func() *schema.Schema, opts []Option, read func(string) (T, error)) Ashlar {
+func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schemaOf func() *schema.Schema, opts []AskOption, read func(string) (T, error)) Ashlar {
 	q := &Question{Name: name}
 	if schemaOf != nil {
 		q.Schema = schemaOf()
@@ -123,19 +123,13 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 			return []byte(asked), err
 		}
 	}
-	a.s.apply(opts)
+	with(a.s, opts)
 	return a
 }
 
 // Choices are the answers that an Ask accepts.
-func Choices(choices ...string) Option {
-	return Option{"Choices", leaves, func(s *spec) {
-		if s.question == nil {
-			s.fault("misplaced-option", "Choices means nothing to a leaf that does not ask: remove it")
-			return
-		}
-		s.question.Choices = choices
-	}}
+func Choices(choices ...string) AskOption {
+	return askOption(func(s *spec) { s.question.Choices = choices })
 }
 
 func ask(ctx context.Context, q Question) (string, error) {

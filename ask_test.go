@@ -121,10 +121,8 @@ func TestWaiting(t *testing.T) {
 		asked[q.Name]++
 		return "", fmt.Errorf("mailed: %w", stone.ErrWaiting)
 	})
-	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", []stone.Ashlar{
-		stone.Ask("first", dag.Nothing, reply, text("Well?"), stone.Retry(stone.RetryPolicy{Attempts: 3})),
-		stone.Ask("second", dag.Nothing, reply, text("And?")), say("other", "y"),
-	}, stone.Lanes(1)), last), stone.Func0("heal", word, func(context.Context) (string, error) {
+	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", stone.Ask("first", dag.Nothing, reply, text("Well?"), stone.Retry(stone.RetryPolicy{Attempts: 3})),
+		stone.Ask("second", dag.Nothing, reply, text("And?")), say("other", "y"), stone.Lanes(1)), last), stone.Func0("heal", word, func(context.Context) (string, error) {
 		t.Error("a question that waits was rescued")
 		return "", nil
 	}))

@@ -123,22 +123,33 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 // dropped, and listed in Result.Lost; at least one must survive, or as many as
 // Quorum or AllLanes say. A lane that waits for an answer, or meets the end of the
 // run's budget, has not failed: the run ends, and that lane is done when it is
-// resumed. Without items a Map fails with kind "map-empty", see AllowEmpty. Follow
+// resumed. Without items a Map fails with kind "map-empty", see Source.AllowEmpty. Follow
 // it with Reduce.
-func Map(name string, over Source, body Ashlar, opts ...Option) Ashlar {
-	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: over.item, queries: over.queries, composite: &composite{enter: over.enter}}}
+func Map(name string, over Source, body Ashlar, opts ...FanOption) Ashlar {
+	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: over.item, queries: over.queries, composite: &composite{enter: over.enter, allowEmpty: over.empty}}}
 	if over.decision == nil {
 		s.fault("nil-body", "the source is empty: use Items, or Each with a function")
 	}
 	s.decision = over.decision
-	return Ashlar{s.apply(opts)}
+	return Ashlar{with(s, opts)}
 }
 
-// Parallel runs the lanes at the same time, each on the DAG as it is now. What is
-// said of the lanes of Map holds for them too.
-func Parallel(name string, lanes []Ashlar, opts ...Option) Ashlar {
-	s := (&spec{parts: parts{form: parallelForm, name: name, children: append([]Ashlar(nil), lanes...), composite: new(composite)}}).apply(opts)
-	if len(lanes) == 0 {
+// Parallel runs its lanes at the same time, each on the DAG as it is now. Lanes and
+// options are its parts:
+//
+//	stone.Parallel("vote", a, b, c, stone.Quorum(2))
+//
+// What is said of the lanes of Map holds for them too.
+func Parallel(name string, of ...FanPart) Ashlar {
+	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
+	for _, part := range of {
+		if part == nil {
+			s.fault("bad-option", "one of its parts is nil: remove it")
+			continue
+		}
+		part.fanPart(s)
+	}
+	if len(s.children) == 0 {
 		s.fault("empty-composite", "a parallel needs at least one lane")
 	}
 	return Ashlar{s}
@@ -200,12 +211,12 @@ func RunDynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DA
 // children with RunChild, as often as it likes, and returns a DAG that extends the
 // one it was given; what it does must follow from what it reads. The walk rule
 // tells the validator in which way body runs the children.
-func Scoped(name string, children []Ashlar, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), opts ...Option) Ashlar {
+func Scoped(name string, children []Ashlar, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), opts ...ScopeOption) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), walk: walk, composite: &composite{scope: body}}}
 	if body == nil {
 		s.fault("nil-body", "the body is nil: give it a function")
 	}
-	return Ashlar{s.apply(opts)}
+	return Ashlar{with(s, opts)}
 }
 
 // An Extractor finds the value on which a Match branches.
@@ -248,6 +259,15 @@ type Source struct {
 	queries  []dag.Query
 	decision *decision
 	enter    func(dag.DAG, any) ([]dag.DAG, error)
+	empty    bool // a list without items is no failure
+}
+
+// AllowEmpty returns the same source for a Map that succeeds without items: it adds
+// no lane, and what reads its lanes with dag.All finds none. Without it such a Map
+// fails with kind "map-empty".
+func (s Source) AllowEmpty() Source {
+	s.empty = true
+	return s
 }
 
 // Each makes the items from what the reader finds. Every lane starts with a node

@@ -22,7 +22,7 @@ import (
 )
 
 // dynamic makes a leaf that runs a plan, and writes how many nodes it left.
-func dynamic(name string, plan func() stone.Ashlar, grant []string, opts ...stone.Option) stone.Ashlar {
+func dynamic(name string, plan func() stone.Ashlar, grant []string, opts ...stone.LeafOption) stone.Ashlar {
 	return stone.New(name, number, func(ctx context.Context, d dag.DAG) (int, error) {
 		out := stone.RunDynamic(ctx, plan(), d, grant)
 		if out.Failed() {

@@ -66,11 +66,11 @@ func (e *events) lines(keys ...string) []string {
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := stone.Seq("s",
-			stone.Parallel("p", []stone.Ashlar{boom("a"), stone.Func0("b", word, func(ctx context.Context) (string, error) {
+			stone.Parallel("p", boom("a"), stone.Func0("b", word, func(ctx context.Context) (string, error) {
 				time.Sleep(1500 * time.Millisecond)
 				stone.Event(ctx, slog.LevelInfo, "own", slog.Int("n", 1))
 				return "y", nil
-			})}, stone.Lanes(1)),
+			}), stone.Lanes(1)),
 			last,
 			stone.Ask("ask", dag.Nothing, reply, text("Well?"), stone.Choices("yes")),
 			stone.Func0("again", word, func(ctx context.Context) (string, error) {
@@ -194,7 +194,7 @@ func TestReplayEvents(t *testing.T) {
 // What the run sends is what package trace reads.
 func TestEventsInTraceFiles(t *testing.T) {
 	var file bytes.Buffer
-	p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a"), say("b", "x")}), last, stone.Ask("ask", dag.Nothing, reply, text("Well?")))
+	p := stone.Seq("s", stone.Parallel("p", boom("a"), say("b", "x")), last, stone.Ask("ask", dag.Nothing, reply, text("Well?")))
 	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(trace.NewHandler(&file, slog.LevelDebug)), Frontend: canned("fine")}); err != nil {
 		t.Fatal(err)
 	}

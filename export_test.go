@@ -11,3 +11,14 @@ func RunUnchecked(ctx context.Context, p Ashlar, cfg Config) dag.DAG {
 	r := newRun(ctx, cfg)
 	return r.visit(&frame{Context: ctx, run: r, spec: p.spec()}, cfg.Input)
 }
+
+// Parts are lanes and options as Parallel takes them.
+func Parts(lanes []Ashlar, opts ...FanOption) (parts []FanPart) {
+	for _, lane := range lanes {
+		parts = append(parts, lane)
+	}
+	for _, o := range opts {
+		parts = append(parts, o)
+	}
+	return parts
+}

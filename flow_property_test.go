@@ -149,12 +149,12 @@ func (g *grove) leaf() plot {
 	fails, again := g.oneIn(40), g.oneIn(10)
 	awaits, plans := g.oneIn(6), g.oneIn(8)
 	w := g.weather
-	opts := []stone.Option{stone.Queries(declared(qs)...)}
+	opts := []stone.LeafOption{stone.Queries(declared(qs)...)}
 	if again {
 		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
 	}
 	planOf := func(speck func(string) stone.Ashlar) stone.Ashlar {
-		return stone.Seq("plan", stone.Parallel("p", []stone.Ashlar{speck("a"), speck("b")}), stone.Reduce(speck("c")))
+		return stone.Seq("plan", stone.Parallel("p", speck("a"), speck("b")), stone.Reduce(speck("c")))
 	}
 	blind, seeing := planOf(dust), planOf(speck)
 	return func(compose) stone.Ashlar {

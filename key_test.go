@@ -18,14 +18,14 @@ import (
 )
 
 // counting makes a Reusable leaf that reads word and returns how often it ran.
-func counting(name string, runs *int, opts ...stone.Option) stone.Ashlar {
+func counting(name string, runs *int, opts ...stone.LeafOption) stone.Ashlar {
 	var mu sync.Mutex
 	return stone.New(name, number, func(_ context.Context, d dag.DAG) (int, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		*runs++
 		return *runs, nil
-	}, append([]stone.Option{stone.Queries(word), stone.Reusable()}, opts...)...)
+	}, append([]stone.LeafOption{stone.Queries(word), stone.Reusable()}, opts...)...)
 }
 
 // Samples of one question stay samples: in their own run, and when another run
@@ -36,7 +36,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 	five := func() []stone.Ashlar { return slices.Repeat([]stone.Ashlar{sample}, 5) }
 	items := stone.Items(dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil }), list)
 	for name, votes := range map[string]stone.Ashlar{
-		"lanes":  stone.Seq("all", stone.Parallel("vote", five()), stone.Reduce(say("end", "x"))),
+		"lanes":  stone.Seq("all", stone.Parallel("vote", stone.Parts(five())...), stone.Reduce(say("end", "x"))),
 		"items":  stone.Seq("all", stone.Map("vote", items, sample), stone.Reduce(say("end", "x"))),
 		"steps":  stone.Seq("vote", five()...),
 		"rounds": stone.Loop("vote", sample, stone.Until(number, func(n int) bool { return n%5 == 0 }), 5),

@@ -45,7 +45,7 @@ func TestLanesLimit(t *testing.T) {
 		t.Run(fmt.Sprint(tt.lanes, tt.items), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var g gauge
-				var opts []stone.Option
+				var opts []stone.FanOption
 				if tt.lanes > 0 {
 					opts = append(opts, stone.Lanes(tt.lanes))
 				}
@@ -106,18 +106,18 @@ func pick(fail ...int) stone.Ashlar {
 func TestSurvivors(t *testing.T) {
 	tests := []struct {
 		name string
-		opts []stone.Option
+		opts []stone.FanOption
 		fail []int
 		ok   bool
 	}{
 		{"all live", nil, nil, true},
 		{"one lives", nil, []int{0, 1, 3}, true},
 		{"none lives", nil, []int{0, 1, 2, 3}, false},
-		{"quorum met", []stone.Option{stone.Quorum(2)}, []int{0, 1}, true},
-		{"quorum missed", []stone.Option{stone.Quorum(3)}, []int{0, 1}, false},
-		{"quorum out of reach", []stone.Option{stone.Quorum(9)}, nil, false},
-		{"all demanded, all live", []stone.Option{stone.AllLanes()}, nil, true},
-		{"all demanded, one fails", []stone.Option{stone.AllLanes()}, []int{2}, false},
+		{"quorum met", []stone.FanOption{stone.Quorum(2)}, []int{0, 1}, true},
+		{"quorum missed", []stone.FanOption{stone.Quorum(3)}, []int{0, 1}, false},
+		{"quorum out of reach", []stone.FanOption{stone.Quorum(9)}, nil, false},
+		{"all demanded, all live", []stone.FanOption{stone.AllLanes()}, nil, true},
+		{"all demanded, one fails", []stone.FanOption{stone.AllLanes()}, []int{2}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestLanesDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		p := stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), stone.Func0("b", word, wait)}), last)
+		p := stone.Seq("s", stone.Parallel("p", say("a", "x"), stone.Func0("b", word, wait)), last)
 		result, err := stone.Run(ctx, p, stone.Config{})
 		wantKind(t, err, kind.Timeout)
 		if _, err := result.DAG.Nearest("failure"); err != nil {

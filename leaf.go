@@ -12,12 +12,12 @@ import (
 // New makes a leaf: body reads the DAG, as far as its Queries allow, and returns
 // the content of one node of type out. An error is a failure of the step; give
 // it a kind with Fail. The body must return when its context is done.
-func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...Option) Ashlar {
+func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...LeafOption) Ashlar {
 	return typed(name, out, body, nil, opts)
 }
 
 // Func0 makes a leaf that reads nothing.
-func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, error), opts ...Option) Ashlar {
+func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -27,7 +27,7 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 // Func makes a leaf of a function: fn is given what the reader finds, for example
 // the nearest node of a type, and returns the content of a node of type out. The
 // queries of the leaf are those of the reader.
-func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...Option) Ashlar {
+func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -42,7 +42,7 @@ func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(cont
 }
 
 // Func2 is Func for a function of two inputs.
-func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...Option) Ashlar {
+func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out dag.Type[T], fn func(context.Context, A, B) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -62,7 +62,7 @@ func Func2[A, B, T any](name string, inA dag.Reader[A], inB dag.Reader[B], out d
 
 // Func3 is Func for a function of three inputs. For more, read them together with
 // [dag.Derive3] or declare Queries with New.
-func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], inC dag.Reader[C], out dag.Type[T], fn func(context.Context, A, B, C) (T, error), opts ...Option) Ashlar {
+func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], inC dag.Reader[C], out dag.Type[T], fn func(context.Context, A, B, C) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)
 	}
@@ -84,7 +84,7 @@ func Func3[A, B, C, T any](name string, inA dag.Reader[A], inB dag.Reader[B], in
 	}, dag.Types(inA, inB, inC), opts)
 }
 
-func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), queries []dag.Query, opts []Option) Ashlar {
+func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), queries []dag.Query, opts []LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, queries, opts)
 	}
@@ -109,7 +109,7 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 // steps whose content is known as JSON only. The parents must be those that
 // d.Next returns, d being what the body was given, or what Await or Keep returned
 // to it; a node without a time gets that of the run.
-func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...Option) Ashlar {
+func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)
 	}
@@ -128,7 +128,7 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 	}, nil, opts)
 }
 
-func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []Option) Ashlar {
+func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []LeafOption) Ashlar {
 	s := &spec{parts: parts{form: leafForm, name: name, out: out, queries: queries, body: body, composite: noComposite}}
 	if s.name == "" && out != nil {
 		s.name = out.Name()
@@ -136,5 +136,5 @@ func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time
 	if body == nil {
 		s.fault("nil-body", "the body is nil: give it a function")
 	}
-	return Ashlar{s.apply(opts)}
+	return Ashlar{with(s, opts)}
 }

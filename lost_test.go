@@ -19,7 +19,7 @@ func (spent) FailureKind() string { return "spent" }
 func (spent) EndsRun() bool       { return true }
 
 // lanesOf fails in the lanes for which fails returns an error.
-func lanesOf(n int, fails func(int) error, opts ...stone.Option) stone.Ashlar {
+func lanesOf(n int, fails func(int) error, opts ...stone.FanOption) stone.Ashlar {
 	return stone.Seq("s", numbers(n), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 		return fmt.Sprint(n), fails(n)
 	}), opts...), last)

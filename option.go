@@ -1,22 +1,65 @@
 package stone
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
 )
 
-// An Option sets something about an ashlar. An option that means nothing to the
-// form it is given to is reported by Validate.
-type Option struct {
-	name  string
-	forms []form // where it means something
-	set   func(*spec)
-}
+// Options have a type for each form of ashlar, so that the compiler refuses one
+// that means nothing there.
+type (
+	// A LeafOption is an option of a leaf: of New, Func, Leaf and of what other
+	// packages make of them. An Ask is a leaf too.
+	LeafOption interface {
+		AskOption
+		leaf()
+	}
+	// An AskOption is an option of Ask and AskFor.
+	AskOption interface {
+		apply(*spec)
+		ask()
+	}
+	// A ScopeOption is an option of Scoped. All of them are options of a leaf too.
+	ScopeOption interface {
+		LeafOption
+		scope()
+	}
+	// A FanOption is an option of a fan-out: of Map and Parallel.
+	FanOption interface {
+		FanPart
+		apply(*spec)
+	}
+	// A FanPart is an argument of Parallel: an Ashlar, which is a lane, or a
+	// FanOption.
+	FanPart interface{ fanPart(*spec) }
+)
+
+type (
+	scopeOption func(*spec)
+	leafOption  func(*spec)
+	askOption   func(*spec)
+	fanOption   func(*spec)
+)
+
+func (o scopeOption) apply(s *spec) { o(s) }
+func (scopeOption) ask()            {}
+func (scopeOption) leaf()           {}
+func (scopeOption) scope()          {}
+
+func (o leafOption) apply(s *spec) { o(s) }
+func (leafOption) ask()            {}
+func (leafOption) leaf()           {}
+
+func (o askOption) apply(s *spec) { o(s) }
+func (askOption) ask()            {}
+
+func (o fanOption) apply(s *spec)   { o(s) }
+func (o fanOption) fanPart(s *spec) { o(s) }
+
+func (a Ashlar) fanPart(s *spec) { s.children = append(s.children, a) }
 
 // settings is what options set, beside queries and produced types.
 type settings struct {
@@ -28,13 +71,14 @@ type settings struct {
 	detail   any
 }
 
-func (s *spec) apply(opts []Option) *spec {
+// with applies options to s.
+func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 	for _, o := range opts {
-		if !slices.Contains(o.forms, s.form) {
-			s.fault("misplaced-option", "%s means nothing to a %s: remove it", cmp.Or(o.name, "the zero Option"), formNames[s.form])
+		if any(o) == nil {
+			s.fault("bad-option", "one of its options is nil: remove it")
 			continue
 		}
-		o.set(s)
+		o.apply(s)
 	}
 	return s
 }
@@ -44,24 +88,19 @@ func (s *spec) fault(typ, format string, args ...any) {
 	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
-var (
-	leaves = []form{leafForm}
-	fans   = []form{mapForm, parallelForm}
-)
-
 // Queries declares what a body reads: types for their nearest node, and dag.All,
 // dag.Since, dag.Latest, dag.Maybe, dag.Everything for the rest. What is not
 // declared cannot be read.
-func Queries(qs ...dag.Querier) Option {
-	return Option{"Queries", []form{leafForm, scopedForm}, func(s *spec) {
+func Queries(qs ...dag.Querier) ScopeOption {
+	return scopeOption(func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)
-	}}
+	})
 }
 
 // Version says which version of its work a leaf does. A run that is resumed, or
 // that takes results from an earlier run, does the work again when it changes.
-func Version(v string) Option {
-	return Option{"Version", leaves, func(s *spec) { s.version = v }}
+func Version(v string) LeafOption {
+	return leafOption(func(s *spec) { s.version = v })
 }
 
 // Reusable says that a leaf may take its result from an earlier run in which it
@@ -70,15 +109,15 @@ func Version(v string) Option {
 // samples stay apart; a lane of a Map is recognized by its item. The body must not
 // depend on ids or parents of nodes, which differ from run to run. A result is not
 // reused if the body has called RunDynamic or Await.
-func Reusable() Option {
-	return Option{"Reusable", leaves, func(s *spec) { s.reusable = true }}
+func Reusable() LeafOption {
+	return leafOption(func(s *spec) { s.reusable = true })
 }
 
 // Children gives a leaf ashlars that its body may run with RunChild: judges and
 // helpers, of whose nodes none stays in the DAG. They see a node of the type that
 // the leaf produces, its draft. The walk rule is that of Scoped.
-func Children(walk Walk, children ...Ashlar) Option {
-	return Option{"Children", leaves, func(s *spec) { s.walk, s.children = walk, append(s.children, children...) }}
+func Children(walk Walk, children ...Ashlar) LeafOption {
+	return leafOption(func(s *spec) { s.walk, s.children = walk, append(s.children, children...) })
 }
 
 // Detail attaches a value for the package that makes the leaf, which
@@ -92,14 +131,14 @@ func Children(walk Walk, children ...Ashlar) Option {
 //     the body makes of the DAG before it begins, as its prompts. It is called
 //     before the body, in runs with a Recorder, and may read what the leaf
 //     declares.
-func Detail(v any) Option {
-	return Option{"Detail", leaves, func(s *spec) { s.detail = v }}
+func Detail(v any) LeafOption {
+	return leafOption(func(s *spec) { s.detail = v })
 }
 
 // Effects declares what a leaf does to the world, as "fs/write" or "net". A run
 // that is given a grant refuses a pipeline that needs more.
-func Effects(effects ...string) Option {
-	return Option{"Effects", []form{leafForm, scopedForm}, func(s *spec) { s.effects = append(s.effects, effects...) }}
+func Effects(effects ...string) ScopeOption {
+	return scopeOption(func(s *spec) { s.effects = append(s.effects, effects...) })
 }
 
 // A RetryPolicy says how often and after which failures a leaf is tried again.
@@ -120,21 +159,21 @@ type RetryPolicy struct {
 //   - RetryAfter() time.Duration: the shortest pause. Above an hour the leaf fails.
 //   - Attempts() int: how many attempts the error stands for. They count, so that a
 //     model that has tried four times is not asked again by a policy of three.
-func Retry(p RetryPolicy) Option {
-	return Option{"Retry", leaves, func(s *spec) { s.retry = &p }}
+func Retry(p RetryPolicy) LeafOption {
+	return leafOption(func(s *spec) { s.retry = &p })
 }
 
 // Timeout bounds how long a leaf works. Its context is cancelled then, and a body
 // that returns an error fails with kind "timeout". What the body returns within one
 // more second is kept, since it may have been paid for. A body that has not
 // returned by then is left behind, and what it returns later is dropped.
-func Timeout(d time.Duration) Option {
-	return Option{"Timeout", leaves, func(s *spec) {
+func Timeout(d time.Duration) LeafOption {
+	return leafOption(func(s *spec) {
 		s.timeout = d
 		if d <= 0 {
 			s.fault("bad-option", "Timeout(%v): want more than zero", d)
 		}
-	}}
+	})
 }
 
 // restoreAs reads a recorded decision back.
@@ -146,32 +185,26 @@ func restoreAs[T any](raw json.RawMessage) (any, error) {
 
 // Lanes bounds how many lanes of a fan-out are in flight at once; 256 without
 // it. All fan-outs of a run together have at most 4,096.
-func Lanes(n int) Option {
-	return Option{"Lanes", fans, func(s *spec) {
+func Lanes(n int) FanOption {
+	return fanOption(func(s *spec) {
 		s.lanes = n
 		if n < 1 {
 			s.fault("bad-option", "Lanes(%d): want at least 1", n)
 		}
-	}}
+	})
 }
 
 // Quorum demands that at least n lanes of a fan-out survive; one without it.
-func Quorum(n int) Option {
-	return Option{"Quorum", fans, func(s *spec) {
+func Quorum(n int) FanOption {
+	return fanOption(func(s *spec) {
 		s.quorum = n
 		if n < 1 {
 			s.fault("bad-option", "Quorum(%d): want at least 1", n)
 		}
-	}}
+	})
 }
 
 // AllLanes demands that every lane of a fan-out survives.
-func AllLanes() Option {
-	return Option{"AllLanes", fans, func(s *spec) { s.allLanes = true }}
-}
-
-// AllowEmpty lets a Map without items succeed: it adds no lane, and what reads its
-// lanes with All finds none. Without it such a Map fails with kind "map-empty".
-func AllowEmpty() Option {
-	return Option{"AllowEmpty", []form{mapForm}, func(s *spec) { s.allowEmpty = true }}
+func AllLanes() FanOption {
+	return fanOption(func(s *spec) { s.allLanes = true })
 }

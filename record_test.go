@@ -114,7 +114,7 @@ func (f *forest) leaf() stone.Ashlar {
 		}
 		return sum, nil
 	}
-	opts := []stone.Option{stone.Queries(everyNumber)}
+	opts := []stone.LeafOption{stone.Queries(everyNumber)}
 	if again {
 		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
 	}
@@ -158,7 +158,7 @@ func (f *forest) ashlar(depth int) stone.Ashlar {
 		}, everyNumber), number)
 		return stone.Seq(f.name("map-reduce"), stone.Map(f.name("map"), items, f.ashlar(depth-1)), stone.Reduce(f.leaf()))
 	case 4:
-		return stone.Seq(f.name("parallel-reduce"), stone.Parallel(f.name("parallel"), f.some(depth, 3)), stone.Reduce(f.leaf()))
+		return stone.Seq(f.name("parallel-reduce"), stone.Parallel(f.name("parallel"), stone.Parts(f.some(depth, 3))...), stone.Reduce(f.leaf()))
 	case 5:
 		return stone.Rescue(f.name("rescue"), f.ashlar(depth-1), f.ashlar(depth-1))
 	default:
@@ -342,7 +342,7 @@ func TestRecorderFails(t *testing.T) {
 		}
 		return stone.Record{}, broken
 	})
-	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}, stone.Lanes(1)), last), say("heal", "z"))
+	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", say("a", "x"), say("b", "y"), stone.Lanes(1)), last), say("heal", "z"))
 	result, err := stone.Run(t.Context(), p, stone.Config{Recorder: fails})
 	f := wantKind(t, err, kind.Recorder)
 	if !errors.Is(err, broken) || f.Path != "r/s/p[1]/b" {

@@ -47,7 +47,7 @@ func TestReplaceBelowBodies(t *testing.T) {
 func TestReplaceRemembers(t *testing.T) {
 	judge := say("judge", "x")
 	fix := stone.Seq("fix", judge)
-	p := stone.Seq("p", stone.Parallel("vote", []stone.Ashlar{judge, judge, fix, fix}), stone.Reduce(say("end", "y")))
+	p := stone.Seq("p", stone.Parallel("vote", judge, judge, fix, fix), stone.Reduce(say("end", "y")))
 	asked := 0
 	q := p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) {
 		if a.Name() != "judge" {

@@ -66,11 +66,11 @@ func TestRetryScatters(t *testing.T) {
 			moments[time.Now()]++
 			return "", errBoom
 		}, stone.Retry(stone.RetryPolicy{Attempts: 2, Backoff: time.Second}))
-		lanes := make([]stone.Ashlar, 50)
+		lanes := make([]stone.FanPart, 50)
 		for i := range lanes {
 			lanes[i] = lane
 		}
-		_, err := stone.Run(t.Context(), stone.Seq("s", stone.Parallel("p", lanes), stone.Reduce(say("end", "x"))), stone.Config{})
+		_, err := stone.Run(t.Context(), stone.Seq("s", stone.Parallel("p", lanes...), stone.Reduce(say("end", "x"))), stone.Config{})
 		wantKind(t, err, kind.LanesFailed)
 		if len(moments) < 45 {
 			t.Errorf("50 lanes came back at %d moments", len(moments)-1)

@@ -26,14 +26,14 @@ var (
 )
 
 // say makes a leaf that writes a word.
-func say(name, text string, opts ...stone.Option) stone.Ashlar {
+func say(name, text string, opts ...stone.LeafOption) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return text, nil }, opts...)
 }
 
 var errBoom = errors.New("boom")
 
 // boom makes a leaf that fails.
-func boom(name string, opts ...stone.Option) stone.Ashlar {
+func boom(name string, opts ...stone.LeafOption) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return "", errBoom }, opts...)
 }
 
@@ -160,25 +160,25 @@ func TestComposites(t *testing.T) {
 		{
 			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x")), last),
 			kind: kind.MapEmpty, path: "s/m",
-			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give the Map stone.AllowEmpty() if that may be so"}`},
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give Map a Source with AllowEmpty if that may be so"}`},
 		},
 		{
-			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x"), stone.AllowEmpty()), last),
+			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", each().AllowEmpty(), say("a", "x")), last),
 			want: []string{"list []", `word "0"`},
 		},
 		{
-			name: "parallel", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{say("a", "x"), say("b", "y")}), last),
+			name: "parallel", p: stone.Seq("s", stone.Parallel("p", say("a", "x"), say("b", "y")), last),
 			want: []string{`stone/origin {}`, `stone/lane {"index":0}`, `word "x"`, `stone/lane {"index":1}`, `word "y"`, `word "2"`},
 		},
 		{
-			name: "lane dropped", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{stone.Seq("q", say("a", "x"), boom("b")), say("c", "y")}), last),
+			name: "lane dropped", p: stone.Seq("s", stone.Parallel("p", stone.Seq("q", say("a", "x"), boom("b")), say("c", "y")), last),
 			want: []string{
 				`stone/origin {}`, `stone/lane {"index":0}`, `failure {"kind":"error","lane":0,"reason":"boom"}`,
 				`stone/lane {"index":1}`, `word "y"`, `word "1"`,
 			},
 		},
 		{
-			name: "all lanes failed", p: stone.Seq("s", stone.Parallel("p", []stone.Ashlar{boom("a")}), last),
+			name: "all lanes failed", p: stone.Seq("s", stone.Parallel("p", boom("a")), last),
 			kind: kind.LanesFailed, path: "s/p",
 			want: []string{
 				`stone/origin {}`, `stone/lane {"index":0}`, `failure {"kind":"error","lane":0,"reason":"boom"}`,
@@ -208,7 +208,7 @@ func TestComposites(t *testing.T) {
 func TestUnchecked(t *testing.T) {
 	for want, p := range map[string]stone.Ashlar{
 		kind.EmptySequence: stone.Seq("s"),
-		kind.ParallelEmpty: stone.Parallel("p", nil),
+		kind.ParallelEmpty: stone.Parallel("p"),
 		kind.MatchFailed:   stone.Match("m", stone.Lens("x"), stone.Case("y", say("a", "x"))),
 		kind.MissingInput:  stone.Func("f", word, number, func(_ context.Context, w string) (int, error) { return len(w), nil }),
 	} {

@@ -38,11 +38,11 @@ var shapes = []struct {
 		return Scoped("p", chain(names, types), WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, nil })
 	}},
 	{"parallel, n lanes", func(names []string, types []dag.Type[benchDoc]) Ashlar {
-		lanes := make([]Ashlar, len(names))
+		lanes := make([]FanPart, len(names), len(names)+1)
 		for i := range lanes {
 			lanes[i] = Func0(names[i], types[i], func(context.Context) (benchDoc, error) { return benchDoc{}, nil })
 		}
-		return Seq("p", Parallel("fan", lanes, AllLanes()), Reduce(New("reduce", benchType, func(context.Context, dag.DAG) (benchDoc, error) { return benchDoc{}, nil }, Queries(dag.Everything))))
+		return Seq("p", Parallel("fan", append(lanes, AllLanes())...), Reduce(New("reduce", benchType, func(context.Context, dag.DAG) (benchDoc, error) { return benchDoc{}, nil }, Queries(dag.Everything))))
 	}},
 	{"match, n branches", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		branches := make([]Branch, len(names))

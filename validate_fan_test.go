@@ -9,7 +9,7 @@ import (
 func TestValidateFanOuts(t *testing.T) {
 	read := first("read", ticketType)
 	each := overTickets("each", from("lane", itemType, draftType))
-	fan := Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)})
+	fan := Parallel("fan", first("a", draftType), first("b", draftType))
 	sum := gather("sum", draftType, reportType)
 	after := first("after", reportType)
 	route := func(branches ...Branch) Ashlar { return Match("route", On(ticketType, textOf), branches...) }
@@ -22,8 +22,8 @@ func TestValidateFanOuts(t *testing.T) {
 		{"reduced in the first round", Seq("p", read, each, Loop("l", Seq("round", sum, each, gather("again", draftType, reviewType)), Until(reviewType, done), 2)), `
 			warning [unused-produce] sum: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/l/round/sum)
 		`, Config{}},
-		{"reduced in a lane", Seq("p", read, Parallel("outer", []Ashlar{Seq("lane", each, sum)}), gather("all", reportType, reviewType)), ``, Config{}},
-		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", []Ashlar{Func("sum", dag.All(draftType), reportType, nothingOf), Func("other", dag.All(draftType), reportType, nothingOf)})), gather("all", reportType, reviewType)), ``, Config{}},
+		{"reduced in a lane", Seq("p", read, Parallel("outer", Seq("lane", each, sum)), gather("all", reportType, reviewType)), ``, Config{}},
+		{"reduced by a fan-out", Seq("p", read, each, Reduce(Parallel("two", Func("sum", dag.All(draftType), reportType, nothingOf), Func("other", dag.All(draftType), reportType, nothingOf))), gather("all", reportType, reviewType)), ``, Config{}},
 		{"a failed body is joined by its failure", Seq("p", read, Rescue("r", Seq("body", each, sum), from("heal", ticketType, reportType))), ``, Config{}},
 
 		{"the end of the pipeline", Seq("p", read, each), `
@@ -72,7 +72,7 @@ func TestValidateFanOuts(t *testing.T) {
 		{"before a rescue", Seq("p", read, each, Rescue("r", readingLeaf("body", reportType, dag.All(draftType)), first("heal", reportType))), `
 			[fanout-not-reduced] each: its lanes reach "body" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
-		{"at the end of a lane", Seq("p", read, Parallel("outer", []Ashlar{each, first("b", draftType)}), sum), `
+		{"at the end of a lane", Seq("p", read, Parallel("outer", each, first("b", draftType)), sum), `
 			[fanout-not-reduced] each: its lanes reach the fan-out around it without a reducer between: follow it with stone.Reduce (at p/outer/each)
 		`, Config{}},
 		{"at the end of the lanes of a map", Seq("p", read, overTickets("outer", Seq("lane", fan)), sum), `
@@ -112,32 +112,32 @@ func TestValidateLanes(t *testing.T) {
 	both := []Ashlar{first("a", draftType), first("b", reviewType)}
 	end := func(queries ...dag.Querier) Ashlar { return Reduce(readingLeaf("end", reportType, queries...)) }
 	checkPrograms(t, []program{
-		{"every lane produces it", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), first("b", draftType)}), end(dag.All(draftType))), ``, Config{}},
-		{"some lanes produce it", Seq("p", Parallel("fan", both), end(dag.All(draftType), dag.All(reviewType))), `
+		{"every lane produces it", Seq("p", Parallel("fan", first("a", draftType), first("b", draftType)), end(dag.All(draftType))), ``, Config{}},
+		{"some lanes produce it", Seq("p", Parallel("fan", Parts(both)...), end(dag.All(draftType), dag.All(reviewType))), `
 			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"some lanes produce it, all survive", Seq("p", Parallel("fan", both, AllLanes()), end(dag.All(draftType), dag.All(reviewType))), ``, Config{}},
-		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", append(both, first("c", draftType)), Quorum(2)), end(dag.All(draftType), dag.All(reviewType))), `
+		{"some lanes produce it, all survive", Seq("p", Parallel("fan", Parts(both, AllLanes())...), end(dag.All(draftType), dag.All(reviewType))), ``, Config{}},
+		{"some lanes produce it, a quorum has one", Seq("p", Parallel("fan", Parts(append(both, first("c", draftType)), Quorum(2))...), end(dag.All(draftType), dag.All(reviewType))), `
 			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"a lane does not see its sibling", Seq("p", Parallel("fan", []Ashlar{first("a", draftType), from("b", draftType, reviewType)}), end(dag.All(draftType), dag.All(reviewType))), `
+		{"a lane does not see its sibling", Seq("p", Parallel("fan", first("a", draftType), from("b", draftType, reviewType)), end(dag.All(draftType), dag.All(reviewType))), `
 			[missing-producer] b: b queries "draft" but no upstream ashlar produces it: p/fan/a does, but not before it (at p/fan/b)
 			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"a lane sees what was before", Seq("p", read, Parallel("fan", []Ashlar{from("a", ticketType, draftType)}), end(dag.All(draftType), ticketType)), ``, Config{}},
-		{"a lane type is read as one", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(draftType)), `
+		{"a lane sees what was before", Seq("p", read, Parallel("fan", from("a", ticketType, draftType)), end(dag.All(draftType), ticketType)), ``, Config{}},
+		{"a lane type is read as one", Seq("p", Parallel("fan", first("a", draftType)), end(draftType)), `
 			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"a lane type is read as one, optional", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Maybe(draftType))), `
+		{"a lane type is read as one, optional", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Maybe(draftType))), `
 			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"a lane type is read as one, later", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.All(draftType)), from("late", draftType, reviewType)), `
+		{"a lane type is read as one, later", Seq("p", Parallel("fan", first("a", draftType)), end(dag.All(draftType)), from("late", draftType, reviewType)), `
 			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/end)
 			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/late)
 		`, Config{}},
-		{"a lane type is read since", Seq("p", read, Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Since(draftType, ticketType))), `
+		{"a lane type is read since", Seq("p", read, Parallel("fan", first("a", draftType)), end(dag.Since(draftType, ticketType))), `
 			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
 		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), itemType)), `
@@ -145,17 +145,17 @@ func TestValidateLanes(t *testing.T) {
 		`, Config{}},
 		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), ``, Config{}},
 		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
-		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", []Ashlar{from("a", draftType, draftType)}), end(draftType, dag.All(draftType))), ``, Config{}},
-		{"the latest node of lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), end(dag.Latest)), `
+		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.All(draftType))), ``, Config{}},
+		{"the latest node of lanes", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Latest)), `
 			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
 		`, Config{}},
-		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", []Ashlar{first("b", draftType)}))), end(dag.Latest)), `
+		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Latest)), `
 			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
 		`, Config{}},
-		{"a lens on lanes", Seq("p", Parallel("fan", []Ashlar{first("a", draftType)}), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
+		{"a lens on lanes", Seq("p", Parallel("fan", first("a", draftType)), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
 			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/route)
 		`, Config{}},
-		{"more survivors than lanes", Seq("p", Parallel("fan", both[:1], Quorum(2)), end(dag.All(draftType))), `
+		{"more survivors than lanes", Seq("p", Parallel("fan", both[0], Quorum(2)), end(dag.All(draftType))), `
 			[bad-option] fan: Quorum(2): want at most 1, there are no more lanes (at p/fan)
 		`, Config{}},
 	})
@@ -228,4 +228,4 @@ func TestValidateWalks(t *testing.T) {
 }
 
 // with is a with an option that it was not made with.
-func (a Ashlar) with(o Option) Ashlar { return Ashlar{a.s.clone().apply([]Option{o})} }
+func (a Ashlar) with(o LeafOption) Ashlar { return Ashlar{with(a.s.clone(), []LeafOption{o})} }

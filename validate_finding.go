@@ -16,8 +16,8 @@ import (
 //     fanout-not-reduced, lane-type-read-as-one
 //   - what is named: duplicate-name, duplicate-branch, duplicate-question,
 //     missing-branch, unreachable-branch, no-name
-//   - what is made: nil-ashlar, nil-body, empty-composite, misplaced-option,
-//     bad-option, bad-type, bad-branch, bad-walk, bad-detail
+//   - what is made: nil-ashlar, nil-body, empty-composite, bad-option,
+//     bad-type, bad-branch, bad-walk, bad-detail
 //   - what is allowed: effect-not-granted
 //
 // and of warnings maybe-unavailable, unused-produce, lanes-may-be-lost and

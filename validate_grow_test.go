@@ -107,7 +107,7 @@ func (g *grower) suits(a Ashlar) bool {
 	return true
 }
 
-func declared(qs []dag.Query) Option {
+func declared(qs []dag.Query) ScopeOption {
 	var all []dag.Querier
 	for _, q := range qs {
 		all = append(all, q)
@@ -134,7 +134,7 @@ func (g *grower) leaf() Ashlar {
 		}
 	}
 	name, out, queries := g.name("leaf"), g.cells(), g.queries(3)
-	opts := []Option{declared(queries)}
+	opts := []LeafOption{declared(queries)}
 	var judges []Ashlar
 	if g.oneIn(15) {
 		g.aside(func() { g.made(out); judges = []Ashlar{g.ashlar(2)} })
@@ -244,7 +244,7 @@ func (g *grower) match(depth int) Ashlar {
 func (g *grower) fanOut(depth int) Ashlar {
 	name := g.name("fan")
 	line, all := g.line, g.all
-	var opts []Option
+	var opts []FanOption
 	if g.oneIn(3) {
 		opts = append(opts, Lanes(1+g.upTo(3)))
 	}
@@ -276,7 +276,7 @@ func (g *grower) fanOut(depth int) Ashlar {
 		if g.oneIn(4) {
 			opts = append(opts, Quorum(1+g.upTo(len(lanes)-1)))
 		}
-		fan = Parallel(name, lanes, opts...)
+		fan = Parallel(name, Parts(lanes, opts...)...)
 	}
 	g.line, g.joined = line, true
 	if g.oneIn(20) {

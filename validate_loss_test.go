@@ -10,10 +10,12 @@ import (
 func TestValidateSilentLoss(t *testing.T) {
 	read, lane := first("read", ticketType), from("lane", itemType, draftType)
 	sum := gather("sum", draftType, reportType)
-	each := func(body Ashlar, opts ...Option) Ashlar {
+	each := func(body Ashlar, opts ...FanOption) Ashlar {
 		return Seq("p", read, overTickets("each", body, opts...), sum)
 	}
-	fan := func(lanes []Ashlar, opts ...Option) Ashlar { return Seq("p", Parallel("fan", lanes, opts...), sum) }
+	fan := func(lanes []Ashlar, opts ...FanOption) Ashlar {
+		return Seq("p", Parallel("fan", Parts(lanes, opts...)...), sum)
+	}
 	a, b := first("a", draftType), first("b", draftType)
 	rescued := func(name string, body Ashlar) Ashlar { return Rescue(name, body, first("instead-"+name, draftType)) }
 	failures := Reduce(New("sum", reportType, func(context.Context, dag.DAG) (v noteDoc, err error) { return },
@@ -34,7 +36,7 @@ func TestValidateSilentLoss(t *testing.T) {
 		{"one lane is not rescued", fan([]Ashlar{rescued("safe", a), b}), "fan"},
 		{"every lane is rescued", fan([]Ashlar{rescued("safe", a), rescued("other", b)}), ""},
 		{"the reducer reads the failures", Seq("p", read, overTickets("each", lane), failures), ""},
-		{"a fan-out within a lane", each(Seq("inner", Parallel("fan", []Ashlar{a}), gather("join", draftType, draftType)), AllLanes()), "fan"},
+		{"a fan-out within a lane", each(Seq("inner", Parallel("fan", a), gather("join", draftType, draftType)), AllLanes()), "fan"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
@@ -56,7 +58,7 @@ func TestValidateSilentLoss(t *testing.T) {
 
 func TestValidateReduceOfNothing(t *testing.T) {
 	read, sum := first("read", draftType), gather("sum", draftType, reportType)
-	fan := Parallel("fan", []Ashlar{first("a", draftType)}, AllLanes())
+	fan := Parallel("fan", first("a", draftType), AllLanes())
 	const found = "\t\t\twarning [nothing-to-reduce] sum: no fan-out comes before it: put one in front, or use its body without Reduce (at p/sum)\n"
 	input := mustAppend(dag.DAG{}, draftType, noteDoc{})
 	checkPrograms(t, []program{

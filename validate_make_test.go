@@ -45,8 +45,8 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] a: it does not say what it produces: give it a dag.Type, as dag.NewType makes it
 		`, Config{}},
 		{"New, no name", New("", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), ``, Config{}},
-		{"New, no option", New("a", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }, Option{}), `
-			[misplaced-option] a: the zero Option means nothing to a leaf: remove it
+		{"New, no option", New("a", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }, nil, Version("1")), `
+			[bad-option] a: one of its options is nil: remove it
 		`, Config{}},
 		{"Func0", Func0[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
@@ -161,14 +161,15 @@ func TestValidateNothing(t *testing.T) {
 			[nil-body] m: the source is empty: use Items, or Each with a function (at p/m)
 			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
-		{"Parallel", Parallel("", nil), `
+		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
 			[no-name] "": a parallel without a name: give it one, it stands in paths, events and findings
 		`, Config{}},
-		{"Parallel of nothing", Parallel("p", nil), `
+		{"Parallel of nil", Parallel("p", nil), `
+			[bad-option] p: one of its parts is nil: remove it
 			[empty-composite] p: a parallel needs at least one lane
 		`, Config{}},
-		{"Parallel of zero", Seq("p", Parallel("fan", []Ashlar{{}}), gather("sum", n, n)), `
+		{"Parallel of zero", Seq("p", Parallel("fan", Ashlar{}), gather("sum", n, n)), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/fan/?)
 			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
@@ -205,8 +206,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-walk] a: its walk rule is nil: give it one, as WalkInOrder
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
-		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry(RetryPolicy{})).with(Version("")).with(Choices()), `
-			[misplaced-option] a: Choices means nothing to a leaf that does not ask: remove it
+		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry(RetryPolicy{})).with(Version("")), `
 			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
 		`, Config{Grant: []string{}}},
 	})
@@ -217,22 +217,10 @@ func TestValidateNothing(t *testing.T) {
 
 func TestValidateOptions(t *testing.T) {
 	a := first("a", draftType)
-	fan := func(opts ...Option) Ashlar {
-		return Seq("p", Parallel("fan", []Ashlar{a}, opts...), gather("sum", draftType, reportType))
+	fan := func(opts ...FanOption) Ashlar {
+		return Seq("p", Parallel("fan", Parts([]Ashlar{a}, opts...)...), gather("sum", draftType, reportType))
 	}
 	checkPrograms(t, []program{
-		{"misplaced in a leaf", a.with(AllLanes()), `
-			[misplaced-option] a: AllLanes means nothing to a leaf: remove it
-		`, Config{}},
-		{"misplaced in a fan-out", fan(Queries(ticketType)), `
-			[misplaced-option] fan: Queries means nothing to a parallel: remove it (at p/fan)
-		`, Config{}},
-		{"misplaced in a scoped", Scoped("s", []Ashlar{a}, WalkInOrder, noScope, Reusable()), `
-			[misplaced-option] s: Reusable means nothing to a scoped: remove it
-		`, Config{}},
-		{"choices without a question", a.with(Choices("yes")), `
-			[misplaced-option] a: Choices means nothing to a leaf that does not ask: remove it
-		`, Config{}},
 		{"bad values", fan(Lanes(0), Quorum(-1)), `
 			[bad-option] fan: Lanes(0): want at least 1 (at p/fan)
 			[bad-option] fan: Quorum(-1): want at least 1 (at p/fan)
@@ -276,12 +264,12 @@ func TestValidateNames(t *testing.T) {
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
 		`, Config{}},
 		{"two of one name under two parents", Seq("p", Seq("q", a), Seq("r", other)), ``, Config{}},
-		{"one reducer twice", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Parallel("g", []Ashlar{first("b", draftType)}), Reduce(a)), ``, Config{}},
-		{"one reducer, and another of its name", Seq("p", Parallel("f", []Ashlar{first("b", draftType)}), Reduce(a), Reduce(other)), `
+		{"one reducer twice", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Parallel("g", first("b", draftType)), Reduce(a)), ``, Config{}},
+		{"one reducer, and another of its name", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Reduce(other)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
 			warning [nothing-to-reduce] a: no fan-out comes before it: put one in front, or use its body without Reduce (at p/a#2)
 		`, Config{}},
-		{"a reduce has the name of its body", Seq("p", Parallel("a", []Ashlar{first("b", draftType)}), gather("a", draftType, reportType)), `
+		{"a reduce has the name of its body", Seq("p", Parallel("a", first("b", draftType)), gather("a", draftType, reportType)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
 		`, Config{}},
 		{"one name in two branches", branches(Case("x", a), Case("y", other)), `

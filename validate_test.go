@@ -69,7 +69,7 @@ func keyOf(dag.DAG) (any, error)                                  { return "x", 
 func noScope(_ context.Context, d dag.DAG) (dag.DAG, error)       { return d, nil }
 
 // overTickets fans a body out over notes, in lanes of items.
-func overTickets(name string, body Ashlar, opts ...Option) Ashlar {
+func overTickets(name string, body Ashlar, opts ...FanOption) Ashlar {
 	return Map(name, Each(ticketType, itemType, notesOf), body, opts...)
 }
 
@@ -259,7 +259,7 @@ func TestValidateMatches(t *testing.T) {
 			[invalid-lens] route: lens path ["txet"] is not in the schema of the latest node, "ticket": the fields there are text; did you mean "text"? (at p/route)
 		`, Config{}},
 		{"behind branches of several types nobody knows", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
-		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", []Ashlar{Match("route", Lens("area"), Case("bug", first("bug", draftType)))}), gather("sum", draftType, reportType)), `
+		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
 			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or query it where it is needed (at p/triage)
 			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker with which a lane begins, use On to look at an earlier node (at p/fan/route)
 		`, Config{}},

@@ -59,7 +59,7 @@ type Config struct {
 
 	// Options are those of the leaf, for example stone.Timeout, stone.Retry and
 	// stone.Version. A middleware that reads the DAG needs stone.Queries.
-	Options []stone.Option
+	Options []stone.LeafOption
 }
 
 // Prompt returns the text that fn makes of what the reader finds, for example of the
@@ -137,7 +137,7 @@ type agent struct {
 	maxHealing int
 }
 
-func (a *agent) options() []stone.Option {
+func (a *agent) options() []stone.LeafOption {
 	var queries []dag.Querier
 	for _, prompt := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {
 		if prompt != nil {

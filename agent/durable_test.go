@@ -173,7 +173,7 @@ func TestPrint(t *testing.T) {
 		{cfg{User: agent.Say("a"), Use: []agent.Middleware{ring}}, 0},
 	} {
 		m := model(says("x"))
-		tt.cfg.Options = []stone.Option{stone.Reusable()}
+		tt.cfg.Options = []stone.LeafOption{stone.Reusable()}
 		if _, err := run(t, agent.New("talk", note, m, tt.cfg), stone.Config{Recorder: &j, RunID: fmt.Sprint(i)}); err != nil || m.calls() != tt.asks {
 			t.Errorf("%d: the model was asked %d times, %v; want %d", i, m.calls(), err, tt.asks)
 		}
@@ -186,7 +186,7 @@ func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
-		Options: []stone.Option{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{agent.KindModel}})}})
+		Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{agent.KindModel}})}})
 	res, err := run(t, a, stone.Config{Recorder: mem, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func TestManyAtOnceLeaveNothingBehind(t *testing.T) {
 		w.cap(hangs, call.Metadata{ID: "a", Limits: call.Limits{Timeout: 20 * time.Millisecond}}),
 		w.cap(after(time.Millisecond, says("b")), call.Metadata{ID: "b", Limits: call.Limits{Concurrency: 1000}}),
 	)}
-	lanes := make([]stone.Ashlar, calls)
+	lanes := make([]stone.FanPart, calls)
 	for i := range lanes {
 		d := race(0, "a", "b")
 		if i%3 == 0 {
@@ -145,7 +145,7 @@ func TestManyAtOnceLeaveNothingBehind(t *testing.T) {
 		}
 		lanes[i] = call.New(fmt.Sprint("ask ", i), out, call.Spec{Applicator: app, Intent: "mail/sort", Dispatch: d})
 	}
-	p := stone.Seq("all", stone.Parallel("fan", lanes, stone.Lanes(calls), stone.AllLanes()), stone.Reduce(stone.Func("count", dag.All(out), out, nothing)))
+	p := stone.Seq("all", stone.Parallel("fan", append(lanes, stone.Lanes(calls), stone.AllLanes())...), stone.Reduce(stone.Func("count", dag.All(out), out, nothing)))
 	if _, err := stone.Run(t.Context(), p, stone.Config{}); err != nil {
 		t.Fatal(err)
 	}

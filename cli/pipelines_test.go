@@ -105,7 +105,7 @@ func asker() stone.Ashlar {
 		return stone.Ask(name, dag.Nothing, reply, func(struct{}) string { return "Which of them\nis it?" }, stone.Choices("left", "right"))
 	}
 	return stone.Seq("asker",
-		stone.Parallel("both", []stone.Ashlar{question("first"), question("second")}, stone.AllLanes()),
+		stone.Parallel("both", question("first"), question("second"), stone.AllLanes()),
 		stone.Reduce(stone.Func("join", dag.All(reply), word, func(_ context.Context, all []stone.Answer) (string, error) {
 			return fmt.Sprint(all), nil
 		})))
@@ -150,7 +150,7 @@ func every() stone.Ashlar {
 			stone.Case("y", step("is-y", word, "y"))),
 		stone.Map("map", stone.Each(word, item, func(string) []int { return []int{1, 2} }), plus),
 		total,
-		stone.Parallel("parallel", []stone.Ashlar{step("one", sum, 1), step("two", sum, 2)}),
+		stone.Parallel("parallel", step("one", sum, 1), step("two", sum, 2)),
 		total,
 		stone.Rescue("rescue", step("try", word, "a"), step("heal", word, "b")),
 		stone.Scoped("scoped", []stone.Ashlar{step("inner", word, "c")}, stone.WalkInOrder, nested),

@@ -34,7 +34,7 @@ var (
 )
 
 // several asks n questions at once, "0" to "n-1", and joins the answers.
-func several(n int, opts ...stone.Option) stone.Ashlar {
+func several(n int, opts ...stone.AskOption) stone.Ashlar {
 	return stone.Seq("s",
 		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 			var all []int

@@ -18,7 +18,7 @@ var (
 	list   = dag.NewType[[]int]("list")
 )
 
-func leaf(name string, opts ...stone.Option) stone.Ashlar {
+func leaf(name string, opts ...stone.LeafOption) stone.Ashlar {
 	return stone.New(name, word, func(context.Context, dag.DAG) (string, error) { return "", nil }, opts...)
 }
 
@@ -44,7 +44,7 @@ func TestChanges(t *testing.T) {
 			"the branches of m changed from [\"x\"] to [\"x\" \"y\"]\nm/b was added"},
 		{"the order", stone.Seq("s", leaf("a"), leaf("b")), stone.Seq("s", leaf("b"), leaf("a")), "the steps of s have another order: b, a, it was a, b"},
 		{"a bound", stone.Loop("l", leaf("a"), never, 3), stone.Loop("l", leaf("a"), never, 4), "the bound of l changed from 3 to 4"},
-		{"lanes", stone.Parallel("p", []stone.Ashlar{leaf("a")}), stone.Parallel("p", []stone.Ashlar{leaf("a")}, stone.AllLanes()), "p changed in its bounds"},
+		{"lanes", stone.Parallel("p", leaf("a")), stone.Parallel("p", leaf("a"), stone.AllLanes()), "p changed in its bounds"},
 		{"queries", leaf("a", stone.Queries(number)), leaf("a", stone.Queries(list)), "a does not read \"number\" any more\na now reads \"list\""},
 		{"a type", leaf("a"), count("a"), `the type of a changed from "word" to "number"`},
 		{"a schema", count("a"), stone.Func0("a", otherNumber, func(context.Context) (string, error) { return "", nil }), `the schema of type "number" of a changed`},

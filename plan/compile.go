@@ -298,6 +298,6 @@ func (c *compiler) define(n *node, known *scope, def slot) {
 }
 
 // leafOptions are what leaves of a plan have in common.
-func (c *compiler) leafOptions(r reads) []stone.Option {
-	return []stone.Option{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
+func (c *compiler) leafOptions(r reads) []stone.LeafOption {
+	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
 }

@@ -37,16 +37,16 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 }
 
 func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone.Ashlar {
-	lanes := make([]stone.Ashlar, len(n.bodies))
+	lanes := make([]stone.FanPart, len(n.bodies))
 	scopes := make([]*scope, len(n.bodies))
 	for i, b := range n.bodies {
 		c.pending, c.fanned = nil, false
 		scopes[i] = known.inner()
-		lanes[i] = c.sequence(fmt.Sprintf("lane-%d", i+1), b.nodes, scopes[i], depth+1)
-		c.places[lanes[i]] = b.at
+		lane := c.sequence(fmt.Sprintf("lane-%d", i+1), b.nodes, scopes[i], depth+1)
+		lanes[i], c.places[lane] = lane, b.at
 	}
 	c.open(n, scopes, false)
-	return stone.Parallel(name, lanes)
+	return stone.Parallel(name, lanes...)
 }
 
 // open notes what the lanes of a fan-out have.

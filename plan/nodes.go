@@ -185,7 +185,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	c.define(n, known, slot{sure: true})
-	opts := []stone.Option{stone.Version(c.plan.digest)}
+	opts := []stone.AskOption{stone.Version(c.plan.digest)}
 	if n.choices != nil {
 		opts = append(opts, stone.Choices(n.choices...))
 	}

@@ -121,7 +121,7 @@ func discover(model llm.Model) (p stone.Ashlar, ran *[]string) {
 	return stone.Seq("all", agent.New("discover", project, model, agent.Config{
 		System:  agent.Say("Find out what this project is. Ask if you must."),
 		Use:     []agent.Middleware{say("ask_user", ran), say("write_file", ran)},
-		Options: []stone.Option{stone.Queries(dir)},
+		Options: []stone.LeafOption{stone.Queries(dir)},
 	})), ran
 }
 

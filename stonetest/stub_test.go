@@ -27,7 +27,7 @@ var everywhere = map[string]func(a, other stone.Ashlar) stone.Ashlar{
 	"alone": func(a, _ stone.Ashlar) stone.Ashlar { return a },
 	"seq":   func(a, o stone.Ashlar) stone.Ashlar { return stone.Seq("p", o, stone.Seq("inner", a)) },
 	"parallel": func(a, o stone.Ashlar) stone.Ashlar {
-		return stone.Seq("s", stone.Parallel("p", []stone.Ashlar{o, a}), stone.Reduce(stone.Func0("seven", number, seven)))
+		return stone.Seq("s", stone.Parallel("p", o, a), stone.Reduce(stone.Func0("seven", number, seven)))
 	},
 	"body": func(a, o stone.Ashlar) stone.Ashlar { return stone.Rescue("p", a, o) },
 	"heal": func(a, _ stone.Ashlar) stone.Ashlar { return stone.Rescue("p", broken("x"), a) },

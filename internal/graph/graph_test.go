@@ -66,7 +66,7 @@ var pipelines = map[string]stone.Ashlar{
 	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Condition{}, 3), step("after")),
 	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask[struct{}]("ask", dag.Nothing, reply, nil)), step("after")),
 	"fan": stone.Seq("all", stone.Map("map", items(), seq("one", "two")), stone.Reduce(step("join")),
-		stone.Parallel("parallel", []stone.Ashlar{step("left"), stone.Map("inner", items(), step("lane"))}), stone.Reduce(seq("first", "second"))),
+		stone.Parallel("parallel", step("left"), stone.Map("inner", items(), step("lane"))), stone.Reduce(seq("first", "second"))),
 	"rescue": stone.Seq("all", step("before"), stone.Rescue("outer", stone.Rescue("inner", step("try"), step("heal")), step("give-up")), step("after")),
 	"scoped": stone.Seq("all", step("before"), stone.Scoped("scoped", []stone.Ashlar{step("one"), seq("two", "three")}, stone.WalkInOrder, nil), step("after")),
 	"names": stone.Seq("all", step(`"quoted" \n back\slash`), step("<b>&amp;#35;`x`"), step("two\nlines\x1b[1m"), step("end"), step("größe 表"),

@@ -220,7 +220,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is how many names the root package may export.
-const vocabulary = 81
+const vocabulary = 82
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")

@@ -18,7 +18,7 @@ var (
 )
 
 // lanes fans out over n items; every one that fails divides by loses its lane.
-func lanes(n, fails int, opts ...stone.Option) stone.Ashlar {
+func lanes(n, fails int, opts ...stone.FanOption) stone.Ashlar {
 	items := make([]int, n)
 	for i := range items {
 		items[i] = i

@@ -87,7 +87,7 @@ done    all/work  T
 start   all/count
 done    all/count  T
 done    all  T`},
-		{"parallel", stone.Seq("all", stone.Parallel("both", []stone.Ashlar{one, step("two", nil)}), join), `
+		{"parallel", stone.Seq("all", stone.Parallel("both", one, step("two", nil)), join), `
 start   all
 start   all/both
 done    all/both  2/2; T

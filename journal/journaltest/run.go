@@ -84,7 +84,7 @@ func (c *counter) want(t *testing.T, want string) {
 	}
 }
 
-func (c *counter) leaf(name string, out dag.Type[string], body func(n int) (string, error), opts ...stone.Option) stone.Ashlar {
+func (c *counter) leaf(name string, out dag.Type[string], body func(n int) (string, error), opts ...stone.LeafOption) stone.Ashlar {
 	return stone.Func0(name, out, func(context.Context) (string, error) { return body(c.add(name)) }, opts...)
 }
 
