@@ -25,7 +25,7 @@ var builtinChecks = map[string]Check{
 	"regex":         matches,
 	"no-repetition": noRepetition,
 	"legal-move": func(context.Context, Subject) error {
-		return errors.New("nobody here knows the rules: add the check of a package that does, such as call/uci")
+		return errors.New(`legal-move needs the rules of chess: import github.com/stonelayer/stone/call/uci, and without a configuration set Applicator.Checks["legal-move"] to uci.LegalMove`)
 	},
 }
 

@@ -39,7 +39,7 @@ func TestBuiltInChecks(t *testing.T) {
 		{"regex", `{}`, `""`, "says no regex"},
 		{"no-repetition", ``, `{"text":"one two three"}`, ""},
 		{"no-repetition", ``, `{"text":"` + long + `"}`, "repeats itself"},
-		{"legal-move", ``, `"e2e4"`, "nobody here knows the rules"},
+		{"legal-move", ``, `"e2e4"`, "import github.com/stonelayer/stone/call/uci"},
 	} {
 		w := &world{}
 		spec := call.Spec{Applicator: app(w.cap(answers(tc.out), call.Metadata{ID: "a"})), Done: call.Done{Must: []string{tc.check}}}

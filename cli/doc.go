@@ -12,7 +12,8 @@
 // names a plan, which begins with what --bind says: stone run plan.edn --bind x=1.
 //
 // At a terminal, without a command, both run their pipeline on the whole of the
-// screen; stone finds it in the nearest directory .stone. Its settings.json says
+// screen, a program if it imports package cli/screen; stone finds the pipeline in the
+// nearest directory .stone. Its settings.json says
 // where the pipeline is and which model [DefaultModel] is, see package
 // internal/config.
 //
@@ -27,7 +28,10 @@
 //
 // Who answers the calls of a plan, of a request and of a pipeline with [Applicator]
 // stands in .stone/stone.edn or stone.json, in the nearest directory .stone, or in
-// the file that --config names: see package internal/config.
+// the file that --config names: see package internal/config. A program links the kinds
+// of capabilities that it imports: call/cel, call/mcp, call/sat and call/uci, or all of
+// them and the screen with package cli/all. A configuration that names another kind is
+// refused with the import to add.
 //
 //	$ stone config check         # every fault, with its place
 //	$ stone caps                 # who there is, who is up, what it costs

@@ -40,6 +40,9 @@
 // slot of a call that is allowed to fail may be read without; where the call has
 // failed, the reader does so too, with kind missing-input.
 //
+// A guard that is an expression needs its language, which a program links with
+// import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
+//
 // # Lanes
 //
 // After a parallel or a map comes a reduce. In it and after it the slots of lanes

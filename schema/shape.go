@@ -7,7 +7,9 @@ import (
 
 // A shape is a schema of nothing but types, properties and items, as those of most
 // Go types are. What fits one is known to be valid without the validator, which
-// takes ten times as long; what does not is for the validator to explain.
+// takes ten times as long; what does not is for the validator to explain. The row of
+// bench that needs it is "call with schemas, checks and a gate": without shape it takes
+// 10 % longer, without quick 50 %.
 type shape struct {
 	types      kinds // none is any
 	properties map[string]*shape

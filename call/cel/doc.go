@@ -7,4 +7,7 @@
 // capability evaluates an expression of its configuration over call, or the one in
 // its input over the variables there. What expressions may do and cost is bounded,
 // so that a model may write them.
+//
+// Importing the package makes the solver cel, and the expressions of checks and plans
+// known to configurations.
 package cel

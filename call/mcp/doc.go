@@ -13,4 +13,7 @@
 // A server is started or reached when the first of its tools is used, let go when it
 // has been idle for a minute, and started again by the next call; one that died is,
 // too. What the server may be is that of package tool/mcp, on which this stands.
+//
+// Importing the package makes the kind mcp and its servers
+// known to configurations.
 package mcp

@@ -17,4 +17,7 @@
 // where it reports what it has learned, so that a call that nobody waits for any
 // more uses no processor. It solves one formula at a time; others wait for their
 // turn, so give the capability a timeout where formulas come from anywhere.
+//
+// Importing the package makes the solver sat
+// known to configurations.
 package sat

@@ -14,4 +14,7 @@
 //
 // Each call starts the engine anew: what one call leaves in the memory of an engine
 // changes the answers of the next. The engine is ended with all that it started.
+//
+// Importing the package makes the kind chess and the check legal-move
+// known to configurations.
 package uci
