@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,27 +43,10 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	if err != nil {
 		return failed("%w", err)
 	}
-	d, err := s.DAG(ctx, info.ID)
+	shown, err := placeOf(ctx, s, info.ID, steps, word)
 	if err != nil {
-		return failed("%w", err)
+		return err
 	}
-	var found []shownNode
-	if idPrefix.MatchString(word) {
-		found = nodesOf(d, steps, word)
-	}
-	if len(found) == 0 {
-		if found, err = stepsOf(ctx, s, info.ID, d, steps, word); err != nil {
-			return err
-		}
-	}
-	if len(found) > 1 {
-		var names []string
-		for _, n := range found[:min(len(found), 5)] {
-			names = append(names, fmt.Sprintf("%s %s", short(n.ID), n.Path))
-		}
-		return fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", word, len(found), info.ID, strings.Join(names, ", "))
-	}
-	shown := found[0]
 	if !all {
 		own := dag.OwnContent(string(shown.Content), shown.Meta)
 		if shown.Content = json.RawMessage(own); own == "" {
@@ -77,31 +61,63 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	return output(shown.print(a.Stdout))
 }
 
-// nodesOf returns the nodes whose id begins with a prefix.
-func nodesOf(d dag.DAG, steps []journal.Step, prefix string) []shownNode {
-	paths := map[dag.ID]string{}
-	for _, s := range steps {
-		paths[s.Node] = s.Path
-	}
-	var found []shownNode
-	for n := range d.Nodes() {
-		if strings.HasPrefix(n.ID().String(), prefix) {
-			found = append(found, nodeOf(n, paths[n.ID()]))
+// placeOf returns the node whose id begins with a word, or what the step holds that
+// has it as its path, or as the end of its path.
+func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, word string) (shownNode, error) {
+	if idPrefix.MatchString(word) {
+		n, err := s.Node(ctx, run, word)
+		switch {
+		case err == nil:
+			return nodeOf(n, pathOf(steps, n.ID)), nil
+		case errors.As(err, new(*journal.AmbiguousError)):
+			return shownNode{}, err
+		case !errors.Is(err, journal.ErrNoNode):
+			return shownNode{}, failed("%w", err)
 		}
 	}
-	return found
-}
-
-func nodeOf(n *dag.Node, path string) shownNode {
-	shown := shownNode{ID: n.ID(), Path: path, Type: n.Type(), Time: n.Time(), Meta: n.Meta(), Content: n.Content(), text: n.Text()}
-	for _, p := range n.Parents() {
-		shown.Parents = append(shown.Parents, p.ID())
+	step, err := stepOf(run, steps, word)
+	if err != nil {
+		return shownNode{}, err
 	}
-	return shown
+	if step.Node != (dag.ID{}) {
+		n, err := s.Node(ctx, run, step.Node.String())
+		if err != nil {
+			return shownNode{}, failed("%w", err)
+		}
+		return nodeOf(n, step.Path), nil
+	}
+	shown := shownNode{Path: step.Path, Time: step.Time}
+	if !step.Recorded {
+		shown.Failure = "it has no result"
+		return shown, nil
+	}
+	rec, err := s.Record(ctx, run, step.Path, step.Kind)
+	if err != nil {
+		return shownNode{}, failed("%w", err)
+	}
+	shown.record(rec)
+	return shown, nil
 }
 
-// stepsOf returns what the steps hold that have a path, or whose path ends with it.
-func stepsOf(ctx context.Context, s *store, run string, d dag.DAG, steps []journal.Step, path string) ([]shownNode, error) {
+// pathOf returns the path of the step that made a node, "" if none did.
+func pathOf(steps []journal.Step, node dag.ID) (path string) {
+	for _, s := range steps {
+		if s.Node == node {
+			path = s.Path
+		}
+	}
+	return path
+}
+
+func nodeOf(n journal.NodeInfo, path string) shownNode {
+	return shownNode{
+		ID: n.ID, Path: path, Type: n.Type, Time: n.Time, Meta: n.Meta, Parents: n.Parents,
+		Content: n.Content, text: textOf(n.Content, n.Meta),
+	}
+}
+
+// stepOf returns the step that has a path, or the only one whose path ends with it.
+func stepOf(run string, steps []journal.Step, path string) (journal.Step, error) {
 	matching := func(fits func(journal.Step) bool) []journal.Step {
 		return slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return !fits(s) })
 	}
@@ -109,7 +125,8 @@ func stepsOf(ctx context.Context, s *store, run string, d dag.DAG, steps []journ
 	if len(fits) == 0 {
 		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
 	}
-	if len(fits) == 0 {
+	switch len(fits) {
+	case 0:
 		near := suggest.Closest(path, func(yield func(string) bool) {
 			for _, s := range steps {
 				if !yield(s.Path) || !yield(address.Last(s.Path)) {
@@ -118,29 +135,17 @@ func stepsOf(ctx context.Context, s *store, run string, d dag.DAG, steps []journ
 			}
 		})
 		if near != "" {
-			return nil, fmt.Errorf("run %s has no step or node %q: did you mean %s?", run, path, near)
+			return journal.Step{}, fmt.Errorf("run %s has no step or node %q: did you mean %s?", run, path, near)
 		}
-		return nil, fmt.Errorf("run %s has no step or node %q: show without it lists them", run, path)
+		return journal.Step{}, fmt.Errorf("run %s has no step or node %q: show without it lists them", run, path)
+	case 1:
+		return fits[0], nil
 	}
-	var found []shownNode
-	for _, step := range fits {
-		if n := d.Node(step.Node); n != nil {
-			found = append(found, nodeOf(n, step.Path))
-			continue
-		}
-		shown := shownNode{Path: step.Path, Time: step.Time}
-		if !step.Recorded {
-			shown.Failure = "it has no result"
-		} else {
-			rec, err := s.Record(ctx, run, step.Path, step.Kind)
-			if err != nil {
-				return nil, failed("%w", err)
-			}
-			shown.record(rec)
-		}
-		found = append(found, shown)
+	var names []string
+	for _, s := range fits[:min(len(fits), 5)] {
+		names = append(names, fmt.Sprintf("%s %s", short(s.Node), s.Path))
 	}
-	return found, nil
+	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
 func (n *shownNode) record(rec stone.Record) {
@@ -148,11 +153,22 @@ func (n *shownNode) record(rec stone.Record) {
 	if f := rec.Failure; f != nil {
 		n.Failure = f.Kind + ": " + f.Reason
 	}
-	n.text = dag.OwnContent(string(n.Content), n.Meta)
+	n.text = textOf(n.Content, n.Meta)
+}
+
+// textOf is dag.Node.Text for a content that is not read as a node.
+func textOf(content json.RawMessage, meta map[string]string) string {
 	var words string
-	if json.Unmarshal(n.Content, &words) == nil {
-		n.text = words
+	if json.Unmarshal(content, &words) == nil {
+		return words
 	}
+	var object struct {
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(content, &object) == nil && object.Text != nil {
+		return *object.Text
+	}
+	return dag.OwnContent(string(content), meta)
 }
 
 // print prints a node for people: what is known of it, then its text.

@@ -11,22 +11,24 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// An Inspector is a journal that shows runs in parts: what happens now, one level
-// of the tree, one node. It is what a page about a large run needs.
+// An Inspector shows a run in parts: what happens now, one level of the tree, one
+// node. It is what a page about a large run needs.
 type Inspector interface {
-	// Follow yields the rows of a run behind a position, 0 for all, without
-	// contents, and waits for more while the run is held, by this process or by
-	// another one. It returns when the run is not held and every row was yielded.
-	// An error is the last that it yields: ErrNoRun, that of ctx, or one of the
-	// store. The caller may stop early and follow again after the Seq of the last
-	// row that it has seen.
+	// Follow yields the rows of a run after a position, 0 for all, without
+	// contents. While the run is held, by this process or another one, it waits
+	// for more. It returns when nobody holds the run and every row was yielded.
+	// An error is the last thing it yields: ErrNoRun, the cause of ctx, or one of
+	// the store. The caller may stop early and follow again after the Seq of the
+	// last row it has seen.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
 	// Outline returns the branches right below a path in the order in which they
-	// started, those of the whole run for "". See Branches.
+	// started, those of the whole run for "". It reads no contents. See Branches.
 	Outline(ctx context.Context, run, path string) ([]Branch, error)
-	// Node returns a node of the run by its id. The error is ErrNoNode if the run
-	// has none with that id.
-	Node(ctx context.Context, run string, id dag.ID) (NodeInfo, error)
+	// Node returns the node of the run with the id in hexadecimal digits, or the
+	// only one whose id begins with prefix. It finds the nodes that steps made,
+	// and all from which they were made, and those of the DAG with which the run
+	// ended. The error is ErrNoNode or an *AmbiguousError.
+	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 }
 
 // ErrNoNode says that a run has no node with the id.
@@ -34,7 +36,7 @@ var ErrNoNode = errors.New("no such node in the run")
 
 // A Row says that a step started, or how it ended.
 type Row struct {
-	Seq     int64     `json:"seq"` // its position: later rows of a run have larger ones
+	Seq     int64     `json:"seq"` // its position: later rows of a run have larger ones, not necessarily the next ones
 	Path    string    `json:"path"`
 	Kind    string    `json:"kind"`
 	Name    string    `json:"name"`
@@ -45,7 +47,7 @@ type Row struct {
 	Node    dag.ID    `json:"node,omitzero"`
 	Failure string    `json:"failure,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
-	Usage   Usage     `json:"usage,omitzero"`
+	Usage   Usage     `json:"usage,omitzero"` // of this attempt alone
 }
 
 // NodeInfo is a node as a journal keeps it.

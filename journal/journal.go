@@ -26,10 +26,14 @@ type Journal interface {
 	Holder
 	Archive
 	Reader
+	Inspector
 	Interviewer
 }
 
-// A Holder is how a process takes and leaves runs.
+// A Holder is how a process takes and leaves runs. A run whose id continues that of
+// a run which this Journal holds, as "exp/17" continues "exp", is an inner run. It is
+// released with the outer run at the latest. What is written about it reaches other
+// processes when the outer run is released, or earlier.
 type Holder interface {
 	// Acquire takes the run with the id, which need not be there yet, and
 	// returns what is known of it, zero for a new one. It fails with a
@@ -223,20 +227,25 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %q in %s is held by %s: wait until that process ends", e.Run, e.Where, e.Owner)
 }
 
-// AmbiguousError reports that several runs begin with a prefix.
+// AmbiguousError reports that several runs, or several nodes of a run, begin with
+// a prefix.
 type AmbiguousError struct {
 	Prefix string
-	Runs   []string // some of them
+	Run    string   // the run of the nodes, empty if Found names runs
+	Found  []string // some of the ids
 }
 
-// Error names the first of the runs.
+// Error names the first of the ids.
 func (e *AmbiguousError) Error() string {
 	const most = 5
-	names := strings.Join(e.Runs[:min(len(e.Runs), most)], ", ")
-	if len(e.Runs) > most {
-		names += ", …"
+	ids := strings.Join(e.Found[:min(len(e.Found), most)], ", ")
+	if len(e.Found) > most {
+		ids += ", …"
 	}
-	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, names)
+	if e.Run != "" {
+		return fmt.Sprintf("several nodes of run %q begin with %q: %s: give more of the id", e.Run, e.Prefix, ids)
+	}
+	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, ids)
 }
 
 // DamageError reports a record that does not read as it was written.

@@ -27,6 +27,7 @@ type Memory struct {
 type memoryRun struct {
 	info      RunInfo
 	held      bool
+	outer     *memoryRun    // whose holder has it too, nil if it is held by itself
 	steps     []*memoryStep // in the order in which they were begun first
 	index     map[dag.ID]*memoryStep
 	questions []*Question
@@ -81,12 +82,12 @@ func (m *Memory) find(key stone.Key, declared budget.Amount) (record []byte, att
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, from.record
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
-		r.append(s, true)
+		r.append(s, true, Usage{})
 		return s.record, 0
 	}
 	s.Attempts++
 	s.Declared = declared
-	r.append(s, false)
+	r.append(s, false, Usage{})
 	return nil, s.Attempts
 }
 
@@ -131,7 +132,8 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 		return s.record
 	}
 	s.record, s.node = raw, rec.Node
-	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, s.Usage.Add(s.used(rec))
+	used := s.used(rec)
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, s.Usage.Add(used)
 	if rec.Node != nil {
 		s.Node = rec.Node.ID()
 	}
@@ -140,7 +142,7 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 	} else if key.Reuse != (dag.ID{}) && !rec.Unshared {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
-	s.run.append(s, true)
+	s.run.append(s, true, used)
 	return nil
 }
 
@@ -204,19 +206,26 @@ func (m *Memory) DAG(_ context.Context, run string) (dag.DAG, error) {
 	if r.dag.Len() > 0 {
 		return r.dag, nil
 	}
-	known := map[dag.ID]bool{}
 	var d dag.DAG
+	for _, n := range r.made() {
+		var err error
+		if d, err = d.Append(n); err != nil {
+			return dag.DAG{}, fmt.Errorf("nodes of run %q: %w", run, err)
+		}
+	}
+	return d, nil
+}
+
+// made returns the nodes that steps made, and all from which they were made.
+func (r *memoryRun) made() (nodes []*dag.Node) {
+	known := map[dag.ID]bool{}
 	for _, s := range r.steps {
 		if s.node == nil || known[s.node.ID()] {
 			continue
 		}
 		for _, n := range append(Missing(s.node, known), s.node) {
-			known[n.ID()] = true
-			var err error
-			if d, err = d.Append(n); err != nil {
-				return dag.DAG{}, fmt.Errorf("nodes of run %q: %w", run, err)
-			}
+			known[n.ID()], nodes = true, append(nodes, n)
 		}
 	}
-	return d, nil
+	return nodes
 }

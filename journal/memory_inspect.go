@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -15,10 +17,11 @@ type memoryRow struct {
 	at     time.Time
 	ended  bool
 	failed *Step // of a step that failed, whose failure may be forgotten
+	used   Usage // by the attempt
 }
 
-func (r *memoryRun) append(s *memoryStep, ended bool) {
-	row := memoryRow{step: s, at: time.Now(), ended: ended}
+func (r *memoryRun) append(s *memoryStep, ended bool, used Usage) {
+	row := memoryRow{step: s, at: time.Now(), ended: ended, used: used}
 	if ended && s.Failure != "" {
 		own := s.Step
 		row.failed = &own
@@ -44,7 +47,7 @@ func (r memoryRow) row(seq int64) Row {
 	if r.failed != nil {
 		s = *r.failed
 	}
-	row.From, row.Type, row.Node, row.Failure, row.Reason, row.Usage = s.From, s.Type, s.Node, s.Failure, s.Reason, s.Usage
+	row.From, row.Type, row.Node, row.Failure, row.Reason, row.Usage = s.From, s.Type, s.Node, s.Failure, s.Reason, r.used
 	return row
 }
 
@@ -117,18 +120,31 @@ func (m *Memory) Outline(_ context.Context, run, path string) ([]Branch, error) 
 }
 
 // Node implements [Inspector].
-func (m *Memory) Node(ctx context.Context, run string, id dag.ID) (NodeInfo, error) {
-	d, err := m.DAG(ctx, run)
-	if err != nil {
-		return NodeInfo{}, err
+func (m *Memory) Node(_ context.Context, run, prefix string) (NodeInfo, error) {
+	found := map[dag.ID]*dag.Node{}
+	m.mu.Lock()
+	if r := m.runs[run]; r != nil && prefix != "" {
+		for _, n := range append(r.made(), slices.Collect(r.dag.Nodes())...) {
+			if strings.HasPrefix(n.ID().String(), prefix) {
+				found[n.ID()] = n
+			}
+		}
 	}
-	n := d.Node(id)
-	if n == nil {
-		return NodeInfo{}, fmt.Errorf("run %q, node %.12s: %w", run, id, ErrNoNode)
+	m.mu.Unlock()
+	if len(found) > 1 {
+		several := &AmbiguousError{Prefix: prefix, Run: run}
+		for id := range found {
+			several.Found = append(several.Found, id.String())
+		}
+		slices.Sort(several.Found)
+		return NodeInfo{}, several
 	}
-	info := NodeInfo{ID: n.ID(), Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
-	for _, p := range n.Parents() {
-		info.Parents = append(info.Parents, p.ID())
+	for id, n := range found {
+		info := NodeInfo{ID: id, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+		for _, p := range n.Parents() {
+			info.Parents = append(info.Parents, p.ID())
+		}
+		return info, nil
 	}
-	return info, nil
+	return NodeInfo{}, fmt.Errorf("run %q, node %.12s: %w", run, prefix, ErrNoNode)
 }

@@ -26,11 +26,21 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 	if r.held {
 		return RunInfo{}, m.held(id)
 	}
-	r.held = true
+	r.held, r.outer = true, m.around(id)
 	if r.info.Begun.IsZero() {
 		return RunInfo{}, nil
 	}
 	return r.known(), nil
+}
+
+// around returns the run that is held and whose name is continued by id.
+func (m *Memory) around(id string) *memoryRun {
+	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
+		if r := m.runs[id[:i]]; r != nil && r.held {
+			return cmp.Or(r.outer, r)
+		}
+	}
+	return nil
 }
 
 // known returns the info as others see it.
@@ -88,12 +98,27 @@ func (m *Memory) Release(id string) error {
 	if r == nil {
 		return nil
 	}
-	r.held = false
-	r.tell()
-	if !r.there() {
-		m.forget(r)
+	for _, left := range append(m.within(r), r) {
+		left.held, left.outer = false, nil
+		left.tell()
+		if !left.there() {
+			m.forget(left)
+		}
 	}
 	return nil
+}
+
+// within returns the runs that are held with another one.
+func (m *Memory) within(outer *memoryRun) (inner []*memoryRun) {
+	if !outer.held {
+		return nil
+	}
+	for _, r := range m.order {
+		if r.outer == outer {
+			inner = append(inner, r)
+		}
+	}
+	return inner
 }
 
 func (m *Memory) forget(r *memoryRun) {
@@ -122,7 +147,7 @@ func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 	case len(found) == 0 || prefix == "":
 		return RunInfo{}, fmt.Errorf("run %q: %w", prefix, ErrNoRun)
 	case len(found) > 1:
-		return RunInfo{}, &AmbiguousError{Prefix: prefix, Runs: found}
+		return RunInfo{}, &AmbiguousError{Prefix: prefix, Found: found}
 	}
 	return m.runs[found[0]].known(), nil
 }

@@ -12,16 +12,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// inspector returns the journal, opened anew, as a journal.Inspector.
-func (j tested) inspector(t *testing.T) journal.Inspector {
-	t.Helper()
-	i, ok := j.open().(journal.Inspector)
-	if !ok {
-		t.Skip("the journal is no journal.Inspector")
-	}
-	return i
-}
-
 // tree is a run with lanes, of which one is lost, and a step in each.
 func tree(name func(int)) stone.Ashlar {
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
@@ -43,7 +33,7 @@ func tree(name func(int)) stone.Ashlar {
 }
 
 func testFollow(t *testing.T, j tested) {
-	i := j.inspector(t)
+	i := j.open()
 	for _, err := range i.Follow(t.Context(), "run", 0) {
 		if !errors.Is(err, journal.ErrNoRun) {
 			t.Errorf("Follow of a run that is not there: %v, want ErrNoRun", err)
@@ -112,7 +102,7 @@ func canceled(ctx context.Context, cancel context.CancelFunc) context.Context {
 }
 
 func testOutline(t *testing.T, j tested) {
-	i := j.inspector(t)
+	i := j.open()
 	if _, err := i.Outline(t.Context(), "run", ""); !errors.Is(err, journal.ErrNoRun) {
 		t.Errorf("Outline of a run that is not there: %v, want ErrNoRun", err)
 	}
@@ -150,14 +140,87 @@ func testOutline(t *testing.T, j tested) {
 }
 
 func testNode(t *testing.T, j tested) {
-	i := j.inspector(t)
+	i := j.open()
 	result := mustRun(t, j, tree(nil), journal.Options{})
 	n := result.Node
-	got, err := i.Node(t.Context(), "run", n.ID())
-	if err != nil || got.ID != n.ID() || got.Type != n.Type() || string(got.Content) != n.JSON() || len(got.Parents) != len(n.Parents()) || got.Parents[0] != n.Parent().ID() {
-		t.Errorf("Node: %+v, %v; want %s", got, err, n)
+	for _, prefix := range []string{n.ID().String(), n.ID().String()[:15]} { // half a byte too
+		got, err := i.Node(t.Context(), "run", prefix)
+		if err != nil || got.ID != n.ID() || got.Type != n.Type() || string(got.Content) != n.JSON() || len(got.Parents) != len(n.Parents()) || got.Parents[0] != n.Parent().ID() {
+			t.Errorf("Node(%s): %+v, %v; want %s", prefix, got, err, n)
+		}
 	}
-	if _, err := i.Node(t.Context(), "run", dag.ID{7}); !errors.Is(err, journal.ErrNoNode) {
-		t.Errorf("Node that is not there: %v, want ErrNoNode", err)
+	for _, prefix := range []string{dag.ID{7}.String(), "", "x", n.ID().String() + "00"} {
+		if _, err := i.Node(t.Context(), "run", prefix); !errors.Is(err, journal.ErrNoNode) {
+			t.Errorf("Node(%q), which is not there: %v, want ErrNoNode", prefix, err)
+		}
 	}
+	if _, err := i.Node(t.Context(), "none", n.ID().String()); !errors.Is(err, journal.ErrNoNode) {
+		t.Errorf("Node of a run that is not there: %v, want ErrNoNode", err)
+	}
+}
+
+// testNodePrefix asks for what two ids begin with: with 17 nodes there are such.
+func testNodePrefix(t *testing.T, j tested) {
+	var d dag.DAG
+	count := map[string]int{}
+	for i := range 17 {
+		n, err := dag.NewNode(dag.Spec{Type: "t", Content: i, Parents: d.Next(), Time: moment})
+		must(t, err)
+		d, err = d.Append(n)
+		must(t, err)
+		count[n.ID().String()[:1]]++
+	}
+	begin(t, j, journal.RunInfo{ID: "run"})
+	rec := value("")
+	rec.Node = d.Latest()
+	rec.Type, rec.Content = rec.Node.Type(), rec.Node.Content()
+	do(t, j, key("a"), rec)
+	for prefix, n := range count {
+		got, err := j.open().Node(t.Context(), "run", prefix)
+		if n == 1 {
+			if err != nil || got.ID.String()[:1] != prefix {
+				t.Errorf("Node(%q), with which one id begins: %s, %v", prefix, got.ID, err)
+			}
+			continue
+		}
+		several, ok := errors.AsType[*journal.AmbiguousError](err)
+		if !ok || several.Run != "run" || len(several.Found) != min(n, 6) && len(several.Found) != n {
+			t.Errorf("Node(%q), with which %d ids begin: %v, want an AmbiguousError", prefix, n, err)
+		}
+	}
+}
+
+// testInner holds a store to what an inner run is.
+func testInner(t *testing.T, j tested) {
+	other := j.open()
+	begin(t, j, journal.RunInfo{ID: "exp"})
+	begin(t, j, journal.RunInfo{ID: "exp/17"})
+	k := key("a")
+	k.Run = "exp/17"
+	do(t, j, k, value("one"))
+	_, err := other.Acquire(t.Context(), "exp/17")
+	wantHeld(t, err, "exp/17")
+	if info, err := other.Find(t.Context(), "exp/17"); err != nil || info.State != journal.Running || info.Owner == "" {
+		t.Errorf("Find of an inner run under way: %+v, %v; want it running, with an owner", info, err)
+	}
+	finish(t, j, "exp/17", journal.Outcome{State: journal.Done})
+
+	begin(t, j, journal.RunInfo{ID: "exp/open"})
+	k.Run = "exp/open"
+	do(t, j, k, value("two"))
+	finish(t, j, "exp", journal.Outcome{State: journal.Done})
+	for id, want := range map[string]journal.State{"exp": journal.Done, "exp/17": journal.Done, "exp/open": journal.Interrupted} {
+		if info, err := other.Find(t.Context(), id); err != nil || info.State != want || info.Owner != "" {
+			t.Errorf("%s after the outer run was released: %+v, %v; want it %s, without an owner", id, info, err, want)
+		}
+	}
+	for row, err := range other.Follow(t.Context(), "exp/open", 0) { // it ends
+		if err != nil || row.Path != k.Path {
+			t.Errorf("Follow of an inner run that was left: %+v, %v", row, err)
+		}
+	}
+	_, err = other.Acquire(t.Context(), "exp/open")
+	must(t, err)
+	recorder{t, other}.replay(k)
+	must(t, other.Release("exp/open"))
 }

@@ -57,6 +57,8 @@ var storeCases = []journalCase{
 	{"shows a run while it is under way", testFollow},
 	{"shows one level of a run", testOutline},
 	{"shows a node", testNode},
+	{"finds a node by how its id begins", testNodePrefix},
+	{"releases inner runs with the outer one", testInner},
 }
 
 func must(t *testing.T, err error) {
@@ -161,7 +163,7 @@ func testFind(t *testing.T, j tested) {
 		}
 	}
 	_, err := j.Find(t.Context(), "al")
-	if several, ok := errors.AsType[*journal.AmbiguousError](err); !ok || len(several.Runs) != 4 {
+	if several, ok := errors.AsType[*journal.AmbiguousError](err); !ok || len(several.Found) != 4 {
 		t.Errorf("Find(al): %v, want an AmbiguousError with 4 runs", err)
 	}
 }

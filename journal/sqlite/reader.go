@@ -108,12 +108,13 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 		and("seq = ?", run<<32|s.Seq)
 	case s.Path != "":
 		and("seq >> 32 = ? AND path = ?", run, s.Path)
-	case s.Under != "":
-		and("seq >> 32 = ? AND path BETWEEN ? AND ?", run, s.Under, s.Under+string(rune(0x10FFFF)))
 	case s.Node != nil:
-		and("node BETWEEN ? AND ? AND seq BETWEEN ? AND ?", s.Node, append(s.Node[:len(s.Node):len(s.Node)], maxID...), run<<32, (run+1)<<32-1)
+		and("node BETWEEN ? AND ? AND seq BETWEEN ? AND ?", s.Node[0][:], s.Node[1][:], run<<32, (run+1)<<32-1)
 	default:
 		and("seq BETWEEN ? AND ?", run<<32|(s.After+1), (run+1)<<32-1)
+	}
+	if s.Under != "" {
+		and("(digest IS NULL OR path BETWEEN ? AND ?)", s.Under, s.Under+string(rune(0x10FFFF)))
 	}
 	if s.Nodes {
 		text += " AND node IS NOT NULL"
@@ -124,8 +125,6 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	return query(ctx, r, new(scanner).scan, text+" ORDER BY seq", args...)
 }
 
-var maxID = []byte(strings.Repeat("\xff", 32))
-
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
 	return query(ctx, r, new(scanner).scan, "SELECT "+rowColumns+` FROM records
@@ -134,14 +133,9 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 
 // Questions implements [log.Reader].
 func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
-	text, args := "SELECT run, path, open, question, seal FROM questions WHERE ", []any{}
-	switch {
-	case s.Path != "":
-		text, args = text+"run = ? AND path = ?", []any{run, s.Path}
-	case run != 0:
-		text, args = text+"run = ?", []any{run}
-	default:
-		text += "TRUE"
+	text, args := "SELECT run, path, open, question, seal FROM questions WHERE run = ?", []any{run}
+	if s.Path != "" {
+		text, args = text+" AND path = ?", append(args, s.Path)
 	}
 	if s.Open {
 		text += " AND open"

@@ -3,6 +3,8 @@ package log
 import (
 	"context"
 	"iter"
+
+	"github.com/stonelayer/stone/dag"
 )
 
 // A Database keeps the rows of a Journal. Its methods may be called by several
@@ -43,20 +45,20 @@ type Reader interface {
 	// first, from one run only if from is not 0.
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
 	// Questions returns the questions of a run in the order in which they were
-	// asked first, or of all runs if run is 0.
+	// asked first.
 	Questions(ctx context.Context, run int64, s QuestionSelection) iter.Seq2[*Question, error]
 }
 
 // Selection says which records of a run are wanted; its zero value wants all.
 type Selection struct {
-	After int64  // with a higher number
-	Seq   int64  // the one with this number
-	Path  string // results of the step with this path
-	Under string // results of steps whose paths begin with this
-	Node  []byte // those whose node has an id that begins with this
-	Nodes bool   // those that have a node
-	Steps bool   // those of steps: results and intents
-	Heads bool   // results without their Content
+	After int64      // with a higher number
+	Seq   int64      // the one with this number
+	Path  string     // results of the step with this path
+	Under string     // of results only those of steps whose paths begin with this
+	Node  *[2]dag.ID // those whose node has an id from the first to the second
+	Nodes bool       // those that have a node
+	Steps bool       // those of steps: results and intents
+	Heads bool       // results without their Content
 }
 
 // QuestionSelection says which questions are wanted; its zero value wants all.

@@ -245,7 +245,7 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	case len(found) > 1:
 		several := &journal.AmbiguousError{Prefix: prefix}
 		for _, r := range found {
-			several.Runs = append(several.Runs, r.ID)
+			several.Found = append(several.Found, r.ID)
 		}
 		return journal.RunInfo{}, several
 	}

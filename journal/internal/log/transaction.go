@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -140,10 +141,10 @@ func (t *transaction) append(p *part, r *Row) {
 // flush writes what was appended, if the runs are still ours.
 func (t *transaction) flush() error {
 	for _, p := range t.parts {
-		if len(p.intents) > 0 {
-			t.append(p, intentRow(p.intents, t.j.now()))
-			p.intents = nil
+		for intents := range slices.Chunk(p.intents, maxPlaces) {
+			t.append(p, intentRow(intents, t.j.now()))
 		}
+		p.intents = nil
 	}
 	for _, p := range t.parts {
 		if !p.touched {

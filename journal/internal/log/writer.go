@@ -36,6 +36,7 @@ type writer struct {
 	trouble error // why the last transaction failed, nil if it did not
 	broken  error // why there will be no other one
 	closed  bool
+	heard   chan struct{} // closed by the next commit, nil if nobody waits for it
 
 	using sync.Mutex // in a transaction
 	idle  bool       // nothing was written since the last sign of life
@@ -273,6 +274,7 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 		w.using.Unlock()
 		var lost *lostError
 		if err == nil {
+			w.tell()
 			w.opts.Reached("after commit")
 		}
 		if !errors.As(err, &lost) {
@@ -289,6 +291,26 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 		if group = rest; len(group) == 0 {
 			return nil, nil
 		}
+	}
+}
+
+// news returns what is closed after the next commit.
+func (w *writer) news() <-chan struct{} {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	if w.heard == nil {
+		w.heard = make(chan struct{})
+	}
+	return w.heard
+}
+
+// tell wakes those who wait for a commit.
+func (w *writer) tell() {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	if w.heard != nil {
+		close(w.heard)
+		w.heard = nil
 	}
 }
 

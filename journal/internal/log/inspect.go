@@ -1,0 +1,221 @@
+package log
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// existing returns the row of a run. The error is journal.ErrNoRun if there is none.
+func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
+	r, err := j.data.Run(ctx, id)
+	if err != nil {
+		return nil, j.data.Explain(err)
+	}
+	if r != nil {
+		found, err := j.there(ctx, []*Run{r})
+		if len(found) > 0 || err != nil {
+			return r, err
+		}
+	}
+	return nil, fmt.Errorf("run %q: %w", id, journal.ErrNoRun)
+}
+
+// Outline implements [journal.Inspector]. It reads no contents.
+func (j *Journal) Outline(ctx context.Context, run, path string) ([]journal.Branch, error) {
+	if _, err := j.existing(ctx, run); err != nil {
+		return nil, err
+	}
+	steps, err := j.steps(ctx, run, path)
+	if err != nil {
+		return nil, err
+	}
+	return journal.Branches(slices.Values(steps), path), nil
+}
+
+// Node implements [journal.Inspector].
+func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {
+	none := fmt.Errorf("run %q, node %.12s: %w", run, prefix, journal.ErrNoNode)
+	first, err := padded(prefix, "0")
+	last, failed := padded(prefix, "f")
+	if err != nil || failed != nil || prefix == "" {
+		return journal.NodeInfo{}, none
+	}
+	const most = 6
+	var found []journal.NodeInfo
+	err = j.rows(ctx, run, Selection{Node: &[2]dag.ID{first, last}}, func(row *Row, h head) error {
+		node := id(row.Node)
+		if slices.ContainsFunc(found, func(n journal.NodeInfo) bool { return n.ID == node }) {
+			return nil
+		}
+		rec := h.Record
+		found = append(found, journal.NodeInfo{
+			ID: node, Type: rec.Type, Parents: slices.Collect(ids(row.Parents)), Content: rec.Content, Meta: rec.Meta, Time: rec.Time,
+		})
+		if len(found) == most {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
+		return journal.NodeInfo{}, err
+	case len(found) == 0:
+		return journal.NodeInfo{}, none
+	case len(found) > 1:
+		several := &journal.AmbiguousError{Prefix: prefix, Run: run}
+		for _, n := range found {
+			several.Found = append(several.Found, n.ID.String())
+		}
+		return journal.NodeInfo{}, several
+	}
+	return found[0], nil
+}
+
+// padded is the id that begins with a prefix and goes on with one digit.
+func padded(prefix, digit string) (dag.ID, error) {
+	return dag.ParseID(prefix + strings.Repeat(digit, max(2*len(dag.ID{})-len(prefix), 0)))
+}
+
+var errEnough = errors.New("enough rows were read")
+
+// A record of steps that start stands for several rows of Follow. So the position of
+// one is the number of its record, followed by its place in the record.
+const (
+	placeBits = 16
+	maxPlaces = 1 << placeBits // steps in a record
+)
+
+// follower reads the rows of a run behind a position.
+type follower struct {
+	*Journal
+	id    string
+	run   int64     // its number
+	after int64     // position
+	whole int64     // number of the last record of which every row was yielded
+	seen  lease     // as it was last, and
+	since time.Time // when it became so
+}
+
+// Follow implements [journal.Inspector].
+func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2[journal.Row, error] {
+	return func(yield func(journal.Row, error) bool) {
+		fail := func(err error) { yield(journal.Row{}, cmp.Or(context.Cause(ctx), err)) }
+		r, err := j.existing(ctx, run)
+		if err != nil {
+			fail(err)
+			return
+		}
+		f := &follower{Journal: j, id: run, run: r.Row, after: max(after, 0)}
+		for left := false; ; {
+			news := j.out.news() // before reading, so that no commit is missed
+			rows, err := f.read(ctx)
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			switch {
+			case err != nil:
+			case len(rows) > 0:
+				left = false
+			case left:
+				return
+			default:
+				if left, err = f.left(ctx); err == nil && !left {
+					err = wait(ctx, news)
+				}
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+		}
+	}
+}
+
+// pollInterval bounds how late a follower hears of what another process did.
+const pollInterval = 200 * time.Millisecond
+
+// wait returns when this Journal has committed something, or another may have.
+func wait(ctx context.Context, news <-chan struct{}) error {
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// read returns the next rows. They are read before the caller gets the first one:
+// a slow caller must not keep a connection.
+func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
+	const most = 256
+	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true}
+	err = f.recordsOf(ctx, f.id, f.run, s, func(record *Row, h head) error {
+		for place, row := range followed(record, h) {
+			if row.Seq = record.Seq<<placeBits | int64(place); row.Seq > f.after {
+				rows = append(rows, row)
+			}
+		}
+		f.whole = record.Seq
+		if len(rows) >= most {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return rows, err
+}
+
+// followed returns what a record says of steps.
+func followed(record *Row, h head) []journal.Row {
+	at := time.UnixMilli(h.At)
+	if h.Step == "" && !record.isResult() {
+		rows := make([]journal.Row, 0, len(h.Begun))
+		for _, i := range h.Begun {
+			rows = append(rows, journal.Row{Path: i.Path, Kind: i.Kind, Name: i.Name, Time: at})
+		}
+		return rows
+	}
+	row := journal.Row{
+		Path: cmp.Or(h.Path, record.Path), Kind: h.Kind, Name: h.Name, Time: at,
+		Ended: true, From: h.From, Type: h.Record.Type, Node: id(record.Node), Usage: h.Usage,
+	}
+	if failure := h.Record.Failure; failure != nil {
+		row.Failure, row.Reason = failure.Kind, failure.Reason
+	}
+	return []journal.Row{row}
+}
+
+// left reports whether nobody holds the run any more. As for Acquire, an owner in
+// another process is gone when it was silent for as long as its lease.
+func (f *follower) left(ctx context.Context) (bool, error) {
+	_, now, err := f.lease(ctx, f.data, f.id)
+	if err != nil {
+		return false, f.data.Explain(err)
+	}
+	if !now.exists {
+		return false, fmt.Errorf("run %q: %w", f.id, journal.ErrNoRun)
+	}
+	if now != f.seen {
+		f.seen, f.since = now, time.Now()
+	}
+	if now.free() || now.owner == f.owner {
+		return now.free(), nil
+	}
+	return !lives(now.owner) || time.Since(f.since) > time.Duration(now.time)*time.Millisecond, nil
+}
