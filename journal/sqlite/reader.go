@@ -91,12 +91,17 @@ const headColumns = "seq, digest, reuse, node, parents, path, head, seal, CASE W
 
 // Rows implements [log.Reader].
 func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
+	text, args := selecting(run, s)
+	return query(ctx, r, new(scanner).scan, text, args...)
+}
+
+// selecting returns the query for a selection, and its arguments.
+func selecting(run int64, s log.Selection) (text string, args []any) {
 	columns := rowColumns
 	if s.Heads {
 		columns = headColumns
 	}
-	text := "SELECT " + columns + " FROM records WHERE "
-	var args []any
+	text = "SELECT " + columns + " FROM records WHERE "
 	and := func(condition string, more ...any) {
 		if len(args) > 0 {
 			text += " AND "
@@ -109,7 +114,7 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	case s.Path != "":
 		and("seq >> 32 = ? AND path = ?", run, s.Path)
 	case s.Node != nil:
-		and("node BETWEEN ? AND ? AND seq BETWEEN ? AND ?", s.Node[0][:], s.Node[1][:], run<<32, (run+1)<<32-1)
+		and("node BETWEEN ? AND ? AND seq >> 32 = ?", s.Node[0][:], s.Node[1][:], run)
 	default:
 		and("seq BETWEEN ? AND ?", run<<32|(s.After+1), (run+1)<<32-1)
 	}
@@ -122,7 +127,7 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	if s.Steps {
 		text += " AND (digest IS NOT NULL OR node IS NULL)"
 	}
-	return query(ctx, r, new(scanner).scan, text+" ORDER BY seq", args...)
+	return text + " ORDER BY seq", args
 }
 
 // Reusable implements [log.Reader].

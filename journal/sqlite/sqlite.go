@@ -42,10 +42,11 @@ type shared = log.Journal
 var ErrClosed = log.ErrClosed
 
 // What tests change: what is called at the points at which they kill the process,
-// and the clock.
+// the clock, and how often Follow looks for what other processes did.
 var (
 	reached = func(string) {}
 	now     = time.Now
+	poll    = 200 * time.Millisecond
 )
 
 // Open opens the file, and makes it if there is none; its directory must exist.
@@ -66,7 +67,7 @@ func Open(name string, opts Options) (*DB, error) {
 		return nil, errors.Join(f.Explain(err), f.Close())
 	}
 	return &DB{log.New(f, log.Options{
-		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults,
+		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), f}, nil
 }

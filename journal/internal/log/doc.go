@@ -35,4 +35,8 @@
 //
 // A run that is resumed goes on while it is still being read. Every row is checked
 // against its seal, and the rows are counted, before any new work starts.
+//
+// The writer wakes those who follow a run after each commit. They also look for new
+// rows at an interval, since another process may write them. They read a batch at a
+// time, so a slow follower holds no transaction open.
 package log

@@ -131,7 +131,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 				return
 			default:
 				if left, err = f.left(ctx); err == nil && !left {
-					err = wait(ctx, news)
+					err = f.wait(ctx, news)
 				}
 			}
 			if err != nil {
@@ -142,12 +142,9 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	}
 }
 
-// pollInterval bounds how late a follower hears of what another process did.
-const pollInterval = 200 * time.Millisecond
-
 // wait returns when this Journal has committed something, or another may have.
-func wait(ctx context.Context, news <-chan struct{}) error {
-	timer := time.NewTimer(pollInterval)
+func (f *follower) wait(ctx context.Context, news <-chan struct{}) error {
+	timer := time.NewTimer(f.opts.Poll)
 	defer timer.Stop()
 	select {
 	case <-news:

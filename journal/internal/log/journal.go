@@ -22,6 +22,7 @@ type Options struct {
 	Lease        time.Duration    // for which a sign of life is good
 	Retry        time.Duration    // how long a write that fails is tried again
 	RetryResults time.Duration    // the same for the result of a step
+	Poll         time.Duration    // how late Follow may hear of what another process did
 	Now          func() time.Time // what rows are stamped with
 	// Reached is called at the points at which tests kill the process.
 	Reached func(point string)

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+// every sets how often Follow looks for what other processes did.
+func every(t *testing.T, interval time.Duration) {
+	t.Helper()
+	before := poll
+	poll = interval
+	t.Cleanup(func() { poll = before })
+}
+
+func follow(t *testing.T, db *DB, run string, after int64) (rows []journal.Row) {
+	t.Helper()
+	for row, err := range db.Follow(t.Context(), run, after) {
+		if err != nil {
+			t.Fatalf("Follow: %v", err)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Steps that start at the same time share a record. Following again after any of
+// them yields the others, once.
+func TestFollowAgain(t *testing.T) {
+	db := open(t, "", Options{Lease: time.Minute})
+	const lanes = 40
+	for round := 0; ; round++ {
+		run := fmt.Sprint("r", round)
+		var group sync.WaitGroup
+		for i := range lanes {
+			group.Go(func() {
+				if _, err := db.Do(t.Context(), stepKey(run, byte(i)), work(new(atomic.Int64))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if err := db.Release(run); err != nil {
+			t.Fatal(err)
+		}
+		rows := follow(t, db, run, 0)
+		records := map[int64]bool{}
+		for i, row := range rows {
+			if i > 0 && row.Seq <= rows[i-1].Seq {
+				t.Errorf("row %d is at %d, after one at %d", i, row.Seq, rows[i-1].Seq)
+			}
+			records[row.Seq>>16] = true
+		}
+		if len(rows) != 2*lanes {
+			t.Fatalf("%d rows, want %d", len(rows), 2*lanes)
+		}
+		for i, row := range rows {
+			if diff := cmp.Diff(rows[i+1:], follow(t, db, run, row.Seq), cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("after row %d (-want +got):\n%s", i, diff)
+			}
+		}
+		if len(records) < len(rows) {
+			return
+		}
+		if round == 20 {
+			t.Fatal("no steps shared a record")
+		}
+	}
+}
+
+// A follower hears of a commit of its own process without looking for it.
+func TestFollowWakes(t *testing.T) {
+	every(t, time.Hour)
+	db := open(t, "", Options{Lease: time.Hour})
+	do(t, db, stepKey("r", 0))
+	n := byte(0)
+	for row, err := range db.Follow(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !row.Ended {
+			continue
+		}
+		if n++; n < 5 {
+			go db.Do(t.Context(), stepKey("r", n), work(new(atomic.Int64)))
+			continue
+		}
+		go db.Release("r")
+	}
+	if n != 5 {
+		t.Errorf("%d steps ended, want 5", n)
+	}
+}
+
+// A follower in another process sees each step while the run is held, though the
+// run is silent for longer than its lease, and ends when it is released.
+func TestFollowAcross(t *testing.T) {
+	every(t, time.Millisecond)
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db, other := open(t, file, Options{Lease: 200 * time.Millisecond}), open(t, file, Options{})
+	do(t, db, stepKey("r", 0))
+	n := byte(0)
+	for row, err := range other.Follow(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !row.Ended {
+			continue
+		}
+		if n++; n < 3 {
+			time.AfterFunc(300*time.Millisecond, func() { do(t, db, stepKey("r", n)) })
+			continue
+		}
+		if err := db.Release("r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d steps ended, want 3", n)
+	}
+}
+
+// Who follows the run of a process that died waits no longer than its lease.
+func TestFollowDead(t *testing.T) {
+	every(t, time.Millisecond)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	for owner, lease := range map[string]time.Duration{
+		"another-host/1/00000000":             50 * time.Millisecond, // may live: its lease has to end
+		fmt.Sprint(host, "/4194305/00000000"): time.Hour,             // of this host, and no such process
+	} {
+		file := filepath.Join(t.TempDir(), "stone.db")
+		db := open(t, file, Options{Lease: time.Minute})
+		do(t, db, stepKey("r", 0))
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, file, fmt.Sprintf("UPDATE runs SET owner = '%s', lease = %d", owner, lease.Milliseconds()))
+		if rows := follow(t, open(t, file, Options{}), "r", 0); len(rows) != 2 {
+			t.Errorf("held by %s: %d rows, want 2", owner, len(rows))
+		}
+	}
+}
+
+// Follow and Outline read no contents: they do not notice one that was changed.
+func TestInspectionReadsNoContents(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db := open(t, file, Options{})
+	key := stepKey("r", 0)
+	do(t, db, key)
+	if err := db.Release("r"); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, file, "UPDATE records SET content = x'32' WHERE digest IS NOT NULL")
+	if _, err := db.Record(t.Context(), "r", key.Path, key.Kind); !errors.As(err, new(*journal.DamageError)) {
+		t.Fatalf("Record: %v, want a DamageError", err)
+	}
+	if rows := follow(t, db, "r", 0); len(rows) != 2 {
+		t.Errorf("%d rows, want 2", len(rows))
+	}
+	branches, err := db.Outline(t.Context(), "r", "p")
+	if err != nil || len(branches) != 1 || branches[0].Recorded != 1 {
+		t.Errorf("Outline: %+v, %v; want one branch with a result", branches, err)
+	}
+}
+
+// What is looked up is found through an index, and what is followed begins at its
+// position, however many records there are.
+func TestLookupsUseIndexes(t *testing.T) {
+	db := open(t, "", Options{})
+	for want, s := range map[string]log.Selection{
+		"INDEX nodes (node>? AND node<?)":           {Node: new([2]dag.ID)},
+		"INDEX paths (<expr>=? AND path=?)":         {Path: "p"},
+		"INTEGER PRIMARY KEY (rowid>? AND rowid<?)": {After: 7, Steps: true, Heads: true},
+		"INTEGER PRIMARY KEY (rowid=?)":             {Seq: 7},
+	} {
+		text, args := selecting(1, s)
+		rows, err := db.file.pool.Query("EXPLAIN QUERY PLAN "+text, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plan []string
+		for rows.Next() {
+			var step, parent, unused int
+			var detail string
+			if err := rows.Scan(&step, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if err := rows.Close(); err != nil || len(plan) == 0 || !strings.HasSuffix(plan[0], want) {
+			t.Errorf("%+v: the plan is %q, %v; want %q", s, plan, err, want)
+		}
+	}
+}
