@@ -35,7 +35,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	f.more().flow = w
 	// Each lane takes the next step, so that the steps begin in their order under
 	// any executor: then the first one that has not ended waits for nobody.
-	r.executor.Fan(Task{f}, c.steps, func(int) { w.run(int(w.next.Add(1)) - 1) })
+	r.executor.Fan(Task{f}, c.steps, func(ctx context.Context, _ int) { w.run(ctx, int(w.next.Add(1))-1) })
 	return w.result()
 }
 
@@ -109,19 +109,22 @@ func (w *flowing) wait(ctx context.Context, l *latch) bool {
 	if state != pending {
 		return state == come
 	}
-	select {
-	case <-ch:
-	case <-ctx.Done():
-		return false
+	if executor, ok := w.f.run.executor.(waiter); ok {
+		executor.Wait(ctx, ch)
+	} else {
+		select {
+		case <-ch:
+		case <-ctx.Done():
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return l.state == come
+	return l.state == come && ctx.Err() == nil
 }
 
 // run runs a step as soon as it can begin.
-func (w *flowing) run(i int) {
-	step, ok := w.begin(i)
+func (w *flowing) run(ctx context.Context, i int) {
+	step, ok := w.begin(ctx, i)
 	if !ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -148,13 +151,13 @@ func (w *flowing) startOf(i int) dag.DAG {
 
 // begin waits until step i can begin. It cannot if the run is over, or if
 // something that it waits for will not come.
-func (w *flowing) begin(i int) (step *frame, ok bool) {
+func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
 	s, at := &w.steps[i], &w.course.stages[i]
-	if at.all && !w.wait(w.f.Context, &s.front) {
+	if at.all && !w.wait(ctx, &s.front) {
 		return nil, false
 	}
 	for _, d := range at.deps {
-		if !w.wait(w.f.Context, &w.ended[d]) {
+		if !w.wait(ctx, &w.ended[d]) {
 			return nil, false
 		}
 	}
@@ -164,12 +167,13 @@ func (w *flowing) begin(i int) (step *frame, ok bool) {
 		return nil, false
 	}
 	step = w.f.child(childSegment, i)
+	step.Context = ctx
 	var err error
 	if s.start, err = w.view(i); err != nil {
 		s.start = w.f.fail(w.at[0], badContent(err))
 	}
 	if len(w.at) <= i {
-		step.Context, s.cancel = context.WithCancelCause(w.f.Context)
+		step.Context, s.cancel = context.WithCancelCause(ctx)
 	}
 	return step, true
 }

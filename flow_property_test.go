@@ -298,7 +298,7 @@ type crowd struct{ workers int }
 func (crowd) Leaf(t stone.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
 func (crowd) Decide(t stone.Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
-func (c crowd) Fan(t stone.Task, n int, lane func(int)) {
+func (c crowd) Fan(t stone.Task, n int, lane func(context.Context, int)) {
 	lanes := make(chan int, n)
 	for _, i := range rand.Perm(n) {
 		lanes <- i
@@ -309,7 +309,7 @@ func (c crowd) Fan(t stone.Task, n int, lane func(int)) {
 		wait.Go(func() {
 			for i := range lanes {
 				if t.Err() == nil {
-					lane(i)
+					lane(t.Context(), i)
 				}
 			}
 		})

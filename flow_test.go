@@ -210,7 +210,7 @@ func TestFlowGoexit(t *testing.T) {
 // lazy is an executor whose Fan calls no lane.
 type lazy struct{ crowd }
 
-func (lazy) Fan(stone.Task, int, func(int)) {}
+func (lazy) Fan(stone.Task, int, func(context.Context, int)) {}
 
 func TestFlowWithoutLanes(t *testing.T) {
 	_, err := stone.Run(t.Context(), stone.Flow("f", say("a", "x"), say("b", "y")), stone.Config{Executor: lazy{}})

@@ -11,26 +11,37 @@ import (
 
 // An Executor does the three things of which a run consists. The interpreter
 // decides what comes next; the executor decides where and when it happens. Its
-// methods are called from several goroutines at once.
+// methods are called from several goroutines at once. Package executortest tests one.
+//
+// If an Executor has a method Wait(ctx context.Context, ready <-chan struct{}), the
+// steps of a Flow wait through it. It returns when ready is closed or ctx is done.
 type Executor interface {
 	// Leaf runs a leaf on d and returns d with its node, or with a failure in
-	// flight. Task.Do does it here and now.
+	// flight. Task.Do does it here, Task.DoBy in another process.
 	Leaf(t Task, d dag.DAG) dag.DAG
-	// Decide takes a decision on d. What it returns is for the interpreter
-	// alone. Task.Decide takes it here and now.
+	// Decide takes a decision on d. Task.Decide takes it, in the process that
+	// holds the run.
 	Decide(t Task, d dag.DAG) (any, error)
-	// Fan calls lane(i) for every i in [0, n), each once, at most Task.Lanes
+	// Fan calls lane(ctx, i) for every i in [0, n), each once, at most Task.Lanes
 	// of them at the same time, and returns when all that were called have
-	// returned. When the task has an Err it calls no more. A lane may wait for
+	// returned. When the task has an Err it calls no more. Ctx is the context of
+	// the task or made from it: its end cancels the lane. A lane may wait for
 	// another one that was called before it, as the steps of a Flow do.
-	Fan(t Task, n int, lane func(i int))
+	Fan(t Task, n int, lane func(ctx context.Context, i int))
+}
+
+// waiter is an Executor that blocks for the steps of a Flow, for engines in which
+// goroutines must not wait for channels by themselves. Wait returns when ready is
+// closed, or when ctx is done.
+type waiter interface {
+	Wait(ctx context.Context, ready <-chan struct{})
 }
 
 // A Task is one thing to do at one place of the tree.
 type Task struct{ f *frame }
 
 // Context returns the context of the place.
-func (t Task) Context() context.Context { return t.f }
+func (t Task) Context() context.Context { return t.f.Context }
 
 // Err says why nothing more may be started here: the run was cancelled, or had
 // to stop. It is nil as long as the run goes on.
@@ -134,7 +145,7 @@ type local struct{ workers atomic.Int64 }
 func (*local) Leaf(t Task, d dag.DAG) dag.DAG        { return t.Do(d) }
 func (*local) Decide(t Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
-func (l *local) Fan(t Task, n int, lane func(int)) {
+func (l *local) Fan(t Task, n int, lane func(context.Context, int)) {
 	c := &crew{local: l, task: t, lane: lane, n: int64(n), limit: int64(t.Lanes())}
 	c.size.Store(1)
 	defer c.wait.Wait() // also if a lane ends this goroutine
@@ -145,7 +156,7 @@ func (l *local) Fan(t Task, n int, lane func(int)) {
 type crew struct {
 	*local
 	task  Task
-	lane  func(int)
+	lane  func(context.Context, int)
 	n     int64
 	limit int64
 	next  atomic.Int64 // the next lane
@@ -162,7 +173,7 @@ func (c *crew) work() {
 		if i+1 < c.n {
 			c.hire()
 		}
-		c.lane(int(i))
+		c.lane(c.task.f.Context, int(i))
 	}
 }
 

@@ -177,8 +177,9 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 // for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
-	r.executor.Fan(Task{f}, len(starts), func(i int) {
+	r.executor.Fan(Task{f}, len(starts), func(ctx context.Context, i int) {
 		lane := f.below(f.spec, indexSegment, i)
+		lane.Context = ctx
 		ended := lane.laneStarted(len(starts))
 		out := r.visit(body(lane, i), starts[i])
 		failed := out.Failed()
@@ -314,6 +315,9 @@ func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame
 
 // dynamic runs an ashlar that was made during the run, on behalf of the body of f.
 func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
+	if err := f.local(); err != nil {
+		return f.fail(d, err)
+	}
 	f.unshare()
 	return f.within(ctx, p, d, func(next *frame) dag.DAG {
 		if granted := narrower(f.granted(), grant); granted != nil {

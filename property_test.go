@@ -119,7 +119,7 @@ type inTurn struct {
 	random *rand.Rand
 }
 
-func (e inTurn) Fan(_ Task, n int, lane func(int)) {
+func (e inTurn) Fan(t Task, n int, lane func(context.Context, int)) {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
@@ -128,7 +128,7 @@ func (e inTurn) Fan(_ Task, n int, lane func(int)) {
 		order = e.random.Perm(n)
 	}
 	for _, i := range order {
-		lane(i)
+		lane(t.Context(), i)
 	}
 }
 

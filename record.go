@@ -112,8 +112,7 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 			unfinished = err
 			return Record{}, err
 		}
-		if err != nil {
-			failed = err
+		if failed = err; err != nil && rec.Failure == nil { // which has one if it comes from elsewhere
 			rec = failureRecord(err, f.run.now())
 		}
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
@@ -123,7 +122,11 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		rec.Sum = rec.Seal()
 		return rec, nil
 	}
-	rec, err := guarded(at, func(context.Context) (Record, error) { return f.run.recorder.Do(at, key, do) })
+	recorder := f.run.recorder
+	if recorder == nil { // for work that is done elsewhere, see DoBy
+		recorder = forgetful{}
+	}
+	rec, err := guarded(at, func(context.Context) (Record, error) { return recorder.Do(at, key, do) })
 	switch {
 	case unfinished != nil:
 		return Record{}, unfinished
@@ -133,10 +136,8 @@ func (f *frame) record(key Key, work func(*frame) (Record, error)) (Record, erro
 		return Record{}, f.run.halt(recorderFailure(key.Path, err))
 	case rec.Replayed:
 		return f.replay(key, rec)
-	case failed != nil:
-		return Record{}, failed
 	}
-	return rec, nil
+	return rec, failed
 }
 
 // recorderFailure is that of a run whose recorder refused or failed: its own, if it
@@ -246,14 +247,22 @@ func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
-	key := f.key("leaf", d)
-	rec, err := f.record(key, func(own *frame) (Record, error) {
-		n, err := own.attempts(d)
-		if err != nil {
-			return Record{}, err
-		}
-		return Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
-	})
+	return f.recordWork(f.key("leaf", d), d, func(own *frame) (Record, error) { return own.leafRecord(d) })
+}
+
+// leafRecord runs the body of a leaf.
+func (f *frame) leafRecord(d dag.DAG) (Record, error) {
+	n, err := f.attempts(d)
+	if err != nil {
+		return Record{}, err
+	}
+	return Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
+}
+
+// recordWork passes the work of a leaf through the recorder and returns d with the
+// node that it makes.
+func (f *frame) recordWork(key Key, d dag.DAG, work func(*frame) (Record, error)) dag.DAG {
+	rec, err := f.record(key, work)
 	if rec.Replayed {
 		if lost := f.restoreGround(key, d, rec.Kept); lost != nil {
 			err = lost

@@ -64,6 +64,7 @@ type run struct {
 	now        func() time.Time
 	spans      atomic.Uint64
 	halted     atomic.Pointer[error]
+	apart      bool        // the run is held by another process, see Perform
 	lossy      atomic.Bool // lanes may have been lost
 }
 

@@ -49,6 +49,9 @@ const (
 	Waiting = "waiting"
 	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
 	Recorder = "recorder-failed"
+	// Executor is an executor that could not get the work done; the run stops, and
+	// can be resumed.
+	Executor = "executor-failed"
 	// Replay is a recorded step that does not fit what the run does now.
 	Replay = "replay-mismatch"
 )

@@ -69,6 +69,7 @@ var table = []struct{ pkg, imports string }{
 	{"agent", ". budget internal/unfence llm"},
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox"},
+	{"executortest", "journal"},
 	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
 
 	{"internal/edn", "internal/jsonv2"},

@@ -1,0 +1,196 @@
+package dag
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Excerpt holds what queries read in a DAG, so that they can be asked in another
+// process. It is written as JSON, and grows with what is read and not with the DAG;
+// only [Everything] takes all of it along.
+type Excerpt struct {
+	nodes  []*Node // those of one type in append order
+	line   []*Node // those on the current line, in its order; the last one is where reading goes on
+	latest *Node
+	whole  *DAG // for Everything
+}
+
+// NewExcerpt takes out what the queries read in d. A failure in flight is not part
+// of it.
+func NewExcerpt(d DAG, queries ...Query) Excerpt {
+	d = d.Within(nil).WithoutFailure()
+	var x Excerpt
+	if d.log == nil {
+		return x
+	}
+	x.latest = d.Latest()
+	known := map[ID]bool{}
+	add := func(n *Node) {
+		if n != nil && !known[n.id] {
+			known[n.id] = true
+			x.nodes = append(x.nodes, n)
+		}
+	}
+	for _, q := range queries {
+		switch q.mode {
+		case everything:
+			return Excerpt{whole: &d}
+		case all: // first, so that the others do not disturb the order
+			for _, n := range d.log.all(nameOf(q.typ)) {
+				add(n)
+			}
+		}
+	}
+	ends := map[ID]bool{} // how far back the order on the line counts
+	for _, q := range queries {
+		if q.mode == since {
+			if end := d.here().nearest(nameOf(q.after)); end != nil {
+				ends[end.id] = true
+				add(end)
+			}
+		}
+		if q.mode == since || q.mode == nearest {
+			for _, n := range q.answer(d, false) {
+				add(n)
+			}
+		}
+	}
+	add(d.here())
+	add(x.latest)
+	x.line = lineOf(d.here(), queries, known, ends)
+	return x
+}
+
+// lineOf returns the nodes of an excerpt that lie on the line from here: in their
+// order as far back as the ends, and in front of them the nearest ones of the
+// queries, among which no order counts.
+func lineOf(here *Node, queries []Query, known, ends map[ID]bool) []*Node {
+	var line []*Node
+	placed := map[ID]bool{}
+	for n := here; n != nil && (n == here || len(ends) > 0); n = n.Parent() {
+		if known[n.id] {
+			line, placed[n.id] = append(line, n), true
+		}
+		delete(ends, n.id)
+	}
+	for _, q := range queries {
+		if q.mode != nearest {
+			continue
+		}
+		if n := here.nearest(nameOf(q.typ)); n != nil && !placed[n.id] {
+			line, placed[n.id] = append(line, n), true
+		}
+	}
+	slices.Reverse(line)
+	return line
+}
+
+// DAG returns a DAG in which the queries find what they found in the original, with
+// the same ids. What they did not name is not there, and nodes have other parents.
+func (x Excerpt) DAG() DAG {
+	if x.whole != nil || len(x.nodes) == 0 {
+		if x.whole != nil {
+			return *x.whole
+		}
+		return DAG{}
+	}
+	copies := make(map[ID]*Node, len(x.nodes))
+	g := &group{}
+	for _, n := range x.nodes {
+		c := &Node{id: n.id, typ: n.typ, content: n.content, at: n.at, meta: n.meta}
+		c.self[0], copies[n.id] = c, c
+		g.nodes = append(g.nodes, c)
+	}
+	var here *Node
+	for _, n := range x.line {
+		if here != nil {
+			copies[n.id].parents = []*Node{here}
+		}
+		here = copies[n.id]
+	}
+	g.heads, g.from = []*Node{copies[x.latest.id]}, []*Node{here}
+	return DAG{log: &entry{group: g, count: len(g.nodes)}}
+}
+
+// excerpt is an Excerpt as it is written. Line and Latest are positions in Nodes.
+type excerpt struct {
+	Nodes  []excerptNode `json:"nodes,omitempty"`
+	Line   []int         `json:"line,omitempty"`
+	Latest int           `json:"latest,omitempty"`
+	Whole  string        `json:"whole,omitempty"` // as Write writes it
+}
+
+type excerptNode struct {
+	ID      ID                `json:"id"`
+	Type    string            `json:"type"`
+	Content json.RawMessage   `json:"content"`
+	Meta    map[string]string `json:"meta,omitempty"`
+	Time    time.Time         `json:"time,omitzero"`
+}
+
+// MarshalJSON writes the excerpt.
+func (x Excerpt) MarshalJSON() ([]byte, error) {
+	var out excerpt
+	if x.whole != nil {
+		var all bytes.Buffer
+		if err := Write(&all, *x.whole); err != nil {
+			return nil, err
+		}
+		out.Whole = all.String()
+		return json.Marshal(out)
+	}
+	at := make(map[ID]int, len(x.nodes))
+	for i, n := range x.nodes {
+		at[n.id] = i
+		out.Nodes = append(out.Nodes, excerptNode{n.id, n.typ, n.Content(), n.meta, n.Time()})
+	}
+	for _, n := range x.line {
+		out.Line = append(out.Line, at[n.id])
+	}
+	if x.latest != nil {
+		out.Latest = at[x.latest.id]
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. It checks the form, but not that an
+// id fits its node: that would take all that was before it.
+func (x *Excerpt) UnmarshalJSON(data []byte) error {
+	var in excerpt
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	*x = Excerpt{}
+	if in.Whole != "" {
+		d, err := Read(bytes.NewReader([]byte(in.Whole)))
+		x.whole = &d
+		return err
+	}
+	for _, n := range in.Nodes {
+		node, err := NewNode(Spec{Type: n.Type, Content: n.Content, Meta: n.Meta, Time: n.Time})
+		if err != nil {
+			return err
+		}
+		node.id = n.ID
+		x.nodes = append(x.nodes, node)
+	}
+	if len(x.nodes) == 0 {
+		return nil
+	}
+	if len(in.Line) == 0 || in.Latest < 0 || in.Latest >= len(x.nodes) {
+		return errors.New("excerpt: want a line and the latest node")
+	}
+	seen := make(map[int]bool, len(in.Line))
+	for _, i := range in.Line {
+		if i < 0 || i >= len(x.nodes) || seen[i] {
+			return fmt.Errorf("excerpt: %d on the line is no node, or there twice", i)
+		}
+		seen[i], x.line = true, append(x.line, x.nodes[i])
+	}
+	x.latest = x.nodes[in.Latest]
+	return nil
+}

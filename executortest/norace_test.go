@@ -1,0 +1,5 @@
+//go:build !race
+
+package executortest_test
+
+const raceEnabled = false

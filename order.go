@@ -1,0 +1,213 @@
+package stone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/kind"
+)
+
+// An Order is a leaf of a run as work for another process: what identifies the step,
+// and what the leaf reads. Its JSON is all that Perform needs beside the pipeline.
+type Order struct {
+	Key   Key         `json:"key"`
+	Reads dag.Excerpt `json:"reads"`
+	Grant []string    `json:"grant"` // as in Config
+}
+
+// ErrLocal says that a leaf can only be performed by the process that holds its run:
+// it calls Await, Keep or RunDynamic, or it stands below a body.
+var ErrLocal = errors.New("the leaf needs the process that holds its run")
+
+// Order describes the leaf of the task, which is given d. It returns ErrLocal if the
+// leaf cannot be found by its address: it is the child of a leaf, or part of a
+// pipeline that was made during the run.
+func (t Task) Order(d dag.DAG) (Order, error) {
+	for f := t.f; f.up != nil; f = f.up {
+		switch f.seg {
+		case stepSegment, attemptSegment:
+			return Order{}, ErrLocal
+		case visitSegment:
+			if f.up.spec.form != scopedForm {
+				return Order{}, ErrLocal
+			}
+			if child, ok := f.up.spec.child(Ashlar{f.spec}); !ok || child.s != f.spec {
+				return Order{}, ErrLocal
+			}
+		}
+	}
+	return Order{t.f.key("leaf", d), dag.NewExcerpt(d, t.f.spec.reads()...), t.f.granted()}, nil
+}
+
+// DoBy is Do with the work done by somebody else: perform brings the order to a
+// process that calls [Order.Perform], and returns the Record that it gets back. The run's
+// recorder is asked before, and keeps the record. Where the order is ErrLocal, or
+// perform returns that, the leaf is run here.
+//
+// Any other error of perform stops the run with kind "executor-failed", and nothing
+// is recorded: the run can be resumed. So perform tries again by itself what may
+// pass, such as a worker that was lost.
+func (t Task) DoBy(d dag.DAG, perform func(context.Context, Order) (Record, error)) dag.DAG {
+	order, err := t.Order(d)
+	if err != nil {
+		return t.Do(d)
+	}
+	f := t.f
+	return f.recordWork(order.Key, d, func(own *frame) (Record, error) {
+		rec, err := perform(own, order)
+		switch {
+		case errors.Is(err, ErrLocal):
+			return own.leafRecord(d)
+		case err != nil && (f.over() != nil || errors.Is(err, ErrWaiting)):
+			return Record{}, err
+		case err != nil:
+			return Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
+		case rec.Failure != nil:
+			return rec, rec.failure()
+		}
+		if rec.Node, err = rec.node(d); err != nil {
+			return Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
+		}
+		return rec, nil
+	})
+}
+
+// node makes the node of a record that was made elsewhere, on d.
+func (rec *Record) node(d dag.DAG) (*dag.Node, error) {
+	content, err := canon.Canonical(rec.Content)
+	if err != nil {
+		return nil, fmt.Errorf("the record cannot be read: %w", err)
+	}
+	if rec.Content = content; rec.Seal() != rec.Sum || rec.Kept != nil {
+		return nil, errors.New("the record was changed on its way")
+	}
+	return dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: d.Next(), Meta: rec.Meta, Time: rec.Time})
+}
+
+// Perform does the work of a leaf for a run that another process holds. It finds the
+// leaf by its address in p, checks that it is the leaf that the order means and that
+// it reads the same, and returns what it did; a leaf that failed has a Record with a
+// Failure. Cfg is the circumstances here: the Recorder that keeps the steps of the
+// body and the record, the Frontend, the clock. Its Input, Grant, RunID and Executor
+// do not count.
+//
+// The error is ErrLocal if the leaf needs the process that holds its run, wraps
+// ErrWaiting if a question waits for its answer, and is a *Failure otherwise: of kind
+// "replay-mismatch" if p is another version of the pipeline.
+func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, error) {
+	d := order.Reads.DAG()
+	cfg.Input, cfg.Grant, cfg.RunID, cfg.Executor = d, order.Grant, order.Key.Run, nil
+	if cfg.Recorder == nil {
+		cfg.Recorder = forgetful{}
+	}
+	r := newRun(ctx, cfg)
+	r.apart = true
+	f, err := r.enter(p, order.Key.Path)
+	if err != nil {
+		return Record{}, err
+	}
+	key := f.key("leaf", d)
+	if key.Digest != order.Key.Digest {
+		return Record{}, f.another("it is another version of the leaf, or it reads something else: run the same program in all processes")
+	}
+	key.Reuse = order.Key.Reuse // which may cover the items of lanes
+	rec, err := f.record(key, func(own *frame) (Record, error) {
+		rec, err := own.leafRecord(d)
+		if over := r.halted.Load(); over != nil { // whatever the body made of that
+			return Record{}, *over
+		}
+		return rec, err
+	})
+	if err != nil && rec.Failure == nil {
+		return Record{}, err
+	}
+	return rec, nil
+}
+
+// forgetful is the recorder of those who do without.
+type forgetful struct{}
+
+func (forgetful) Do(ctx context.Context, _ Key, work func(context.Context) (Record, error)) (Record, error) {
+	return work(ctx)
+}
+
+// local says why the body must not do what only the process can do that holds the
+// run, and ends the work on it.
+func (f *frame) local() error {
+	if f.run.apart {
+		return f.run.halt(ErrLocal)
+	}
+	return nil
+}
+
+func (f *frame) another(why string) error {
+	return &Failure{Kind: kind.Replay, Reason: "the order does not fit the pipeline here: " + why, Path: f.path()}
+}
+
+// enter makes the frames on the way from p to the leaf with the address.
+func (r *run) enter(p Ashlar, path string) (*frame, error) {
+	root := &frame{Context: r.ctx, run: r, spec: p.spec()}
+	var f *frame
+	for segment := range address.Segments(path) {
+		s := address.Parse(segment)
+		if f == nil {
+			f = root
+		} else if f = f.find(s); f == nil {
+			return nil, root.another(fmt.Sprintf("there is nothing at %q", path))
+		}
+		for f.spec.form == reduceForm {
+			f = f.child(innerSegment, 0)
+		}
+		for _, m := range s.Marks {
+			if m.Kind == address.Index {
+				f = f.mark(m)
+			}
+		}
+	}
+	if f == nil || f.path() != path || f.spec.form != leafForm {
+		return nil, root.another(fmt.Sprintf("there is no leaf at %q", path))
+	}
+	return f, nil
+}
+
+// mark makes the frame of a round, a lane or a branch.
+func (f *frame) mark(m address.Mark) *frame {
+	if f.spec.form != matchForm {
+		return f.below(f.spec, indexSegment, max(0, m.Number))
+	}
+	for i, key := range f.spec.keys {
+		if key == m.Text {
+			return f.below(f.spec, keySegment, i)
+		}
+	}
+	return f
+}
+
+// find makes the frame of the child that a segment names, nil if there is none.
+func (f *frame) find(s address.Segment) *frame {
+	if f.spec.form == scopedForm {
+		visit := 1
+		for _, m := range s.Marks {
+			if m.Kind == address.Visit {
+				visit = m.Number
+			}
+		}
+		for _, c := range f.spec.children {
+			if c.Name() == s.Name {
+				return f.below(c.spec(), visitSegment, visit)
+			}
+		}
+		return nil
+	}
+	for i, c := range f.spec.children {
+		elsewhere := (f.seg == keySegment || f.seg == indexSegment && f.spec.form == parallelForm) && i != int(f.index)
+		if c.Name() == s.Name && f.spec.occurrence(i) == s.Occurrence && !elsewhere {
+			return f.child(childSegment, i)
+		}
+	}
+	return nil
+}
