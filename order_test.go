@@ -89,7 +89,7 @@ func TestDoBy(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s",
 		stone.Func0("a", word, func(ctx context.Context) (string, error) {
 			done++
-			return stone.Step(ctx, "step", nil, func(ctx context.Context) (string, error) { return stone.Path(ctx), nil })
+			return stone.Step(ctx, "step", 0, func(ctx context.Context, _ int) (string, error) { return stone.Path(ctx), nil })
 		}),
 		stone.Func0("b", word, func(context.Context) (string, error) { done++; return "", stone.Fail("own", "no") })),
 		stone.New("heal", word, func(_ context.Context, d dag.DAG) (string, error) {

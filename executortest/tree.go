@@ -110,7 +110,7 @@ func (g *grower) reads() dag.Reader[int] {
 func (g *grower) leaf() stone.Ashlar {
 	reads, salt := g.reads(), g.IntN(1000)
 	steps, fails, again, local := g.IntN(3), g.IntN(30) == 0, g.IntN(6) == 0, g.IntN(20)
-	opts := []stone.Option{stone.Queries(reads)}
+	opts := []stone.LeafOption{stone.Queries(reads)}
 	if again {
 		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
 	}
@@ -128,7 +128,7 @@ func (g *grower) leaf() stone.Ashlar {
 			return 0, err
 		}
 		for i := range steps {
-			m, err := stone.Step(ctx, "step", i, func(ctx context.Context) (int, error) { return n + i, nil })
+			m, err := stone.Step(ctx, "step", n+i, func(_ context.Context, m int) (int, error) { return m, nil })
 			if err != nil {
 				return 0, err
 			}
@@ -201,7 +201,11 @@ func (g *grower) ashlar(depth int) stone.Ashlar {
 		items := stone.Each(count, g.typ(), func(n int) []int { return slices.Repeat([]int{n}, n%3+1) })
 		return stone.Seq(g.name("map"), stone.Map(g.name("lanes"), items, g.ashlar(depth-1)), stone.Reduce(g.leaf()))
 	case 6:
-		return stone.Seq(g.name("parallel"), stone.Parallel(g.name("lanes"), g.some(depth, 3)), stone.Reduce(g.leaf()))
+		var parts []stone.FanPart
+		for _, lane := range g.some(depth, 3) {
+			parts = append(parts, lane)
+		}
+		return stone.Seq(g.name("parallel"), stone.Parallel(g.name("lanes"), parts...), stone.Reduce(g.leaf()))
 	case 7:
 		return stone.Rescue(g.name("rescue"), g.ashlar(depth-1), g.ashlar(depth-1))
 	default:

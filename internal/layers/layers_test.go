@@ -221,7 +221,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is how many names the root package may export.
-const vocabulary = 82
+const vocabulary = 84
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")
