@@ -5,8 +5,8 @@
 // and is started again until its run has come to its end. Then every step that was
 // recorded has been done once, no line is missing, and the DAG is that of a run
 // that nobody disturbed. The same holds for a run that is told to end, that finds
-// its database locked, read-only or damaged or its disk full, and that two processes
-// want at once.
+// its database locked, read-only or damaged or its disk full, that two processes want
+// at once, or that reuses what another run has recorded.
 //
 // With STONE_KILLS in the environment that many processes are killed at random
 // moments, without it 20.

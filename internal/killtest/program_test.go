@@ -1,6 +1,7 @@
 package killtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,12 +29,15 @@ import (
 // The tests run this binary again as the process that is killed. What it is to do
 // is in the environment: the folder of its files, the point at which it kills
 // itself, as "after work 17" for the 17th time, after how many pieces of work it
-// waits for the file "go", and whom it runs as.
+// waits for the file "go", whom it runs as, which run it does if not that of the
+// tests, and from which run it reuses.
 const (
 	childFolder = "STONE_KILLTEST_FOLDER"
 	childPoint  = "STONE_KILLTEST_POINT"
 	childPause  = "STONE_KILLTEST_PAUSE"
 	childUser   = "STONE_KILLTEST_UID"
+	childRun    = "STONE_KILLTEST_RUN"
+	childReuse  = "STONE_KILLTEST_REUSE"
 )
 
 const (
@@ -139,8 +143,8 @@ func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Contex
 
 // run does the run. When term is done it begins nothing more.
 func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
-	cfg := stone.Config{RunID: runID, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done()})
+	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
 	return stone.Run(context.Background(), p, cfg)
 }
 
@@ -179,25 +183,25 @@ func worker(folder string, file *os.File) func(path string) error {
 }
 
 // pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 lanes and an agent of
-// 5 turns with two tool calls each but the last. Each piece of work is given its
-// path.
+// 5 turns with two tool calls each but the last. All but the agent can be reused.
+// Each piece of work is given its path.
 func pipeline(work func(path string) error) stone.Ashlar {
 	var steps []stone.Ashlar
 	for i := range 10 {
 		steps = append(steps, stone.Func0(fmt.Sprint("leaf-", i), note, func(ctx context.Context) (int, error) {
 			return i, work(stone.Path(ctx))
-		}))
+		}, stone.Reusable()))
 	}
 	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
 		before, err := dag.All(round).From(d)
 		return len(before), errors.Join(err, work(stone.Path(ctx)))
-	}, stone.Queries(dag.Maybe(dag.All(round))))
+	}, stone.Queries(dag.Maybe(dag.All(round))), stone.Reusable())
 	lane := stone.Func("lane", item, draft, func(ctx context.Context, i int) (string, error) {
 		return fmt.Sprint("lane ", i), work(stone.Path(ctx))
-	})
+	}, stone.Reusable())
 	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), work(stone.Path(ctx))
-	})
+	}, stone.Reusable())
 	lanes := func(dag.DAG) (items []int, err error) {
 		for i := range 50 {
 			items = append(items, i)

@@ -19,6 +19,7 @@ import (
 type victim struct {
 	*testing.T
 	folder string
+	env    []string // of every process
 	kills  int
 	known  map[string]int // recorded steps, and how often they were worked by then
 }
@@ -44,7 +45,7 @@ func (v *victim) start(point string, env ...string) *process {
 	v.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0])}
 	// The race detector would wait for a second at the end of each process.
-	p.Env = append(append(os.Environ(), env...), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
+	p.Env = append(slices.Concat(os.Environ(), v.env, env), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
 	p.Stdout, p.Stderr = &p.out, &p.errs
 	if err := p.Start(); err != nil {
 		v.Fatal(err)
