@@ -7,7 +7,7 @@
 //			stonetest.JSON(ProjectDoc{Language: "Go"}),
 //		)
 //		p := stonetest.Stub(t, Discover(h.Model()), "ask_user", stonetest.Answer("Go"))
-//		res := h.Run(p, stonetest.DAG(t, stonetest.Node(Dir, DirDoc{Path: "."})))
+//		res := h.Run(p, dag.Of(Dir.With(DirDoc{Path: "."})))
 //		h.Called("ask_user")
 //		h.NotCalled("write_file")
 //		if got := stonetest.Nearest(t, Project, res.DAG); got.Language != "Go" {
@@ -49,7 +49,11 @@
 // # Steps without a model
 //
 // Steps agree on types and nothing else, so any part of a pipeline can be tested
-// by itself: hand it a [DAG] with the nodes that it reads.
+// by itself: [Run] gives it the nodes that it reads.
 //
-//	stonetest.Mock(t).Fails(Parse(), stonetest.DAG(t, stonetest.Node(File, "x = ")), "bad-syntax")
+//	res := stonetest.Run(t, Parse(), File.With("x = 1"))
+//
+// A step that must fail is tested by a harness without answers:
+//
+//	stonetest.Mock(t).Fails(Parse(), dag.Of(File.With("x = ")), "bad-syntax")
 package stonetest

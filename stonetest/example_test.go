@@ -52,7 +52,7 @@ func Example() {
 	)
 	h.Strict = true
 	p := stonetest.Stub(t, Survey(h.Model()), "read_file", stonetest.Answer("module example.com/site"))
-	res := h.Run(p, stonetest.DAG(t, stonetest.Node(Site, SiteDoc{Path: "/srv/site"})))
+	res := h.Run(p, dag.Of(Site.With(SiteDoc{Path: "/srv/site"})))
 
 	h.CallCount("read_file", 1)
 	fmt.Println(stonetest.Nearest(t, Report, res.DAG).Language)

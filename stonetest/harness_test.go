@@ -29,7 +29,7 @@ var answers = []script.Answer{
 func checkDiscover(t testing.TB, h *stonetest.Harness) {
 	p, ran := discover(h.Model())
 	p = stonetest.Stub(t, p, "ask_user", stonetest.Answer("Go"))
-	res := h.Run(p, stonetest.DAG(t, stonetest.Node(dir, dirDoc{"."})))
+	res := h.Run(p, dag.Of(dir.With(dirDoc{"."})))
 
 	h.Called("ask_user", "the directory is empty")
 	h.NotCalled("write_file")
@@ -67,7 +67,7 @@ func TestLive(t *testing.T) {
 	p, _ := discover(h.Model())
 	p = stonetest.Stub(t, p, "ask_user", stonetest.Answer("It is in Go."))
 	h.Strict = true
-	h.Run(p, stonetest.DAG(t, stonetest.Node(dir, dirDoc{"/empty"})))
+	h.Run(p, dag.Of(dir.With(dirDoc{"/empty"})))
 	h.Called("ask_user")
 }
 
@@ -80,7 +80,7 @@ func TestReports(t *testing.T) {
 	defer close(stubborn)
 	ask := stonetest.Call("ask_user", `{"text":"a"}`)
 	done := stonetest.JSON(projectDoc{"Go"})
-	in := stonetest.DAG(t, stonetest.Node(dir, dirDoc{"."}))
+	in := dag.Of(dir.With(dirDoc{"."}))
 	run := func(h *stonetest.Harness) {
 		p, _ := discover(h.Model())
 		h.Run(p, in)
@@ -137,7 +137,7 @@ func TestReports(t *testing.T) {
 		}, "the run did not fail, want a failure of kind \"no-luck\"\n\tno tool was called"},
 		{"no failure but refused", func(t *fakeT) { stonetest.Mock(t).Fails(stone.Seq("e"), dag.DAG{}, "no-luck") },
 			"want a failure of kind \"no-luck\": the pipeline is invalid:\n\t[empty-composite] e: "},
-		{"a node that cannot be written", func(t *fakeT) { stonetest.DAG(t, stonetest.Node(dag.NewType[func()]("f"), nil)) }, "stonetest.DAG: node 1: "},
+		{"a node that cannot be written", func(t *fakeT) { stonetest.Run(t, stone.Seq("e"), dag.NewType[func()]("f").With(nil)) }, "func()"},
 		{"no node", func(t *fakeT) { stonetest.Nearest(t, note, in) }, `no "note" node`},
 		{"too slow", func(t *fakeT) {
 			h := stonetest.MockFunc(t, func(int, *llm.Request) script.Answer { return script.Answer{Wait: time.Minute} })
@@ -179,7 +179,7 @@ func TestConfig(t *testing.T) {
 	h := stonetest.Mock(t, answers...)
 	h.Config = stone.Config{Watch: event.Log(trace.NewHandler(&out, slog.LevelDebug)), RunID: "mine"}
 	p, _ := discover(h.Model())
-	res := h.Run(p, stonetest.DAG(t, stonetest.Node(dir, dirDoc{"."})))
+	res := h.Run(p, dag.Of(dir.With(dirDoc{"."})))
 	if res.RunID != "mine" || !strings.Contains(out.String(), "tool-dispatch") || len(h.Calls()) != 1 {
 		t.Errorf("run %s, trace %q, calls %v", res.RunID, out.String(), h.Calls())
 	}

@@ -88,7 +88,7 @@ func TestStubLeavesOriginal(t *testing.T) {
 	h := stonetest.Mock(t, slices.Concat(answers, answers)...)
 	p, ran := discover(h.Model())
 	q := stonetest.Stub(t, p, "ask_user", stonetest.Answer("stubbed"))
-	in := stonetest.DAG(t, stonetest.Node(dir, dirDoc{"."}))
+	in := dag.Of(dir.With(dirDoc{"."}))
 	h.Run(q, in)
 	h.Run(p, in)
 	if got := h.Calls(); len(*ran) != 1 || got[0].Text != "stubbed" || got[1].Text != "ask_user Which language?" || string(got[1].Meta) != "{}" {
