@@ -15,10 +15,10 @@ import (
 )
 
 // A Question is what a person is asked. In a program that serves several runs,
-// Run and Path together tell the questions that are open apart.
+// RunID and Path together tell the questions that are open apart.
 type Question struct {
 	Name    string         // of the ashlar that asks; unique in a pipeline
-	Run     string         // the id of the run; empty in what Questions lists
+	RunID   string         // the id of the run; empty in what Questions lists
 	Path    string         // the address of the ashlar; empty in what Questions lists
 	Text    string         // for the person; empty in what Questions lists
 	Choices []string       // if not empty, the answer must be one of them
@@ -107,7 +107,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 			if asked.Text, err = text.From(d); err != nil {
 				return v, err
 			}
-			asked.Run, asked.Path = TraceID(ctx), Path(ctx)
+			asked.RunID, asked.Path = In(ctx).RunID(), In(ctx).Path()
 			response, err := ask(ctx, asked)
 			if err != nil {
 				return v, err

@@ -97,7 +97,7 @@ func TestQuestionContents(t *testing.T) {
 	if _, err := stone.Run(t.Context(), p, stone.Config{Frontend: f, RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
-	first := stone.Question{Name: "ask", Run: "r1", Path: "s/ask", Text: "About x?", Choices: []string{"a", "c"}}
+	first := stone.Question{Name: "ask", RunID: "r1", Path: "s/ask", Text: "About x?", Choices: []string{"a", "c"}}
 	second := first
 	second.Problem = `"b" is no answer: want one of ["a" "c"]`
 	if diff := cmp.Diff([]stone.Question{first, second}, got); diff != "" {

@@ -164,7 +164,7 @@ func TestRetry(t *testing.T) {
 	t.Run("succeeds and gives each attempt its address", func(t *testing.T) {
 		var paths []string
 		result, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
-			if paths = append(paths, stone.Path(ctx)); len(paths) < 3 {
+			if paths = append(paths, stone.In(ctx).Path()); len(paths) < 3 {
 				return "", errBoom
 			}
 			return "x", nil

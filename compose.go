@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -166,45 +164,6 @@ func Reduce(body Ashlar) Ashlar {
 // heal sees what body had finished. The cancellation of a run is not rescued.
 func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
-}
-
-// RunChild runs a child of the ashlar whose body was given ctx: of a Scoped one,
-// or of a leaf with Children. It returns d extended by what the child did, with
-// a failure in flight if it failed. One child is run one at a time.
-func RunChild(ctx context.Context, child Ashlar, d dag.DAG) dag.DAG {
-	f := frameOf(ctx)
-	if f == nil {
-		return outside(d)
-	}
-	return f.inner(ctx, child, d)
-}
-
-var errNoRun = Fail(kind.Error, "there is no run: give the context that the body was given")
-
-func outside(d dag.DAG) dag.DAG {
-	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
-}
-
-// RunDynamic runs an ashlar that was made during the run, such as a plan that a
-// model wrote, on behalf of the body that was given ctx: of a leaf or of a Scoped.
-// It returns d extended by what p did, with a failure in flight if it failed. All
-// of it is part of the run: it stands below the body in addresses, and is
-// recorded, watched and cancelled like everything else. What it does is for the
-// body to judge; a leaf can keep its nodes with Keep.
-//
-// P is validated first, with d as its input; if it is refused, nothing of it runs,
-// and the failure, of kind "invalid", unwraps to *Invalid. It may need the effects
-// in grant, as far as the run around it grants them; a nil grant is all of those.
-//
-// P reads what its own queries name, whatever the body has declared, and the DAG
-// that is returned can be read without limits. Within a Flow what is there in d
-// depends on the queries of the leaf, see Await. One name is run one at a time.
-func RunDynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
-	f := frameOf(ctx)
-	if f == nil {
-		return outside(d)
-	}
-	return f.dynamic(ctx, p, d.Within(nil), grant)
 }
 
 // Scoped makes a composite that is no combination of the others. Body runs its

@@ -52,7 +52,7 @@ func TestContextOfBody(t *testing.T) {
 			t.Error("a child that was cancelled cancelled its parent")
 		}
 		free := context.WithoutCancel(ctx)
-		if stone.Path(free) != "leaf" || stone.Path(child) != "leaf" {
+		if stone.In(free).Path() != "leaf" || stone.In(child).Path() != "leaf" {
 			t.Error("contexts made from that of the body do not lead to it")
 		}
 		return nil
@@ -93,7 +93,7 @@ func TestContextEndsWithBody(t *testing.T) {
 		if kept.Err() != context.Canceled || child.Err() != context.Canceled || context.Cause(kept) != context.Canceled {
 			t.Errorf("after the body: %v, child %v, cause %v; want Canceled", kept.Err(), child.Err(), context.Cause(kept))
 		}
-		if kept.Value(contextKey{}) != "v" || stone.Path(kept) != "leaf" {
+		if kept.Value(contextKey{}) != "v" || stone.In(kept).Path() != "leaf" {
 			t.Error("the values are gone after the body")
 		}
 		if got, err := stone.Step(kept, "late", nil, func(ctx context.Context, _ any) (string, error) { return fmt.Sprint(ctx.Err()), nil }); got != "context canceled" || err != nil {
@@ -166,7 +166,7 @@ func TestCancelReachesBody(t *testing.T) {
 				return "", err
 			})
 			_, err := stone.Run(ctx, stone.Scoped("c", []stone.Ashlar{child}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-				return stone.RunChild(derive(ctx), child, d), nil
+				return stone.In(derive(ctx)).RunChild(child, d), nil
 			}), stone.Config{})
 			wantKind(t, err, kind.Timeout)
 		})
@@ -180,11 +180,11 @@ func TestScopedBodyCancelsChild(t *testing.T) {
 		result, err := stone.Run(t.Context(), stone.Scoped("c", []stone.Ashlar{slow, quick}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
-			out := stone.RunChild(short, slow, d)
+			out := stone.In(short).RunChild(slow, d)
 			if f, ok := out.Cause().(*stone.Failure); !ok || f.Kind != kind.Timeout {
 				t.Errorf("the child ended with %v, want a timeout", out.Cause())
 			}
-			return stone.RunChild(ctx, quick, d), nil
+			return stone.In(ctx).RunChild(quick, d), nil
 		}), stone.Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -57,17 +57,17 @@
 // # What is made during a run
 //
 // A body can run an ashlar that did not exist when the run began, such as a plan
-// that a model wrote: [RunDynamic] validates it, holds it to a grant of effects,
-// and runs it as part of the run. [Keep] leaves its nodes in the DAG, beside the
-// node of the leaf, and in a Flow [Await] brings what it reads:
+// that a model wrote: [Body.RunDynamic] validates it, holds it to a grant of effects,
+// and runs it as part of the run. [Body.Keep] leaves its nodes in the DAG, beside the
+// node of the leaf, and in a Flow [Body.Await] brings what it reads:
 //
-//	d, err := stone.Await(ctx, d)
+//	d, err := stone.In(ctx).Await(d)
 //	…
-//	out := stone.RunDynamic(ctx, compiled, d, []string{"fs/read"})
+//	out := stone.In(ctx).RunDynamic(compiled, d, []string{"fs/read"})
 //	if out.Failed() {
 //		return none, out.Cause()
 //	}
-//	d, err = stone.Keep(ctx, d, out)
+//	d, err = stone.In(ctx).Keep(d, out)
 //
 // # Validation
 //
@@ -101,6 +101,6 @@
 // # Watching
 //
 // A run sends its events to the slog.Handler in its [Config] and nowhere else.
-// Inside a body, [Event] sends one of the body's own, with the ids of run and
+// Inside a body, [Body.Event] sends one of the body's own, with the ids of run and
 // span that tie all events together. With no handler an event costs nothing.
 package stone

@@ -24,7 +24,7 @@ import (
 // dynamic makes a leaf that runs a plan, and writes how many nodes it left.
 func dynamic(name string, plan func() stone.Ashlar, grant []string, opts ...stone.LeafOption) stone.Ashlar {
 	return stone.New(name, number, func(ctx context.Context, d dag.DAG) (int, error) {
-		out := stone.RunDynamic(ctx, plan(), d, grant)
+		out := stone.In(ctx).RunDynamic(plan(), d, grant)
 		if out.Failed() {
 			return 0, out.Cause()
 		}
@@ -89,13 +89,13 @@ func TestRunDynamicValidates(t *testing.T) {
 	if err != nil || len(show(rescued.DAG)) != 2 {
 		t.Errorf("%q, %v; want the refusal rescued", show(rescued.DAG), err)
 	}
-	if out := stone.RunDynamic(t.Context(), say("a", "x"), dag.DAG{}, nil); !out.Failed() {
+	if out := stone.In(t.Context()).RunDynamic(say("a", "x"), dag.DAG{}, nil); !out.Failed() {
 		t.Error("RunDynamic does not fail outside of a run")
 	}
-	if _, err := stone.Keep(t.Context(), dag.DAG{}); err == nil {
+	if _, err := stone.In(t.Context()).Keep(dag.DAG{}); err == nil {
 		t.Error("Keep does not fail outside of a run")
 	}
-	if _, err := stone.Await(t.Context(), dag.DAG{}); err == nil {
+	if _, err := stone.In(t.Context()).Await(dag.DAG{}); err == nil {
 		t.Error("Await does not fail outside of a run")
 	}
 }
@@ -132,11 +132,11 @@ func TestRunDynamicItself(t *testing.T) {
 	var self stone.Ashlar
 	spans := map[string]bool{}
 	self = stone.New("self", number, func(ctx context.Context, d dag.DAG) (int, error) {
-		if strings.Count(stone.Path(ctx), "/") == 3 {
+		if strings.Count(stone.In(ctx).Path(), "/") == 3 {
 			return 1, nil
 		}
-		out := stone.RunDynamic(ctx, self, d, nil)
-		if _, err := stone.Keep(ctx, d, out); err == nil {
+		out := stone.In(ctx).RunDynamic(self, d, nil)
+		if _, err := stone.In(ctx).Keep(d, out); err == nil {
 			return 0, errors.New("kept lanes of an empty DAG")
 		}
 		return out.Len(), nil
@@ -157,7 +157,7 @@ func TestRunDynamicConcurrently(t *testing.T) {
 			var wait sync.WaitGroup
 			outs := make([]dag.DAG, 10)
 			for i := range outs {
-				wait.Go(func() { outs[i] = stone.RunDynamic(ctx, stone.Seq(fmt.Sprint("p", i), toil("a", "", 1)), d, nil) })
+				wait.Go(func() { outs[i] = stone.In(ctx).RunDynamic(stone.Seq(fmt.Sprint("p", i), toil("a", "", 1)), d, nil) })
 			}
 			wait.Wait()
 			var errs []error
@@ -172,9 +172,9 @@ func TestRunDynamicConcurrently(t *testing.T) {
 		}
 		twice := stone.New("d", number, func(ctx context.Context, d dag.DAG) (int, error) {
 			done := make(chan dag.DAG)
-			go func() { done <- stone.RunDynamic(ctx, toil("a", "", 1), d, nil) }()
+			go func() { done <- stone.In(ctx).RunDynamic(toil("a", "", 1), d, nil) }()
 			synctest.Wait()
-			second := stone.RunDynamic(ctx, toil("a", "", 1), d, nil)
+			second := stone.In(ctx).RunDynamic(toil("a", "", 1), d, nil)
 			<-done
 			return 1, second.Cause()
 		})
@@ -202,12 +202,12 @@ func keeper(calls *int) stone.Ashlar {
 			if err != nil {
 				return nil, err
 			}
-			if lane, err = stone.RunDynamic(ctx, plan, lane, nil).RecordFailure(); err != nil {
+			if lane, err = stone.In(ctx).RunDynamic(plan, lane, nil).RecordFailure(); err != nil {
 				return nil, err
 			}
 			lanes = append(lanes, lane)
 		}
-		on, err := stone.Keep(ctx, d, lanes...)
+		on, err := stone.In(ctx).Keep(d, lanes...)
 		if err != nil {
 			return nil, err
 		}
@@ -280,19 +280,19 @@ func TestKeepRefuses(t *testing.T) {
 		{"lanes of another DAG", func(ctx context.Context, d dag.DAG) error {
 			other, _ := word.Append(d.Within(nil), "other")
 			lane, _ := word.Append(other, "z")
-			_, err := stone.Keep(ctx, other, lane)
+			_, err := stone.In(ctx).Keep(other, lane)
 			return err
 		}},
 		{"lanes that do not extend it", func(ctx context.Context, d dag.DAG) error {
 			lane, _ := word.Append(dag.DAG{}, "z")
-			_, err := stone.Keep(ctx, d, lane)
+			_, err := stone.In(ctx).Keep(d, lane)
 			return err
 		}},
 		{"twice", func(ctx context.Context, d dag.DAG) error {
 			lane, _ := word.Append(d.Within(nil), "z")
-			_, err := stone.Keep(ctx, d, lane)
+			_, err := stone.In(ctx).Keep(d, lane)
 			if err == nil {
-				_, err = stone.Keep(ctx, d, lane)
+				_, err = stone.In(ctx).Keep(d, lane)
 			}
 			return err
 		}},

@@ -1,49 +1,12 @@
 package stone
 
 import (
-	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 )
-
-// Event sends an event of the caller's own to the watcher of the run to which ctx
-// belongs. Name is the event, such as "cache-hit". Outside of a run, or when
-// nobody wants the level, it does nothing.
-func Event(ctx context.Context, level slog.Level, name string, attrs ...slog.Attr) {
-	if f := frameOf(ctx); f != nil && f.Wants(level) {
-		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
-	}
-}
-
-// Enabled reports whether an Event of the level would be seen. Ask it before
-// attributes are computed that cost something.
-func Enabled(ctx context.Context, level slog.Level) bool {
-	f := frameOf(ctx)
-	return f != nil && f.Wants(level)
-}
-
-// TraceID returns the id of the run to which ctx belongs, or "".
-func TraceID(ctx context.Context) string {
-	if f := frameOf(ctx); f != nil {
-		return f.run.id
-	}
-	return ""
-}
-
-// Path returns the address of the ashlar, the attempt or the Step to which ctx
-// belongs, as "review/loop[2]/lane[17]/draft~2", or "". TraceID and Path together
-// are the same when a run is resumed, and never the same twice within a run: an
-// idempotency key for what a body calls.
-func Path(ctx context.Context) string {
-	if f := frameOf(ctx); f != nil {
-		return f.path()
-	}
-	return ""
-}
 
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
 // frames that only mark a round, a branch, an attempt or a step have not.

@@ -68,13 +68,13 @@ func TestEvents(t *testing.T) {
 		p := stone.Seq("s",
 			stone.Parallel("p", boom("a"), stone.Func0("b", word, func(ctx context.Context) (string, error) {
 				time.Sleep(1500 * time.Millisecond)
-				stone.Event(ctx, slog.LevelInfo, "own", slog.Int("n", 1))
+				stone.In(ctx).Event(slog.LevelInfo, "own", slog.Int("n", 1))
 				return "y", nil
 			}), stone.Lanes(1)),
 			last,
 			stone.Ask("ask", dag.Nothing, reply, text("Well?"), stone.Choices("yes")),
 			stone.Func0("again", word, func(ctx context.Context) (string, error) {
-				if !strings.Contains(stone.Path(ctx), "~") {
+				if !strings.Contains(stone.In(ctx).Path(), "~") {
 					return "", errBoom
 				}
 				return "z", nil
@@ -131,7 +131,7 @@ func TestSpans(t *testing.T) {
 	h := &events{level: slog.LevelDebug}
 	inner := stone.Seq("inner", numbers(3), stone.Map("m", each(), stone.Loop("l", stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
 		_, err := stone.Step(ctx, "step", nil, func(ctx context.Context, _ any) (int, error) {
-			stone.Event(ctx, slog.LevelInfo, "in-step")
+			stone.In(ctx).Event(slog.LevelInfo, "in-step")
 			return 0, nil
 		})
 		return "x", err
@@ -230,7 +230,7 @@ func TestNothingGoesToTheDefaultLogger(t *testing.T) {
 	defer slog.SetDefault(before)
 	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{})
 	_, _ = stone.Run(t.Context(), stone.Seq("s", say("a", "x"), boom("b")), stone.Config{Watch: event.Log(slog.DiscardHandler)})
-	stone.Event(t.Context(), slog.LevelError, "outside")
+	stone.In(t.Context()).Event(slog.LevelError, "outside")
 	if len(h.all) > 0 {
 		t.Errorf("the default logger got %q", h.lines())
 	}
@@ -242,9 +242,9 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 		_, err := stone.Run(t.Context(), stone.New("a", word, func(ctx context.Context, _ dag.DAG) (string, error) {
 			deep := context.WithValue(ctx, contextKey{}, "v")
 			if n := testing.AllocsPerRun(100, func() {
-				stone.Event(ctx, slog.LevelInfo, "own", slog.String("k", "v"), slog.Int("n", 7))
-				stone.Event(deep, slog.LevelInfo, "own", slog.Duration("d", time.Second))
-				if stone.Enabled(ctx, slog.LevelWarn) || stone.Enabled(deep, slog.LevelDebug) {
+				stone.In(ctx).Event(slog.LevelInfo, "own", slog.String("k", "v"), slog.Int("n", 7))
+				stone.In(deep).Event(slog.LevelInfo, "own", slog.Duration("d", time.Second))
+				if stone.In(ctx).Enabled(slog.LevelWarn) || stone.In(deep).Enabled(slog.LevelDebug) {
 					t.Error("Enabled")
 				}
 			}); n != 0 {
@@ -256,7 +256,7 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if stone.Enabled(t.Context(), slog.LevelError) || stone.TraceID(t.Context())+stone.Path(t.Context()) != "" {
+	if stone.In(t.Context()).Enabled(slog.LevelError) || stone.In(t.Context()).RunID()+stone.In(t.Context()).Path() != "" {
 		t.Error("outside of a run there is something to see")
 	}
 }

@@ -163,7 +163,7 @@ func ExampleFlow() {
 
 // A plan that is made during the run: validated then, run within its grant, and
 // kept beside the node of the leaf that ran it.
-func ExampleRunDynamic() {
+func ExampleBody_RunDynamic() {
 	note := dag.NewType[string]("note")
 	outcome := dag.NewType[int]("outcome")
 	worker := stone.New("worker", outcome, func(ctx context.Context, d dag.DAG) (int, error) {
@@ -172,11 +172,11 @@ func ExampleRunDynamic() {
 			return 0, err
 		}
 		plan := stone.Seq("plan", stone.Func0("note", note, func(context.Context) (string, error) { return "done", nil }))
-		lane := stone.RunDynamic(ctx, plan, d, []string{})
+		lane := stone.In(ctx).RunDynamic(plan, d, []string{})
 		if lane.Failed() {
 			return 0, lane.Cause()
 		}
-		_, err = stone.Keep(ctx, d, lane)
+		_, err = stone.In(ctx).Keep(d, lane)
 		return lane.Len() - d.Len(), err
 	})
 	result, err := stone.Run(context.Background(), worker, stone.Config{})

@@ -172,7 +172,7 @@ func (g *grove) leaf() plot {
 			}
 			if awaits && sum%4 != 0 {
 				before := d.Len()
-				if d, err = stone.Await(ctx, d); err != nil {
+				if d, err = stone.In(ctx).Await(d); err != nil {
 					return 0, err
 				}
 				if d.Len() > before {
@@ -193,15 +193,15 @@ func (g *grove) leaf() plot {
 				if d, err = dag.Origin(d.Within(nil)); err != nil {
 					return 0, err
 				}
-				lane := stone.RunDynamic(ctx, plan, d, nil)
+				lane := stone.In(ctx).RunDynamic(plan, d, nil)
 				if lane.Failed() {
 					return 0, lane.Cause()
 				}
-				if _, err := stone.Keep(ctx, d, lane); err != nil {
+				if _, err := stone.In(ctx).Keep(d, lane); err != nil {
 					return 0, err
 				}
 			}
-			if again && !strings.Contains(stone.Path(ctx), "~") {
+			if again && !strings.Contains(stone.In(ctx).Path(), "~") {
 				return 0, errors.New("try again")
 			}
 			if fails {
@@ -286,7 +286,7 @@ func (g *grove) tree(depth int) plot {
 		return func(c compose) stone.Ashlar {
 			a := child(c)
 			return stone.Scoped(name, []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-				return stone.RunChild(ctx, a, d), nil
+				return stone.In(ctx).RunChild(a, d), nil
 			})
 		}
 	}

@@ -147,7 +147,7 @@ func TestFlowWaits(t *testing.T) {
 		counted("b", func(context.Context, dag.DAG) (string, error) { return "b", nil }),
 		counted("c", func(_ context.Context, d dag.DAG) (string, error) { return letter("q").From(d) }, letter("q")),
 		counted("e", func(ctx context.Context, d dag.DAG) (string, error) {
-			d, err := stone.Await(ctx, d)
+			d, err := stone.In(ctx).Await(d)
 			return fmt.Sprint(d.Len()), err
 		}),
 	)
@@ -176,7 +176,7 @@ func TestFlowIsCancelled(t *testing.T) {
 		time.AfterFunc(2*time.Second, cancel)
 		p := stone.Flow("f", toil("a", "", 1), toil("b", "", 60), toil("c", "b", 1), last, toil("d", "a", 60),
 			stone.New("e", letter("e"), func(ctx context.Context, d dag.DAG) (string, error) {
-				_, err := stone.Await(ctx, d)
+				_, err := stone.In(ctx).Await(d)
 				return "", err
 			}))
 		start := time.Now()
@@ -222,9 +222,9 @@ func TestAwaitTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan error, 1)
 		slow := stone.New("b", letter("b"), func(ctx context.Context, d dag.DAG) (string, error) {
-			if stone.Path(ctx) == "f/b" {
+			if stone.In(ctx).Path() == "f/b" {
 				time.Sleep(3 * time.Second)
-				_, err := stone.Await(context.WithoutCancel(ctx), d)
+				_, err := stone.In(context.WithoutCancel(ctx)).Await(d)
 				late <- err
 				return "late", nil
 			}

@@ -12,56 +12,6 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Await waits, in the body of a leaf within a Flow, until everything in front of
-// it is committed, and returns the DAG that the leaf would have been given in a
-// Seq, to be read without limits: for a body that learns only while it runs what
-// there is to read, as one that runs a plan with RunDynamic. D is the DAG that the
-// body was given. The node of the leaf then follows what Await returned, and the
-// steps of the Flow that read it see everything in front of it.
-//
-// Elsewhere there is nothing to wait for, and Await returns d. Call it from the
-// body itself and not within a Step, and let it depend only on what the body has
-// read: a resumed run must wait in the same places. It fails when ctx is done, and
-// with an error around ErrWaiting if a step in front waits for an answer.
-func Await(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-	body, leaf := bodyOf(ctx)
-	if body == nil {
-		return d, errNoRun
-	}
-	if err := body.local(); err != nil {
-		return d, err
-	}
-	body.unshare()
-	return leaf.await(ctx, body, d.Within(nil))
-}
-
-// Keep puts lanes beside the node that a leaf makes, such as what RunDynamic has
-// left: they stay in the DAG and are found by All, like the lanes of a fan-out. D
-// is the DAG that the body was given, or what Await returned, and every lane
-// extends it; in an empty one call [dag.Origin] before. A body that builds its
-// node itself builds it on the DAG that Keep returns. Lanes are kept once, all at
-// the same time, by the body itself and not within a Step.
-//
-// In a Flow, those steps see what is kept that read what the leaf produces.
-func Keep(ctx context.Context, d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
-	body, leaf := bodyOf(ctx)
-	if body == nil {
-		return d, errNoRun
-	}
-	if body.spec.form != leafForm {
-		return d, Fail(kind.Error, "Keep is for leaves: %q brings its lanes together with dag.Join", body.spec.name)
-	}
-	if err := body.local(); err != nil {
-		return d, err
-	}
-	base := d.Within(nil)
-	full, err := leaf.keep(body, base, lanes)
-	if err != nil {
-		return d, badContent(err)
-	}
-	return full.Within(body), nil
-}
-
 // ground is what a leaf stands on that has called Await or Keep.
 type ground struct {
 	from    dag.DAG // what the body was given

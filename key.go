@@ -14,10 +14,10 @@ import (
 
 // A Key identifies a step. It is known before the work.
 type Key struct {
-	Run  string // the run
-	Path string // the address in the tree; with Kind unique within the run
-	Kind string // "leaf", "decision" or "step"
-	Name string // of the ashlar, or of the step
+	RunID string // the run
+	Path  string // the address in the tree; with Kind unique within the run
+	Kind  string // "leaf", "decision" or "step"
+	Name  string // of the ashlar, or of the step
 	// Digest identifies the step within its run. It covers Kind, Path, the
 	// fingerprint of the ashlar, the ids of the nodes that the ashlar and its
 	// Children read, and what the leaf renders of them (see Detail). For a Step
@@ -32,7 +32,7 @@ type Key struct {
 
 // key makes the key of the leaf or the decision at f, which is given d.
 func (f *frame) key(kind string, d dag.DAG) Key {
-	k := Key{Run: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
+	k := Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
 	rendered := f.rendered(kind, d)
 	h := sha256.New()

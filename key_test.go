@@ -42,7 +42,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 		"rounds": stone.Loop("vote", sample, stone.Until(number, func(n int) bool { return n%5 == 0 }), 5),
 		"visits": stone.Scoped("vote", []stone.Ashlar{sample}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 5 {
-				d = stone.RunChild(ctx, sample, d)
+				d = stone.In(ctx).RunChild(sample, d)
 			}
 			return d, nil
 		}),
@@ -99,7 +99,7 @@ func TestKeyCoversChildren(t *testing.T) {
 			return fmt.Sprint(rules), err
 		}, stone.Queries(dag.All(list)))
 		leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
-			out := stone.RunChild(ctx, judge, d)
+			out := stone.In(ctx).RunChild(judge, d)
 			return out.Within(nil).Latest().Text(), out.Cause()
 		}, stone.Reusable(), stone.Children(stone.WalkInOrder, judge))
 		run := func(id string, rule int) string {
@@ -120,13 +120,13 @@ func TestKeyCoversChildren(t *testing.T) {
 func TestUnshared(t *testing.T) {
 	for name, body := range map[string]func(context.Context, dag.DAG) error{
 		"dynamic": func(ctx context.Context, d dag.DAG) error {
-			return stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+			return stone.In(ctx).RunDynamic(say("plan", "x"), d, nil).Cause()
 		},
-		"await":   func(ctx context.Context, d dag.DAG) error { _, err := stone.Await(ctx, d); return err },
-		"a child": func(ctx context.Context, d dag.DAG) error { return stone.RunChild(ctx, planner, d).Cause() },
+		"await":   func(ctx context.Context, d dag.DAG) error { _, err := stone.In(ctx).Await(d); return err },
+		"a child": func(ctx context.Context, d dag.DAG) error { return stone.In(ctx).RunChild(planner, d).Cause() },
 		"a step": func(ctx context.Context, d dag.DAG) error {
 			_, err := stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (int, error) {
-				return 0, stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+				return 0, stone.In(ctx).RunDynamic(say("plan", "x"), d, nil).Cause()
 			})
 			return err
 		},
@@ -156,7 +156,7 @@ func TestUnshared(t *testing.T) {
 }
 
 var planner = stone.New("planner", word, func(ctx context.Context, d dag.DAG) (string, error) {
-	return "x", stone.RunDynamic(ctx, say("plan", "x"), d, nil).Cause()
+	return "x", stone.In(ctx).RunDynamic(say("plan", "x"), d, nil).Cause()
 })
 
 type settled struct{ print, say string }

@@ -48,7 +48,7 @@ var rounds = regexp.MustCompile(`\[\d+\]|@\d+`)
 func (w *witness) saw(ctx context.Context, name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.found[rounds.ReplaceAllString(Path(ctx), "")+" "+name] = true
+	w.found[rounds.ReplaceAllString(In(ctx).Path(), "")+" "+name] = true
 }
 
 // kindEmpty is the failure of a body that reads all of a type and finds none.

@@ -31,8 +31,8 @@ type Recorder interface {
 	// Do returns what is recorded under the key, with Replayed set. If nothing
 	// is, it calls work once, records what that returns, and returns it.
 	//
-	// Two records are under one key if they have the same Run and Digest, or
-	// different Runs and the same Reuse that is not zero: a run never reuses
+	// Two records are under one key if they have the same RunID and Digest, or
+	// different RunIDs and the same Reuse that is not zero: a run never reuses
 	// from itself. Under Reuse no record with a Failure is found, and none that
 	// is Unshared. If somebody else has recorded the key while work ran, the
 	// record that came first stands, and is returned with Replayed set.

@@ -48,7 +48,7 @@ func (w *world) call(ctx context.Context) error {
 func (w *world) ended(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.done[stone.Path(ctx)]++
+	w.done[stone.In(ctx).Path()]++
 }
 
 // run runs p in a world in which the call of that number is a crash.
@@ -96,14 +96,14 @@ func (f *forest) leaf() stone.Ashlar {
 					return 0, ctx.Err()
 				}
 				f.ended(ctx)
-				return len(stone.Path(ctx)), nil
+				return len(stone.In(ctx).Path()), nil
 			})
 			if err != nil {
 				return 0, fmt.Errorf("step: %w", err)
 			}
 			sum += n
 		}
-		if again && !strings.Contains(stone.Path(ctx), "~") {
+		if again && !strings.Contains(stone.In(ctx).Path(), "~") {
 			return 0, errors.New("try again")
 		}
 		if fails {
@@ -170,7 +170,7 @@ func (f *forest) scoped(depth int) stone.Ashlar {
 	a, b := f.ashlar(depth-1), f.leaf()
 	return stone.Scoped(f.name("scoped"), []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		for range 2 {
-			if d = stone.RunChild(ctx, a, d); d.Failed() {
+			if d = stone.In(ctx).RunChild(a, d); d.Failed() {
 				return d, nil
 			}
 		}
@@ -182,7 +182,7 @@ func (f *forest) scoped(depth int) stone.Ashlar {
 			return d.Len()%2 == 0, nil
 		})
 		if err == nil && more {
-			d = stone.RunChild(ctx, b, d)
+			d = stone.In(ctx).RunChild(b, d)
 		}
 		return d, err
 	})
@@ -381,8 +381,8 @@ func TestRecorderContext(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Errorf("%s: the context of the recorder ended with the work: %v", key.Path, ctx.Err())
 		}
-		if stone.Path(ctx) != key.Path || stone.TraceID(ctx) != key.Run {
-			t.Errorf("the context speaks of %q %q, want %q %q", stone.TraceID(ctx), stone.Path(ctx), key.Run, key.Path)
+		if stone.In(ctx).Path() != key.Path || stone.In(ctx).RunID() != key.RunID {
+			t.Errorf("the context speaks of %q %q, want %q %q", stone.In(ctx).RunID(), stone.In(ctx).Path(), key.RunID, key.Path)
 		}
 		return rec, err
 	})
@@ -441,7 +441,7 @@ func TestContextEndsInsideOfRun(t *testing.T) {
 	late := stone.Scoped("late", []stone.Ashlar{child}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		return stone.RunChild(ctx, child, d), nil
+		return stone.In(ctx).RunChild(child, d), nil
 	})
 	result, err := stone.Run(t.Context(), stone.Rescue("r", late, say("heal", "healed")), stone.Config{Recorder: new(strict)})
 	if err != nil || result.Node.Text() != "healed" {

@@ -17,11 +17,11 @@ func TestReplaceBelowBodies(t *testing.T) {
 	inner := text("inner", "first")
 	walk := func(w *stone.Walker) { w.InOrder(inner) }
 	run := func(ctx context.Context, d dag.DAG) (string, error) {
-		return stone.RunChild(ctx, inner, d).Latest().Text(), nil
+		return stone.In(ctx).RunChild(inner, d).Latest().Text(), nil
 	}
 	p := stone.Seq("p",
 		stone.Scoped("scoped", []stone.Ashlar{inner}, walk, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-			return stone.RunChild(ctx, inner, d), nil
+			return stone.In(ctx).RunChild(inner, d), nil
 		}),
 		stone.New("leaf", word, run, stone.Children(walk, inner), stone.Queries(dag.Latest)),
 	)

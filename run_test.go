@@ -355,20 +355,20 @@ func TestScoped(t *testing.T) {
 		where := stone.New("where", number, func(ctx context.Context, d dag.DAG) (int, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			paths = append(paths, stone.Path(ctx))
+			paths = append(paths, stone.In(ctx).Path())
 			return len(paths), nil
 		})
 		p := stone.Scoped("c", []stone.Ashlar{where}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 2 {
-				d = stone.RunChild(ctx, where, d)
+				d = stone.In(ctx).RunChild(where, d)
 			}
 			if _, err := stone.Step(ctx, "where", nil, func(ctx context.Context, _ any) (int, error) {
-				paths = append(paths, stone.Path(ctx))
+				paths = append(paths, stone.In(ctx).Path())
 				return 0, nil
 			}); err != nil {
 				return d, err
 			}
-			return stone.RunChild(ctx, where, d), nil
+			return stone.In(ctx).RunChild(where, d), nil
 		})
 		result, err := stone.Run(t.Context(), stone.Seq("s", p, p), stone.Config{})
 		if err != nil {
@@ -389,7 +389,7 @@ func TestScoped(t *testing.T) {
 			"panic":               func(dag.DAG) (dag.DAG, error) { panic(errBoom) },
 		} {
 			p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-				return end(stone.RunChild(ctx, a, d))
+				return end(stone.In(ctx).RunChild(a, d))
 			})
 			result, err := stone.Run(t.Context(), stone.Seq("s", count("x"), p), stone.Config{})
 			if !errors.Is(err, errBoom) || result.DAG.Len() != 3 {
@@ -399,7 +399,7 @@ func TestScoped(t *testing.T) {
 	})
 	t.Run("failure passes through children", func(t *testing.T) {
 		p := stone.Scoped("c", []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-			return stone.RunChild(ctx, a, stone.RunChild(ctx, b, d)), nil
+			return stone.In(ctx).RunChild(a, stone.In(ctx).RunChild(b, d)), nil
 		})
 		result, err := stone.Run(t.Context(), p, stone.Config{})
 		wantKind(t, err, kind.Error)
@@ -407,13 +407,13 @@ func TestScoped(t *testing.T) {
 	})
 	t.Run("foreign child", func(t *testing.T) {
 		p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
-			return stone.RunChild(ctx, b, d), nil
+			return stone.In(ctx).RunChild(b, d), nil
 		})
 		_, err := stone.Run(t.Context(), p, stone.Config{})
 		wantKind(t, err, kind.Error)
 	})
 	t.Run("outside of a run", func(t *testing.T) {
-		if d := stone.RunChild(t.Context(), a, dag.DAG{}); !d.Failed() {
+		if d := stone.In(t.Context()).RunChild(a, dag.DAG{}); !d.Failed() {
 			t.Error("RunChild outside of a run did not fail")
 		}
 	})
@@ -433,7 +433,7 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"a/b", "a[0]", "a#2", "a@2", "a%2F", "a~2", "żółw 🐢", "\xff", "a\nb", " ", "/"} {
 		var path string
 		typ := dag.NewType[int]("type of " + strings.ToValidUTF8(name, "?"))
-		p := stone.Func0(name, typ, func(ctx context.Context) (int, error) { path = stone.Path(ctx); return 1, nil })
+		p := stone.Func0(name, typ, func(ctx context.Context) (int, error) { path = stone.In(ctx).Path(); return 1, nil })
 		result, err := stone.Run(t.Context(), stone.Seq("s", p), stone.Config{})
 		if err != nil {
 			t.Errorf("%q: %v", name, err)

@@ -104,7 +104,7 @@ func kept[T any](name string, v T) (T, error) {
 // stepKey makes the key of a Step. Its digest has the number of the step among
 // those with the same name and input, not its place among all of the name.
 func (f *frame) stepKey(input []byte) Key {
-	k := Key{Run: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
+	k := Key{RunID: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
 	in := sha256.Sum256(input)
 	h := sha256.New()
 	part := f.partOf()

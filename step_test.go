@@ -73,7 +73,7 @@ func TestStep(t *testing.T) {
 			return stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (string, error) {
 				for range 2 {
 					if _, err := stone.Step(ctx, "s", nil, func(ctx context.Context, _ any) (int, error) {
-						paths = append(paths, stone.Path(ctx))
+						paths = append(paths, stone.In(ctx).Path())
 						return 0, nil
 					}); err != nil {
 						return "", err

@@ -145,7 +145,7 @@ func (g *grower) leaf() Ashlar {
 		for _, judge := range judges {
 			draft, _ := out.Append(d, newCell(n))
 			var failed *Failure
-			if errors.As(RunChild(ctx, judge, draft).Cause(), &failed) && guilty(failed.Kind) {
+			if errors.As(In(ctx).RunChild(judge, draft).Cause(), &failed) && guilty(failed.Kind) {
 				return cell{}, failed
 			}
 		}
@@ -368,7 +368,7 @@ func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {
 	chance := d.Len()
 	switch {
 	case b.how == exactlyOne:
-		return RunChild(ctx, b.children[chance%len(b.children)], d), nil
+		return In(ctx).RunChild(b.children[chance%len(b.children)], d), nil
 	case b.how == inOrderOrNot && chance%2 == 0:
 		return d, nil
 	case b.how == apart:
@@ -380,7 +380,7 @@ func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {
 	}
 	for range times {
 		for _, c := range b.children {
-			if d = RunChild(ctx, c, d); d.Failed() {
+			if d = In(ctx).RunChild(c, d); d.Failed() {
 				return d, nil
 			}
 		}
@@ -399,7 +399,7 @@ func runLanes(ctx context.Context, children []Ashlar, d dag.DAG) (dag.DAG, error
 		if err != nil {
 			return d, err
 		}
-		if lanes[i] = RunChild(ctx, c, lane); lanes[i].Failed() {
+		if lanes[i] = In(ctx).RunChild(c, lane); lanes[i].Failed() {
 			return lanes[i], nil
 		}
 	}

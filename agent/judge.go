@@ -31,7 +31,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := stone.RunChild(ctx, r.cfg.Adversary, d)
+	out := stone.In(ctx).RunChild(r.cfg.Adversary, d)
 	if !out.Failed() {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func (r *run) heal(ctx context.Context, d dag.DAG, rejection dag.FailureContent)
 	if err != nil {
 		return "", err
 	}
-	out := stone.RunChild(ctx, r.cfg.Healer, d)
+	out := stone.In(ctx).RunChild(r.cfg.Healer, d)
 	if out.Failed() {
 		return "", out.Cause()
 	}

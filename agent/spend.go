@@ -17,7 +17,7 @@ type payment struct {
 }
 
 func pay(ctx context.Context, step string) (*payment, error) {
-	draw, err := budget.From(ctx).Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1})
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1})
 	return &payment{Draw: draw}, err
 }
 

@@ -18,7 +18,7 @@ func BenchmarkObservability(b *testing.B) {
 	names := stepNames(steps)
 	silent := func(_ context.Context, v small) (small, error) { return v.next(), nil }
 	telling := func(ctx context.Context, v small) (small, error) {
-		stone.Event(ctx, slog.LevelDebug, "counted", slog.Int("n", v.N), slog.String("name", v.Name))
+		stone.In(ctx).Event(slog.LevelDebug, "counted", slog.Int("n", v.N), slog.String("name", v.Name))
 		return v.next(), nil
 	}
 	for _, c := range []struct {

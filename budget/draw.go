@@ -9,7 +9,7 @@ import (
 // whose result is recorded costs nothing more, so that a run that is resumed
 // spends what a run that was never interrupted spends.
 //
-//	draw, err := account.Draw(ctx, stone.Path(ctx), "ask", budget.Amount{Roundtrips: 1})
+//	draw, err := account.Draw(ctx, stone.In(ctx).Path(), "ask", budget.Amount{Roundtrips: 1})
 //	if err != nil {
 //		return err // *ExhaustedError: nothing was begun
 //	}

@@ -99,8 +99,8 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
-		if req.Key = stone.Path(ctx); req.Key != "" {
-			req.Key = stone.TraceID(ctx) + "/" + req.Key
+		if req.Key = stone.In(ctx).Path(); req.Key != "" {
+			req.Key = stone.In(ctx).RunID() + "/" + req.Key
 		}
 		if at = event.At(ctx); !req.judges {
 			req.Voice = at.Speak(e.ID)

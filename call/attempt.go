@@ -209,7 +209,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 
 // reserve draws what one invocation costs as far as that is known before.
 func (s *session) reserve(ctx context.Context, e *entry, step string) (*budget.Draw, error) {
-	return s.account.Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+	return s.account.Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
 }
 
 // first is the step of the first invocation of a candidate.

@@ -82,7 +82,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 			return err
 		}
 		step := "check " + name + " " + s.Step
-		draw, err := budget.From(ctx).Draw(ctx, stone.Path(ctx), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
 		if err != nil {
 			return err
 		}

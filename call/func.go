@@ -63,7 +63,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 		if err != nil {
 			return nil, err
 		}
-		d = stone.RunDynamic(ctx, p, d, append([]string{}, req.Effects...))
+		d = stone.In(ctx).RunDynamic(p, d, append([]string{}, req.Effects...))
 		if d.Failed() {
 			return nil, d.Cause()
 		}

@@ -135,7 +135,7 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 		return j.on
 	}
 	h := fnv.New64a()
-	h.Write([]byte(stone.TraceID(ctx) + "\x00" + stone.Path(ctx) + "\x00" + sub.Step + "\x00"))
+	h.Write([]byte(stone.In(ctx).RunID() + "\x00" + stone.In(ctx).Path() + "\x00" + sub.Step + "\x00"))
 	h.Write(sub.Out)
 	// FNV spreads well over the low bits only.
 	return float64(h.Sum64()*0x9E3779B97F4A7C15>>11)/(1<<53) < j.canary

@@ -18,7 +18,7 @@ func traceOf(ctx context.Context) Trace {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t
 	}
-	return Trace{ID: stone.TraceID(ctx)}
+	return Trace{ID: stone.In(ctx).RunID()}
 }
 
 // note adds an attempt to the record of its lane, and tells whoever listens.

@@ -37,7 +37,7 @@ func (s *session) filter() {
 // unavailable returns the first test that a candidate fails as things are, or "".
 // One who has answered this call before the run was resumed answers it again.
 func (s *session) unavailable(e *entry, left budget.Limits) string {
-	if budget.Recorded(s.ctx, stone.Path(s.ctx), e.first()) {
+	if budget.Recorded(s.ctx, stone.In(s.ctx).Path(), e.first()) {
 		return ""
 	}
 	return e.unavailable(left)

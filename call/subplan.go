@@ -40,7 +40,7 @@ func (l *lane) runPlan(reply *Reply, step string) (out JSON, ran dag.DAG, failur
 		return nil, ran, nil, err
 	}
 	ctx := context.WithValue(budget.With(l.ctx, l.account), depthKey{}, depth)
-	ran = stone.RunDynamic(ctx, stone.Seq("plan of "+step, p), start, grant)
+	ran = stone.In(ctx).RunDynamic(stone.Seq("plan of "+step, p), start, grant)
 	if ran.Failed() {
 		failure, err = l.failureOf(ran.Cause())
 		return nil, ran, failure, err
@@ -77,7 +77,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 // something that they can stand on.
 func (s *session) ground() (dag.DAG, error) {
 	s.awaited.Do(func() {
-		if s.dag, s.groundErr = stone.Await(s.ctx, s.dag); s.groundErr == nil {
+		if s.dag, s.groundErr = stone.In(s.ctx).Await(s.dag); s.groundErr == nil {
 			s.base, s.groundErr = dag.Origin(s.dag)
 		}
 	})
@@ -90,5 +90,5 @@ func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	if !win.planned {
 		return s.dag, nil
 	}
-	return stone.Keep(ctx, s.base, win.lane)
+	return stone.In(ctx).Keep(s.base, win.lane)
 }

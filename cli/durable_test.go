@@ -102,7 +102,7 @@ func wide() stone.Ashlar {
 	return stone.Seq("wide",
 		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, 30), nil }), item),
 			stone.New("work", number, func(ctx context.Context, _ dag.DAG) (any, error) {
-				if strings.Contains(stone.Path(ctx), "[20]") {
+				if strings.Contains(stone.In(ctx).Path(), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")
 				}
 				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context, any) (any, error) {

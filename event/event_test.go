@@ -30,7 +30,7 @@ func chorus(lanes int) stone.Ashlar {
 				v.Again("cut")
 				v.Say(event.Text, "b")
 				v.End()
-				if strings.Contains(stone.Path(ctx), "7]") {
+				if strings.Contains(stone.In(ctx).Path(), "7]") {
 					return "", errors.New("no luck")
 				}
 				return "b", nil

@@ -87,7 +87,7 @@ var defaultClient = &http.Client{
 // Ask implements stone.Frontend.
 func (h *HTTP) Ask(ctx context.Context, q stone.Question) (string, error) {
 	key, answer := rand.Text(), make(chan string, 1)
-	posted := Posted{Run: q.Run, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
+	posted := Posted{Run: q.RunID, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
 	if q.Schema != nil {
 		posted.Schema = q.Schema.JSON()
 	}

@@ -86,7 +86,7 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked stone.Question) (string, error) {
 	q := Question{
-		Run: asked.Run, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
+		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
 		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
 	}
 	if asked.Schema != nil {

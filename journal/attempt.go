@@ -9,7 +9,7 @@ import (
 // Attempt returns how often the work of the step to which ctx belongs was begun,
 // this time included: more than 1 says that it may have been paid for already. It
 // is 1 outside of a run with a journal. What a body calls can be told that it is
-// the same call by stone.TraceID and stone.Path together, which do not change.
+// the same call by stone.Body.RunID and Path together, which do not change.
 func Attempt(ctx context.Context) int {
 	if n, ok := ctx.Value(attemptKey{}).(int); ok {
 		return n

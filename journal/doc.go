@@ -18,7 +18,7 @@
 // ever half-written. A resumed run yields the same DAG. Nobody can promise that
 // a call is made exactly once, and this package does not: a body can ask with
 // [Attempt], and give what it calls an idempotency key made of run and path, see
-// [stone.Path].
+// [stone.Body.Path].
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, among them the
 // turns and the tool calls of agents.

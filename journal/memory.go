@@ -68,7 +68,7 @@ func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Contex
 func (m *Memory) find(key stone.Key, declared budget.Amount) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.run(key.Run)
+	r := m.run(key.RunID)
 	s := r.index[key.Digest]
 	if s != nil && s.record != nil {
 		return s.record, 0
@@ -124,7 +124,7 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.run(key.Run).index[key.Digest]
+	s := m.run(key.RunID).index[key.Digest]
 	if s == nil { // the run was removed meanwhile
 		return nil
 	}

@@ -81,7 +81,7 @@ func (t *tally) sum() (int, Usage) {
 
 // The input of a run is kept as a step of a kind of its own.
 func (r *runner) inputKey(input dag.ID) stone.Key {
-	return stone.Key{Run: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
+	return stone.Key{RunID: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
 }
 
 var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")

@@ -154,7 +154,7 @@ type harnessKey struct{}
 func stubRing(tool string, handler Handler) agent.Middleware {
 	return agent.Middleware{Name: ringName + tool, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		if h, ok := ctx.Value(harnessKey{}).(*Harness); ok {
-			h.knowStub(stone.Path(ctx), tool)
+			h.knowStub(stone.In(ctx).Path(), tool)
 		}
 		c.Tools = slices.Clone(c.Tools)
 		for i := range c.Tools {

@@ -42,10 +42,10 @@ func pipeline() stone.Ashlar {
 	m := script.New(script.Call("look", `{"path":"SECRET-x"}`), script.Text("SECRET-answer"))
 	t := tool.Func("look", "looks", func(context.Context, look) (string, error) { return "SECRET-y", nil })
 	work := stone.Func0("work", word, func(ctx context.Context) (string, error) {
-		if strings.Contains(stone.Path(ctx), "[1]") {
+		if strings.Contains(stone.In(ctx).Path(), "[1]") {
 			return "x", nil
 		}
-		stone.Event(ctx, slog.LevelInfo, "own", slog.Int("n-th", 7))
+		stone.In(ctx).Event(slog.LevelInfo, "own", slog.Int("n-th", 7))
 		return "", errors.New("boom")
 	})
 	return stone.Seq("all",

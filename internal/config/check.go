@@ -144,7 +144,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 			Input:    func(dag.DAG) (any, error) { return input, nil },
 			Requires: call.Requires{Reply: call.Value},
 		})
-		d := stone.RunDynamic(ctx, ask, dag.DAG{}, []string{})
+		d := stone.In(ctx).RunDynamic(ask, dag.DAG{}, []string{})
 		if d.Failed() {
 			return d.Cause()
 		}

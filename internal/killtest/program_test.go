@@ -189,18 +189,18 @@ func pipeline(work func(path string) error) stone.Ashlar {
 	var steps []stone.Ashlar
 	for i := range 10 {
 		steps = append(steps, stone.Func0(fmt.Sprint("leaf-", i), note, func(ctx context.Context) (int, error) {
-			return i, work(stone.Path(ctx))
+			return i, work(stone.In(ctx).Path())
 		}, stone.Reusable()))
 	}
 	again := stone.New("again", round, func(ctx context.Context, d dag.DAG) (int, error) {
 		before, err := dag.All(round).From(d)
-		return len(before), errors.Join(err, work(stone.Path(ctx)))
+		return len(before), errors.Join(err, work(stone.In(ctx).Path()))
 	}, stone.Queries(dag.Maybe(dag.All(round))), stone.Reusable())
 	lane := stone.Func("lane", item, draft, func(ctx context.Context, i int) (string, error) {
-		return fmt.Sprint("lane ", i), work(stone.Path(ctx))
+		return fmt.Sprint("lane ", i), work(stone.In(ctx).Path())
 	}, stone.Reusable())
 	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {
-		return strings.Join(all, ", "), work(stone.Path(ctx))
+		return strings.Join(all, ", "), work(stone.In(ctx).Path())
 	}, stone.Reusable())
 	lanes := func(dag.DAG) (items []int, err error) {
 		for i := range 50 {
@@ -244,10 +244,10 @@ func writer(work func(path string) error) stone.Ashlar {
 		// A tool knows that its call may have been made before. To say otherwise would
 		// give the model another result, and the run another DAG.
 		text, err := os.ReadFile(filepath.Join(os.Getenv(childFolder), "lines"))
-		if times := strings.Count(string(text), stone.Path(ctx)+"\n"); err != nil || times >= journal.Attempt(ctx) {
+		if times := strings.Count(string(text), stone.In(ctx).Path()+"\n"); err != nil || times >= journal.Attempt(ctx) {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
 		}
-		err = work(stone.Path(ctx))
+		err = work(stone.In(ctx).Path())
 		if reached != nil {
 			reached(inTool)
 		}

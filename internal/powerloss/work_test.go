@@ -76,11 +76,11 @@ func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {
 func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
 	step := key.Kind + " " + key.Path
 	rec, err := w.DB.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
-		w.note(began{key.Run, step})
+		w.note(began{key.RunID, step})
 		return work(ctx)
 	})
 	if err == nil && !rec.Replayed {
-		a := acked{run: key.Run, step: step}
+		a := acked{run: key.RunID, step: step}
 		if rec.Node != nil {
 			a.node = rec.Node.ID()
 		}

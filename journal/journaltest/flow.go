@@ -26,8 +26,8 @@ func flow() stone.Ashlar {
 		if err != nil {
 			return "", err
 		}
-		made := stone.RunDynamic(ctx, stone.Func0("made", final, func(context.Context) (string, error) { return "made", nil }), lane, nil)
-		_, err = stone.Keep(ctx, lane, made)
+		made := stone.In(ctx).RunDynamic(stone.Func0("made", final, func(context.Context) (string, error) { return "made", nil }), lane, nil)
+		_, err = stone.In(ctx).Keep(lane, made)
 		return "kept", err
 	}, stone.Queries(draft))
 	sum := stone.New("sum", all, func(_ context.Context, d dag.DAG) (out []string, err error) {

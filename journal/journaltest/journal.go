@@ -217,7 +217,7 @@ func testRemove(t *testing.T, j tested) {
 
 	begin(t, j, journal.RunInfo{ID: "later", Reuse: "run"})
 	again := k
-	again.Run = "later"
+	again.RunID = "later"
 	recorder{t, j}.replay(again)
 	must(t, j.Remove(t.Context(), "run"))
 	if err := j.Remove(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {

@@ -82,7 +82,7 @@ func (r recorder) replay(key stone.Key) stone.Record {
 
 // key makes the key of a step in the run "run".
 func key(name string) stone.Key {
-	return stone.Key{Run: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
+	return stone.Key{RunID: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
 }
 
 func value(s string) stone.Record {
@@ -172,7 +172,7 @@ func testUnfinished(t *testing.T, r recorder) {
 
 func testKeys(t *testing.T, r recorder) {
 	other := key("a")
-	other.Run = "other"
+	other.RunID = "other"
 	changed := key("a")
 	changed.Digest[31]++
 	for i, k := range []stone.Key{key("a"), other, changed, key("b")} {
@@ -190,10 +190,10 @@ func testReuse(t *testing.T, r recorder) {
 	k.Reuse = dag.ID{7}
 	r.do(k, value("one"))
 	later := k
-	later.Run, later.Path = "later", "q/a"
+	later.RunID, later.Path = "later", "q/a"
 	later.Digest[30]++
 	r.want(r.replay(later), `"one"`)
-	later.Reuse, later.Run = dag.ID{6}, "latest"
+	later.Reuse, later.RunID = dag.ID{6}, "latest"
 	if r.do(later, value("two")).Replayed {
 		t.Error("Do took the record of another Reuse")
 	}
@@ -205,7 +205,7 @@ func testReuseFailure(t *testing.T, r recorder) {
 	r.do(k, failure())
 	r.replay(k)
 	later := k
-	later.Run = "later"
+	later.RunID = "later"
 	if r.do(later, value("two")).Replayed {
 		t.Error("Do reused a failure in another run")
 	}
@@ -220,7 +220,7 @@ func testReuseOwn(t *testing.T, r recorder) {
 	if r.do(second, value("two")).Replayed {
 		t.Error("a run reused its own record: two samples became one")
 	}
-	k.Run, k.Digest[30] = "later", 9
+	k.RunID, k.Digest[30] = "later", 9
 	r.want(r.replay(k), `"one"`)
 }
 
@@ -233,7 +233,7 @@ func testReuseUnshared(t *testing.T, r recorder) {
 	if !r.replay(k).Unshared {
 		t.Error("the record has forgotten that it is unshared")
 	}
-	k.Run = "later"
+	k.RunID = "later"
 	if r.do(k, value("two")).Replayed {
 		t.Error("another run took a record that is unshared")
 	}
@@ -245,12 +245,12 @@ func testFindDone(t *testing.T, r recorder) {
 	r.do(k, value("one"))
 	r.replay(k) // from wherever it is read for the first time
 	other := key("b")
-	other.Run = "later"
+	other.RunID = "later"
 	r.do(other, value("two")) // so that the other run is there
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, run := range []string{k.Run, "later"} {
-		k.Run = run
+	for _, run := range []string{k.RunID, "later"} {
+		k.RunID = run
 		rec, err := r.Recorder.Do(ctx, k, func(ctx context.Context) (stone.Record, error) { return stone.Record{}, ctx.Err() })
 		if err != nil || string(rec.Content) != `"one"` {
 			t.Errorf("run %s: Do with a context that is done = %s, %v; want the record", run, rec.Content, err)

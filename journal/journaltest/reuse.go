@@ -155,7 +155,7 @@ func testSecretFailures(t *testing.T, j tested) {
 	told := "GET https://x.test/?key=" + token
 	scoped := stone.Scoped("scoped", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, errors.New(told) })
 	leaf := stone.Func0("leaf", draft, func(ctx context.Context) (string, error) {
-		stone.Event(ctx, slog.LevelInfo, "asked", slog.String("url", told), slog.Any("error", errors.New(told)))
+		stone.In(ctx).Event(slog.LevelInfo, "asked", slog.String("url", told), slog.Any("error", errors.New(told)))
 		return "", errors.New(told)
 	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{kind.Error}}))
 	for name, p := range map[string]stone.Ashlar{"scoped": scoped, "leaf": leaf} {

@@ -323,7 +323,7 @@ func testAnswerElsewhere(t *testing.T, j tested) {
 		if q.Problem == "" {
 			return "perhaps", nil // no answer: it is asked again
 		}
-		if err := journal.Answer(ctx, j.open(), q.Run, q.Path, "no"); err != nil {
+		if err := journal.Answer(ctx, j.open(), q.RunID, q.Path, "no"); err != nil {
 			return "", err
 		}
 		<-ctx.Done()

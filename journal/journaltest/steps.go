@@ -186,7 +186,7 @@ func testReusePolicy(t *testing.T, j tested) {
 	for i, c := range []struct{ run, reuse, want string }{
 		{"one", "", "0"}, {"two", "", "1"}, {"three", "two", "1"}, {"four", journal.AnyRun, "0"}, {"five", "four", "0"}, {"six", "none", "5"},
 	} {
-		k.Run = c.run
+		k.RunID = c.run
 		k.Digest[30]++
 		begin(t, j, journal.RunInfo{ID: c.run, Reuse: c.reuse})
 		got := do(t, j, k, value(fmt.Sprint(i)))

@@ -39,7 +39,7 @@ var kilobyte = strings.Repeat("lorem ipsum ", 85)
 func benchKey(i int) stone.Key {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(i))
-	return stone.Key{Run: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
+	return stone.Key{RunID: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
 }
 
 // BenchmarkStep and BenchmarkRawRow are to be compared: 32 callers at once, each

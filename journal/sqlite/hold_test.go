@@ -156,7 +156,7 @@ func TestDamagedRecordIsNotReused(t *testing.T) {
 	key.Reuse = dag.ID{7}
 	do(t, db, key)
 	execute(t, db.file.name, "UPDATE records SET content = CAST('2' AS BLOB) WHERE path = 'p/1'")
-	key.Run = "new"
+	key.RunID = "new"
 	if rec := do(t, db, key); rec.Replayed {
 		t.Errorf("a damaged record was reused: %s", rec.Content)
 	}

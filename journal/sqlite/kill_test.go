@@ -106,7 +106,7 @@ var (
 func pipeline(worked *os.File) stone.Ashlar {
 	work := func(ctx context.Context) error {
 		time.Sleep(time.Millisecond)
-		_, err := fmt.Fprintln(worked, stone.Path(ctx))
+		_, err := fmt.Fprintln(worked, stone.In(ctx).Path())
 		return err
 	}
 	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 func stepKey(run string, n byte) stone.Key {
-	return stone.Key{Run: run, Path: fmt.Sprint("p/", n), Kind: "step", Name: "p", Digest: dag.ID{n}}
+	return stone.Key{RunID: run, Path: fmt.Sprint("p/", n), Kind: "step", Name: "p", Digest: dag.ID{n}}
 }
 
 // work returns work that counts its calls.

@@ -26,7 +26,7 @@ func (j *Journal) Do(ctx context.Context, key stone.Key, work func(context.Conte
 	}
 	var r *run
 	for begun := false; !begun; {
-		if r, err = j.open(ctx, key.Run); err != nil {
+		if r, err = j.open(ctx, key.RunID); err != nil {
 			return stone.Record{}, err
 		}
 		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
@@ -185,7 +185,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key stone.Key) (stone.Recor
 		return stone.Record{}, nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	origins, err := j.origins(ctx, from, key.Run)
+	origins, err := j.origins(ctx, from, key.RunID)
 	if err != nil || origins == nil {
 		return stone.Record{}, err
 	}

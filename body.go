@@ -1,0 +1,145 @@
+package stone
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/kind"
+)
+
+// In returns what a body can do in the run to which ctx belongs. Ctx is the context
+// that the body was given, or one made from it.
+func In(ctx context.Context) Body { return Body{ctx} }
+
+// A Body is the place in a run at which a body runs; see [In]. Its methods may be
+// called from several goroutines at once. Outside of a run RunID and Path are empty,
+// no event is sent, and the other methods fail.
+type Body struct{ ctx context.Context }
+
+// RunID returns the id of the run.
+func (b Body) RunID() string {
+	if f := frameOf(b.ctx); f != nil {
+		return f.run.id
+	}
+	return ""
+}
+
+// Path returns the address of the ashlar, the attempt or the Step, for example
+// "review/loop[2]/lane[17]/draft~2". RunID and Path together are the same when a run
+// is resumed, and never the same twice within a run: use them as the idempotency key
+// of what the body calls.
+func (b Body) Path() string {
+	if f := frameOf(b.ctx); f != nil {
+		return f.path()
+	}
+	return ""
+}
+
+// Event sends an event to the watcher of the run. Name is the event, for example
+// "cache-hit". If nobody wants the level, Event does nothing.
+func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
+	if f := frameOf(b.ctx); f != nil && f.Wants(level) {
+		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
+	}
+}
+
+// Enabled reports whether somebody wants events of the level. Ask it before
+// computing attributes that cost something.
+func (b Body) Enabled(level slog.Level) bool {
+	f := frameOf(b.ctx)
+	return f != nil && f.Wants(level)
+}
+
+// RunChild runs a child of the ashlar: of a Scoped, or of a leaf with Children. It
+// returns d extended by what the child did, with a failure in flight if the child
+// failed. A child runs once at a time.
+func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
+	f := frameOf(b.ctx)
+	if f == nil {
+		return outside(d)
+	}
+	return f.inner(b.ctx, child, d)
+}
+
+// RunDynamic runs an ashlar that was made during the run, for example from a plan
+// that a model wrote. It returns d extended by what p did, with a failure in flight
+// if p failed. P is part of the run: its addresses begin with that of the body, and
+// it is recorded, watched and cancelled like everything else. A leaf that wants to
+// keep the nodes of p calls Keep.
+//
+// RunDynamic first validates p with d as its input. If p is refused, nothing of it
+// runs, and the failure has kind "invalid" and unwraps to *Invalid. P may need the
+// effects in grant that the run around it grants too; a nil grant means all of
+// those.
+//
+// P reads what its own queries name, whatever the body has declared, and the
+// returned DAG can be read without limits. Within a Flow, d holds what the queries
+// of the leaf name; see Await. A name runs once at a time.
+func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
+	f := frameOf(b.ctx)
+	if f == nil {
+		return outside(d)
+	}
+	return f.dynamic(b.ctx, p, d.Within(nil), grant)
+}
+
+// Await blocks until every earlier step of the enclosing Flow has been committed and
+// returns the complete DAG at that point, which can be read without declared
+// queries. Use it in the body of a leaf that discovers its inputs at run time, such
+// as one that calls RunDynamic. D is the DAG that the body was given. The node of
+// the leaf then follows what Await returned, and the steps of the Flow that read
+// that node see everything before it.
+//
+// Outside of a Flow there is nothing to wait for, and Await returns d. Call it in
+// the body itself, not within a Step. Whether it is called must follow from what the
+// body has read, since a resumed run waits in the same places. Await fails when the
+// context is done, and with an error around ErrWaiting if an earlier step waits for
+// an answer.
+func (b Body) Await(d dag.DAG) (dag.DAG, error) {
+	body, leaf := bodyOf(b.ctx)
+	if body == nil {
+		return d, errNoRun
+	}
+	if err := body.local(); err != nil {
+		return d, err
+	}
+	body.unshare()
+	return leaf.await(b.ctx, body, d.Within(nil))
+}
+
+// Keep adds lanes beside the node that a leaf makes, for example what RunDynamic
+// returned. They stay in the DAG and are found by dag.All, like the lanes of a
+// fan-out. D is the DAG that the body was given, or what Await returned, and every
+// lane extends it; on an empty DAG call [dag.Origin] before. A body that builds its
+// node itself builds it on the DAG that Keep returns. Call Keep once, with all
+// lanes, in the body itself and not within a Step.
+//
+// In a Flow, kept nodes are visible to the steps that read what the leaf produces.
+func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
+	body, leaf := bodyOf(b.ctx)
+	if body == nil {
+		return d, errNoRun
+	}
+	if body.spec.form != leafForm {
+		return d, Fail(kind.Error, "Keep is for leaves: %q brings its lanes together with dag.Join", body.spec.name)
+	}
+	if err := body.local(); err != nil {
+		return d, err
+	}
+	base := d.Within(nil)
+	full, err := leaf.keep(body, base, lanes)
+	if err != nil {
+		return d, badContent(err)
+	}
+	return full.Within(body), nil
+}
+
+var errNoRun = Fail(kind.Error, "there is no run: give In the context that the body was given")
+
+func outside(d dag.DAG) dag.DAG {
+	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)
+}
