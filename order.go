@@ -100,7 +100,7 @@ func (rec *Record) node(d dag.DAG) (*dag.Node, error) {
 // "replay-mismatch" if p is another version of the pipeline.
 func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, error) {
 	d := order.Reads.DAG()
-	cfg.Input, cfg.Grant, cfg.RunID, cfg.Executor = d, order.Grant, order.Key.Run, nil
+	cfg.Input, cfg.Grant, cfg.RunID, cfg.Executor = d, order.Grant, order.Key.RunID, nil
 	if cfg.Recorder == nil {
 		cfg.Recorder = forgetful{}
 	}

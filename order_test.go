@@ -89,7 +89,7 @@ func TestDoBy(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s",
 		stone.Func0("a", word, func(ctx context.Context) (string, error) {
 			done++
-			return stone.Step(ctx, "step", 0, func(ctx context.Context, _ int) (string, error) { return stone.Path(ctx), nil })
+			return stone.Step(ctx, "step", 0, func(ctx context.Context, _ int) (string, error) { return stone.In(ctx).Path(), nil })
 		}),
 		stone.Func0("b", word, func(context.Context) (string, error) { done++; return "", stone.Fail("own", "no") })),
 		stone.New("heal", word, func(_ context.Context, d dag.DAG) (string, error) {
@@ -153,13 +153,13 @@ func TestDoByWaits(t *testing.T) {
 func TestPerformIsLocal(t *testing.T) {
 	for name, body := range map[string]func(context.Context, dag.DAG) error{
 		"dynamic": func(ctx context.Context, d dag.DAG) error {
-			return stone.RunDynamic(ctx, say("x", "y"), d, nil).Cause()
+			return stone.In(ctx).RunDynamic(say("x", "y"), d, nil).Cause()
 		},
-		"await": func(ctx context.Context, d dag.DAG) error { _, err := stone.Await(ctx, d); return err },
+		"await": func(ctx context.Context, d dag.DAG) error { _, err := stone.In(ctx).Await(d); return err },
 		"keep": func(ctx context.Context, d dag.DAG) error {
 			base, err := dag.Origin(d)
 			if err == nil {
-				_, err = stone.Keep(ctx, base)
+				_, err = stone.In(ctx).Keep(base)
 			}
 			return err
 		},

@@ -135,7 +135,7 @@ func (g *grower) leaf() stone.Ashlar {
 			n += m
 		}
 		if !judge.IsZero() {
-			out := stone.RunChild(ctx, judge, d)
+			out := stone.In(ctx).RunChild(judge, d)
 			if out.Failed() {
 				return 0, out.Cause()
 			}
@@ -143,15 +143,15 @@ func (g *grower) leaf() stone.Ashlar {
 		}
 		switch local {
 		case 0:
-			out := stone.RunDynamic(ctx, inner, d, nil)
+			out := stone.In(ctx).RunDynamic(inner, d, nil)
 			n += out.Len() - d.Len()
 		case 1:
-			if _, err := stone.Await(ctx, d); err != nil {
+			if _, err := stone.In(ctx).Await(d); err != nil {
 				return 0, err
 			}
 		}
 		switch {
-		case again && !strings.Contains(stone.Path(ctx), "~"):
+		case again && !strings.Contains(stone.In(ctx).Path(), "~"):
 			return 0, errors.New("try again")
 		case fails:
 			return 0, stone.Fail("own", "after %d", n)
@@ -212,11 +212,11 @@ func (g *grower) ashlar(depth int) stone.Ashlar {
 		a, b := g.ashlar(depth-1), g.leaf()
 		return stone.Scoped(g.name("scoped"), []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 2 {
-				if d = stone.RunChild(ctx, a, d); d.Failed() {
+				if d = stone.In(ctx).RunChild(a, d); d.Failed() {
 					return d, nil
 				}
 			}
-			return stone.RunChild(ctx, b, d), nil
+			return stone.In(ctx).RunChild(b, d), nil
 		})
 	}
 }

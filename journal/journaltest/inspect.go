@@ -196,7 +196,7 @@ func testInner(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "exp"})
 	begin(t, j, journal.RunInfo{ID: "exp/17"})
 	k := key("a")
-	k.Run = "exp/17"
+	k.RunID = "exp/17"
 	do(t, j, k, value("one"))
 	_, err := other.Acquire(t.Context(), "exp/17")
 	wantHeld(t, err, "exp/17")
@@ -206,7 +206,7 @@ func testInner(t *testing.T, j tested) {
 	finish(t, j, "exp/17", journal.Outcome{State: journal.Done})
 
 	begin(t, j, journal.RunInfo{ID: "exp/open"})
-	k.Run = "exp/open"
+	k.RunID = "exp/open"
 	do(t, j, k, value("two"))
 	finish(t, j, "exp", journal.Outcome{State: journal.Done})
 	for id, want := range map[string]journal.State{"exp": journal.Done, "exp/17": journal.Done, "exp/open": journal.Interrupted} {
