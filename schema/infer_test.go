@@ -171,6 +171,7 @@ func (panics) Enum() []any { panic("no values today") }
 
 type loop *loop
 
+//lint:ignore U1000 that JSON does not see the fields is the test
 type hidden struct{ name, text string }
 
 // sameTag is a struct that go vet would refuse.
@@ -183,6 +184,7 @@ var sameTag = reflect.Zero(reflect.StructOf([]reflect.StructField{
 type nothingLost struct {
 	_     struct{}
 	Keeps int
+	//lint:ignore U1000 that JSON does not see the field is the test
 	cache map[string]int
 	Own   opaque
 	None  struct{}
