@@ -133,7 +133,8 @@ func (c *Cmd) supervise(o order) error {
 	defer fromSupervisor.Close()
 	cmd := exec.Command(self)
 	cmd.Args = []string{"stone-sandbox", supervisorRole}
-	cmd.Env = []string{"GOMAXPROCS=1"}
+	// A program with the race detector sleeps for a second before it exits.
+	cmd.Env = []string{"GOMAXPROCS=1", "GORACE=atexit_sleep_ms=1"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	cmd.ExtraFiles = []*os.File{orders, reports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // away from the terminal and its signals
