@@ -146,7 +146,7 @@ func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec()
 // and of everything are not among them.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
-	for _, d := range check(a, Config{}).unmet {
+	for _, d := range check(a, Given{}).unmet {
 		if !d.inLanes && !slices.Contains(out, d.query) {
 			out = append(out, d.query)
 		}

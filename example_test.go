@@ -74,7 +74,7 @@ func ExampleValidate() {
 		stone.Match("route", stone.Lens("aera"),
 			stone.Case("bug", stone.Func("bug", Ticket, Reply, answer("Which version is it?")))),
 	)
-	for _, finding := range stone.Validate(p, stone.Config{}) {
+	for _, finding := range stone.Validate(p, stone.Given{}) {
 		fmt.Println(finding.Type, "at", finding.Path)
 	}
 	// Output:

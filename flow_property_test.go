@@ -423,7 +423,7 @@ func TestFlowValidatesAsSeq(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := (&grove{T: t, weather: &weather{}}).composed(3, 6)
 		seq, flow := p(stone.Seq), p(stone.Flow)
-		if diff := cmp.Diff(stone.Validate(seq, stone.Config{}), stone.Validate(flow, stone.Config{})); diff != "" {
+		if diff := cmp.Diff(stone.Validate(seq, stone.Given{}), stone.Validate(flow, stone.Given{})); diff != "" {
 			t.Fatalf("findings (-seq +flow):\n%s", diff)
 		}
 		if diff := cmp.Diff(stone.Names(seq), stone.Names(flow)); diff != "" {

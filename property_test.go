@@ -169,7 +169,7 @@ func TestValidNeverMissesInput(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			w := &witness{found: map[string]bool{}}
 			p := (&grower{T: t, witness: w}).tree()
-			findings := slices.DeleteFunc(Validate(p, Config{}), func(f Finding) bool { return f.Type == "unused-produce" })
+			findings := slices.DeleteFunc(Validate(p, Given{}), func(f Finding) bool { return f.Type == "unused-produce" })
 			s.all++
 			if len(findings) > 0 {
 				checkDenied(t, w, p, findings)

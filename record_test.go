@@ -242,7 +242,7 @@ func TestResume(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &forest{T: t, world: &world{done: map[string]int{}}}
 		p := f.ashlar(3)
-		if err := stone.Validate(p, stone.Config{}).Err(); err != nil {
+		if err := stone.Validate(p, stone.Given{}).Err(); err != nil {
 			t.Fatal(err)
 		}
 		want := outcome(f.run(p, nil, 0, false))

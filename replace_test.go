@@ -29,7 +29,7 @@ func TestReplaceBelowBodies(t *testing.T) {
 		if want != "first" {
 			p = p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return text("inner", want), a.Name() == "inner" })
 		}
-		if findings := stone.Validate(p, stone.Config{}); len(findings.Errors()) > 0 {
+		if findings := stone.Validate(p, stone.Given{}); len(findings.Errors()) > 0 {
 			t.Fatalf("%s: %v", want, findings)
 		}
 		res, err := stone.Run(t.Context(), p, stone.Config{})
@@ -56,7 +56,7 @@ func TestReplaceRemembers(t *testing.T) {
 		asked++
 		return say("judge", "z"), true
 	})
-	if findings := stone.Validate(q, stone.Config{}); len(findings.Errors()) > 0 || asked != 1 {
+	if findings := stone.Validate(q, stone.Given{}); len(findings.Errors()) > 0 || asked != 1 {
 		t.Errorf("asked for %d replacements, %v", asked, findings)
 	}
 }

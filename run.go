@@ -194,7 +194,7 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 // what was accepted is accepted again.
 func accept(p Ashlar, cfg Config) error {
 	if cfg.Grant != nil {
-		return Validate(p, cfg).Err()
+		return Validate(p, cfg.Given()).Err()
 	}
 	kinds := map[string]bool{} // whether the type is found by Nearest
 	for _, name := range cfg.Input.Types() {
@@ -205,7 +205,7 @@ func accept(p Ashlar, cfg Config) error {
 	if known := accepted.Load(); known != nil && maps.Equal(*known, kinds) {
 		return nil
 	}
-	if err := Validate(p, cfg).Err(); err != nil {
+	if err := Validate(p, cfg.Given()).Err(); err != nil {
 		return err
 	}
 	accepted.Store(&kinds)

@@ -3,6 +3,7 @@ package stone
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,19 +12,31 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
+// Given is what a pipeline is given when it starts.
+type Given struct {
+	// Input lists the types of the nodes that are there from the start.
+	Input []dag.AnyType
+	// Grant lists the effects that the run allows. Nil allows all.
+	Grant []string
+
+	dag dag.DAG // in place of Input: the nodes themselves
+}
+
+// Given returns what a run with this Config gives its pipeline.
+func (c Config) Given() Given { return Given{Grant: c.Grant, dag: c.Input} }
+
 // Validate checks p without running any of it, and returns all findings at once,
-// in the order of the tree. It reads what Run would: the types in cfg.Input are
-// there from the start, and effects must be within cfg.Grant.
+// in the order of the tree.
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
-func Validate(p Ashlar, cfg Config) Findings { return check(p, cfg).sorted() }
+func Validate(p Ashlar, g Given) Findings { return check(p, g).sorted() }
 
-func check(p Ashlar, cfg Config) *validator {
+func check(p Ashlar, given Given) *validator {
 	n := p.changes()
-	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: cfg.Grant}
+	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: given.Grant}
 	v.reserve()
-	v.input(cfg.Input)
+	v.input(p, given)
 	v.visit(p, 0)
 	v.unreduced("the result of the pipeline")
 	v.late()
@@ -137,18 +150,35 @@ func (v *validator) reserve() {
 	}
 }
 
-func (v *validator) input(d dag.DAG) {
-	if d.Len() == 0 {
-		return
+// input notes what is there from the start.
+func (v *validator) input(p Ashlar, given Given) {
+	for i, t := range given.Input {
+		if t == nil || t.Err() != nil {
+			v.findings = append(v.findings, located{Finding: Finding{Type: "bad-type", Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
+			continue
+		}
+		id := v.id(t.Name())
+		v.set(id, surely, surely)
+		if e := &v.entries[id]; e.written == nil {
+			e.written, e.given = t, true
+		}
+		v.last = latest{there: surely, typ: t}
 	}
-	for _, name := range d.Types() {
+	for _, name := range given.dag.Types() {
 		line := never
-		if _, err := d.Nearest(name); err == nil {
+		if _, err := given.dag.Nearest(name); err == nil {
 			line = surely
 		}
 		v.set(v.id(name), line, surely)
+		v.last = latest{there: surely}
 	}
-	v.last = latest{there: surely}
+}
+
+func badType(t dag.AnyType) error {
+	if t == nil {
+		return errors.New("nil: give it a dag.Type")
+	}
+	return t.Err()
 }
 
 // enter makes the place of s, the index-th child of the place at hand.
@@ -312,7 +342,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 			e.writer = v.here
 		}
 	case e.writer == nil:
-		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which the run itself writes with another schema: give the type another name", e.name)
+		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
 	default:
 		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
 	}
@@ -343,15 +373,15 @@ func (v *validator) readable(d demand) {
 	if len(problems) == 0 {
 		return
 	}
-	where, writer := problems[0].Path, "the run itself"
+	where, writer := problems[0].Path, e.origin()
 	if where == "" {
 		where = "the content"
 	}
 	if e.writer != nil {
-		writer = e.writer.path()
+		writer = e.writer.path() + " writes"
 	}
 	v.find(d.at, Finding{Type: "schema-mismatch", Queried: e.name},
-		"%s cannot read the %q that %s writes: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
+		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
 // unused warns of types that nothing reads and that are not the result.

@@ -117,7 +117,7 @@ func BenchmarkValidate(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d/both", shape.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					Validate(shape.build(names, types), Config{})
+					Validate(shape.build(names, types), Given{})
 				}
 				perAshlar(b)
 			})
@@ -125,7 +125,7 @@ func BenchmarkValidate(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d/validate", shape.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					Validate(p, Config{})
+					Validate(p, Given{})
 				}
 				perAshlar(b)
 			})
@@ -140,7 +140,7 @@ func TestShapesAreValid(t *testing.T) {
 		types[i] = dag.NewType[benchDoc](fmt.Sprintf("type-%d", i))
 	}
 	for _, shape := range shapes {
-		if errs := Validate(shape.build(names, types), Config{}).Errors(); len(errs) > 0 {
+		if errs := Validate(shape.build(names, types), Given{}).Errors(); len(errs) > 0 {
 			t.Errorf("%s: %v", shape.name, errs)
 		}
 	}
@@ -153,7 +153,7 @@ func TestEveryPlaceOnce(t *testing.T) {
 		p := (&grower{T: t, witness: &witness{}}).tree()
 		places := 0
 		p.each(func(*spec) { places++ })
-		if visits := check(p, Config{}).order; visits != places {
+		if visits := check(p, Given{}).order; visits != places {
 			t.Fatalf("%d visits of %d places\n%s", visits, places, sketch(p))
 		}
 	})

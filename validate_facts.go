@@ -26,9 +26,18 @@ type entry struct {
 	tally
 	written dag.AnyType // as what it is written; nil for what comes with an input only
 	alike   dag.AnyType // another type with the same schema
-	writer  *place      // who is the first to write it
+	writer  *place      // who is the first to write it; nil for the run itself and the input
+	given   bool        // the input has it
 	product bool        // some leaf produces it for others
 	queried bool        // something reads it
+}
+
+// origin says where a type comes from that nothing in the tree writes.
+func (e *entry) origin() string {
+	if e.given {
+		return "the input has"
+	}
+	return "the run itself writes"
 }
 
 // tally adds up what several ways left behind.

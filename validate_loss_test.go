@@ -40,7 +40,7 @@ func TestValidateSilentLoss(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			for _, f := range Validate(tt.p, Config{}) {
+			for _, f := range Validate(tt.p, Given{}) {
 				if f.Type != lossy {
 					t.Errorf("beside it: %v", f)
 					continue

@@ -90,7 +90,7 @@ func TestHealing(t *testing.T) {
 	if got := transcript(conversation(t, res)); got != want || rejection != "not good: a" {
 		t.Errorf("conversation\n%s\nwant\n%s\n(the healer saw %q)", got, want, rejection)
 	}
-	if f := stone.Validate(a, stone.Config{}); len(f.Errors()) > 0 {
+	if f := stone.Validate(a, stone.Given{}); len(f.Errors()) > 0 {
 		t.Errorf("findings %v", f)
 	}
 }
@@ -192,11 +192,11 @@ func TestFindings(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, f := range stone.Validate(test.a, stone.Config{}) {
+			for _, f := range stone.Validate(test.a, stone.Given{}) {
 				got = append(got, f.Type)
 			}
 			if got := strings.Join(got, " "); got != test.want {
-				t.Errorf("findings %q, want %q: %v", got, test.want, stone.Validate(test.a, stone.Config{}))
+				t.Errorf("findings %q, want %q: %v", got, test.want, stone.Validate(test.a, stone.Given{}))
 			}
 		})
 	}
@@ -223,7 +223,7 @@ func TestEffects(t *testing.T) {
 	if got := a.Effects(); !slices.Equal(got, []string{"fs/write", "net"}) {
 		t.Errorf("effects %q", got)
 	}
-	if f := stone.Validate(a, stone.Config{Grant: []string{"net"}}).Errors(); len(f) != 1 || f[0].Type != "effect-not-granted" {
+	if f := stone.Validate(a, stone.Given{Grant: []string{"net"}}).Errors(); len(f) != 1 || f[0].Type != "effect-not-granted" {
 		t.Errorf("findings %v", f)
 	}
 	// A tool that is offered during the run cannot do more than was declared.

@@ -51,12 +51,12 @@ func stoneSequence[T content[T]](steps int, first T) (func() (T, error), error) 
 
 func stoneBuild(names []string) error {
 	line := stoneLine(names, smallDoc, smallDoc, aSmall, func(_ context.Context, v small) (small, error) { return v, nil })
-	return stone.Validate(line, stone.Config{}).Err()
+	return stone.Validate(line, stone.Given{}).Err()
 }
 
 func stoneBuildSchemas(names []string) error {
 	line := stoneLine(names, alikeDoc, smallDoc, aSmall, func(_ context.Context, v alike) (small, error) { return small(v), nil })
-	return stone.Validate(line, stone.Config{}).Err()
+	return stone.Validate(line, stone.Given{}).Err()
 }
 
 // stoneFanOut ends with the reducer that every fan-out needs. It reads all

@@ -23,7 +23,7 @@ func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg ston
 		return refuse(err)
 	}
 	p := New("act", actType, spec)
-	if err := RefuseRequest(stone.Validate(p, cfg)); err != nil {
+	if err := RefuseRequest(stone.Validate(p, cfg.Given())); err != nil {
 		return refuse(err)
 	}
 	result, err := stone.Run(context.WithValue(ctx, traceKey{}, trace), p, cfg)

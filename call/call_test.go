@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 				tc.spec.Intent = "mail/sort"
 			}
 			var got []string
-			for _, f := range stone.Validate(call.New("ask", out, tc.spec), stone.Config{}).Errors() {
+			for _, f := range stone.Validate(call.New("ask", out, tc.spec), stone.Given{}).Errors() {
 				text := ""
 				if _, why, ok := strings.Cut(f.Message, ": "); ok && f.Type == "no-candidate" && f.Suggestion == "" {
 					text = strings.TrimSuffix(strings.TrimSuffix(why, ", register a capability that can"), "register a capability with the intent eval/grade")
@@ -90,7 +90,7 @@ func TestValidate(t *testing.T) {
 			}
 		})
 	}
-	if got := stone.Validate(call.New("ask", out, call.Spec{}), stone.Config{}).Errors(); len(got) != 1 || got[0].Type != "no-candidate" {
+	if got := stone.Validate(call.New("ask", out, call.Spec{}), stone.Given{}).Errors(); len(got) != 1 || got[0].Type != "no-candidate" {
 		t.Errorf("without an Applicator: %v", got)
 	}
 	if len(w.calls) > 0 {

@@ -16,7 +16,7 @@ func TestIntentThatWasMeant(t *testing.T) {
 		{"mail/sent", "mail/send"},
 		{"ore/dig", ""},
 	} {
-		found := stone.Validate(call.New("c", out, call.Spec{Applicator: app, Intent: test.intent}), stone.Config{}).Errors()
+		found := stone.Validate(call.New("c", out, call.Spec{Applicator: app, Intent: test.intent}), stone.Given{}).Errors()
 		if len(found) != 1 || found[0].Type != "no-candidate" || found[0].Suggestion != test.want {
 			t.Errorf("%s: %v, want no-candidate and %q", test.intent, found, test.want)
 		}

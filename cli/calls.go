@@ -190,7 +190,7 @@ func (k *calls) subject() string {
 // findings is what is wrong with a pipeline, or with the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	if a.calls.file == "" {
-		return stone.Validate(p, cfg)
+		return stone.Validate(p, cfg.Given())
 	}
 	return a.calls.findings(cfg)
 }

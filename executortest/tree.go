@@ -19,7 +19,7 @@ func Tree(seed uint64) stone.Ashlar {
 	for try := uint64(0); ; try++ { // until one is valid: about every third is
 		g := &grower{Rand: rand.New(rand.NewPCG(seed, try))}
 		p := stone.Seq("tree", g.leaf(), g.ashlar(3), g.leaf())
-		if stone.Validate(p, stone.Config{}).Err() == nil {
+		if stone.Validate(p, stone.Given{}).Err() == nil {
 			return p
 		}
 	}

@@ -170,7 +170,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 			return err
 		}
 	}
-	if err := stone.Validate(p, r.cfg).Err(); err != nil {
+	if err := stone.Validate(p, r.cfg.Given()).Err(); err != nil {
 		return err
 	}
 	if err := refuse(r.secrets, r.cfg.Input, info.Source); err != nil {

@@ -167,7 +167,7 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 	if c.ashlar.IsZero() {
 		return
 	}
-	found := stone.Validate(c.ashlar, cfg)
+	found := stone.Validate(c.ashlar, cfg.Given())
 	if len(found) == 0 {
 		return
 	}

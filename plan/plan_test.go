@@ -80,7 +80,7 @@ func TestBetweenGo(t *testing.T) {
 			return fmt.Sprintf("%d %s: %d", o.Count, o.Item, p.Total), nil
 		}),
 	)
-	if findings := stone.Validate(pipeline, stone.Config{}); len(findings) > 0 {
+	if findings := stone.Validate(pipeline, stone.Given{}); len(findings) > 0 {
 		t.Errorf("findings: %v", findings)
 	}
 	result, err := stone.Run(t.Context(), pipeline, stone.Config{})
@@ -96,7 +96,7 @@ func TestBetweenGo(t *testing.T) {
 // refused.
 func TestValidateAroundPlan(t *testing.T) {
 	p := compile(t, &call.Applicator{}, `{:nodes [{:op :emit :input {:slot/id [:order :count]}}]}`, plan.Options{})
-	findings := stone.Validate(stone.Seq("shop", p), stone.Config{})
+	findings := stone.Validate(stone.Seq("shop", p), stone.Given{})
 	if len(findings.Errors()) != 1 || findings[0].Type != "missing-producer" || findings[0].Queried != "order" {
 		t.Errorf("findings: %v", findings)
 	}

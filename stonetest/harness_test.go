@@ -195,7 +195,7 @@ func TestModelKeepsItsPowers(t *testing.T) {
 		t.Error("a model lost its powers")
 	}
 	h.Timeout = 0
-	for _, f := range stone.Validate(talker("a", h.Model()), stone.Config{}).Errors() {
+	for _, f := range stone.Validate(talker("a", h.Model()), stone.Given{}).Errors() {
 		if f.Type == "bad-model" {
 			return
 		}

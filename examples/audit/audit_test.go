@@ -46,7 +46,7 @@ func audit(t *testing.T, dir string) (stone.Result, Report) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range stone.Validate(p, stone.Config{}) {
+	for _, f := range stone.Validate(p, stone.Given{}) {
 		t.Errorf("finding: %s", f)
 	}
 	res, err := stone.Run(context.Background(), p, stone.Config{})

@@ -32,7 +32,7 @@ func readRecording(t *testing.T) *exam {
 
 func run(t *testing.T, p stone.Ashlar) (stone.Result, Report) {
 	t.Helper()
-	for _, f := range stone.Validate(p, stone.Config{}) {
+	for _, f := range stone.Validate(p, stone.Given{}) {
 		t.Errorf("finding: %s", f)
 	}
 	res, err := stone.Run(t.Context(), p, stone.Config{})

@@ -40,7 +40,7 @@ func run(t *testing.T, front stone.Frontend, args ...string) (stone.Result, erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range stone.Validate(p, stone.Config{}) {
+	for _, f := range stone.Validate(p, stone.Given{}) {
 		t.Errorf("finding: %s", f)
 	}
 	return stone.Run(context.Background(), p, stone.Config{Frontend: front})

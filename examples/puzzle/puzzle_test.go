@@ -22,7 +22,7 @@ func run(t *testing.T) dag.DAG {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range stone.Validate(p, stone.Config{}) {
+	for _, f := range stone.Validate(p, stone.Given{}) {
 		t.Errorf("finding: %s", f)
 	}
 	res, err := stone.Run(t.Context(), p, stone.Config{})

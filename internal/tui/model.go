@@ -84,7 +84,7 @@ func (m *model) start() tea.Cmd {
 	m.began, m.spent, m.tokens, m.failure = m.cfg.Now(), 0, used{}, ""
 	m.result, m.err = stone.Result{}, nil
 	cfg := stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
-	findings := stone.Validate(m.cfg.Pipeline, cfg)
+	findings := stone.Validate(m.cfg.Pipeline, cfg.Given())
 	for _, f := range findings.Warnings() {
 		m.transcript.note(yellow, "", f.String())
 	}
