@@ -58,8 +58,8 @@ func TestAsk(t *testing.T) {
 		name     string
 		p        stone.Ashlar
 		frontend stone.Frontend
-		want     string // content of the node
-		kind     string // of the failure
+		want     string    // content of the node
+		kind     kind.Kind // of the failure
 	}{
 		{"free text", free, canned("so so"), `{"response":"so so"}`, ""},
 		{"cancelled", free, canned(""), `{"response":""}`, ""},

@@ -137,8 +137,8 @@ func TestRetry(t *testing.T) {
 		{"all attempts", stone.RetryPolicy{Attempts: 4, Backoff: time.Second}, errBoom, 4, 7 * time.Second},
 		{"backoff is bounded", stone.RetryPolicy{Attempts: 70, Backoff: time.Second}, errBoom, 70, (1+2+4+8+16)*time.Second + 64*30*time.Second},
 		{"no policy to speak of", stone.RetryPolicy{}, errBoom, 1, 0},
-		{"kind that is meant", stone.RetryPolicy{Attempts: 2, Kinds: []string{"own"}}, stone.Fail("own", "x"), 2, 0},
-		{"kind that is not meant", stone.RetryPolicy{Attempts: 2, Kinds: []string{"own"}}, errBoom, 1, 0},
+		{"kind that is meant", stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"own"}}, stone.Fail("own", "x"), 2, 0},
+		{"kind that is not meant", stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"own"}}, errBoom, 1, 0},
 		{"never again", stone.RetryPolicy{Attempts: 2}, context.Canceled, 1, 0},
 	}
 	for _, tt := range tests {

@@ -118,7 +118,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 // failed sends the event of a failure.
 func (f *frame) failed(failure *Failure) {
 	if f.Wants(slog.LevelError) {
-		f.tell(f.spec.name, failure.Path, event.StepFailed{Kind: failure.Kind, Reason: failure.Reason})
+		f.tell(f.spec.name, failure.Path, event.StepFailed{Kind: string(failure.Kind), Reason: failure.Reason})
 	}
 }
 
@@ -126,6 +126,6 @@ func (f *frame) failed(failure *Failure) {
 func (f *frame) triedInVain(attempt int, err error) {
 	if f.Wants(slog.LevelWarn) {
 		failure := failureOf(err, f.path())
-		f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: failure.Kind, Reason: failure.Reason})
+		f.tell(f.spec.name, failure.Path, event.AttemptFailed{Attempt: attempt, Kind: string(failure.Kind), Reason: failure.Reason})
 	}
 }

@@ -14,10 +14,10 @@ import (
 // A Failure is why a step, and with it a run, ended without a result. In the
 // DAG it is a node of type dag.Failure with the same kind and reason.
 type Failure struct {
-	Kind   string // what a program branches on, see package kind
-	Reason string // one line, for a person
-	Path   string // where in the tree it happened, as "review/loop[2]/draft"
-	Cause  error  // the error of the body, nil if there was none
+	Kind   kind.Kind // what a program branches on
+	Reason string    // one line, for a person
+	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
+	Cause  error     // the error of the body, nil if there was none
 }
 
 // Error returns kind, place and reason on one line.
@@ -28,18 +28,25 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s at %s: %s", f.Kind, f.Path, f.Reason)
 }
 
+// Is reports whether target is the kind of f, so that errors.Is(err, kind.Timeout)
+// asks for it.
+func (f *Failure) Is(target error) bool {
+	k, ok := target.(kind.Kind)
+	return ok && k == f.Kind
+}
+
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // FailureKind returns the kind. An error that has this method gives the failure
 // its kind when a body returns it.
-func (f *Failure) FailureKind() string { return f.Kind }
+func (f *Failure) FailureKind() string { return string(f.Kind) }
 
 // Fail makes the error with which a body fails in a kind of its own. Format and
 // args are those of fmt.Errorf, %w included.
-func Fail(kind, format string, args ...any) error {
+func Fail(k kind.Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
-	f := &Failure{Kind: kind, Reason: err.Error()}
+	f := &Failure{Kind: k, Reason: err.Error()}
 	switch err.(type) {
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		f.Cause = err
@@ -120,11 +127,11 @@ func failureOf(err error, path string) *Failure {
 	return f
 }
 
-func kindOf(err error) string {
+func kindOf(err error) kind.Kind {
 	var kinded interface{ FailureKind() string }
 	switch {
 	case errors.As(err, &kinded):
-		return kinded.FailureKind()
+		return kind.Kind(kinded.FailureKind())
 	case errors.Is(err, dag.ErrUndeclared):
 		return kind.UndeclaredQuery
 	case errors.Is(err, dag.ErrMissing):

@@ -410,6 +410,6 @@ type panicError struct {
 func panicked(value any) error { return &panicError{value, panics.Place(), string(debug.Stack())} }
 
 func (p *panicError) Error() string       { return fmt.Sprintf("panic: %v (%s)", p.value, p.place) }
-func (p *panicError) FailureKind() string { return kind.Panic }
+func (p *panicError) FailureKind() string { return string(kind.Panic) }
 func (p *panicError) stack() string       { return p.trace }
 func (p *panicError) Unwrap() error       { err, _ := p.value.(error); return err }

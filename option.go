@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 // Options have a type for each form of ashlar, so that the compiler refuses one
@@ -143,8 +144,8 @@ func Effects(effects ...string) ScopeOption {
 
 // A RetryPolicy says how often and after which failures a leaf is tried again.
 type RetryPolicy struct {
-	Attempts int      // in all, with the first one; less than 2 means no second one
-	Kinds    []string // of failure that are tried again; none means every kind
+	Attempts int         // in all, with the first one; less than 2 means no second one
+	Kinds    []kind.Kind // of failure that are tried again; none means every kind
 	// Backoff is the pause before the second attempt, doubled before each further
 	// one up to 30 s. The real pause is random, at least half of that.
 	Backoff time.Duration

@@ -95,7 +95,7 @@ func TestDoBy(t *testing.T) {
 		stone.New("heal", word, func(_ context.Context, d dag.DAG) (string, error) {
 			done++
 			f, err := dag.Failure.From(d)
-			return f.Kind + " " + f.Reason, err
+			return string(f.Kind) + " " + f.Reason, err
 		}, stone.Queries(dag.Failure)))
 	want, err := stone.Run(t.Context(), p, stone.Config{RunID: "r"})
 	if err != nil {

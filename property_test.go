@@ -187,7 +187,7 @@ func TestValidNeverMissesInput(t *testing.T) {
 }
 
 // guilty are the kinds of failure that a valid tree does not end in.
-func guilty(k string) bool {
+func guilty(k kind.Kind) bool {
 	return k == kind.MissingInput || k == kind.UndeclaredQuery || k == kindEmpty || k == kind.Panic || k == kind.BadContent
 }
 

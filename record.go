@@ -189,7 +189,7 @@ func (rec Record) Seal() dag.ID {
 	h := sha256.New()
 	h.Write([]byte(rec.Type + "\x00"))
 	if rec.Failure != nil {
-		h.Write([]byte("failure\x00" + rec.Failure.Kind + "\x00" + rec.Failure.Reason))
+		h.Write([]byte("failure\x00" + string(rec.Failure.Kind) + "\x00" + rec.Failure.Reason))
 	} else {
 		h.Write(rec.Content)
 	}
@@ -205,7 +205,7 @@ func (rec Record) Seal() dag.ID {
 func failureRecord(err error, at time.Time) Record {
 	f := failureOf(err, "")
 	rec := Record{Time: at, Failure: &dag.FailureContent{
-		Kind: strings.ToValidUTF8(f.Kind, "\uFFFD"), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
+		Kind: kind.Kind(strings.ToValidUTF8(string(f.Kind), "\uFFFD")), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
 	}}
 	rec.Meta = f.meta()
 	if !retryable(err) {
@@ -227,14 +227,16 @@ func (rec Record) failure() error {
 }
 
 type replayedError struct {
-	kind, text, trace string
-	meta              map[string]string
+	kind        kind.Kind
+	text, trace string
+	meta        map[string]string
 }
 
-func (e *replayedError) Error() string       { return e.text }
-func (e *replayedError) FailureKind() string { return e.kind }
-func (e *replayedError) stack() string       { return e.trace }
-func (e *replayedError) EndsRun() bool       { return e.meta[metaEndsRun] != "" }
+func (e *replayedError) Error() string        { return e.text }
+func (e *replayedError) FailureKind() string  { return string(e.kind) }
+func (e *replayedError) Is(target error) bool { return target == error(e.kind) }
+func (e *replayedError) stack() string        { return e.trace }
+func (e *replayedError) EndsRun() bool        { return e.meta[metaEndsRun] != "" }
 
 // finalMeta notes that a failure is not retryable.
 const finalMeta = "final"

@@ -131,7 +131,7 @@ func TestTimeoutWaits(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cancel, returns time.Duration
 		err             error
-		kind            string
+		kind            kind.Kind
 		took            time.Duration
 	}{
 		"a result just after the timeout is kept":      {time.Hour, time.Minute + time.Millisecond, nil, "", time.Minute + time.Millisecond},

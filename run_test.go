@@ -84,14 +84,14 @@ func wantShow(t *testing.T, d dag.DAG, want ...string) {
 }
 
 // wantKind checks the error of a run.
-func wantKind(t *testing.T, err error, kind string) *stone.Failure {
+func wantKind(t *testing.T, err error, want kind.Kind) *stone.Failure {
 	t.Helper()
 	f, ok := err.(*stone.Failure)
 	if !ok {
-		t.Fatalf("Run returned %T %v, want a *Failure of kind %q", err, err, kind)
+		t.Fatalf("Run returned %T %v, want a *Failure of kind %q", err, err, want)
 	}
-	if f.Kind != kind {
-		t.Fatalf("Run returned %v, want kind %q", err, kind)
+	if f.Kind != want {
+		t.Fatalf("Run returned %v, want kind %q", err, want)
 	}
 	return f
 }
@@ -101,14 +101,14 @@ func TestComposites(t *testing.T) {
 		return stone.Until(number, func(got int) bool { return got >= n })
 	}
 	heal := stone.Func("heal", dag.Failure, word, func(_ context.Context, f dag.FailureContent) (string, error) {
-		return "healed " + f.Kind, nil
+		return "healed " + string(f.Kind), nil
 	})
 	byWord := stone.On(word, func(w string) string { return w })
 	tests := []struct {
 		name string
 		p    stone.Ashlar
-		kind string // of the failure
-		path string // of the failure
+		kind kind.Kind // of the failure
+		path string    // of the failure
 		want []string
 	}{
 		{name: "leaf", p: say("a", "x"), want: []string{`word "x"`}},
@@ -206,7 +206,7 @@ func TestComposites(t *testing.T) {
 
 // What Validate refuses still fails with a kind of its own if it is run.
 func TestUnchecked(t *testing.T) {
-	for want, p := range map[string]stone.Ashlar{
+	for want, p := range map[kind.Kind]stone.Ashlar{
 		kind.EmptySequence: stone.Seq("s"),
 		kind.ParallelEmpty: stone.Parallel("p"),
 		kind.MatchFailed:   stone.Match("m", stone.Lens("x"), stone.Case("y", say("a", "x"))),
@@ -250,7 +250,7 @@ func TestBadBodies(t *testing.T) {
 	tests := []struct {
 		name string
 		p    stone.Ashlar
-		kind string
+		kind kind.Kind
 		want string // in the error
 	}{
 		{"nil node", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), kind.BadContent, "neither a node nor an error"},

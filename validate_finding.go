@@ -93,7 +93,7 @@ func (fs Findings) Err() error {
 type Invalid struct{ Findings Findings }
 
 // FailureKind returns the kind of a failure to run something that is invalid.
-func (e *Invalid) FailureKind() string { return kind.Invalid }
+func (e *Invalid) FailureKind() string { return string(kind.Invalid) }
 
 // Error returns the first error and how many more there are.
 func (e *Invalid) Error() string {

@@ -123,7 +123,7 @@ func outcome(t testing.TB, res stone.Result, err error) string {
 		if !errors.As(err, &f) {
 			t.Fatalf("the run was refused: %v", err)
 		}
-		return f.Kind
+		return string(f.Kind)
 	}
 	var content map[string]any
 	if err := json.Unmarshal([]byte(res.Node.JSON()), &content); err != nil {

@@ -186,7 +186,7 @@ func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
-		Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{agent.KindModel}})}})
+		Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{agent.KindModel}})}})
 	res, err := run(t, a, stone.Config{Recorder: mem, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestManyParallel(t *testing.T) {
 		t.Errorf("%v, %d at the same time, want at most 16", err, most.Load())
 	}
 	res, err = run(t, talk(model(calls("busy", `{"text":"x"}`, "gone", `{"text":"x"}`))), stone.Config{})
-	if got := outcome(t, res, err); got != kind.Panic {
+	if got := outcome(t, res, err); got != string(kind.Panic) {
 		t.Errorf("got %s (%v), want %s", got, err, kind.Panic)
 	}
 }
@@ -285,7 +285,7 @@ func TestCancel(t *testing.T) {
 		}
 		m := model(calls("stuck", `{}`, "stuck", `{}`), says("never"))
 		res, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(stuck)}}), stone.Config{})
-		if got := outcome(t, res, err); got != kind.Canceled || m.calls() != 1 {
+		if got := outcome(t, res, err); got != string(kind.Canceled) || m.calls() != 1 {
 			t.Errorf("got %s after %d turns (%v), want %s after 1", got, m.calls(), err, kind.Canceled)
 		}
 	}
@@ -305,7 +305,7 @@ func TestWaiting(t *testing.T) {
 	mem := &memory{left: -1}
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), agent.Use(ask)}})
 	res, err := run(t, talk, stone.Config{Recorder: mem, RunID: "r"})
-	if got := outcome(t, res, err); got != kind.Waiting || !errors.Is(err, stone.ErrWaiting) {
+	if got := outcome(t, res, err); got != string(kind.Waiting) || !errors.Is(err, stone.ErrWaiting) {
 		t.Fatalf("got %s (%v), want %s", got, err, kind.Waiting)
 	}
 	answer = "this one"
@@ -332,7 +332,7 @@ func TestUndeclared(t *testing.T) {
 		return "about " + doc.Title, nil
 	})})
 	res, err := run(t, a, stone.Config{Input: start})
-	if got := outcome(t, res, err); got != kind.UndeclaredQuery || m.calls() != 0 {
+	if got := outcome(t, res, err); got != string(kind.UndeclaredQuery) || m.calls() != 0 {
 		t.Errorf("got %s after %d turns, want %s after none", got, m.calls(), kind.UndeclaredQuery)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // noVerdict are the kinds of failure that say nothing about the draft: the judge
 // itself is broken, and to go on would be paid for in vain.
-var noVerdict = []string{
+var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
 	kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Waiting,
 	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,

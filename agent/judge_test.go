@@ -48,11 +48,11 @@ func TestVotes(t *testing.T) {
 	}{
 		{"passes at once", nil, []any{says("good")}, 1, `{"text":"good"}`},
 		{"a gate passes", new(0), []any{says("good")}, 1, `{"text":"good"}`},
-		{"a gate rejects with one vote and no retry", new(0), []any{says("a"), says("good")}, 1, agent.KindHealingExhausted},
+		{"a gate rejects with one vote and no retry", new(0), []any{says("a"), says("good")}, 1, string(agent.KindHealingExhausted)},
 		{"one cycle, healed", new(1), []any{says("a"), says("good")}, 2, `{"text":"good"}`},
-		{"one cycle, N+1 votes", new(1), []any{says("a"), says("b"), says("good")}, 2, agent.KindHealingExhausted},
+		{"one cycle, N+1 votes", new(1), []any{says("a"), says("b"), says("good")}, 2, string(agent.KindHealingExhausted)},
 		{"three cycles by default", nil, []any{says("a"), says("b"), says("c"), says("good")}, 4, `{"text":"good"}`},
-		{"three cycles by default, N+1 votes", nil, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, agent.KindHealingExhausted},
+		{"three cycles by default, N+1 votes", nil, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, string(agent.KindHealingExhausted)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			votes := 0
@@ -115,7 +115,7 @@ func TestBrokenJudge(t *testing.T) {
 	judge := stone.New("judge", check, func(context.Context, dag.DAG) (passed, error) { panic("nil map") })
 	m := model(says("a"), says("b"))
 	res, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("begin"), Adversary: judge}), stone.Config{})
-	if got := outcome(t, res, err); got != kind.Panic || m.calls() != 1 {
+	if got := outcome(t, res, err); got != string(kind.Panic) || m.calls() != 1 {
 		t.Errorf("got %s after %d turns, want %s after 1", got, m.calls(), kind.Panic)
 	}
 }

@@ -1,26 +1,28 @@
 package agent
 
+import "github.com/stonelayer/stone/kind"
+
 // Kinds of failure with which an agent ends, beside those of package kind. The
 // cause of a failure is the error of package llm or schema behind it.
 const (
 	// KindMaxTurns is an agent that was not done after its last turn.
-	KindMaxTurns = "max-turns"
+	KindMaxTurns kind.Kind = "max-turns"
 	// KindEmptyResponse is an answer with neither text nor a tool call.
-	KindEmptyResponse = "agent-empty-response"
+	KindEmptyResponse kind.Kind = "agent-empty-response"
 	// KindDegenerate is a model that repeated itself in every attempt.
-	KindDegenerate = "output-degenerate"
+	KindDegenerate kind.Kind = "output-degenerate"
 	// KindTruncated is an answer that was cut off by the token limit twice.
-	KindTruncated = "output-truncated"
+	KindTruncated kind.Kind = "output-truncated"
 	// KindRefused is a model that refused to answer.
-	KindRefused = "llm-refused"
+	KindRefused kind.Kind = "llm-refused"
 	// KindParseFailed is an answer that did not fit the schema, twice.
-	KindParseFailed = "llm-parse-failed"
+	KindParseFailed kind.Kind = "llm-parse-failed"
 	// KindModel is a model that could not be asked, or whose answer did not come
 	// to its end.
-	KindModel = "llm-error"
+	KindModel kind.Kind = "llm-error"
 	// KindHealingExhausted is a draft that the adversary rejected once more than
 	// there was healing for.
-	KindHealingExhausted = "healing-exhausted"
+	KindHealingExhausted kind.Kind = "healing-exhausted"
 	// KindHalted is a tool, a middleware or a decide function that said Halt.
-	KindHalted = "halted"
+	KindHalted kind.Kind = "halted"
 )

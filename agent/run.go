@@ -201,8 +201,8 @@ func (r *run) meta() map[string]string {
 }
 
 // failure makes a failure whose reason does not quote its cause.
-func failure(kind string, cause error, format string, args ...any) error {
-	return &stone.Failure{Kind: kind, Reason: fmt.Sprintf(format, args...), Cause: cause}
+func failure(k kind.Kind, cause error, format string, args ...any) error {
+	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
 // modelFailure makes a failure out of an error of the model. What fails because

@@ -125,7 +125,7 @@ func TestMistakes(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		use  []agent.Middleware
-		kind string
+		kind kind.Kind
 		say  string
 	}{
 		{"no reply", wrap(func(_ context.Context, c agent.Context, _ agent.Handler) (agent.Context, error) { return c, nil }), kind.Error, "turn 1 has no reply"},

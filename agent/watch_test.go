@@ -270,7 +270,7 @@ func TestTextBeforeToolCallInStream(t *testing.T) {
 func TestStreamEndsHalfWay(t *testing.T) {
 	res, _, err := served(t, streamHead)
 	var cut *llm.TruncatedError
-	if got := outcome(t, res, err); got != agent.KindModel || !errors.As(err, &cut) {
+	if got := outcome(t, res, err); got != string(agent.KindModel) || !errors.As(err, &cut) {
 		t.Errorf("got %s (%v), want %s around a TruncatedError", got, err, agent.KindModel)
 	}
 }

@@ -330,12 +330,12 @@ func errorOf(err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Type = SoftTimeout
 	case errors.As(err, &kinded):
-		switch k := kinded.FailureKind(); k {
+		switch k := kind.Kind(kinded.FailureKind()); k {
 		case kind.Timeout:
 			e.Type = SoftTimeout
 		case kind.Error, kind.Panic, kind.Canceled, "":
 		default:
-			e.Type = k
+			e.Type = string(k)
 		}
 	}
 	return e

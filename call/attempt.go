@@ -233,13 +233,13 @@ func exhausted(err error) *Error {
 }
 
 // isKind reports whether an error has the kind of failure.
-func isKind(err error, want string) bool {
+func isKind(err error, want kind.Kind) bool {
 	var kinded interface{ FailureKind() string }
-	return errors.As(err, &kinded) && kinded.FailureKind() == want
+	return errors.As(err, &kinded) && kind.Kind(kinded.FailureKind()) == want
 }
 
 // errLost cancels the lanes of a race that somebody else has won.
-var errLost = &Error{Type: kind.Canceled, Message: "another candidate was first"}
+var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate was first"}
 
 // lost reports whether an error says that the lane is not wanted any more, now or
 // when it was recorded, while the call itself goes on.

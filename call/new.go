@@ -239,5 +239,5 @@ func failureRecord(n *dag.Node) Record {
 	if err != nil {
 		f.Reason = err.Error()
 	}
-	return Record{Failure: cmp.Or(f.Kind, kind.Error), Error: f.Reason}
+	return Record{Failure: string(cmp.Or(f.Kind, kind.Error)), Error: f.Reason}
 }

@@ -151,7 +151,7 @@ func runCall(ctx context.Context, spec call.Spec, limits call.Budget, cfg stone.
 		var refused *stone.Invalid
 		switch {
 		case errors.As(err, &f):
-			v.failure = f.Kind
+			v.failure = string(f.Kind)
 		case errors.As(err, &refused):
 			v.failure = refused.Findings.Errors()[0].Type
 		}

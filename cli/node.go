@@ -151,7 +151,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 func (n *shownNode) record(rec stone.Record) {
 	n.Content, n.Meta = rec.Content, rec.Meta
 	if f := rec.Failure; f != nil {
-		n.Failure = f.Kind + ": " + f.Reason
+		n.Failure = string(f.Kind) + ": " + f.Reason
 	}
 	n.text = textOf(n.Content, n.Meta)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/kind"
 )
 
 // runFlags is what the flags of run say.
@@ -128,7 +129,7 @@ func (a *app) printLost(result stone.Result, err error) {
 	a.complain("%s", said)
 	for _, lane := range result.Lost[:min(len(result.Lost), maxLost)] {
 		n := lane.Failure
-		failure := stone.Failure{Kind: fmt.Sprint(n.Get("kind", "")), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
+		failure := stone.Failure{Kind: kind.Kind(fmt.Sprint(n.Get("kind", ""))), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
 		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
 	}
 	if more := len(result.Lost) - maxLost; more > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 // runsFlags is what the flags of runs say.
@@ -172,5 +173,5 @@ func failureOf(r journal.RunInfo) string {
 	if r.Failure == nil || r.State == journal.Waiting || r.State == journal.Answered {
 		return ""
 	}
-	return text.Line((&stone.Failure{Kind: r.Failure.Kind, Path: r.Failure.Path, Reason: r.Failure.Reason}).Error())
+	return text.Line((&stone.Failure{Kind: kind.Kind(r.Failure.Kind), Path: r.Failure.Path, Reason: r.Failure.Reason}).Error())
 }

@@ -39,7 +39,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 				case again && sig == syscall.SIGTERM && time.Since(first) < sameSignal:
 					continue
 				case again:
-					say("failed: " + kind.Canceled + ": ended at once, what was under way is lost")
+					say("failed: " + string(kind.Canceled) + ": ended at once, what was under way is lost")
 					if resume != "" {
 						say("to go on with what is done: " + resume)
 					}

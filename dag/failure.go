@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stonelayer/stone/kind"
 )
 
 // FailureContent is the content of a failure node.
 type FailureContent struct {
-	Kind   string `json:"kind"`   // what went wrong, as a program branches on it: "timeout"
-	Reason string `json:"reason"` // what went wrong, for a person
+	Kind   kind.Kind `json:"kind"`   // what went wrong, for programs, for example "timeout"
+	Reason string    `json:"reason"` // what went wrong, for a person
 	// Lane is the index of the fan-out lane that was dropped with this failure.
 	Lane *int `json:"lane,omitempty"`
 }
@@ -23,7 +25,7 @@ var Failure = NewType[FailureContent]("failure")
 // Bytes of kind, reason and meta that are no UTF-8 are replaced. Meta and at are
 // beside its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
-	f.Kind, f.Reason = valid(f.Kind), valid(f.Reason)
+	f.Kind, f.Reason = kind.Kind(valid(string(f.Kind))), valid(f.Reason)
 	n, err := Failure.node(d.next(), f, at)
 	if err != nil {
 		// Two valid strings and an integer always have a JSON.

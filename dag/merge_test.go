@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 func TestMerge(t *testing.T) {
@@ -57,8 +58,8 @@ func TestMerge(t *testing.T) {
 
 func TestMergeKeepsTheFirstFailureAndView(t *testing.T) {
 	d := build(t, dag.DAG{}, "a:t")
-	failed := func(kind string) dag.DAG {
-		return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind}, nil, time.Time{}), errors.New(kind))
+	failed := func(name string) dag.DAG {
+		return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Kind(name)}, nil, time.Time{}), errors.New(name))
 	}
 	for _, m := range []dag.DAG{
 		dag.Merge(d, failed("one"), failed("two")),

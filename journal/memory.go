@@ -138,7 +138,7 @@ func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
 		s.Node = rec.Node.ID()
 	}
 	if rec.Failure != nil {
-		s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
+		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	} else if key.Reuse != (dag.ID{}) && !rec.Unshared {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}

@@ -265,7 +265,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	ctx = context.WithoutCancel(ctx)
 	var f *stone.Failure
 	if errors.As(err, &f) {
-		o.Failure = &Failure{Kind: f.Kind, Reason: r.secrets.Clean(f.Reason), Path: f.Path}
+		o.Failure = &Failure{Kind: string(f.Kind), Reason: r.secrets.Clean(f.Reason), Path: f.Path}
 	}
 	if r.resumed || o.State == Failed {
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
@@ -320,7 +320,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 		}
 		for _, l := range lost {
 			if path := l.Failure.Meta()["path"]; address.Within(path, f.Path) {
-				targets = append(targets, &stone.Failure{Kind: fmt.Sprint(l.Failure.Get("kind", "")), Path: path})
+				targets = append(targets, &stone.Failure{Kind: kind.Kind(fmt.Sprint(l.Failure.Get("kind", ""))), Path: path})
 			}
 		}
 		if len(targets) > 1 {

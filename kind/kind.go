@@ -1,57 +1,63 @@
 // Package kind names the kinds of failure. A program branches on them:
 //
-//	var f *stone.Failure
-//	if errors.As(err, &f) && f.Kind == kind.LoopExhausted { … }
+//	if errors.Is(err, kind.LoopExhausted) { … }
 //
 // A step gives a failure a kind of its own with stone.Fail.
 package kind
+
+// A Kind says what went wrong, for programs. It is an error, so that errors.Is finds
+// it in what stone.Run returns: in the failure of the run and in its causes.
+type Kind string
+
+// Error returns the name of the kind.
+func (k Kind) Error() string { return string(k) }
 
 // Kinds of failure that a run itself produces. Packages that add steps of their
 // own may use further ones and name them.
 const (
 	// Error is the kind of a failure whose error has none.
-	Error = "error"
+	Error Kind = "error"
 	// Panic is a body that panicked; the node's meta holds the stack.
-	Panic = "panic"
+	Panic Kind = "panic"
 	// Canceled is a run that was cancelled.
-	Canceled = "canceled"
+	Canceled Kind = "canceled"
 	// Timeout is a step or a run that took longer than it may.
-	Timeout = "timeout"
+	Timeout Kind = "timeout"
 	// MissingInput is a read of a type of which there is no node.
-	MissingInput = "missing-input"
+	MissingInput Kind = "missing-input"
 	// UndeclaredQuery is a read that the step had not declared.
-	UndeclaredQuery = "undeclared-query"
+	UndeclaredQuery Kind = "undeclared-query"
 	// BadContent is a content that JSON cannot hold, or that is not of the declared type.
-	BadContent = "bad-content"
+	BadContent Kind = "bad-content"
 
 	// Invalid is a pipeline made during a run that was refused before anything of
 	// it ran.
-	Invalid = "invalid"
+	Invalid Kind = "invalid"
 	// EmptySequence is a sequence without steps.
-	EmptySequence = "empty-sequence"
+	EmptySequence Kind = "empty-sequence"
 	// LoopExhausted is a loop whose condition never held.
-	LoopExhausted = "loop-exhausted"
+	LoopExhausted Kind = "loop-exhausted"
 	// MatchFailed is a match without a branch for the value.
-	MatchFailed = "match-failed"
+	MatchFailed Kind = "match-failed"
 	// MapEmpty is a map over no items.
-	MapEmpty = "map-empty"
+	MapEmpty Kind = "map-empty"
 	// ParallelEmpty is a parallel without lanes.
-	ParallelEmpty = "parallel-empty"
+	ParallelEmpty Kind = "parallel-empty"
 	// LanesFailed is a fan-out of which too few lanes survived.
-	LanesFailed = "lanes-failed"
+	LanesFailed Kind = "lanes-failed"
 
 	// NoFrontend is a question in a run that has nobody to ask.
-	NoFrontend = "no-frontend"
+	NoFrontend Kind = "no-frontend"
 	// Unanswered is a question that got no usable answer.
-	Unanswered = "unanswered"
+	Unanswered Kind = "unanswered"
 	// Waiting is a question whose answer the run does not wait for: resume it
 	// when the answer is there.
-	Waiting = "waiting"
+	Waiting Kind = "waiting"
 	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
-	Recorder = "recorder-failed"
+	Recorder Kind = "recorder-failed"
 	// Executor is an executor that could not get the work done; the run stops, and
 	// can be resumed.
-	Executor = "executor-failed"
+	Executor Kind = "executor-failed"
 	// Replay is a recorded step that does not fit what the run does now.
-	Replay = "replay-mismatch"
+	Replay Kind = "replay-mismatch"
 )

@@ -212,7 +212,7 @@ func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (boo
 func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
 		f, err := dag.Failure.From(d)
-		return call.Record{Failure: f.Kind, Error: f.Reason}, err
+		return call.Record{Failure: string(f.Kind), Error: f.Reason}, err
 	}, stone.Queries(dag.Failure))
 }
 

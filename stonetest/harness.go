@@ -163,15 +163,15 @@ func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
 
 // Fails runs p on a DAG. If the run does not end with a failure of that kind,
 // the test fails, at once.
-func (h *Harness) Fails(p stone.Ashlar, in dag.DAG, kind string) *stone.Failure {
+func (h *Harness) Fails(p stone.Ashlar, in dag.DAG, want kind.Kind) *stone.Failure {
 	h.t.Helper()
 	_, err := h.run(p, in)
 	failure, failed := errors.AsType[*stone.Failure](err)
 	switch {
 	case err == nil:
-		h.t.Fatalf("the run did not fail, want a failure of kind %q%s", kind, h.trail())
-	case !failed || failure.Kind != kind:
-		h.t.Fatalf("want a failure of kind %q: %s", kind, h.explain(err))
+		h.t.Fatalf("the run did not fail, want a failure of kind %q%s", want, h.trail())
+	case !failed || failure.Kind != want:
+		h.t.Fatalf("want a failure of kind %q: %s", want, h.explain(err))
 	}
 	return failure
 }

@@ -53,7 +53,7 @@ func TestRepair(t *testing.T) {
 		answer   string
 		asked    int
 		verdicts []bool
-		kind     string // of the failure, or ""
+		kind     kind.Kind // of the failure, or ""
 	}{
 		{"the second attempt succeeds", nil, "", 0, []bool{false, false, true}, ""},
 		{"a person allows the last attempt", []string{"--attempts", "2"}, "yes", 1, []bool{false, false, true}, ""},

@@ -152,7 +152,7 @@ func (t *Tree) Note(e event.Event) string {
 	case event.LaneEnded:
 		return t.find(e.Path).laneEnd(d, e.Time)
 	case event.StepFailed:
-		t.waits = t.waits || d.Kind == kind.Waiting
+		t.waits = t.waits || d.Kind == string(kind.Waiting)
 		return t.find(e.Path).failure(e.Path, d)
 	}
 	return ""
@@ -235,7 +235,7 @@ func (r *row) failure(path string, e event.StepFailed) string {
 		details = append(details, "further failures here are only counted")
 	}
 	verb := "failure"
-	if e.Kind == kind.Waiting {
+	if e.Kind == string(kind.Waiting) {
 		verb = "waits"
 	}
 	return plain(verb, path, details...)

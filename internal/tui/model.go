@@ -174,7 +174,7 @@ func (m *model) take(item any) {
 		if item.attempt > 0 {
 			t.note(yellow, "", fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))
 		} else {
-			m.failure = (&stone.Failure{Kind: item.kind, Path: item.path, Reason: item.reason}).Error()
+			m.failure = (&stone.Failure{Kind: kind.Kind(item.kind), Path: item.path, Reason: item.reason}).Error()
 			t.note(red, "", "✗ "+m.failure)
 		}
 	case *question:

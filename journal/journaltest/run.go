@@ -236,7 +236,7 @@ func testRetry(t *testing.T, j tested) {
 			}
 		}
 		return "ok", nil
-	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []string{"other"}}))
+	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"other"}}))
 	p := stone.Seq("all",
 		stone.Rescue("saved", c.leaf("rescued", draft, func(int) (string, error) { return "", errors.New("always") }), c.leaf("heal", draft, ok)),
 		inner)

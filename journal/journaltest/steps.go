@@ -152,7 +152,7 @@ func testSteps(t *testing.T, j tested) {
 	want[0] = journal.Step{Path: want[0].Path, Kind: "step", Name: "first", Attempts: 2}
 	want[1].Usage = journal.Usage{InputTokens: 7, OutputTokens: 3, Cost: 0.25}
 	for _, i := range []int{2, 4} {
-		want[i].Failure, want[i].Reason, want[i].Sum = failure().Failure.Kind, failure().Failure.Reason, failure().Sum
+		want[i].Failure, want[i].Reason, want[i].Sum = string(failure().Failure.Kind), failure().Failure.Reason, failure().Sum
 	}
 	want[1].Declared, want[4].Declared, want[4].Usage = price, price, journal.Usage{InputTokens: 3, OutputTokens: 2, Cost: 0.125}
 	for i, s := range got {

@@ -193,7 +193,7 @@ func followed(record *Row, h head) []journal.Row {
 		Ended: true, From: h.From, Type: h.Record.Type, Node: id(record.Node), Usage: h.Usage,
 	}
 	if failure := h.Record.Failure; failure != nil {
-		row.Failure, row.Reason = failure.Kind, failure.Reason
+		row.Failure, row.Reason = string(failure.Kind), failure.Reason
 	}
 	return []journal.Row{row}
 }

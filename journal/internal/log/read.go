@@ -96,7 +96,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 	rec := h.Record
 	s.Recorded, s.From, s.Time, s.Ended, s.Type, s.Node, s.Sum = true, h.From, rec.Time, at, rec.Type, id(row.Node), rec.Sum
 	if rec.Failure != nil {
-		s.Failure, s.Reason = rec.Failure.Kind, rec.Failure.Reason
+		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	}
 	if s.Usage = s.Usage.Add(h.Usage); h.From != "" {
 		s.Begun = at
