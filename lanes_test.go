@@ -243,7 +243,7 @@ func TestGoexitInLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 			lost, _ := dag.Lost(result.DAG)
-			if len(lost) != 2 || lost[0].Failure.Get("kind", nil) != kind.Panic {
+			if len(lost) != 2 || lost[0].Failure.Get("kind", nil) != string(kind.Panic) {
 				t.Errorf("%q, want lanes 1 and 2 to be lost", show(result.DAG))
 			}
 		})
