@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"quarry":   func() { cli.Main(quarry) },
 		"stubborn": func() { cli.Main(stubborn) },
+		"refund":   func() { cli.Main(refund) },
 		"poet":     func() { cli.Main(poet) },
 	})
 }
@@ -55,6 +56,15 @@ func quarry() stone.Ashlar {
 			}
 			return "cut " + a.Response, nil
 		}))
+}
+
+// refund asks for consent to more than fits on a line.
+func refund() stone.Ashlar {
+	return stone.Seq("refund",
+		stone.Ask("approve", dag.Nothing, reply, func(struct{}) string {
+			return "Shall I refund what this customer paid? " + strings.Repeat("It was charged twice. ", 8) + "The sum is 199 euros."
+		}, stone.Choices("yes", "no")),
+		stone.Func("pay", reply, word, func(_ context.Context, a stone.Answer) (string, error) { return "answered " + a.Response, nil }))
 }
 
 // stubborn does not listen to its context.
@@ -121,11 +131,11 @@ func inTmux(t *testing.T, command string) tmux {
 
 func TestTerminal(t *testing.T) {
 	m := inTmux(t, "quarry")
-	m.until("› granite")
-	m.keys("Down")
+	m.until("  granite")
+	m.keys("Up")
 	m.until("› marble")
 	m.do("resize-window", "-x", "40", "-y", "10")
-	if screen := m.until("↑↓ choose · enter answer · ctrl+d no an…"); !strings.Contains(screen, "› marble") {
+	if screen := m.until("type or ↑↓ to choose · enter answer · c…"); !strings.Contains(screen, "› marble") {
 		t.Errorf("the choice is lost:\n%s", screen)
 	}
 	m.do("resize-window", "-x", "100", "-y", "30")
@@ -133,8 +143,8 @@ func TestTerminal(t *testing.T) {
 	m.keys("Enter")
 	m.until("cut marble")
 	m.keys("r")
-	m.until("› granite")
-	m.keys("Enter")
+	m.until("  granite")
+	m.keys("g", "Enter")
 	m.until("ctrl+c cancel")
 	m.keys("C-c")
 	m.until("canceled at quarry/cut: the run was ended by Ctrl-C")
@@ -142,6 +152,24 @@ func TestTerminal(t *testing.T) {
 	if screen := m.until("exit code 0"); !strings.HasPrefix(screen, "failed: canceled at quarry/cut") {
 		t.Errorf("what is left of the run is not said:\n%s", screen)
 	}
+}
+
+// TestTerminalConsent holds that nobody says yes who types something else, to a
+// question that can be read to its end.
+func TestTerminalConsent(t *testing.T) {
+	m := inTmux(t, "refund")
+	if screen := m.until("  yes"); strings.Count(strings.Join(strings.Fields(screen), " "), "The sum is 199 euros.") < 2 {
+		t.Errorf("the question is cut:\n%s", screen)
+	}
+	m.keys("Enter")
+	m.until("choose first")
+	m.keys("maybe", "Enter")
+	m.until(`no choice begins with "maybe"`)
+	m.keys("C-u")
+	m.keys("no", "Enter")
+	m.until("answered no")
+	m.keys("q")
+	m.until("exit code 0")
 }
 
 // TestTerminalLeave holds that the second Ctrl-C leaves the terminal as it was.

@@ -1,22 +1,26 @@
 package tui
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
 )
 
-// key does what a key means.
+// key handles a key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
-	lines := m.layout().transcriptHeight
+	l := m.layout()
 	switch k.String() {
 	case "ctrl+c":
 		return m.interrupt("Ctrl-C")
 	case "ctrl+z":
 		return tea.Suspend
 	case "pgup":
-		m.scroll(-max(1, lines-1))
+		m.page(l, -1)
 		return nil
 	case "pgdown":
-		m.scroll(max(1, lines-1))
+		m.page(l, 1)
 		return nil
 	}
 	if len(m.questions) > 0 {
@@ -44,54 +48,113 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
+// page turns a page of a question that does not fit on the screen, else of the
+// transcript.
+func (m *model) page(l layout, by int) {
+	if q := l.panel; q.hidden > 0 {
+		m.above = min(max(0, m.above+by*max(1, q.page-1)), q.hidden)
+		return
+	}
+	m.scroll(by * max(1, l.transcriptHeight-1))
+}
+
 func (m *model) scroll(n int) { m.transcript.scroll(n, m.layout().transcriptHeight) }
 
-// answerKey does what a key means while a question is open.
+// answerKey handles a key while a question is open. Nothing is chosen until
+// somebody chooses it, so that Enter alone never answers.
 func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 	q := m.questions[0]
 	switch k.String() {
 	case "ctrl+d":
 		m.answer("")
-		return nil
 	case "tab":
 		m.questions = append(m.questions[1:], q)
 		m.show()
-		return nil
-	}
-	if len(q.Choices) == 0 {
-		switch k.String() {
-		case "up":
-			m.scroll(-1)
-		case "down":
-			m.scroll(1)
-		case "enter":
-			if m.input.Value() != "" {
-				m.answer(m.input.Value())
-			}
-		default:
-			return m.typed(k)
-		}
-		return nil
-	}
-	switch k.String() {
-	case "up", "k":
-		m.choice = max(0, m.choice-1)
-	case "down", "j":
-		m.choice = min(len(q.Choices)-1, m.choice+1)
+	case "up", "down":
+		m.arrow(k.String() == "down")
 	case "enter":
-		m.answer(q.Choices[m.choice])
+		m.enter()
+	default:
+		return m.typed(k)
 	}
 	return nil
 }
 
-// typed passes what is typed or pasted on to the input line.
+// arrow moves the choice, or the transcript if there is none to make. From nothing
+// it goes to the first choice, or up to the last.
+func (m *model) arrow(down bool) {
+	last := len(m.questions[0].Choices) - 1
+	switch {
+	case last < 0 && down:
+		m.scroll(1)
+		return
+	case last < 0:
+		m.scroll(-1)
+		return
+	case down:
+		m.choice = min(last, m.choice+1)
+	case m.choice < 0:
+		m.choice = last
+	default:
+		m.choice = max(0, m.choice-1)
+	}
+	m.input.Reset()
+	m.refusal = ""
+}
+
+// enter answers, or says why not.
+func (m *model) enter() {
+	q := m.questions[0]
+	typed := m.input.Value()
+	switch {
+	case len(q.Choices) == 0 && typed != "":
+		m.answer(typed)
+	case len(q.Choices) == 0:
+		m.refusal = "type an answer first, or press ctrl+d to give none"
+	case m.choice >= 0:
+		m.answer(q.Choices[m.choice])
+	case strings.TrimSpace(typed) == "":
+		m.refusal = "choose first: type the beginning of a choice, or press ↑ or ↓"
+	}
+}
+
+// typed passes what is typed or pasted on to the input line. Text that begins
+// exactly one choice chooses it.
 func (m *model) typed(msg tea.Msg) tea.Cmd {
-	if len(m.questions) == 0 || len(m.questions[0].Choices) > 0 {
+	if len(m.questions) == 0 {
 		return nil
 	}
 	var cmd tea.Cmd
 	m.input, cmd = m.input.Update(msg)
+	m.refusal = ""
+	if choices := m.questions[0].Choices; len(choices) > 0 {
+		m.choice, m.refusal = chosen(choices, strings.TrimSpace(m.input.Value()))
+	}
 	return cmd
+}
+
+// chosen returns the number of the choice that is typed, or of the only one that
+// begins with it in whatever case. Otherwise it is -1, and why says so.
+func chosen(choices []string, typed string) (at int, why string) {
+	if typed == "" {
+		return -1, ""
+	}
+	if i := slices.Index(choices, typed); i >= 0 {
+		return i, ""
+	}
+	var fits []int
+	for i, c := range choices {
+		if len(c) >= len(typed) && strings.EqualFold(c[:len(typed)], typed) {
+			fits = append(fits, i)
+		}
+	}
+	switch len(fits) {
+	case 0:
+		return -1, fmt.Sprintf("no choice begins with %q", typed)
+	case 1:
+		return fits[0], ""
+	}
+	return -1, fmt.Sprintf("%d choices begin with %q: type more", len(fits), typed)
 }
 
 // open puts a question behind those that are open.
@@ -120,7 +183,7 @@ func (m *model) close(q *question) {
 
 // show begins with the first question anew.
 func (m *model) show() {
-	m.choice = 0
+	m.choice, m.refusal, m.above = -1, "", 0
 	m.input.Reset()
 	if len(m.questions) > 0 && m.questions[0].Problem != "" && m.questions[0].Path == m.answeredAt {
 		m.input.SetValue(m.answered)

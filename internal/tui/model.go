@@ -44,7 +44,9 @@ type model struct {
 	transcript    transcript
 	questions     []*question // that are open; the first is shown
 	input         textinput.Model
-	choice        int    // in the list of the first question
+	choice        int    // in the list of the first question, -1 if nothing is chosen
+	refusal       string // why the last key answered nothing
+	above         int    // lines of the question above those that are shown
 	answered      string // the latest answer, for another try if it is refused,
 	answeredAt    string // and the path of its question
 
@@ -64,7 +66,7 @@ func newModel(ctx context.Context, cfg Config, f *feed) *model {
 	if cfg.Run == nil {
 		cfg.Run = stone.Run
 	}
-	m := &model{cfg: cfg, ctx: ctx, feed: f, input: textinput.New(), width: 80, height: 24}
+	m := &model{cfg: cfg, ctx: ctx, feed: f, input: textinput.New(), width: 80, height: 24, choice: -1}
 	m.input.Prompt = "> "
 	m.input.SetVirtualCursor(false)
 	m.input.SetStyles(textinput.Styles{})

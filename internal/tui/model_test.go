@@ -121,7 +121,8 @@ func TestFrames(t *testing.T) {
 			shot := func(title string) { screens += "\n===== " + title + "\n" + m.shown() }
 			q := question1()
 			m.take(q)
-			press(m, "down")
+			shot("asked")
+			press(m, "no")
 			shot("choice")
 			press(m, "enter")
 			m.take(answered{"approve", <-q.answer})
@@ -153,7 +154,7 @@ func TestAnswers(t *testing.T) {
 	if got := <-b.answer; got != "dag q r" {
 		t.Errorf("typed answer %q", got)
 	}
-	press(m, "j", "enter")
+	press(m, "enter", "down", "down", "enter") // enter alone is none
 	if got := <-a.answer; got != "no" {
 		t.Errorf("chosen answer %q", got)
 	}
@@ -188,6 +189,98 @@ func TestAnswers(t *testing.T) {
 	m.take(withdrawn{a})
 	if len(m.questions) != 1 || m.questions[0] != b {
 		t.Error("the question that was withdrawn is open")
+	}
+}
+
+// TestConsent holds that what was not chosen is not answered: neither by Enter nor by
+// letters that are the beginning of no choice, or of two.
+func TestConsent(t *testing.T) {
+	for _, c := range []struct {
+		keys []string
+		want string // "" if the question stays open
+		says string
+	}{
+		{[]string{"enter"}, "", "choose first"},
+		{[]string{"enter", "enter", "enter"}, "", "choose first"},
+		{[]string{"no", "enter"}, "no", ""},
+		{[]string{"n", "enter"}, "no", ""},
+		{[]string{"N", "enter"}, "no", ""},
+		{[]string{"j", "k", "enter"}, "", `begins with "jk"`},
+		{[]string{"maybe", "enter"}, "", `begins with "maybe"`},
+		{[]string{"maybe y", "enter"}, "", `begins with "maybe y"`},
+		{[]string{"ye", "enter"}, "", `2 choices begin with "ye"`},
+		{[]string{"yes", "enter"}, "yes", ""},
+		{[]string{"yes", "x", "enter"}, "", "no choice"},
+		{[]string{"down", "x", "enter"}, "", "no choice"},
+		{[]string{"n", "up", "enter"}, "yesterday", ""},
+		{[]string{"maybe", "down", "enter"}, "yes", ""},
+		{[]string{"up", "enter"}, "show it first", ""},
+	} {
+		m := still(t, 80, 24)
+		q := question1()
+		q.Choices = []string{"yes", "yesterday", "no", "show it first"}
+		m.take(q)
+		press(m, c.keys...)
+		got := ""
+		select {
+		case got = <-q.answer:
+		default:
+		}
+		if got != c.want || c.says != "" && !strings.Contains(m.shown(), c.says) {
+			t.Errorf("%q: answer %q, want %q; the screen wants to say %q:\n%s", c.keys, got, c.want, c.says, m.shown())
+		}
+	}
+	m := still(t, 80, 24)
+	m.take(question2())
+	if press(m, "enter"); len(m.questions) != 1 || !strings.Contains(m.shown(), "type an answer first") {
+		t.Errorf("an empty answer:\n%s", m.shown())
+	}
+	// Who answers one question does not answer the next with the same key.
+	m = still(t, 80, 24)
+	first, second := question1(), question1()
+	m.take(first)
+	m.take(second)
+	if press(m, "no", "enter", "enter"); len(first.answer) != 1 || len(second.answer) != 0 {
+		t.Error("the second question is answered too")
+	}
+}
+
+// TestLongQuestion holds that every word of a question and of its choices can be
+// read before it is answered.
+func TestLongQuestion(t *testing.T) {
+	for _, words := range []int{30, 400} {
+		m := still(t, 80, 24)
+		q := question1()
+		q.Text, q.Choices = "", []string{"yes", strings.Repeat("no, since ", 20) + "the end"}
+		for i := range words {
+			q.Text += fmt.Sprintf("word%03d ", i)
+		}
+		m.take(q)
+		seen, screens := map[string]bool{}, ""
+		for range 30 {
+			l := m.layout().panel
+			for _, x := range l.lines {
+				screens += x.text + "\n"
+			}
+			if l.page < 1 || len(l.lines) >= 23 {
+				t.Fatalf("%+v", l)
+			}
+			press(m, "pgdown")
+		}
+		for _, w := range strings.Fields(screens) {
+			seen[w] = true
+		}
+		for i := range words {
+			if w := fmt.Sprintf("word%03d", i); !seen[w] {
+				t.Fatalf("%d words: %s cannot be read:\n%s", words, w, screens)
+			}
+		}
+		if !seen["end"] || strings.Contains(screens, "more lines") != (words > 100) {
+			t.Errorf("%d words:\n%s", words, screens)
+		}
+		if press(m, "pgup", "pgup"); words > 100 && m.above == m.layout().panel.hidden {
+			t.Error("pgup does not go back")
+		}
 	}
 }
 
@@ -301,7 +394,7 @@ func TestEverySize(t *testing.T) {
 					t.Fatalf("%q on %dx%d", l, width, height)
 				}
 			}
-			if len(m.questions) > 0 && len(m.questions[0].Choices) == 0 && (v.Cursor == nil || v.Cursor.Y >= height) {
+			if len(m.questions) > 0 && (v.Cursor == nil || v.Cursor.Y >= height) {
 				t.Fatalf("no cursor on %dx%d", width, height)
 			}
 		}

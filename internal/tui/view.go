@@ -13,9 +13,8 @@ import (
 // layout is how the screen is divided.
 type layout struct {
 	header, help     bool
-	panel            []line // the question
-	cursor           int    // line of the panel with the input, -1 if there is none
-	treeWidth        int    // 0 if the tree is above the transcript
+	panel            panel
+	treeWidth        int // 0 if the tree is above the transcript
 	treeHeight       int
 	rule             bool // between tree and transcript, one above the other
 	transcriptWidth  int
@@ -24,11 +23,10 @@ type layout struct {
 
 // Sizes of the layout.
 const (
-	wide     = 84 // columns from which the tree has its place beside the transcript
-	minTree  = 26
-	maxTree  = 44
-	airy     = 16 // lines from which there is space for a rule
-	minLines = 2  // of the transcript, which a question leaves
+	wide    = 84 // columns from which the tree has its place beside the transcript
+	minTree = 26
+	maxTree = 44
+	airy    = 16 // lines from which there is space for a rule
 )
 
 func (m *model) layout() layout {
@@ -40,8 +38,8 @@ func (m *model) layout() layout {
 	if l.help {
 		body--
 	}
-	l.panel, l.cursor = m.panel(max(1, min(body-minLines, m.height/2)))
-	body = max(0, body-len(l.panel))
+	l.panel = m.panel(max(1, body-body/4))
+	body = max(0, body-len(l.panel.lines))
 	if m.width >= wide {
 		l.treeWidth = min(max(m.width/3, minTree), maxTree)
 		l.treeHeight, l.transcriptHeight = body, body
@@ -100,8 +98,8 @@ func (m *model) View() tea.View {
 			put(at(shown, i))
 		}
 	}
-	row := len(out) + l.cursor
-	for _, x := range l.panel {
+	row := len(out) + len(l.panel.lines) - 1
+	for _, x := range l.panel.lines {
 		put(x)
 	}
 	if l.help {
@@ -109,7 +107,7 @@ func (m *model) View() tea.View {
 	}
 	v := tea.NewView(strings.Join(out[:min(len(out), m.height)], "\n"))
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
-	if c := m.input.Cursor(); l.cursor >= 0 && c != nil {
+	if c := m.input.Cursor(); len(l.panel.lines) > 0 && c != nil {
 		c.Y = row
 		v.Cursor = c
 	}
@@ -165,7 +163,7 @@ func (m *model) help(below int) line {
 	var keys []string
 	switch {
 	case len(m.questions) > 0 && len(m.questions[0].Choices) > 0:
-		keys = []string{"↑↓ choose", "enter answer", "ctrl+d no answer"}
+		keys = []string{"type or ↑↓ to choose", "enter answer", "ctrl+d no answer"}
 	case len(m.questions) > 0:
 		keys = []string{"enter answer", "ctrl+d no answer"}
 	case m.busy():
@@ -184,44 +182,4 @@ func (m *model) help(below int) line {
 		keys = slices.Insert(keys, 0, fmt.Sprintf("↓ %d more lines", below))
 	}
 	return line{strings.Join(keys, " · "), dim}
-}
-
-// panel is the question that is open, on so many lines at most, and the line on
-// which it is answered. The transcript has its whole text.
-func (m *model) panel(lines int) (out []line, cursor int) {
-	if len(m.questions) == 0 {
-		return nil, -1
-	}
-	q := m.questions[0]
-	title := "? " + q.Name
-	if n := len(m.questions); n > 1 {
-		title += fmt.Sprintf(" (1 of %d)", n)
-	}
-	out = []line{{oneLine(title + ": " + q.Text), yellow}}
-	if q.Problem != "" {
-		out = append(out, line{oneLine(q.Problem), red})
-	}
-	answer := []line{{oneLine(m.input.View()), plain}}
-	if len(q.Choices) > 0 {
-		answer = m.choices(q.Choices, max(1, lines-len(out)))
-	}
-	out = append(out[:min(len(out), max(0, lines-len(answer)))], answer...)
-	if len(q.Choices) > 0 {
-		return out, -1
-	}
-	return out, len(out) - 1
-}
-
-// choices is the part of a list around the one that is chosen.
-func (m *model) choices(all []string, lines int) []line {
-	from := min(max(0, m.choice-lines/2), max(0, len(all)-lines))
-	var out []line
-	for i := from; i < min(len(all), from+lines); i++ {
-		x := line{"  " + oneLine(all[i]), plain}
-		if i == m.choice {
-			x = line{"› " + oneLine(all[i]), bold}
-		}
-		out = append(out, x)
-	}
-	return out
 }
