@@ -50,16 +50,14 @@ type Frontend interface {
 	// Ask returns the answer, or "" if the person cancelled the question. It
 	// must return when ctx is done. It is called from several goroutines at
 	// once when lanes ask. It is called again, with the Problem, if the answer
-	// is none. An error is a failure of the step, but for ErrWaiting.
+	// is none. An error is a failure of the step, except [kind.Waiting]: return it,
+	// or an error that wraps it, if the question has been passed on but this
+	// process shall not wait for the answer. Other lanes go on, with questions of
+	// their own; then the run fails with that kind. The failure is neither rescued
+	// nor recorded, so that the same run with the same Recorder asks again and
+	// continues once there is an answer.
 	Ask(ctx context.Context, q Question) (string, error)
 }
-
-// ErrWaiting is what a Frontend returns when a question has been passed on but
-// this process shall not wait for its answer. Other lanes go on, with questions
-// of their own; then the run fails with kind "waiting". That is neither rescued
-// nor recorded, so that the same run with the same Recorder asks again, and goes
-// on where the answer is there.
-var ErrWaiting = errors.New("waiting for an answer")
 
 // maxAnswers is how many answers that are none a person may give.
 const maxAnswers = 10
@@ -143,8 +141,8 @@ func ask(ctx context.Context, q Question) (string, error) {
 			f.tell(q.Name, q.Path, event.QuestionAsked{Question: q.Text, Problem: q.Problem})
 		}
 		response, err := frontend.Ask(ctx, q)
-		if errors.Is(err, ErrWaiting) {
-			return "", Fail(kind.Waiting, "%q: %w: resume the run when there is one", q.Name, err)
+		if errors.Is(err, kind.Waiting) {
+			return "", &Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("question %q waits for an answer: resume the run when there is one", q.Name), Cause: err}
 		}
 		if err != nil {
 			return "", err

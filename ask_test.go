@@ -119,9 +119,9 @@ func TestWaiting(t *testing.T) {
 			return a, nil
 		}
 		asked[q.Name]++
-		return "", fmt.Errorf("mailed: %w", stone.ErrWaiting)
+		return "", fmt.Errorf("mailed: %w", kind.Waiting)
 	})
-	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", stone.Ask("first", dag.Nothing, reply, text("Well?"), stone.Retry(stone.RetryPolicy{Attempts: 3})),
+	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", stone.Ask("first", dag.Nothing, reply, text("Well?"), stone.Retry{Attempts: 3}),
 		stone.Ask("second", dag.Nothing, reply, text("And?")), say("other", "y"), stone.Lanes(1)), last), stone.Func0("heal", word, func(context.Context) (string, error) {
 		t.Error("a question that waits was rescued")
 		return "", nil
@@ -135,7 +135,7 @@ func TestWaiting(t *testing.T) {
 		known[tt.known] = "yes"
 		result, err := stone.Run(t.Context(), p, cfg)
 		if tt.waits {
-			if wantKind(t, err, kind.Waiting); !errors.Is(err, stone.ErrWaiting) {
+			if wantKind(t, err, kind.Waiting); !errors.Is(err, kind.Waiting) {
 				t.Errorf("run %d: %v", i, err)
 			}
 		} else if err != nil {

@@ -97,7 +97,7 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 // Outside of a Flow there is nothing to wait for, and Await returns d. Call it in
 // the body itself, not within a Step. Whether it is called must follow from what the
 // body has read, since a resumed run waits in the same places. Await fails when the
-// context is done, and with an error around ErrWaiting if an earlier step waits for
+// context is done, and with an error that is kind.Waiting if an earlier step waits for
 // an answer.
 func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	body, leaf := bodyOf(b.ctx)

@@ -129,17 +129,17 @@ func TestTimeout(t *testing.T) {
 func TestRetry(t *testing.T) {
 	tests := []struct {
 		name   string
-		policy stone.RetryPolicy
+		policy stone.Retry
 		err    error
 		calls  int
 		took   time.Duration
 	}{
-		{"all attempts", stone.RetryPolicy{Attempts: 4, Backoff: time.Second}, errBoom, 4, 7 * time.Second},
-		{"backoff is bounded", stone.RetryPolicy{Attempts: 70, Backoff: time.Second}, errBoom, 70, (1+2+4+8+16)*time.Second + 64*30*time.Second},
-		{"no policy to speak of", stone.RetryPolicy{}, errBoom, 1, 0},
-		{"kind that is meant", stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"own"}}, stone.Fail("own", "x"), 2, 0},
-		{"kind that is not meant", stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"own"}}, errBoom, 1, 0},
-		{"never again", stone.RetryPolicy{Attempts: 2}, context.Canceled, 1, 0},
+		{"all attempts", stone.Retry{Attempts: 4, Backoff: time.Second}, errBoom, 4, 7 * time.Second},
+		{"backoff is bounded", stone.Retry{Attempts: 70, Backoff: time.Second}, errBoom, 70, (1+2+4+8+16)*time.Second + 64*30*time.Second},
+		{"no policy to speak of", stone.Retry{}, errBoom, 1, 0},
+		{"kind that is meant", stone.Retry{Attempts: 2, Kinds: []kind.Kind{"own"}}, stone.Fail("own", "x"), 2, 0},
+		{"kind that is not meant", stone.Retry{Attempts: 2, Kinds: []kind.Kind{"own"}}, errBoom, 1, 0},
+		{"never again", stone.Retry{Attempts: 2}, context.Canceled, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestRetry(t *testing.T) {
 						t.Errorf("attempt %d starts with a context that is done", calls)
 					}
 					return "", tt.err
-				}, stone.Retry(tt.policy)), stone.Config{})
+				}, tt.policy), stone.Config{})
 				if !errors.Is(err, tt.err) || calls != tt.calls || time.Since(start) > tt.took || time.Since(start) < tt.took/2 {
 					t.Errorf("%d calls in %v: %v; want %d in at most %v, and half of that", calls, time.Since(start), err, tt.calls, tt.took)
 				}
@@ -168,7 +168,7 @@ func TestRetry(t *testing.T) {
 				return "", errBoom
 			}
 			return "x", nil
-		}, stone.Retry(stone.RetryPolicy{Attempts: 5})), stone.Config{})
+		}, stone.Retry{Attempts: 5}), stone.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestRetry(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 90*time.Second, errBoom)
 			defer cancel()
 			_, err := stone.Run(ctx, stone.Func0("a", word, wait, stone.Timeout(time.Second),
-				stone.Retry(stone.RetryPolicy{Attempts: 100, Backoff: time.Hour})), stone.Config{})
+				stone.Retry{Attempts: 100, Backoff: time.Hour}), stone.Config{})
 			wantKind(t, err, kind.Timeout)
 			if !errors.Is(err, errBoom) {
 				t.Errorf("Run returned %v, want the cause", err)

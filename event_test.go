@@ -78,7 +78,7 @@ func TestEvents(t *testing.T) {
 					return "", errBoom
 				}
 				return "z", nil
-			}, stone.Retry(stone.RetryPolicy{Attempts: 2})))
+			}, stone.Retry{Attempts: 2}))
 		h := &events{level: slog.LevelDebug}
 		if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), Frontend: canned("no", "yes")}); err != nil {
 			t.Fatal(err)

@@ -73,14 +73,14 @@ func stopped(ctx context.Context) error {
 // lane for it but ends with it. An error says so of itself with a method EndsRun.
 func ofRun(err error) bool {
 	var ends interface{ EndsRun() bool }
-	return errors.Is(err, ErrWaiting) || errors.As(err, &ends) && ends.EndsRun()
+	return errors.Is(err, kind.Waiting) || errors.As(err, &ends) && ends.EndsRun()
 }
 
 // passing reports whether the failure of f passes with the run, so that nothing is
 // recorded of it and the step is done when the run is resumed. What a Rescue around
 // it may handle is recorded, or a resumed run could go another way.
 func (f *frame) passing(err error) bool {
-	return errors.Is(err, ErrWaiting) || ofRun(err) && !f.rescued()
+	return errors.Is(err, kind.Waiting) || ofRun(err) && !f.rescued()
 }
 
 // rescued reports whether f is in the body of a Rescue.

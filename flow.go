@@ -256,7 +256,7 @@ func (w *flowing) committed(i int) (dag.DAG, error) {
 // failed cancels the steps behind one that failed. While one waits for an answer
 // those go on that do without it.
 func (w *flowing) failed(i int) {
-	if !errors.Is(w.steps[i].out.Cause(), ErrWaiting) && i < w.bound {
+	if !errors.Is(w.steps[i].out.Cause(), kind.Waiting) && i < w.bound {
 		w.bound = i
 		for k := range w.steps[i+1:] {
 			if s := &w.steps[i+1+k]; s.cancel != nil && !s.ended {

@@ -151,7 +151,7 @@ func (g *grove) leaf() plot {
 	w := g.weather
 	opts := []stone.LeafOption{stone.Queries(declared(qs)...)}
 	if again {
-		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+		opts = append(opts, stone.Retry{Attempts: 2})
 	}
 	planOf := func(speck func(string) stone.Ashlar) stone.Ashlar {
 		return stone.Seq("plan", stone.Parallel("p", speck("a"), speck("b")), stone.Reduce(speck("c")))

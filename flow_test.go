@@ -127,7 +127,7 @@ func TestFlowWaits(t *testing.T) {
 	answered := false
 	ask := stone.Func0("q", letter("q"), func(context.Context) (string, error) {
 		if !answered {
-			return "", fmt.Errorf("nobody there: %w", stone.ErrWaiting)
+			return "", fmt.Errorf("nobody there: %w", kind.Waiting)
 		}
 		return "q", nil
 	})
@@ -155,7 +155,7 @@ func TestFlowWaits(t *testing.T) {
 		var memory journal.Memory
 		cfg := stone.Config{RunID: "r", Recorder: &memory}
 		result, err := stone.Run(t.Context(), p, cfg)
-		if !errors.Is(err, stone.ErrWaiting) || runs["b"] != 1 || runs["c"] != 0 || runs["e"] != 0 {
+		if !errors.Is(err, kind.Waiting) || runs["b"] != 1 || runs["c"] != 0 || runs["e"] != 0 {
 			t.Fatalf("Run returned %v after %v; want b done, and the rest waiting", err, runs)
 		}
 		if words := show(result.DAG); len(words) != 2 || words[0] != `a "a"` {
@@ -229,7 +229,7 @@ func TestAwaitTooLate(t *testing.T) {
 				return "late", nil
 			}
 			return "b", nil
-		}, stone.Timeout(time.Second), stone.Retry(stone.RetryPolicy{Attempts: 2}))
+		}, stone.Timeout(time.Second), stone.Retry{Attempts: 2})
 		result, err := stone.Run(t.Context(), stone.Flow("f", toil("a", "", 1), slow, toil("c", "", 5)), stone.Config{})
 		if err != nil {
 			t.Fatal(err)

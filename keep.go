@@ -203,7 +203,7 @@ func (f *frame) inVain(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return stopped(ctx)
 	}
-	return Fail(kind.Waiting, "a step in front of %q: %w", f.spec.name, ErrWaiting)
+	return Fail(kind.Waiting, "a step before %q waits for an answer", f.spec.name)
 }
 
 // turn returns what is held by the one who awaits within step i.

@@ -137,7 +137,7 @@ func TestUnshared(t *testing.T) {
 			leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
 				runs++
 				if err := body(ctx, d); err != nil || crash {
-					return "", errors.Join(err, stone.ErrWaiting)
+					return "", errors.Join(err, kind.Waiting)
 				}
 				return "x", nil
 			}, stone.Reusable(), stone.Children(stone.WalkInOrder, planner))
@@ -219,7 +219,7 @@ func TestStepsAreToldApartByInput(t *testing.T) {
 				}
 				got = append(got, v)
 			}
-			return "", stone.ErrWaiting
+			return "", kind.Waiting
 		})
 		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory})
 		wantKind(t, err, kind.Error)

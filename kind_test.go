@@ -57,7 +57,7 @@ func TestKindOfAReplayedError(t *testing.T) {
 			panic("before it is recorded")
 		}
 		return "done", nil
-	}, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+	}, stone.Retry{Attempts: 2})
 	if _, err := stone.Run(t.Context(), p, stone.Config{Recorder: memory, RunID: "r"}); err != nil || seen != 2 {
 		t.Errorf("got %v, and saw the kind %d times, want 2", err, seen)
 	}

@@ -110,7 +110,7 @@ func TestWaitingLaneIsNotLost(t *testing.T) {
 			}
 			return "x", nil
 		}), ask)), last)
-	result, err := stone.Run(t.Context(), p, stone.Config{Frontend: frontend(func(context.Context, stone.Question) (string, error) { return "", stone.ErrWaiting })})
+	result, err := stone.Run(t.Context(), p, stone.Config{Frontend: frontend(func(context.Context, stone.Question) (string, error) { return "", kind.Waiting })})
 	wantKind(t, err, kind.Waiting)
 	if got := dag.CountLost(result.Lost).String(); got != "1 of 3 lanes lost" {
 		t.Errorf("got %q, want the one that failed", got)

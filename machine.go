@@ -119,7 +119,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 
 func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 	out := r.visit(f.child(childSegment, 0), d)
-	if !out.Failed() || f.over() != nil || errors.Is(out.Cause(), ErrWaiting) {
+	if !out.Failed() || f.over() != nil || errors.Is(out.Cause(), kind.Waiting) {
 		return out
 	}
 	recorded, err := out.RecordFailure()
@@ -240,7 +240,7 @@ type fanned struct {
 // concernsRun notes an error that ends the run, and reports whether it is one.
 func (t *fanned) concernsRun(err error) bool {
 	switch {
-	case errors.Is(err, ErrWaiting):
+	case errors.Is(err, kind.Waiting):
 		t.waiting.CompareAndSwap(nil, &err)
 	case ofRun(err):
 		t.exhausted.CompareAndSwap(nil, &err)

@@ -67,7 +67,7 @@ type settings struct {
 	version  string
 	reusable bool
 	effects  []string
-	retry    *RetryPolicy
+	retry    *Retry
 	timeout  time.Duration
 	detail   any
 }
@@ -142,27 +142,30 @@ func Effects(effects ...string) ScopeOption {
 	return scopeOption(func(s *spec) { s.effects = append(s.effects, effects...) })
 }
 
-// A RetryPolicy says how often and after which failures a leaf is tried again.
-type RetryPolicy struct {
-	Attempts int         // in all, with the first one; less than 2 means no second one
-	Kinds    []kind.Kind // of failure that are tried again; none means every kind
-	// Backoff is the pause before the second attempt, doubled before each further
-	// one up to 30 s. The real pause is random, at least half of that.
-	Backoff time.Duration
-}
-
-// Retry tries a leaf again when it fails. It never repeats a leaf that was
-// cancelled, that made an undeclared query, or whose input is missing. The error of
-// the body, or one that it wraps, can say more with these optional methods:
+// Retry is the option that tries a leaf again when it fails:
+//
+//	stone.Retry{Attempts: 3, Backoff: time.Second}
+//
+// It never repeats a leaf that was cancelled, that made an undeclared query, or
+// whose input is missing. The error of the body, or one that it wraps, can say more
+// with these optional methods:
 //
 //   - Retryable() bool: false means that another attempt is in vain, as with a
 //     wrong key or an exhausted budget.
 //   - RetryAfter() time.Duration: the shortest pause. Above an hour the leaf fails.
 //   - Attempts() int: how many attempts the error stands for. They count, so that a
 //     model that has tried four times is not asked again by a policy of three.
-func Retry(p RetryPolicy) LeafOption {
-	return leafOption(func(s *spec) { s.retry = &p })
+type Retry struct {
+	Attempts int         // at most, the first one included; less than 2 means one
+	Kinds    []kind.Kind // which failures are retried; none means all
+	// Backoff is the pause before the second attempt. It doubles before each
+	// further attempt, up to 30 s. The actual pause is random, at least half of that.
+	Backoff time.Duration
 }
+
+func (r Retry) apply(s *spec) { s.retry = &r }
+func (Retry) ask()            {}
+func (Retry) leaf()           {}
 
 // Timeout bounds how long a leaf works. Its context is cancelled then, and a body
 // that returns an error fails with kind "timeout". What the body returns within one

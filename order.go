@@ -62,7 +62,7 @@ func (t Task) DoBy(d dag.DAG, perform func(context.Context, Order) (Record, erro
 		switch {
 		case errors.Is(err, ErrLocal):
 			return own.leafRecord(d)
-		case err != nil && (f.over() != nil || errors.Is(err, ErrWaiting)):
+		case err != nil && (f.over() != nil || errors.Is(err, kind.Waiting)):
 			return Record{}, err
 		case err != nil:
 			return Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
@@ -96,7 +96,7 @@ func (rec *Record) node(d dag.DAG) (*dag.Node, error) {
 // do not count.
 //
 // The error is ErrLocal if the leaf needs the process that holds its run, wraps
-// ErrWaiting if a question waits for its answer, and is a *Failure otherwise: of kind
+// kind.Waiting if a question waits for its answer, and is a *Failure otherwise: of kind
 // "replay-mismatch" if p is another version of the pipeline.
 func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, error) {
 	d := order.Reads.DAG()

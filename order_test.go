@@ -141,10 +141,10 @@ func TestDoByFails(t *testing.T) {
 
 // A question that waits elsewhere makes the run wait.
 func TestDoByWaits(t *testing.T) {
-	p := stone.Func0("a", word, func(context.Context) (string, error) { return "", fmt.Errorf("later: %w", stone.ErrWaiting) })
+	p := stone.Func0("a", word, func(context.Context) (string, error) { return "", fmt.Errorf("later: %w", kind.Waiting) })
 	var memory journal.Memory
 	_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Executor: posted(p, stone.Config{})})
-	if steps, _ := memory.Steps(t.Context(), "r"); !errors.Is(err, stone.ErrWaiting) || len(steps) != 1 || steps[0].Recorded {
+	if steps, _ := memory.Steps(t.Context(), "r"); !errors.Is(err, kind.Waiting) || len(steps) != 1 || steps[0].Recorded {
 		t.Errorf("Run: %v, steps %+v; want that it waits, unrecorded", err, steps)
 	}
 }

@@ -116,7 +116,7 @@ func (f *forest) leaf() stone.Ashlar {
 	}
 	opts := []stone.LeafOption{stone.Queries(everyNumber)}
 	if again {
-		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+		opts = append(opts, stone.Retry{Attempts: 2})
 	}
 	return stone.New(name, number, body, opts...)
 }

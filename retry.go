@@ -55,7 +55,7 @@ func attemptsIn(err error) int {
 }
 
 // covers reports whether the policy tries again after err.
-func (p *RetryPolicy) covers(err error) bool {
+func (p *Retry) covers(err error) bool {
 	if ofRun(err) {
 		return false
 	}
@@ -64,7 +64,7 @@ func (p *RetryPolicy) covers(err error) bool {
 	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
 		return false
 	}
-	if errors.Is(err, ErrWaiting) || !retryable(err) || retryAfter(err) > maxRetryAfter {
+	if errors.Is(err, kind.Waiting) || !retryable(err) || retryAfter(err) > maxRetryAfter {
 		return false
 	}
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
@@ -89,7 +89,7 @@ func retryAfter(err error) time.Duration {
 // backoff and all of it, so that lanes that failed together do not come back
 // together, and at least as long as the error asks. After a failure that was
 // replayed there is nothing to wait for.
-func (p *RetryPolicy) pause(i int, err error) time.Duration {
+func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
 	}

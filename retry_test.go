@@ -30,15 +30,15 @@ func (w wishes) Attempts() int             { return w.attempts }
 func TestRetryListens(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err    wishes
-		policy stone.RetryPolicy
+		policy stone.Retry
 		calls  int
 		took   time.Duration
 	}{
-		"waits as long as it is asked to": {wishes{after: 2 * time.Minute}, stone.RetryPolicy{Attempts: 2, Backoff: time.Second}, 2, 2 * time.Minute},
-		"does not wait for a day":         {wishes{after: 24 * time.Hour}, stone.RetryPolicy{Attempts: 2}, 1, 0},
-		"stops at what is final":          {wishes{final: true}, stone.RetryPolicy{Attempts: 3}, 1, 0},
-		"counts what was tried below":     {wishes{attempts: 4}, stone.RetryPolicy{Attempts: 3}, 1, 0},
-		"goes on as far as it goes":       {wishes{attempts: 4}, stone.RetryPolicy{Attempts: 10}, 3, 0},
+		"waits as long as it is asked to": {wishes{after: 2 * time.Minute}, stone.Retry{Attempts: 2, Backoff: time.Second}, 2, 2 * time.Minute},
+		"does not wait for a day":         {wishes{after: 24 * time.Hour}, stone.Retry{Attempts: 2}, 1, 0},
+		"stops at what is final":          {wishes{final: true}, stone.Retry{Attempts: 3}, 1, 0},
+		"counts what was tried below":     {wishes{attempts: 4}, stone.Retry{Attempts: 3}, 1, 0},
+		"goes on as far as it goes":       {wishes{attempts: 4}, stone.Retry{Attempts: 10}, 3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestRetryListens(t *testing.T) {
 				_, err := stone.Run(t.Context(), stone.Func0("a", word, func(context.Context) (string, error) {
 					calls++
 					return "", fmt.Errorf("body: %w", tt.err)
-				}, stone.Retry(tt.policy)), stone.Config{})
+				}, tt.policy), stone.Config{})
 				if took := time.Since(start); !errors.Is(err, tt.err) || calls != tt.calls || took != tt.took {
 					t.Errorf("%d calls in %v, %v; want %d in %v", calls, took, err, tt.calls, tt.took)
 				}
@@ -65,7 +65,7 @@ func TestRetryScatters(t *testing.T) {
 			defer mu.Unlock()
 			moments[time.Now()]++
 			return "", errBoom
-		}, stone.Retry(stone.RetryPolicy{Attempts: 2, Backoff: time.Second}))
+		}, stone.Retry{Attempts: 2, Backoff: time.Second})
 		lanes := make([]stone.FanPart, 50)
 		for i := range lanes {
 			lanes[i] = lane
@@ -90,14 +90,14 @@ func TestRetryReplays(t *testing.T) {
 					return "", fmt.Errorf("step: %w", wishes{after: time.Minute, final: final})
 				}
 				if stop {
-					return "", stone.ErrWaiting
+					return "", kind.Waiting
 				}
 				return "x", nil
 			})
 			return v, err
-		}, stone.Retry(stone.RetryPolicy{Attempts: 5, Backoff: time.Second}))
+		}, stone.Retry{Attempts: 5, Backoff: time.Second})
 		cfg := stone.Config{Recorder: &memory, RunID: "r"}
-		if _, err := stone.Run(t.Context(), leaf, cfg); !errors.Is(err, stone.ErrWaiting) || calls != 3 {
+		if _, err := stone.Run(t.Context(), leaf, cfg); !errors.Is(err, kind.Waiting) || calls != 3 {
 			t.Fatalf("%d calls, %v", calls, err)
 		}
 		start := time.Now()
@@ -110,13 +110,13 @@ func TestRetryReplays(t *testing.T) {
 		again := stone.Func0("b", word, func(ctx context.Context) (string, error) {
 			_, err := stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { calls++; return "", wishes{final: true} })
 			if calls == 1 && err != nil && stop {
-				return "", stone.ErrWaiting
+				return "", kind.Waiting
 			}
 			return "", err
-		}, stone.Retry(stone.RetryPolicy{Attempts: 5}))
+		}, stone.Retry{Attempts: 5})
 		stop = true
 		_, err := stone.Run(t.Context(), again, cfg)
-		if !errors.Is(err, stone.ErrWaiting) {
+		if !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}
 		stop = false
@@ -178,7 +178,7 @@ func TestTimeoutDoesNotOverlap(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			running--
 			return "", ctx.Err()
-		}, stone.Timeout(time.Second), stone.Retry(stone.RetryPolicy{Attempts: 3})), stone.Config{})
+		}, stone.Timeout(time.Second), stone.Retry{Attempts: 3}), stone.Config{})
 		wantKind(t, err, kind.Timeout)
 	})
 }

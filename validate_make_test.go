@@ -206,7 +206,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-walk] a: its walk rule is nil: give it one, as WalkInOrder
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
-		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry(RetryPolicy{})).with(Version("")), `
+		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry{}).with(Version("")), `
 			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
 		`, Config{Grant: []string{}}},
 	})

@@ -186,7 +186,7 @@ func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
-		Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{agent.KindModel}})}})
+		Options: []stone.LeafOption{stone.Retry{Attempts: 2, Kinds: []kind.Kind{agent.KindModel}}}})
 	res, err := run(t, a, stone.Config{Recorder: mem, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestWaiting(t *testing.T) {
 	answer, asked := "", 0
 	ask := tool("ask", func(text string) (agent.Result, error) {
 		if asked++; answer == "" {
-			return agent.Result{}, stone.Fail(kind.Waiting, "%w", stone.ErrWaiting)
+			return agent.Result{}, stone.Fail(kind.Waiting, "%w", kind.Waiting)
 		}
 		return agent.Result{Text: answer}, nil
 	})
@@ -305,7 +305,7 @@ func TestWaiting(t *testing.T) {
 	mem := &memory{left: -1}
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), agent.Use(ask)}})
 	res, err := run(t, talk, stone.Config{Recorder: mem, RunID: "r"})
-	if got := outcome(t, res, err); got != string(kind.Waiting) || !errors.Is(err, stone.ErrWaiting) {
+	if got := outcome(t, res, err); got != string(kind.Waiting) || !errors.Is(err, kind.Waiting) {
 		t.Fatalf("got %s (%v), want %s", got, err, kind.Waiting)
 	}
 	answer = "this one"

@@ -88,7 +88,7 @@ type Tool struct {
 	llm.Tool
 	// Run does it. Input fits Schema. An error, or a panic, goes back to the model
 	// as text it can act on; it does not end the agent, unless the context is done
-	// or the error is stone.ErrWaiting.
+	// or the error is kind.Waiting.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
 	// Parallel says that it may run at the same time as other calls of a turn
 	// that say so.

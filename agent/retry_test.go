@@ -30,7 +30,7 @@ func TestRetryKnowsTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := model(tt.err, tt.err, tt.err, tt.err)
-				a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 3})}})
+				a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Options: []stone.LeafOption{stone.Retry{Attempts: 3}}})
 				start := time.Now()
 				_, err := run(t, a, stone.Config{})
 				if err == nil || m.calls() != tt.calls || time.Since(start) < tt.least {

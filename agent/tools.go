@@ -211,7 +211,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case err == nil:
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
-	case errors.Is(err, stone.ErrWaiting):
+	case errors.Is(err, kind.Waiting):
 		return outcome{}, err
 	}
 	o := outcome{Text: utf8Only(res.Text), Recommend: res.Recommend, Failed: err != nil}

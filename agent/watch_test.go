@@ -174,7 +174,7 @@ func TestRetractions(t *testing.T) {
 			[]string{"talk/turn-1 text a", "talk/turn-1 end", "talk/turn-1 retracted too short", "talk/turn-2 text b", "talk/turn-2 end"}},
 		"failure": {model([]llm.Delta{text("ha")}), agent.Config{}, true,
 			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole"}},
-		"retry": {model([]llm.Delta{text("ha")}, says("whole")), agent.Config{Options: []stone.LeafOption{stone.Retry(stone.RetryPolicy{Attempts: 2})}}, false,
+		"retry": {model([]llm.Delta{text("ha")}, says("whole")), agent.Config{Options: []stone.LeafOption{stone.Retry{Attempts: 2}}}, false,
 			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole", "talk~2/turn-1 text whole", "talk~2/turn-1 end"}},
 	} {
 		var r eventtest.Recorder

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/kind"
 )
 
 // A resumer records a run of so many steps in a folder, which does not come to its
@@ -56,7 +57,7 @@ func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
 	p := stone.Seq("resumed", stoneLines(steps/durableLines),
 		stone.Func("new", aTotal, aResult, func(context.Context, total) (result, error) {
 			reached = time.Now()
-			return result{}, stone.ErrWaiting // which is not recorded
+			return result{}, kind.Waiting // which is not recorded
 		}))
 	resume := func() (time.Time, error) {
 		db, err := sqlite.Open(filepath.Join(folder, "stone.db"), sqlite.Options{})
@@ -64,7 +65,7 @@ func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
 			return reached, err
 		}
 		_, err = stone.Run(context.Background(), p, stone.Config{RunID: "run", Recorder: db})
-		if errors.Is(err, stone.ErrWaiting) {
+		if errors.Is(err, kind.Waiting) {
 			err = nil
 		}
 		return reached, errors.Join(err, db.Close())

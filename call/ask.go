@@ -139,7 +139,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	reply, end, err := e.invoke(ctx, req, loose)
 	var a answer
 	switch {
-	case err != nil && (ctx.Err() != nil || errors.Is(err, stone.ErrWaiting)):
+	case err != nil && (ctx.Err() != nil || errors.Is(err, kind.Waiting)):
 		a, err = failing(err, ctx)
 	case err != nil:
 		a.Failure, err = cleaned(errorOf(err)), nil

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/kind"
 )
 
 // EvalGrade is the intent of judges.
@@ -93,7 +94,7 @@ func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []faile
 		switch err := c.holds(ctx, sub); {
 		case err != nil && ctx.Err() != nil:
 			return out, context.Cause(ctx)
-		case errors.Is(err, stone.ErrWaiting):
+		case errors.Is(err, kind.Waiting):
 			return out, err
 		case err != nil:
 			out = append(out, failedCheck{c.name, valid(err.Error())})

@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 type depthKey struct{}
@@ -62,7 +63,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 	switch {
 	case l.ctx.Err() != nil:
 		return nil, context.Cause(l.ctx)
-	case errors.Is(err, stone.ErrWaiting):
+	case errors.Is(err, kind.Waiting):
 		return nil, err
 	}
 	if refused := (*stone.Invalid)(nil); errors.As(err, &refused) {

@@ -59,7 +59,7 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	// A read cannot be taken back, so the reader lives as long as the process.
 	p.start.Do(func() { go p.read() })
 	if p.kept && !p.terminal && p.ends() {
-		return "", stone.ErrWaiting // what waits is listed at the end of the run
+		return "", kind.Waiting // what waits is listed at the end of the run
 	}
 	putQuestion(p.out, q)
 	for {
@@ -118,7 +118,7 @@ func (p *person) ended(q stone.Question, err error) error {
 	case p.terminal:
 		return nil
 	case p.kept:
-		return stone.ErrWaiting
+		return kind.Waiting
 	}
 	return stone.Fail(kind.Unanswered, "standard input ended before %q was answered: give it one line for each question, or run at a terminal", q.Name)
 }

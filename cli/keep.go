@@ -15,9 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 // keepFlags is what the flags of run say about how the run is kept.
@@ -264,7 +266,7 @@ func (a *app) ended(r *keptRun, err error) error {
 			fmt.Fprintln(a.Stderr, "  "+text.Line(line))
 		}
 		a.complain("Begin a new run, or go on with what still fits: %s", a.command(r.store, "resume", r.id, "--force"))
-	case r != nil && errors.Is(err, stone.ErrWaiting):
+	case r != nil && errors.Is(err, kind.Waiting):
 		return a.waiting(r)
 	default:
 		a.complain("failed: %v", err)

@@ -23,7 +23,7 @@ func Example() {
 		}
 		voice.End()
 		return "polly wants", nil
-	}, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+	}, stone.Retry{Attempts: 2})
 
 	watch := event.Func(event.LevelDelta, func(e event.Event) {
 		switch d := e.Data.(type) {

@@ -112,7 +112,7 @@ func (g *grower) leaf() stone.Ashlar {
 	steps, fails, again, local := g.IntN(3), g.IntN(30) == 0, g.IntN(6) == 0, g.IntN(20)
 	opts := []stone.LeafOption{stone.Queries(reads)}
 	if again {
-		opts = append(opts, stone.Retry(stone.RetryPolicy{Attempts: 2}))
+		opts = append(opts, stone.Retry{Attempts: 2})
 	}
 	var judge stone.Ashlar // it may read what the leaf itself does not
 	if g.IntN(6) == 0 {

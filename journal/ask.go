@@ -99,7 +99,7 @@ func (f *frontend) answer(ctx context.Context, asked stone.Question) (string, er
 	case !kept.Open():
 		return kept.Response, nil
 	case f.next == nil:
-		return "", stone.ErrWaiting
+		return "", kind.Waiting
 	}
 	q.Problem = "" // it was withdrawn
 	return f.either(ctx, asked, q)
@@ -165,7 +165,7 @@ func (f *frontend) either(ctx context.Context, asked stone.Question, q Question)
 			}
 			return f.keep(q, a.response)
 		case <-f.opts.Drain: // the question stays, and nothing was paid for it
-			return "", stone.ErrWaiting
+			return "", kind.Waiting
 		case <-look.C:
 			kept, err := f.journal.Ask(ctx, q)
 			if err == nil && kept.Open() {

@@ -47,7 +47,7 @@
 //
 // What a pipeline asks a person is in the journal too. A question is answered by
 // its recorded answer if there is one, else by Config.Frontend, and else the run
-// ends [Waiting], with an error that is [stone.ErrWaiting]. [Answer] answers, then
+// ends [Waiting], with an error that is [kind.Waiting]. [Answer] answers, then
 // or later, in any process, and the run can be resumed.
 //
 // # Leases

@@ -47,7 +47,7 @@ func Example() {
 
 	ctx, runs := context.Background(), new(journal.Memory)
 	_, err := stone.Run(ctx, pipeline, stone.Config{RunID: "r1", Recorder: journal.Keep(runs, journal.Options{})})
-	fmt.Println("waiting:", errors.Is(err, stone.ErrWaiting))
+	fmt.Println("waiting:", errors.Is(err, kind.Waiting))
 
 	questions, err := runs.Questions(ctx, "r1")
 	fmt.Println(questions[0].Text, err)

@@ -299,7 +299,7 @@ func stateOf(ctx context.Context, err error) State {
 	switch {
 	case err == nil:
 		return Done
-	case errors.Is(err, stone.ErrWaiting):
+	case errors.Is(err, kind.Waiting):
 		return Waiting
 	case errors.Is(err, ErrDrained):
 		return Drained

@@ -38,7 +38,7 @@ func (l *locked) Answer(ctx context.Context, run, path, response string) error {
 // lost for: the run ends, and asks when it is resumed.
 func testQuestionTrouble(t *testing.T, j tested) {
 	sure := stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "really?" },
-		stone.Retry(stone.RetryPolicy{Attempts: 3, Kinds: []kind.Kind{kind.Error}}))
+		stone.Retry{Attempts: 3, Kinds: []kind.Kind{kind.Error}})
 	yes := stone.Func0("default", reply, func(context.Context) (stone.Answer, error) { return stone.Answer{Response: "yes"}, nil })
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1}, nil })
 	each := stone.Items(plan, item)

@@ -53,7 +53,7 @@ func testDrainQuestion(t *testing.T, j tested) {
 		return "", ctx.Err()
 	})
 	_, err := stone.Run(t.Context(), question(&c), kept(cfg, j, journal.Options{Drain: drain}))
-	if !errors.Is(err, stone.ErrWaiting) {
+	if !errors.Is(err, kind.Waiting) {
 		t.Errorf("Run: %v, want that it waits", err)
 	}
 	wantState(t, j, journal.Waiting)

@@ -157,7 +157,7 @@ func testSecretFailures(t *testing.T, j tested) {
 	leaf := stone.Func0("leaf", draft, func(ctx context.Context) (string, error) {
 		stone.In(ctx).Event(slog.LevelInfo, "asked", slog.String("url", told), slog.Any("error", errors.New(told)))
 		return "", errors.New(told)
-	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{kind.Error}}))
+	}, stone.Retry{Attempts: 2, Kinds: []kind.Kind{kind.Error}})
 	for name, p := range map[string]stone.Ashlar{"scoped": scoped, "leaf": leaf} {
 		var log strings.Builder
 		cfg := config()

@@ -236,7 +236,7 @@ func testRetry(t *testing.T, j tested) {
 			}
 		}
 		return "ok", nil
-	}, stone.Retry(stone.RetryPolicy{Attempts: 2, Kinds: []kind.Kind{"other"}}))
+	}, stone.Retry{Attempts: 2, Kinds: []kind.Kind{"other"}})
 	p := stone.Seq("all",
 		stone.Rescue("saved", c.leaf("rescued", draft, func(int) (string, error) { return "", errors.New("always") }), c.leaf("heal", draft, ok)),
 		inner)
@@ -287,7 +287,7 @@ func testWaiting(t *testing.T, j tested) {
 	var c counter
 	p := question(&c)
 	for range 2 {
-		if _, err := run(t, j, p, journal.Options{}); !errors.Is(err, stone.ErrWaiting) {
+		if _, err := run(t, j, p, journal.Options{}); !errors.Is(err, kind.Waiting) {
 			t.Errorf("Run: %v, want that it waits", err)
 		}
 		wantState(t, j, journal.Waiting)

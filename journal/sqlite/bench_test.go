@@ -20,6 +20,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
 )
 
 // cpu is the processor time of this process.
@@ -185,7 +186,7 @@ func BenchmarkResume(b *testing.B) {
 				db := open(b, file, Options{})
 				body := func(ctx context.Context, _ dag.DAG) (string, error) { return manySteps(ctx, n, i, c.value) }
 				_, err := stone.Run(b.Context(), stone.New("many", draft, body), stone.Config{RunID: "r", Recorder: db})
-				if !errors.Is(err, stone.ErrWaiting) {
+				if !errors.Is(err, kind.Waiting) {
 					b.Fatal(err)
 				}
 				if i >= 0 {
@@ -217,5 +218,5 @@ func manySteps(ctx context.Context, n, extra int, value string) (string, error) 
 	}
 	group.Wait()
 	errs[callers] = step("extra-" + strconv.Itoa(extra))
-	return "", errors.Join(append(errs, stone.ErrWaiting)...)
+	return "", errors.Join(append(errs, kind.Waiting)...)
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 func TestSteps(t *testing.T) {
@@ -25,7 +27,7 @@ func TestSteps(t *testing.T) {
 			return "", errors.New("the step did not fail")
 		}
 		if calls == 1 {
-			return "", stone.ErrWaiting
+			return "", kind.Waiting
 		}
 		return "done", nil
 	})
