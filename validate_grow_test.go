@@ -388,6 +388,7 @@ func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {
 	return d, nil
 }
 
+// runLanes leaves, as a fan-out does, nothing of a lane that failed but its failure.
 func runLanes(ctx context.Context, children []Ashlar, d dag.DAG) (dag.DAG, error) {
 	base, err := dag.Origin(d)
 	if err != nil {
@@ -400,7 +401,7 @@ func runLanes(ctx context.Context, children []Ashlar, d dag.DAG) (dag.DAG, error
 			return d, err
 		}
 		if lanes[i] = In(ctx).RunChild(c, lane); lanes[i].Failed() {
-			return lanes[i], nil
+			return base, lanes[i].Cause()
 		}
 	}
 	return dag.Join(base, lanes)
