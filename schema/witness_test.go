@@ -106,7 +106,7 @@ var universe = func() []string {
 		return out
 	}
 	one := append(compose(scalars, scalars), scalars...)
-	all := append(compose(one, []any{1, "a"}), one...)
+	all := append(compose(one, append(scalars, []any{}, map[string]any{})), one...)
 	out := make([]string, len(all))
 	for i, v := range all {
 		text, _ := json.Marshal(v)
