@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -47,10 +48,10 @@ type parts struct {
 	form     form
 	name     string
 	children []Ashlar
-	out      dag.AnyType // what a leaf produces; the item of a map
-	queries  []dag.Query // what its own body or decision reads
-	settings             // what options set
-	faults   []Finding   // mistakes seen at construction, for Validate
+	out      dag.AnyType       // what a leaf produces; the item of a map
+	queries  []dag.Query       // what its own body or decision reads
+	settings                   // what options set
+	faults   []finding.Finding // mistakes seen at construction, for Validate
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk
@@ -104,8 +105,8 @@ type decision struct {
 	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
 }
 
-var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
-	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
+var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []finding.Finding{{
+	Type: finding.NilAshlar, Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
 }}}}
 
 func (a Ashlar) spec() *spec {

@@ -72,7 +72,7 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // keep the nodes of p calls Keep.
 //
 // RunDynamic first validates p with d as its input. If p is refused, nothing of it
-// runs, and the failure has kind "invalid" and unwraps to *Invalid. P may need the
+// runs, and the failure has kind "invalid" and unwraps to *finding.Invalid. P may need the
 // effects in grant that the run around it grants too; a nil grant means all of
 // those.
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -64,7 +65,7 @@ func TestRunDynamicGrant(t *testing.T) {
 				return
 			}
 			f := wantKind(t, err, kind.Invalid)
-			var invalid *stone.Invalid
+			var invalid *finding.Invalid
 			if !errors.As(err, &invalid) || invalid.Findings[0].Type != "effect-not-granted" || f.Path != "outer/inner/e" {
 				t.Errorf("Run returned %v, want the finding at its place", err)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -76,7 +77,7 @@ type settings struct {
 func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 	for _, o := range opts {
 		if any(o) == nil {
-			s.fault("bad-option", "one of its options is nil: remove it")
+			s.fault(finding.BadOption, "one of its options is nil: remove it")
 			continue
 		}
 		o.apply(s)
@@ -85,8 +86,8 @@ func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 }
 
 // fault notes a mistake in the construction of s, for Validate.
-func (s *spec) fault(typ, format string, args ...any) {
-	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
+func (s *spec) fault(typ finding.Code, format string, args ...any) {
+	s.faults = append(s.faults, finding.Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
 // Queries declares what a body reads: types for their nearest node, and dag.All,
@@ -124,7 +125,7 @@ func Children(walk Walk, children ...Ashlar) LeafOption {
 // Detail attaches a value for the package that makes the leaf, which
 // Ashlar.Detail returns. These methods of the value are optional:
 //
-//   - Check() []Finding: Validate adds the findings to its own.
+//   - Check() []finding.Finding: Validate adds the findings to its own.
 //   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
 //     Return everything beside the body that can change the result: settings,
 //     limits, the name of a model.
@@ -175,7 +176,7 @@ func Timeout(d time.Duration) LeafOption {
 	return leafOption(func(s *spec) {
 		s.timeout = d
 		if d <= 0 {
-			s.fault("bad-option", "Timeout(%v): want more than zero", d)
+			s.fault(finding.BadOption, "Timeout(%v): want more than zero", d)
 		}
 	})
 }
@@ -193,7 +194,7 @@ func Lanes(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.lanes = n
 		if n < 1 {
-			s.fault("bad-option", "Lanes(%d): want at least 1", n)
+			s.fault(finding.BadOption, "Lanes(%d): want at least 1", n)
 		}
 	})
 }
@@ -203,7 +204,7 @@ func Quorum(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.quorum = n
 		if n < 1 {
-			s.fault("bad-option", "Quorum(%d): want at least 1", n)
+			s.fault(finding.BadOption, "Quorum(%d): want at least 1", n)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 var (
@@ -39,7 +40,7 @@ func TestProduceOfWhatNobodyProduces(t *testing.T) {
 	ran := false
 	p := stone.Func0("count", length, func(context.Context) (int, error) { ran = true; return 1, nil })
 	_, err := stone.Produce(t.Context(), p, dag.NewType[int]("lenght"), stone.Config{})
-	invalid, ok := errors.AsType[*stone.Invalid](err)
+	invalid, ok := errors.AsType[*finding.Invalid](err)
 	if !ok || ran || invalid.Findings[0].Type != "missing-producer" || invalid.Findings[0].Suggestion != "length" {
 		t.Errorf("got %v (ran %v), want a finding with a suggestion", err, ran)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -98,7 +99,7 @@ func (f *frame) over() error {
 }
 
 // Run validates p and runs it. The Result holds the DAG always, also beside an
-// error. The error is *Invalid if p was refused before anything ran, otherwise a
+// error. The error is a *finding.Invalid if p was refused before anything ran, otherwise a
 // *Failure.
 //
 // When ctx is done, what is under way is cancelled and nothing more is started;
@@ -114,8 +115,8 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 }
 
 // Produce runs p and returns what reader finds in its DAG, such as the nearest
-// node of a type. If p neither produces nor is given that type, the error is an
-// *Invalid and nothing runs; the other errors are those of Run. For nodes that a
+// node of a type. If p neither produces nor is given that type, the error is a
+// *finding.Invalid and nothing runs; the other errors are those of Run. For nodes that a
 // body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T
@@ -145,13 +146,13 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	for _, name := range input.Types() {
 		there[name] = true
 	}
-	var wrong Findings
+	var wrong finding.List
 	for _, q := range dag.Types(reader) {
 		t := q.Type()
 		if t == nil || q.IsOptional() || there[t.Name()] {
 			continue
 		}
-		wrong = append(wrong, Finding{Type: "missing-producer", Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
+		wrong = append(wrong, finding.Finding{Type: finding.MissingProducer, Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
 			Suggestion: suggest.Closest(t.Name(), maps.Keys(there)),
 			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -231,8 +232,8 @@ func TestFailedInput(t *testing.T) {
 
 func TestInvalidRunsNothing(t *testing.T) {
 	_, err := stone.Run(t.Context(), stone.Seq("s", say("a", "x"), stone.Seq("t")), stone.Config{})
-	if !errors.As(err, new(*stone.Invalid)) {
-		t.Errorf("Run returned %v, want an *Invalid", err)
+	if !errors.As(err, new(*finding.Invalid)) {
+		t.Errorf("Run returned %v, want a *finding.Invalid", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -30,7 +31,7 @@ func (c Config) Given() Given { return Given{Grant: c.Grant, dag: c.Input} }
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
-func Validate(p Ashlar, g Given) Findings { return check(p, g).sorted() }
+func Validate(p Ashlar, g Given) finding.List { return check(p, g).sorted() }
 
 func check(p Ashlar, given Given) *validator {
 	n := p.changes()
@@ -90,7 +91,7 @@ type place struct {
 
 // located is a finding with its order in the tree.
 type located struct {
-	Finding
+	finding.Finding
 	order int
 }
 
@@ -124,14 +125,14 @@ func (p *place) path() string {
 }
 
 // find reports f at a place.
-func (v *validator) find(at *place, f Finding, format string, args ...any) {
+func (v *validator) find(at *place, f finding.Finding, format string, args ...any) {
 	f.Ashlar, f.Path, f.Message = at.spec.name, at.path(), fmt.Sprintf(format, args...)
 	v.findings = append(v.findings, located{f, at.order})
 }
 
-func (v *validator) sorted() Findings {
+func (v *validator) sorted() finding.List {
 	slices.SortStableFunc(v.findings, func(a, b located) int { return cmp.Compare(a.order, b.order) })
-	var out Findings
+	var out finding.List
 	for _, f := range v.findings {
 		out = append(out, f.Finding)
 	}
@@ -154,7 +155,7 @@ func (v *validator) reserve() {
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
-			v.findings = append(v.findings, located{Finding: Finding{Type: "bad-type", Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
+			v.findings = append(v.findings, located{Finding: finding.Finding{Type: finding.BadType, Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
 			continue
 		}
 		id := v.id(t.Name())
@@ -228,7 +229,7 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, f, "%s", f.Message)
 	}
 	if s.name == "" && s.form != reduceForm { // which has the name of its body
-		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
+		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
 	}
 	v.sameNames(s)
 	if v.grant != nil {
@@ -236,7 +237,7 @@ func (v *validator) own(s *spec) {
 	}
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
-			v.find(v.here, Finding{Type: "duplicate-question", Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
+			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
 		v.asked[s.name] = s
 	}
@@ -247,13 +248,13 @@ func (v *validator) own(s *spec) {
 
 // checkDetail asks the package that made a leaf what it finds.
 func (v *validator) checkDetail(s *spec) {
-	checker, ok := s.detail.(interface{ Check() []Finding })
+	checker, ok := s.detail.(interface{ Check() []finding.Finding })
 	if !ok {
 		return
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			v.find(v.here, Finding{Type: "bad-detail"}, "the Check of its detail panicked: %v", p)
+			v.find(v.here, finding.Finding{Type: finding.BadDetail}, "the Check of its detail panicked: %v", p)
 		}
 	}()
 	for _, f := range checker.Check() {
@@ -283,7 +284,7 @@ func (v *validator) sameNames(s *spec) {
 			byName[c.Name()] = c.within()
 		}
 		if first != nil && first != c.within() {
-			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
+			v.find(v.here, finding.Finding{Type: finding.DuplicateName, Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
 	}
 }
@@ -301,7 +302,7 @@ func (a Ashlar) within() *spec {
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
 		if !slices.Contains(v.grant, e) {
-			v.find(v.here, Finding{Type: "effect-not-granted", Queried: e}, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
+			v.find(v.here, finding.Finding{Type: finding.EffectNotGranted, Queried: e}, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
 		}
 	}
 }
@@ -333,7 +334,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	err := t.Err()
 	switch {
 	case err != nil:
-		v.find(v.here, Finding{Type: "bad-type", Queried: t.Name()}, "%v", err)
+		v.find(v.here, finding.Finding{Type: finding.BadType, Queried: t.Name()}, "%v", err)
 	case e.written == nil:
 		e.written, e.writer = t, v.here
 	case sameSchema(e.written, t):
@@ -342,9 +343,9 @@ func (v *validator) declare(id int, t dag.AnyType) {
 			e.writer = v.here
 		}
 	case e.writer == nil:
-		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
+		v.find(v.here, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
 	default:
-		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
+		v.find(v.here, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
 	}
 }
 
@@ -353,7 +354,7 @@ func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
 			at.exposed = true
-			v.find(at, Finding{Type: "fanout-not-reduced"}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
+			v.find(at, finding.Finding{Type: finding.FanoutNotReduced}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
 		}
 	}
 	v.pending, v.last.lanes = nil, false
@@ -362,7 +363,7 @@ func (v *validator) unreduced(reader string) {
 // readable checks that a reader understands what is written.
 func (v *validator) readable(d demand) {
 	if err := d.typ.Err(); err != nil {
-		v.find(d.at, Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
+		v.find(d.at, finding.Finding{Type: finding.BadType, Queried: d.typ.Name()}, "%v", err)
 		return
 	}
 	e := &v.entries[d.id]
@@ -380,7 +381,7 @@ func (v *validator) readable(d demand) {
 	if e.writer != nil {
 		writer = e.writer.path() + " writes"
 	}
-	v.find(d.at, Finding{Type: "schema-mismatch", Queried: e.name},
+	v.find(d.at, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name},
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
@@ -392,7 +393,7 @@ func (v *validator) unused() {
 	}
 	for _, e := range v.entries {
 		if e.product && !e.queried && e.writer != nil {
-			v.find(e.writer, Finding{Type: "unused-produce", Warning: true, Queried: e.name},
+			v.find(e.writer, finding.Finding{Type: finding.UnusedProduce, Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}
 	}

@@ -1,6 +1,8 @@
 package stone
 
-import "github.com/stonelayer/stone/dag"
+import (
+	"github.com/stonelayer/stone/dag"
+)
 
 // certainty says whether something is there when a run comes by.
 type certainty uint8

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 type (
@@ -16,11 +17,11 @@ type (
 	}
 )
 
-func (panicky) Check() []Finding { panic("oh") }
+func (panicky) Check() []finding.Finding { panic("oh") }
 
-type complaining []Finding
+type complaining []finding.Finding
 
-func (c complaining) Check() []Finding { return c }
+func (c complaining) Check() []finding.Finding { return c }
 
 func noText(struct{}) string { return "" }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
@@ -54,7 +55,7 @@ func (v *validator) lens(at *place, l latest) {
 		case len(fields) > 0:
 			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")
 		}
-		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
+		v.find(at, finding.Finding{Type: finding.InvalidLens, Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
 			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
 		return
 	}
@@ -79,7 +80,7 @@ func (v *validator) branches(s *spec) {
 	}
 	missing := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return slices.Contains(s.keys, value) })
 	if len(missing) > 0 && len(s.keys) > 0 {
-		v.find(v.here, Finding{Type: "missing-branch", Queried: plain(missing[0])},
+		v.find(v.here, finding.Finding{Type: finding.MissingBranch, Queried: plain(missing[0])},
 			"no branch for %s: add a Case for each of the values, %s", shorten(missing), shorten(values))
 	}
 }
@@ -127,7 +128,7 @@ func (v *validator) reachable(key *schema.Schema, values []string, branch string
 	default:
 		return
 	}
-	f := Finding{Type: "unreachable-branch", Queried: plain(branch)}
+	f := finding.Finding{Type: finding.UnreachableBranch, Queried: plain(branch)}
 	if inner := plain(branch); inner != branch && key.Validate([]byte(inner)) == nil {
 		why += fmt.Sprintf("; write Case(%s)", inner)
 	} else {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 // A Walk is the rule by which an ashlar's children are read without being run:
@@ -132,7 +133,7 @@ func (v *validator) leaf(s *spec) {
 	}
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, Finding{Type: "bad-type"}, "it does not say what it produces: give it a dag.Type, as dag.NewType makes it")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what it produces: give it a dag.Type, as dag.NewType makes it")
 		return
 	}
 	if len(s.children) > 0 {
@@ -165,7 +166,7 @@ func (v *validator) scoped(s *spec) {
 func (v *validator) byRule(s *spec) {
 	blocks, problems := s.blocks()
 	for _, problem := range problems {
-		v.find(v.here, Finding{Type: "bad-walk"}, "%s", problem)
+		v.find(v.here, finding.Finding{Type: finding.BadWalk}, "%s", problem)
 	}
 	for _, b := range blocks {
 		switch b.how {
@@ -244,7 +245,7 @@ func (v *validator) either(n int, walk func(i int)) {
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, Finding{Type: "bad-type"}, "it does not say what its items are: give Each a dag.Type, as dag.NewType makes it")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what its items are: give Each a dag.Type, as dag.NewType makes it")
 		return
 	}
 	v.mayLose(s)
@@ -261,7 +262,7 @@ func (v *validator) parallel(s *spec) {
 	v.mayLose(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
-		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, there are no more lanes", s.quorum, n)
+		v.find(v.here, finding.Finding{Type: finding.BadOption}, "Quorum(%d): want at most %d, there are no more lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
@@ -283,7 +284,7 @@ func (v *validator) lossesUnsaid() {
 		return
 	}
 	for _, at := range v.silent {
-		v.find(at, Finding{Type: "lanes-may-be-lost", Warning: true},
+		v.find(at, finding.Finding{Type: finding.LanesMayBeLost, Warning: true},
 			"a lane that fails is dropped, and the others are the result: say AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
 	}
 }
@@ -291,7 +292,7 @@ func (v *validator) lossesUnsaid() {
 // reduce walks the body of a Reduce.
 func (v *validator) reduce(s *spec) {
 	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
-		v.find(v.here, Finding{Type: "nothing-to-reduce", Warning: true},
+		v.find(v.here, finding.Finding{Type: finding.NothingToReduce, Warning: true},
 			"no fan-out comes before it: put one in front, or use its body without Reduce")
 	}
 	v.pending = nil

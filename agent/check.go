@@ -5,12 +5,12 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 )
 
 // Check returns what is wrong with the configuration. Validate asks it.
-func (a *agent) Check() []stone.Finding {
+func (a *agent) Check() []finding.Finding {
 	var out findings
 	switch m := a.model.(type) {
 	case nil:
@@ -95,13 +95,13 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	}
 }
 
-type findings []stone.Finding
+type findings []finding.Finding
 
-func (f *findings) add(typ, format string, args ...any) {
-	*f = append(*f, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+func (f *findings) add(typ finding.Code, format string, args ...any) {
+	*f = append(*f, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
 }
 
-func (f *findings) warn(typ, format string, args ...any) {
+func (f *findings) warn(typ finding.Code, format string, args ...any) {
 	f.add(typ, format, args...)
 	(*f)[len(*f)-1].Warning = true
 }

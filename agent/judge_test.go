@@ -193,7 +193,7 @@ func TestFindings(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
 			for _, f := range stone.Validate(test.a, stone.Given{}) {
-				got = append(got, f.Type)
+				got = append(got, string(f.Type))
 			}
 			if got := strings.Join(got, " "); got != test.want {
 				t.Errorf("findings %q, want %q: %v", got, test.want, stone.Validate(test.a, stone.Given{}))

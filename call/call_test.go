@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 				if f.Suggestion != "" {
 					text = fmt.Sprintf("did you mean %q?", f.Suggestion)
 				}
-				got = append(got, f.Type+": "+text)
+				got = append(got, string(f.Type)+": "+text)
 			}
 			if got := strings.Join(got, "; "); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
@@ -92,7 +93,7 @@ type resolved struct {
 	judge      *entry
 	repairs    int
 	repairer   *entry // nil is who answered
-	faults     []stone.Finding
+	faults     []finding.Finding
 }
 
 // A session is one call while it is answered.

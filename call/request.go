@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -100,9 +100,6 @@ func readObject(m *form.Map, key string, to *func(dag.DAG) (any, error)) {
 	}
 }
 
-// effectNotGranted is the finding about an effect that the run does not grant.
-const effectNotGranted = "effect-not-granted"
-
 // A refusal is one fault of a request, in the details of the error.
 type refusal struct {
 	Reason     string `json:"reason"`
@@ -144,11 +141,11 @@ func refuseFor(message string, all ...refusal) *Error {
 
 // RefuseRequest makes of the findings about the one call of a request the error
 // with which it is refused, or nil if none of them is an error.
-func RefuseRequest(findings stone.Findings) error {
+func RefuseRequest(findings finding.List) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
-		r := refusal{Reason: f.Type, Path: "task", Message: f.Message, Suggestion: f.Suggestion}
-		if f.Type == effectNotGranted {
+		r := refusal{Reason: string(f.Type), Path: "task", Message: f.Message, Suggestion: f.Suggestion}
+		if f.Type == finding.EffectNotGranted {
 			r.Path, r.denied = "effects", f.Queried
 		}
 		all = append(all, r)

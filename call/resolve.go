@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 )
@@ -40,15 +40,15 @@ func (c *caller) resolve() *resolved {
 }
 
 // Check returns what is wrong with the call. Validate asks it.
-func (c *caller) Check() []stone.Finding { return c.resolve().faults }
+func (c *caller) Check() []finding.Finding { return c.resolve().faults }
 
-func (r *resolved) fault(typ, format string, args ...any) *stone.Finding {
-	r.faults = append(r.faults, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+func (r *resolved) fault(typ finding.Code, format string, args ...any) *finding.Finding {
+	r.faults = append(r.faults, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
 	return &r.faults[len(r.faults)-1]
 }
 
 // unknown reports a name that nobody knows.
-func (r *resolved) unknown(typ, what, name string, known iter.Seq[string]) {
+func (r *resolved) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "there is no %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 )
 
 // A behaviour is what a fake capability does when it is asked.
@@ -148,12 +149,12 @@ func runCall(ctx context.Context, spec call.Spec, limits call.Budget, cfg stone.
 	if err != nil {
 		n = res.DAG.Latest()
 		var f *stone.Failure
-		var refused *stone.Invalid
+		var refused *finding.Invalid
 		switch {
 		case errors.As(err, &f):
 			v.failure = string(f.Kind)
 		case errors.As(err, &refused):
-			v.failure = refused.Findings.Errors()[0].Type
+			v.failure = string(refused.Findings.Errors()[0].Type)
 		}
 	} else {
 		v.out = n.JSON()

@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/plan"
 )
@@ -29,7 +31,7 @@ type calls struct {
 	conf    *config.Config // nil if nobody asked for it
 	file    string         // of the plan, "" if it is none
 	plan    *plan.Plan
-	refused stone.Findings // why the file is no plan at all
+	refused finding.List // why the file is no plan at all
 	opts    plan.Options
 	base    stone.Config // with which it runs
 }
@@ -188,7 +190,7 @@ func (k *calls) subject() string {
 }
 
 // findings is what is wrong with a pipeline, or with the plan that it was made of.
-func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
+func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
 	if a.calls.file == "" {
 		return stone.Validate(p, cfg.Given())
 	}

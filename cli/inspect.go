@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/graph"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -29,7 +31,7 @@ func (a *app) validate() *cobra.Command {
 		switch {
 		case asJSON:
 			if findings == nil {
-				findings = stone.Findings{}
+				findings = finding.List{}
 			}
 			err = printJSON(a.Stdout, findings)
 		case len(findings) == 0:
@@ -54,11 +56,11 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // printFindings prints the errors, then the warnings, each under a header.
-func printFindings(w io.Writer, findings stone.Findings) error {
+func printFindings(w io.Writer, findings finding.List) error {
 	return errors.Join(printBlock(w, "Errors", findings.Errors()), printBlock(w, "Warnings", findings.Warnings()))
 }
 
-func printBlock(w io.Writer, header string, findings stone.Findings) error {
+func printBlock(w io.Writer, header string, findings finding.List) error {
 	if len(findings) == 0 {
 		return nil
 	}

@@ -14,8 +14,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/plan"
@@ -79,7 +81,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	k.file, k.base.Grant = file, conf.Grant(k.grant)
 	k.opts.Limits, k.opts.Mode = conf.Plan.Limits, cmp.Or(k.mode.value, conf.Plan.Mode)
 	k.plan, err = plan.Read(data)
-	if invalid, ok := errors.AsType[*stone.Invalid](err); ok {
+	if invalid, ok := errors.AsType[*finding.Invalid](err); ok {
 		k.refused, err = invalid.Findings, nil
 	}
 	return err
@@ -126,7 +128,7 @@ func valueOf(typed string) any {
 }
 
 // findings checks the plan. Places are those in its file.
-func (k *calls) findings(cfg stone.Config) stone.Findings {
+func (k *calls) findings(cfg stone.Config) finding.List {
 	findings := k.refused
 	if k.plan != nil {
 		findings = k.plan.Check(k.conf.App, k.opts, cfg)

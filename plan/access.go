@@ -3,8 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
@@ -23,7 +23,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 	case expression:
 		program, err := kinds.CompileGuard(g.text, c.visible)
 		if err != nil {
-			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
+			c.find(g.at, finding.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
 			t.guard = &guard{form: never, at: g.at}
 			return t
 		}
@@ -92,7 +92,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	def := known.find(ref.name)
 	switch {
 	case reserved(ref.name):
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
+		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return
 	case def == nil || def.given: // from outside, as the validator will see
 		a.needed = true
@@ -100,12 +100,12 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		return
 	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // it has been made
 	case !def.within(ref.name, c.guards):
-		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
+		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
 			"%q is not there on every way to here: read it under {:present? :%[1]s}, or under the guard of what defines it", ref.name)
 	case ref.record && !def.call:
-		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is no call: it has no record", ref.name)
+		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is no call: it has no record", ref.name)
 	case def.fails && !ref.record && !slices.Contains(c.guards, isPresent+" "+ref.name):
-		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
+		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
 			"%q is not readable after a failure that is allowed: read it under {:present? :%[1]s}", ref.name)
 	}
 	if def.fails || ref.record {

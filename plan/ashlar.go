@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 // The modes in which the nodes of a plan are run. All give the same nodes with the
@@ -62,7 +63,7 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 }
 
 // Ashlar makes an ashlar of the plan, whose calls app answers. What stone.Validate
-// says of that is not looked at, which Run does. The error is a *stone.Invalid with
+// says of that is not looked at, which Run does. The error is a *finding.Invalid with
 // everything that is wrong with the plan in itself.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
 	c := p.compiled(app, opts, nil)
@@ -92,7 +93,7 @@ func (o Options) equal(to Options) bool {
 // begins with line and column. Beside the types that stone.Validate has there are
 // unknown-op, unknown-field, missing-field, bad-value, reserved-name and
 // too-large.
-func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
+func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) finding.List {
 	slots, hidden := slotsOf(cfg.Input)
 	opts.Slots = slices.Concat(opts.Slots, slots)
 	c := p.compiled(app, opts, hidden)
@@ -149,15 +150,15 @@ func (l Limits) depth() int {
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
-		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("it has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
+		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("it has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
 	}
 	if d := c.plan.depth; d > deepest {
-		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("its bodies are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
+		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("its bodies are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
 	}
 	switch c.opts.Mode {
 	case "", Hybrid, Strict, Lazy:
 	default:
-		c.add(stone.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
+		c.add(finding.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
 	}
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
 }
@@ -228,7 +229,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
 // within finds the part of a node that a finding is about.
-func within(at *place, f stone.Finding) *place {
+func within(at *place, f finding.Finding) *place {
 	var found *place
 	switch f.Type {
 	case "missing-producer", "maybe-unavailable", "schema-mismatch", "lane-type-read-as-one":
@@ -287,8 +288,8 @@ func (p *place) search(name string) *place {
 }
 
 // asInvalid returns the findings of an error that Read or Ashlar has returned.
-func asInvalid(err error) stone.Findings {
-	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
+func asInvalid(err error) finding.List {
+	if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
 		return invalid.Findings
 	}
 	return nil

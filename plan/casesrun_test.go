@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/plan"
@@ -72,14 +73,14 @@ func runPlan(t *testing.T, c edn.Value) (o outcome) {
 // refuse notes why a plan was refused.
 func (o *outcome) refuse(err error) {
 	o.refusal = err
-	var invalid *stone.Invalid
+	var invalid *finding.Invalid
 	if !errors.As(err, &invalid) {
 		o.error = call.AsError(err).Type
 		return
 	}
 	o.error = call.PlanInvalid
 	for _, f := range invalid.Findings.Errors() {
-		o.findings = append(o.findings, f.Type)
+		o.findings = append(o.findings, string(f.Type))
 		if f.Type == "effect-not-granted" {
 			o.denied = append(o.denied, f.Queried)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/plan"
 )
@@ -253,8 +254,8 @@ func TestHostile(t *testing.T) {
 			if err == nil {
 				err = p.Check(app, plan.Options{}, stone.Config{Grant: []string{}}).Err()
 			}
-			if _, ok := err.(*stone.Invalid); !ok {
-				t.Errorf("got %v, want a *stone.Invalid", err)
+			if _, ok := err.(*finding.Invalid); !ok {
+				t.Errorf("got %v, want a *finding.Invalid", err)
 			} else if len(err.Error()) > 2000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}

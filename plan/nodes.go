@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 )
 
@@ -176,7 +177,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 	}
 	for _, b := range n.bodies {
 		if !slices.Contains(keys, b.key) {
-			c.find(b.at, stone.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
+			c.find(b.at, finding.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
 				"no value of %s selects the branch %q: the values are %q", ref.slot, b.key, keys)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -43,7 +43,7 @@ func (p *place) path() string {
 
 // report collects what is to be said about a plan.
 type report struct {
-	findings stone.Findings
+	findings finding.List
 	seen     map[[4]string]bool
 }
 
@@ -54,9 +54,9 @@ const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
 
-func (r *report) add(f stone.Finding) {
+func (r *report) add(f finding.Finding) {
 	f.Ashlar = cmp.Or(f.Ashlar, "plan")
-	key := [4]string{f.Type, f.Path, f.Queried, f.Ashlar}
+	key := [4]string{string(f.Type), f.Path, f.Queried, f.Ashlar}
 	if f.Queried == "" {
 		key[2] = f.Message
 	}
@@ -71,7 +71,7 @@ func (r *report) add(f stone.Finding) {
 }
 
 // find reports something at a place.
-func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
+func (r *report) find(at *place, f finding.Finding, format string, args ...any) {
 	if r.full() {
 		return
 	}
@@ -123,6 +123,6 @@ func (r *report) faults(faults form.Faults) {
 		if f.Line > 0 {
 			message = fmt.Sprintf("%d:%d: %s", f.Line, f.Column, message)
 		}
-		r.add(stone.Finding{Type: typ, Path: f.Path, Message: message, Suggestion: f.Suggestion})
+		r.add(finding.Finding{Type: finding.Code(typ), Path: f.Path, Message: message, Suggestion: f.Suggestion})
 	}
 }

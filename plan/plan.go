@@ -6,8 +6,8 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
@@ -18,7 +18,7 @@ type Plan struct {
 	size  int // how many nodes there are in all
 	depth int // how deep they are nested, 1 without any body
 	// faults are what is wrong with its form.
-	faults stone.Findings
+	faults finding.List
 
 	text   []byte // canonical, if there are no faults
 	digest string
@@ -53,13 +53,13 @@ type body struct {
 
 // Read reads a plan, in EDN or JSON. It reads as much as can be read: what else is
 // wrong is among the findings of Check, and such a plan does not become an ashlar.
-// The error is a *stone.Invalid if the text is neither EDN nor JSON, longer than
+// The error is a *finding.Invalid if the text is neither EDN nor JSON, longer than
 // 8 MiB, or nested more than 512 deep.
 func Read(data []byte) (*Plan, error) {
 	v, err := edn.ReadEither(data, edn.Limits{})
 	if err != nil {
-		finding := stone.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
-		return nil, &stone.Invalid{Findings: stone.Findings{finding}}
+		fault := finding.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
+		return nil, &finding.Invalid{Findings: finding.List{fault}}
 	}
 	r := &reading{}
 	p := r.plan(v)

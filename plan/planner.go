@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 // Planner runs the plans that capabilities answer with, for call.Applicator.Plans.
@@ -53,10 +54,10 @@ func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant
 }
 
 // refused is the error of a plan that a capability answered with.
-func refused(findings stone.Findings) error {
+func refused(findings finding.List) error {
 	err := findings.Err()
 	e := &call.Error{Type: call.PlanInvalid, Message: "the plan is invalid", Cause: err}
-	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
+	if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
 		e.Message = invalid.Error()
 	}
 	details := map[string]any{"findings": findings.Errors()}
@@ -75,23 +76,23 @@ func refused(findings stone.Findings) error {
 }
 
 // bindings makes the steps that write the slots which come with a plan.
-func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings stone.Findings) {
+func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings finding.List) {
 	if object == nil {
 		return nil, nil, nil
 	}
 	var slots map[string]json.RawMessage
 	if err := json.Unmarshal(object, &slots); err != nil {
-		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
+		return nil, nil, finding.List{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
 	}
 	for _, key := range slices.Sorted(maps.Keys(slots)) {
 		name := strings.TrimPrefix(key, ":") // as names may be written in JSON
 		if slices.Contains(names, name) {
-			findings = append(findings, stone.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
+			findings = append(findings, finding.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
 				Message: fmt.Sprintf("the name %q is there twice: remove one", name)})
 			continue
 		}
 		if name == "" || reserved(name) {
-			findings = append(findings, stone.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
+			findings = append(findings, finding.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
 				Message: fmt.Sprintf("the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)})
 			continue
 		}
@@ -105,7 +106,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 // Capability makes a capability of a plan: it answers a request with the plan,
 // which the applicator then runs, and the fields of the input are the slots with
 // which it begins. The kind is "plan" unless m says otherwise, and so is the type
-// of its replies. The error is a *stone.Invalid if the form of the plan is at fault.
+// of its replies. The error is a *finding.Invalid if the form of the plan is at fault.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()
 	if text == "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -229,7 +230,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 // explain says why a run failed, and what its tools were called with before.
 func (h *Harness) explain(err error) string {
 	text := "the run failed: " + err.Error()
-	if refused, ok := errors.AsType[*stone.Invalid](err); ok {
+	if refused, ok := errors.AsType[*finding.Invalid](err); ok {
 		var b strings.Builder
 		b.WriteString("the pipeline is invalid:")
 		for _, f := range refused.Findings.Errors() {

@@ -40,7 +40,8 @@ var table = []struct{ pkg, imports string }{
 	{"internal/text", ""},
 	{"internal/unfence", ""},
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
-	{".", "address dag event kind internal/panics internal/suggest"},
+	{"finding", "kind"},
+	{".", "address dag event finding kind internal/panics internal/suggest"},
 
 	{"journal/internal/...", "journal"},
 	{"journal/sqlite", "journal journal/internal/..."},

@@ -13,14 +13,16 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/exp/teatest/v2"
+	"go.uber.org/goleak"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -146,7 +148,7 @@ func TestInvalid(t *testing.T) {
 	if !strings.Contains(s, `"reply"`) {
 		t.Errorf("no finding:\n%s", s)
 	}
-	var invalid *stone.Invalid
+	var invalid *finding.Invalid
 	if _, err := w.m.outcome(); !errors.As(err, &invalid) {
 		t.Errorf("outcome %v", err)
 	}

@@ -1,4 +1,6 @@
-package stone
+// Package finding is the vocabulary of validation: what stone.Validate returns, and
+// the codes on which a program can branch.
+package finding
 
 import (
 	"cmp"
@@ -10,21 +12,9 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Finding is something that Validate has to say. Its types are, of errors,
-//
-//   - what is read: missing-producer, schema-mismatch, invalid-lens,
-//     fanout-not-reduced, lane-type-read-as-one
-//   - what is named: duplicate-name, duplicate-branch, duplicate-question,
-//     missing-branch, unreachable-branch, no-name
-//   - what is made: nil-ashlar, nil-body, empty-composite, bad-option,
-//     bad-type, bad-branch, bad-walk, bad-detail
-//   - what is allowed: effect-not-granted
-//
-// and of warnings maybe-unavailable, unused-produce, lanes-may-be-lost and
-// nothing-to-reduce. What Detail attached to a
-// leaf may have types of its own.
+// A Finding is one thing that Validate reports.
 type Finding struct {
-	Type    string `json:"type"`              // as "missing-producer"
+	Type    Code   `json:"type"`              // for programs, such as MissingProducer
 	Warning bool   `json:"warning,omitempty"` // the pipeline may run all the same
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
 	Path    string `json:"path"`              // where it stands in the tree
@@ -61,17 +51,17 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// Findings is the outcome of a validation, in the order of the tree.
-type Findings []Finding
+// List is the outcome of a validation, in the order of the tree.
+type List []Finding
 
 // Errors returns the findings with which a pipeline is refused.
-func (fs Findings) Errors() Findings { return fs.those(false) }
+func (fs List) Errors() List { return fs.those(false) }
 
 // Warnings returns the findings with which a pipeline may run.
-func (fs Findings) Warnings() Findings { return fs.those(true) }
+func (fs List) Warnings() List { return fs.those(true) }
 
-func (fs Findings) those(warning bool) Findings {
-	var out Findings
+func (fs List) those(warning bool) List {
+	var out List
 	for _, f := range fs {
 		if f.Warning == warning {
 			out = append(out, f)
@@ -81,7 +71,7 @@ func (fs Findings) those(warning bool) Findings {
 }
 
 // Err returns an *Invalid with all findings if one of them is an error.
-func (fs Findings) Err() error {
+func (fs List) Err() error {
 	if len(fs) == 0 || len(fs.Errors()) == 0 {
 		return nil
 	}
@@ -90,7 +80,7 @@ func (fs Findings) Err() error {
 
 // Invalid is the error of a pipeline, or of what RunDynamic is given, that is
 // refused before anything of it runs.
-type Invalid struct{ Findings Findings }
+type Invalid struct{ Findings List }
 
 // FailureKind returns the kind of a failure to run something that is invalid.
 func (e *Invalid) FailureKind() string { return string(kind.Invalid) }
