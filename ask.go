@@ -26,17 +26,21 @@ type Question struct {
 	Problem string         // why the answer before this one was refused, or ""
 }
 
-// check says why a response is no answer, or returns "".
-func (q *Question) check(response string) string {
+// Check returns why a response is refused, or nil. The empty response, which cancels
+// the question, is never refused. A [Frontend] that calls Check can ask again at once.
+func (q *Question) Check(response string) error {
+	if response == "" {
+		return nil
+	}
 	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
-		return fmt.Sprintf("%.200q is no answer: want one of %q", response, q.Choices)
+		return fmt.Errorf("%.200q is no answer: want one of %q", response, q.Choices)
 	}
 	if q.Schema != nil {
 		if err := q.Schema.Validate([]byte(response)); err != nil {
-			return fmt.Sprintf("%.200q is no answer: want JSON that fits the schema: %v", response, err)
+			return fmt.Errorf("%.200q is no answer: want JSON that fits the schema: %w", response, err)
 		}
 	}
-	return ""
+	return nil
 }
 
 // Answer is the content that Ask produces.
@@ -147,15 +151,13 @@ func ask(ctx context.Context, q Question) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if response != "" {
-			q.Problem = q.check(response)
-		}
-		if response == "" || q.Problem == "" {
+		if err = q.Check(response); err == nil {
 			if f.Wants(slog.LevelInfo) {
 				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: response})
 			}
 			return response, nil
 		}
+		q.Problem = err.Error()
 	}
 	return "", Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
 }

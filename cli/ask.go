@@ -44,7 +44,11 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 	return p
 }
 
-// Ask implements stone.Frontend.
+// maxRefused bounds the answers that are refused here. The last one is returned, to be
+// refused by the run.
+const maxRefused = 10
+
+// Ask implements stone.Frontend. An answer that does not fit is asked for again at once.
 func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 	select {
 	case <-p.turn:
@@ -62,12 +66,19 @@ func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
 		return "", kind.Waiting // what waits is listed at the end of the run
 	}
 	putQuestion(p.out, q)
-	for {
+	for refused := 0; ; {
 		p.prompt("> ")
 		select {
 		case a := <-p.lines:
 			if line := strings.TrimSpace(a.line); line != "" {
-				return line, nil
+				err := q.Check(line)
+				if refused++; err == nil || refused >= maxRefused {
+					return line, nil
+				}
+				// Once more before another question comes, which the next line would answer.
+				q.Problem = err.Error()
+				putQuestion(p.out, q)
+				continue
 			}
 			if a.err != nil {
 				p.prompt("\n")

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
@@ -137,98 +133,4 @@ func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 		return from, fmt.Errorf("run %s was begun by the program %s: resume it with that: %s resume %s", info.ID, from.Program, from.Program, info.ID)
 	}
 	return from, nil
-}
-
-func (a *app) answer() *cobra.Command {
-	var db string
-	c := overRun(&cobra.Command{
-		Use:   "answer RUN [NAME TEXT] [flags]",
-		Short: "Answer a question of a run, or list those that are open",
-		Long: "Answer gives the answer TEXT to the question NAME of a run; the run goes on with it when it is resumed, or at\n" +
-			"once if it is under way. Without NAME it lists what is asked. An empty TEXT says that there is no answer.",
-	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return withStore(db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
-	})
-	dbFlag(c.Flags(), &db)
-	return c
-}
-
-func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
-	info, err := s.find(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	open, err := s.open(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(args) == 1:
-		return a.listQuestions(s, info, open)
-	case len(args) == 2:
-		return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-	}
-	err = journal.Answer(ctx, s, info.ID, args[1], args[2])
-	switch {
-	case errors.Is(err, journal.ErrNoQuestion) && len(open) > 0:
-		names := make([]string, len(open))
-		for i, q := range open {
-			names[i] = quoted(q.Name)
-		}
-		return fmt.Errorf("run %s asks no %q: it asks %s", info.ID, args[1], strings.Join(names, ", "))
-	case errors.Is(err, journal.ErrNoQuestion):
-		return errors.New(a.asksNothing(s, info))
-	case err != nil:
-		return err
-	case info.State == journal.Running:
-		a.complain("answered: the run is under way and goes on with it")
-	case len(open) > 1:
-		a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
-	default:
-		a.complain("answered; to go on: %s", a.command(s, "resume", info.ID))
-	}
-	return nil
-}
-
-func (a *app) asksNothing(s *store, info journal.RunInfo) string {
-	if info.State == journal.Answered {
-		return fmt.Sprintf("run %s asks nothing more; to go on: %s", info.ID, a.command(s, "resume", info.ID))
-	}
-	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)
-}
-
-// open returns the open questions of a run.
-func (s *store) open(ctx context.Context, run string) ([]journal.Question, error) {
-	questions, err := s.Questions(ctx, run)
-	if err != nil {
-		return nil, failed("%w", err)
-	}
-	return slices.DeleteFunc(questions, func(q journal.Question) bool { return !q.Open() }), nil
-}
-
-func (a *app) listQuestions(s *store, info journal.RunInfo, open []journal.Question) error {
-	if len(open) == 0 {
-		a.complain("%s", a.asksNothing(s, info))
-		return nil
-	}
-	return output(a.printQuestions(a.Stdout, s, open))
-}
-
-// printQuestions prints what is asked and how it is answered.
-func (a *app) printQuestions(w io.Writer, s *store, questions []journal.Question) error {
-	names := map[string]int{}
-	for _, q := range questions {
-		names[q.Name]++
-	}
-	var b strings.Builder
-	for _, q := range questions {
-		putQuestion(&b, stone.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem})
-		name := q.Name
-		if names[name] > 1 {
-			name = q.Path
-		}
-		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, quoted(text.Line(name)), "TEXT"))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -151,7 +150,7 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 
 // printTail prints what is asked and how the run goes on.
 func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Question) error {
-	open := slices.DeleteFunc(questions, func(q journal.Question) bool { return !q.Open() })
+	open := opened(questions)
 	if len(open) > 0 {
 		fmt.Fprintln(a.Stdout)
 	}
