@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/tool"
 )
 
 // programs are the pipelines of the scripts, each under the name of its command.
@@ -25,6 +29,7 @@ var programs = map[string]any{
 	"invalid":   invalid,
 	"failing":   failing,
 	"lossy":     lossy,
+	"clumsy":    clumsy,
 	"asker":     asker,
 	"echo":      echo,
 	"sleeper":   func() stone.Ashlar { return sleeper(true) },
@@ -79,6 +84,24 @@ func invalid() stone.Ashlar {
 func failing() stone.Ashlar {
 	return stone.Seq("failing", hello(), stone.Func0("break", sum, func(context.Context) (int, error) {
 		return 0, stone.Fail("no-luck", "it broke\nin two")
+	}))
+}
+
+// clumsy is an agent whose first tool call fails.
+func clumsy() stone.Ashlar {
+	look := tool.Func("look_up", "Looks a word up.", func(_ context.Context, in struct {
+		Word string `json:"word"`
+	}) (string, error) {
+		if in.Word == "" {
+			return "", errors.New("there is no such word:\nname one")
+		}
+		return "a stone", nil
+	})
+	model := script.Func(func(n int, _ *llm.Request) script.Answer {
+		return []script.Answer{script.Call("look_up", `{"word":""}`), script.Call("look_up", `{"word":"ashlar"}`), script.Text("done")}[n]
+	})
+	return stone.Seq("clumsy", agent.New("search", dag.NewType[agent.Text]("found"), model, agent.Config{
+		Use: []agent.Middleware{look}, User: agent.Say("What is an ashlar?"),
 	}))
 }
 

@@ -76,7 +76,11 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 			Questions []journal.Question `json:"questions"`
 		}{info, list(steps), list(questions)}))
 	}
-	tree := treeOf(steps)
+	troubles, err := s.troubles(ctx, info.ID, steps)
+	if err != nil {
+		return err
+	}
+	tree := treeOf(steps, troubles)
 	printer := newTreePrinter(info, questions, flags.all, a.columns())
 	printer.print(tree.below, 0)
 	if err = a.printHead(info, steps, tree); err == nil {

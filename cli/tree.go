@@ -22,26 +22,27 @@ type branch struct {
 
 	begun, ended time.Time // of all that is in it
 	usage        journal.Usage
-	lost         bool // something in it failed
-	open         bool // something in it has no result
+	trouble      string // what a tool call answered that failed
+	lost         bool   // something in it failed
+	open         bool   // something in it has no result
 }
 
 // treeOf makes the tree of the steps of a run. A decision has no place of its own
-// unless it failed: which way was taken shows.
-func treeOf(steps []journal.Step) *branch {
+// unless it failed: which way was taken shows. Troubles are those of tool calls.
+func treeOf(steps []journal.Step, troubles map[string]string) *branch {
 	root := &branch{}
 	for i := range steps {
 		s := &steps[i]
 		if s.Kind == "input" || s.Kind == "decision" && s.Recorded && s.Failure == "" {
 			continue
 		}
-		at := root
-		at.note(s)
+		at, trouble := root, troubles[s.Path]
+		at.note(s, trouble)
 		for name := range address.Segments(s.Path) {
 			at = at.child(name)
-			at.note(s)
+			at.note(s, trouble)
 		}
-		at.step = s
+		at.step, at.trouble = s, trouble
 	}
 	return root
 }
@@ -60,7 +61,7 @@ func (b *branch) child(name string) *branch {
 }
 
 // note takes in that a step was done here or below.
-func (b *branch) note(s *journal.Step) {
+func (b *branch) note(s *journal.Step, trouble string) {
 	if !s.Begun.IsZero() && (b.begun.IsZero() || s.Begun.Before(b.begun)) {
 		b.begun = s.Begun
 	}
@@ -68,7 +69,7 @@ func (b *branch) note(s *journal.Step) {
 		b.ended = s.Ended
 	}
 	b.usage = b.usage.Add(s.Usage)
-	b.lost = b.lost || s.Failure != ""
+	b.lost = b.lost || s.Failure != "" || trouble != ""
 	b.open = b.open || !s.Recorded
 }
 
@@ -201,6 +202,8 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 	switch {
 	case s.Failure != "":
 		mark, notes = "✗", append(notes, text.Line(s.Failure+": "+s.Reason))
+	case b.trouble != "":
+		mark, notes = "✗", append(notes, b.trouble)
 	case s.Recorded:
 		mark = "✓"
 	case open:

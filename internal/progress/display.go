@@ -178,7 +178,7 @@ func (r *row) start(at time.Time) string {
 
 func (r *row) end(e event.StepDone, waits bool) string {
 	r.running = max(0, r.running-1)
-	r.ok, r.spent = e.OK, e.Elapsed
+	r.ok, r.spent, r.replayed = e.OK, e.Elapsed, e.Replayed
 	verb := "done"
 	if !e.OK {
 		r.failed++
@@ -190,7 +190,16 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	if !r.listed() {
 		return ""
 	}
-	return r.line(verb, r.counts(), Duration(r.spent))
+	return r.line(verb, r.counts(), r.duration())
+}
+
+// duration says how long the last visit took, or that it was not made: its result was
+// kept by an earlier process.
+func (r *row) duration() string {
+	if r.replayed {
+		return "replayed"
+	}
+	return Duration(r.spent)
 }
 
 // listed reports whether a visit gets lines: as long as there are not too many.

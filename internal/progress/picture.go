@@ -142,11 +142,11 @@ func (r *row) detail(now time.Time) string {
 	}
 	parts := []string{r.counts()}
 	if !r.inLane {
-		spent := r.spent
 		if r.running > 0 {
-			spent = now.Sub(r.began)
+			parts = append(parts, Duration(now.Sub(r.began)))
+		} else {
+			parts = append(parts, r.duration())
 		}
-		parts = append(parts, Duration(spent))
 	}
 	if r.state() == Failed {
 		parts = append(parts, r.kind)

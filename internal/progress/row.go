@@ -18,14 +18,15 @@ type row struct {
 	below  []*row
 	inLane bool // something above is a fan-out
 
-	visits  int // that began
-	running int
-	failed  int       // visits that failed
-	ok      bool      // the last visit to end did not fail
-	began   time.Time // of the latest visit
-	spent   time.Duration
-	kind    string // of the last failure
-	round   int    // of a loop, from 1
+	visits   int // that began
+	running  int
+	failed   int       // visits that failed
+	ok       bool      // the last visit to end did not fail
+	began    time.Time // of the latest visit
+	spent    time.Duration
+	replayed bool   // the result of the last visit to end was taken from the record
+	kind     string // of the last failure
+	round    int    // of a loop, from 1
 
 	lanes    int // of a fan-out, 0 where nobody said
 	ended    int // lanes that ended
