@@ -68,23 +68,23 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		return stone.Ashlar{}, err
 	}
 	prepare := func(context.Context) (Workspace, error) { return openWorkspace(*dir) }
+	files := fs.Root{Dir: *dir}
 	if *dir == "" {
-		*dir = sampleDir()
-		prepare = func(context.Context) (Workspace, error) { return copySample(*dir) }
+		prepare = func(ctx context.Context) (Workspace, error) { return copySample(sampleDir(ctx)) }
+		files.DirFrom = func(ctx context.Context) (string, error) { return sampleDir(ctx), nil }
 	}
 	return stone.Seq("fix",
 		stone.Func0("prepare", workspace, prepare),
 		stone.Func("first-test", workspace, verdict, goTest),
 		stone.Match("broken", stone.On(verdict, func(v Verdict) bool { return !v.Passed }),
 			stone.Case(false, stone.Func("nothing-to-do", verdict, summary, nothingToDo)),
-			stone.Case(true, repair(model, *dir, *attempts)),
+			stone.Case(true, repair(model, files, *attempts)),
 		),
 	), nil
 }
 
 // repair is the loop: attempt, test, attempt again.
-func repair(model llm.Model, dir string, attempts int) stone.Ashlar {
-	files := fs.Root{Dir: dir}
+func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 	return stone.Seq("repair",
 		stone.Loop("until-green",
 			stone.Seq("attempt",
@@ -225,10 +225,11 @@ func tail(s string, lines int) string {
 //go:embed sample
 var sample embed.FS
 
-// sampleDir is where the copy of the sample is put. It stays there, so that one
-// can see what became of it.
-func sampleDir() string {
-	return filepath.Join(os.TempDir(), fmt.Sprintf("stone-fix-%d", os.Getpid()))
+// sampleDir is where the copy of the sample is put: a folder of the run, not of this
+// process, so that a resumed run finds it again. It stays there, so that one can see what
+// became of it.
+func sampleDir(ctx context.Context) string {
+	return filepath.Join(os.TempDir(), "stone-fix-"+stone.In(ctx).RunID())
 }
 
 func openWorkspace(dir string) (Workspace, error) {

@@ -20,7 +20,7 @@ func noKeys(t *testing.T) {
 	for _, key := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"} {
 		t.Setenv(key, "")
 	}
-	t.Cleanup(func() { os.RemoveAll(sampleDir()) })
+	t.Setenv("TMPDIR", t.TempDir())
 }
 
 // answers is a Frontend that gives one answer and counts.
@@ -94,7 +94,7 @@ func TestRecordOfTheRepair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(filepath.Join(sampleDir(), "stats.go"))
+	source, err := os.ReadFile(filepath.Join(os.TempDir(), "stone-fix-"+res.RunID, "stats.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

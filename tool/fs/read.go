@@ -32,7 +32,7 @@ func Read(r Root) agent.Middleware {
 			if in.Offset < 0 || in.Limit < 0 {
 				return agent.Result{}, fmt.Errorf("offset and limit count lines and cannot be negative, got %d and %d", in.Offset, in.Limit)
 			}
-			p, err := r.at(in.Path)
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -155,8 +155,8 @@ type listInput struct {
 // in the order of their names.
 func List(r Root) agent.Middleware {
 	return tool.Func("list_directory", "Lists a directory: directories end in a slash, files have their size in bytes.",
-		func(_ context.Context, in listInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in listInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -231,8 +231,8 @@ type pathInput struct {
 // directories too.
 func Exists(r Root) agent.Middleware {
 	return tool.Func("file_exists", "Tells whether a file or directory exists: true or false.",
-		func(_ context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in pathInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}

@@ -2,6 +2,7 @@ package fs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	iofs "io/fs"
@@ -24,6 +25,10 @@ const (
 type Root struct {
 	// Dir is the directory; a symbolic link is followed. Empty is ".".
 	Dir string
+	// DirFrom, if not nil, returns the directory for each call in place of Dir. It is for
+	// a directory that the run itself makes, which a resumed run must find again: derive
+	// it from stone.In(ctx).RunID(), never from anything of this process.
+	DirFrom func(ctx context.Context) (string, error)
 	// Only are the directories below Dir to which the tools are confined, as "src".
 	// None means all of Dir. Links do not lead from one into another.
 	Only []string
@@ -50,7 +55,14 @@ type place struct {
 }
 
 // at resolves a path of the model. The caller closes the place.
-func (r Root) at(path string) (*place, error) {
+func (r Root) at(ctx context.Context, path string) (*place, error) {
+	if r.DirFrom != nil {
+		dir, err := r.DirFrom(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("the directory of the files is not known: %w", err)
+		}
+		r.Dir = dir
+	}
 	name, err := r.local(path)
 	if err != nil {
 		return nil, err

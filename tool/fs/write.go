@@ -30,8 +30,8 @@ type writeInput struct {
 // that it needs.
 func Write(r Root) agent.Middleware {
 	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
-		func(_ context.Context, in writeInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in writeInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -114,8 +114,8 @@ type editInput struct {
 // Edit makes the tool edit_file, which replaces a text that occurs once.
 func Edit(r Root) agent.Middleware {
 	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so give enough of what stands around it.",
-		func(_ context.Context, in editInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in editInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -206,8 +206,8 @@ func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte(
 // if approve allows it. A nil approve allows nothing; [tool.Always] allows all.
 func Delete(r Root, approve tool.Approve) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
-		func(_ context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in pathInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -225,8 +225,8 @@ func Delete(r Root, approve tool.Approve) agent.Middleware {
 // Mkdir makes the tool mkdir, which makes a directory and those above it.
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
-		func(_ context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(in.Path)
+		func(ctx context.Context, in pathInput) (agent.Result, error) {
+			p, err := r.at(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}

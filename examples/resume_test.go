@@ -1,0 +1,191 @@
+//go:build unix
+
+package examples
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/examples/audit"
+	"github.com/stonelayer/stone/examples/cascade"
+	"github.com/stonelayer/stone/examples/fix"
+	"github.com/stonelayer/stone/examples/puzzle"
+)
+
+// Variables of the processes that are examples.
+const (
+	asExample = "STONE_TEST_EXAMPLE" // its name
+	atStep    = "STONE_TEST_STEP"    // after how many steps it is interrupted; 0 is never
+	bySignal  = "STONE_TEST_SIGNAL"
+)
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(asExample)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	at, _ := strconv.Atoi(os.Getenv(atStep)) // none is 0
+	by, _ := strconv.Atoi(os.Getenv(bySignal))
+	pipelines := map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline}
+	os.Exit(cli.Run(context.Background(), cli.Config{Pipeline: pipelines[name], Name: name, Stderr: &interrupter{at: at, by: syscall.Signal(by)}}))
+}
+
+// An interrupter is the standard error of an example. It interrupts the process when
+// progress has told of so many steps.
+type interrupter struct {
+	mu   sync.Mutex
+	done int
+	at   int
+	by   syscall.Signal
+}
+
+var stepDone = regexp.MustCompile(`(?m)^done `)
+
+func (w *interrupter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.done
+	w.done += len(stepDone.FindAll(b, -1))
+	n, err := os.Stderr.Write(b)
+	if before < w.at && w.done >= w.at {
+		if err := syscall.Kill(os.Getpid(), w.by); err != nil {
+			return n, err
+		}
+		time.Sleep(200 * time.Millisecond) // the step that follows is not to be faster
+	}
+	return n, err
+}
+
+// An example is one with arguments, in a folder of its own.
+type example struct {
+	*testing.T
+	name, dir string
+	args      []string
+}
+
+// process runs the example's command, and returns its output and whether it ended as it
+// should.
+func (e example) process(at int, by syscall.Signal, args ...string) (stdout, stderr string, ok bool) {
+	e.Helper()
+	cmd := exec.CommandContext(e.Context(), os.Args[0], args...)
+	cmd.Dir = e.dir
+	cmd.Env = append(os.Environ(), "HOME="+e.dir, "TMPDIR="+e.dir, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
+		asExample+"="+e.name, fmt.Sprint(atStep, "=", at), fmt.Sprint(bySignal, "=", int(by)))
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which HOME would move
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			e.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, name+"="+strings.TrimSpace(string(value)))
+	}
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	return out.String(), errs.String(), err == nil
+}
+
+// run starts a run.
+func (e example) run(at int, by syscall.Signal) (stdout, stderr string, ok bool) {
+	return e.process(at, by, append([]string{"run", "--id=r", "--"}, e.args...)...)
+}
+
+// TestResume interrupts each example early, in the middle and late, by a crash and by
+// Ctrl-C, and resumes it in another process.
+func TestResume(t *testing.T) {
+	for _, name := range []string{"audit", "cascade", "fix", "puzzle"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := prepare(t, name)
+			want, progress, ok := e.run(0, 0)
+			if !ok || want == "" {
+				t.Fatalf("undisturbed it fails:\n%s", progress)
+			}
+			n := len(stepDone.FindAllString(progress, -1))
+			if n < 3 {
+				t.Fatalf("%d steps:\n%s", n, progress)
+			}
+			want = comparable(e, want)
+			for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
+				for _, at := range []int{1, n / 2, n - 1} {
+					if testing.Short() && at != n/2 {
+						continue
+					}
+					t.Run(fmt.Sprintf("%v after %d of %d", by, at, n), func(t *testing.T) {
+						e := prepare(t, name)
+						if _, progress, ok := e.run(at, by); ok && (by == syscall.SIGKILL || at < n/2) {
+							t.Fatalf("it was not interrupted:\n%s", progress)
+						}
+						got, progress, ok := e.process(0, 0, "resume", "r")
+						if got = comparable(e, got); !ok || got != want {
+							t.Errorf("resumed it ends with:\n%s\nwant:\n%s\n%s", got, want, progress)
+						}
+						if at > 1 && !strings.Contains(progress, "replayed") {
+							t.Errorf("nothing is replayed:\n%s", progress)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// prepare makes what an example works on.
+func prepare(t *testing.T, name string) example {
+	t.Helper()
+	e := example{T: t, name: name, dir: t.TempDir()}
+	switch name {
+	case "audit":
+		archive, err := txtar.ParseFile("audit/testdata/module.txtar")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			e.write(filepath.Join("module", f.Name), f.Data)
+		}
+		e.args = []string{"--dir", "module"}
+	case "cascade":
+		var data []byte
+		for i := range 12 {
+			// Every other sum of the small model is wrong.
+			data = fmt.Appendf(data, `{"id": "q%d", "question": "%d and 3?", "responses": {`+
+				`"mixtral-8x7b-instruct-v0.1": {"text": "%d + 3 = %d\n#### %d", "correct": %t}, `+
+				`"gpt-4-1106-preview": {"text": "%d + 3 = %d\n#### %d", "correct": true}}}`+"\n",
+				i, i, i, i+3+i%2, i+3+i%2, i%2 == 0, i, i+3, i+3)
+		}
+		e.write("responses.jsonl", data)
+		e.args = []string{"--data", "responses.jsonl"}
+	}
+	return e
+}
+
+func (e example) write(name string, data []byte) {
+	e.Helper()
+	path := filepath.Join(e.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		e.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		e.Fatal(err)
+	}
+}
+
+// Durations, folders, and who wins the race of the puzzles differ from run to run.
+var varying = regexp.MustCompile(`(?m)[0-9.]+m?s\b|^.*solver/(backtracking|sudoku).*\n`)
+
+func comparable(e example, s string) string {
+	return varying.ReplaceAllString(strings.ReplaceAll(s, e.dir, "DIR"), "T")
+}
