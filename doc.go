@@ -51,7 +51,7 @@
 // asks a person. [Scoped] makes composites of other shapes.
 //
 // Composition is data. What runs it is one interpreter, which hands leaves,
-// decisions and fan-outs to an [Executor] and passes each through a [Recorder],
+// decisions and fan-outs to a [step.Executor] and passes each through a [step.Recorder],
 // so that the same pipeline runs in a test, on a laptop and elsewhere.
 //
 // # What is made during a run

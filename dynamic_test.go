@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // dynamic makes a leaf that runs a plan, and writes how many nodes it left.
@@ -113,8 +114,8 @@ func TestRunDynamicDeep(t *testing.T) {
 	var memory journal.Memory
 	var paths []string
 	for range 2 {
-		l := recorderFunc(func(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-			return memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+		l := recorderFunc(func(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+			return memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 				paths = append(paths, key.Path)
 				return work(ctx)
 			})
@@ -267,7 +268,7 @@ func TestKeptIsTampered(t *testing.T) {
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger}); err != nil {
 			t.Fatal(err)
 		}
-		forger.place, forger.change = "leaf s/keeper", func(r *stone.Record) { r.Kept = json.RawMessage(kept) }
+		forger.place, forger.change = "leaf s/keeper", func(r *step.Record) { r.Kept = json.RawMessage(kept) }
 		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger})
 		wantKind(t, err, kind.Replay)
 	}

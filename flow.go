@@ -35,7 +35,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	f.more().flow = w
 	// Each lane takes the next step, so that the steps begin in their order under
 	// any executor: then the first one that has not ended waits for nobody.
-	r.executor.Fan(Task{f}, c.steps, func(ctx context.Context, _ int) { w.run(ctx, int(w.next.Add(1))-1) })
+	r.executor.Fan(task{f}, c.steps, func(ctx context.Context, _ int) { w.run(ctx, int(w.next.Add(1))-1) })
 	return w.result()
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
 // plot is a tree that was drawn once and is built several times, around Seq or
@@ -295,10 +296,10 @@ func (g *grove) tree(depth int) plot {
 // crowd is an executor with lanes in any order and a few workers.
 type crowd struct{ workers int }
 
-func (crowd) Leaf(t stone.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
-func (crowd) Decide(t stone.Task, d dag.DAG) (any, error) { return t.Decide(d) }
+func (crowd) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
+func (crowd) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
-func (c crowd) Fan(t stone.Task, n int, lane func(context.Context, int)) {
+func (c crowd) Fan(t step.Task, n int, lane func(context.Context, int)) {
 	lanes := make(chan int, n)
 	for _, i := range rand.Perm(n) {
 		lanes <- i
@@ -335,7 +336,7 @@ func TestFlowIsSeq(t *testing.T) {
 		want := left(seq)
 		g.delays = true
 		flow := p(stone.Flow)
-		for _, e := range []stone.Executor{nil, nil, crowd{1}, crowd{3}} {
+		for _, e := range []step.Executor{nil, nil, crowd{1}, crowd{3}} {
 			g.moved.Store(0)
 			got := left(stone.RunUnchecked(context.Background(), flow, stone.Config{Executor: e}))
 			if got != want {
@@ -363,10 +364,10 @@ type ended struct {
 
 var errEnded = errors.New("the process is about to end")
 
-func (e *ended) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	return e.ledger.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+func (e *ended) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	return e.ledger.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		if e.left.Add(-1) < 0 {
-			return stone.Record{}, errEnded
+			return step.Record{}, errEnded
 		}
 		return work(ctx)
 	})
@@ -383,7 +384,7 @@ func TestFlowResumes(t *testing.T) {
 		g.delays = true
 		flow := p(stone.Flow)
 		l := newLedger()
-		run := func(r stone.Recorder, crash int64) string {
+		run := func(r step.Recorder, crash int64) string {
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			g.calls.Store(0)

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 func letter(name string) dag.Type[string] { return dag.NewType[string](name) }
@@ -210,7 +211,7 @@ func TestFlowGoexit(t *testing.T) {
 // lazy is an executor whose Fan calls no lane.
 type lazy struct{ crowd }
 
-func (lazy) Fan(stone.Task, int, func(context.Context, int)) {}
+func (lazy) Fan(step.Task, int, func(context.Context, int)) {}
 
 func TestFlowWithoutLanes(t *testing.T) {
 	_, err := stone.Run(t.Context(), stone.Flow("f", say("a", "x"), say("b", "y")), stone.Config{Executor: lazy{}})

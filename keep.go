@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // ground is what a leaf stands on that has called Await or Keep.
@@ -222,23 +223,6 @@ type keptRecord struct {
 	Nodes   []keptNode `json:"nodes,omitempty"`
 }
 
-// timeless returns what stands for a record's Kept in its sum: all of it but times
-// and metas, which two runs that did the same do not share.
-func timeless(kept json.RawMessage) []byte {
-	var rec keptRecord
-	if json.Unmarshal(kept, &rec) != nil {
-		return kept
-	}
-	for i := range rec.Nodes {
-		rec.Nodes[i].Meta, rec.Nodes[i].Time = nil, time.Time{}
-	}
-	raw, err := canon.Append(nil, rec)
-	if err != nil {
-		return kept
-	}
-	return raw
-}
-
 // keptNode is a node that a leaf has kept. Its parents are numbers, so that the
 // same record fits in another run: n for the n-th of the kept nodes, and -1-n for
 // the n-th of those that the lanes follow; none if they are all of those.
@@ -292,7 +276,7 @@ func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 
 // restoreGround makes the ground anew on which a recorded leaf stood, also if the
 // body has run and somebody else's record came first.
-func (f *frame) restoreGround(key Key, d dag.DAG, raw json.RawMessage) error {
+func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) error {
 	if x := f.extra.Load(); x != nil && x.ground.Load() != nil {
 		f.keepNothing()
 	}

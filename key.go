@@ -10,29 +10,12 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
-// A Key identifies a step. It is known before the work.
-type Key struct {
-	RunID string // the run
-	Path  string // the address in the tree; with Kind unique within the run
-	Kind  string // "leaf", "decision" or "step"
-	Name  string // of the ashlar, or of the step
-	// Digest identifies the step within its run. It covers Kind, Path, the
-	// fingerprint of the ashlar, the ids of the nodes that the ashlar and its
-	// Children read, and what the leaf renders of them (see Detail). For a Step
-	// it covers the body to which the step belongs, its name and its input.
-	Digest dag.ID
-	// Reuse identifies the step across runs: the fingerprint of the ashlar, the
-	// contents of what it and its Children read, what it renders of them, and
-	// which round, lane, visit or attempt it is. It is zero unless the ashlar is
-	// Reusable.
-	Reuse dag.ID
-}
-
 // key makes the key of the leaf or the decision at f, which is given d.
-func (f *frame) key(kind string, d dag.DAG) Key {
-	k := Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
+func (f *frame) key(kind string, d dag.DAG) step.Key {
+	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
 	rendered := f.rendered(kind, d)
 	h := sha256.New()

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // counting makes a Reusable leaf that reads word and returns how often it ran.
@@ -236,7 +237,7 @@ func TestStepsAreToldApartByInput(t *testing.T) {
 
 // A step whose input cannot be written down fails in every run.
 func TestStepInput(t *testing.T) {
-	for _, recorder := range []stone.Recorder{nil, new(journal.Memory)} {
+	for _, recorder := range []step.Recorder{nil, new(journal.Memory)} {
 		_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
 			return stone.Step(ctx, "s", func() {}, func(context.Context, func()) (string, error) { return "x", nil })
 		}), stone.Config{Recorder: recorder})

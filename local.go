@@ -7,28 +7,8 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
-
-// An Executor does the three things of which a run consists. The interpreter
-// decides what comes next; the executor decides where and when it happens. Its
-// methods are called from several goroutines at once. Package executortest tests one.
-//
-// If an Executor has a method Wait(ctx context.Context, ready <-chan struct{}), the
-// steps of a Flow wait through it. It returns when ready is closed or ctx is done.
-type Executor interface {
-	// Leaf runs a leaf on d and returns d with its node, or with a failure in
-	// flight. Task.Do does it here, Task.DoBy in another process.
-	Leaf(t Task, d dag.DAG) dag.DAG
-	// Decide takes a decision on d. Task.Decide takes it, in the process that
-	// holds the run.
-	Decide(t Task, d dag.DAG) (any, error)
-	// Fan calls lane(ctx, i) for every i in [0, n), each once, at most Task.Lanes
-	// of them at the same time, and returns when all that were called have
-	// returned. When the task has an Err it calls no more. Ctx is the context of
-	// the task or made from it: its end cancels the lane. A lane may wait for
-	// another one that was called before it, as the steps of a Flow do.
-	Fan(t Task, n int, lane func(ctx context.Context, i int))
-}
 
 // waiter is an Executor that blocks for the steps of a Flow, for engines in which
 // goroutines must not wait for channels by themselves. Wait returns when ready is
@@ -37,21 +17,16 @@ type waiter interface {
 	Wait(ctx context.Context, ready <-chan struct{})
 }
 
-// A Task is one thing to do at one place of the tree.
-type Task struct{ f *frame }
+// task is a place of the tree as a step.Task.
+type task struct{ f *frame }
 
-// Context returns the context of the place.
-func (t Task) Context() context.Context { return t.f.Context }
+func (t task) Context() context.Context { return t.f.Context }
 
-// Err says why nothing more may be started here: the run was cancelled, or had
-// to stop. It is nil as long as the run goes on.
-func (t Task) Err() error { return t.f.over() }
+func (t task) Err() error { return t.f.over() }
 
-// Path returns the address of the place.
-func (t Task) Path() string { return t.f.path() }
+func (t task) Path() string { return t.f.path() }
 
-// Lanes returns how many lanes may be in flight at once.
-func (t Task) Lanes() int {
+func (t task) Lanes() int {
 	if n := t.f.spec.lanes; n > 0 {
 		return n
 	}
@@ -63,8 +38,7 @@ const (
 	maxLanes     = 4096 // in flight in one run
 )
 
-// Do runs the leaf here and now, or takes its result from the recorder.
-func (t Task) Do(d dag.DAG) dag.DAG {
+func (t task) Do(d dag.DAG) dag.DAG {
 	f := t.f
 	if f.run.recorder != nil {
 		return f.recordLeaf(d)
@@ -121,8 +95,7 @@ func (f *frame) caught(err *error) {
 	}
 }
 
-// Decide takes the decision here and now, or from the recorder.
-func (t Task) Decide(d dag.DAG) (any, error) {
+func (t task) Decide(d dag.DAG) (any, error) {
 	if t.f.run.recorder != nil {
 		return t.f.recordDecision(d)
 	}
@@ -142,10 +115,10 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 // that nested fan-outs never wait for each other's slots.
 type local struct{ workers atomic.Int64 }
 
-func (*local) Leaf(t Task, d dag.DAG) dag.DAG        { return t.Do(d) }
-func (*local) Decide(t Task, d dag.DAG) (any, error) { return t.Decide(d) }
+func (*local) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
+func (*local) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
-func (l *local) Fan(t Task, n int, lane func(context.Context, int)) {
+func (l *local) Fan(t step.Task, n int, lane func(context.Context, int)) {
 	c := &crew{local: l, task: t, lane: lane, n: int64(n), limit: int64(t.Lanes())}
 	c.size.Store(1)
 	defer c.wait.Wait() // also if a lane ends this goroutine
@@ -155,7 +128,7 @@ func (l *local) Fan(t Task, n int, lane func(context.Context, int)) {
 // crew is the workers of one fan-out.
 type crew struct {
 	*local
-	task  Task
+	task  step.Task
 	lane  func(context.Context, int)
 	n     int64
 	limit int64
@@ -173,7 +146,7 @@ func (c *crew) work() {
 		if i+1 < c.n {
 			c.hire()
 		}
-		c.lane(c.task.f.Context, int(i))
+		c.lane(c.task.Context(), int(i))
 	}
 }
 

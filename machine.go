@@ -26,7 +26,7 @@ func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
 	}
 	ended := f.started()
 	if f.spec.form == leafForm {
-		d = r.executor.Leaf(Task{f}, d)
+		d = r.executor.Leaf(task{f}, d)
 	} else {
 		d = r.compose(f, d)
 	}
@@ -89,7 +89,7 @@ func (r *run) loop(f *frame, d dag.DAG) dag.DAG {
 		if d = r.visit(round.child(childSegment, 0), d); d.Failed() {
 			return d
 		}
-		done, err := r.executor.Decide(Task{round}, d)
+		done, err := r.executor.Decide(task{round}, d)
 		if err != nil {
 			return f.fail(d, err)
 		}
@@ -104,7 +104,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 	if d.Len() == 0 {
 		return f.fail(d, Fail(kind.MatchFailed, "there is no node yet to match on"))
 	}
-	key, err := r.executor.Decide(Task{f}, d)
+	key, err := r.executor.Decide(task{f}, d)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -130,7 +130,7 @@ func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 }
 
 func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
-	items, err := r.executor.Decide(Task{f}, d)
+	items, err := r.executor.Decide(task{f}, d)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -177,7 +177,7 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 // for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
-	r.executor.Fan(Task{f}, len(starts), func(ctx context.Context, i int) {
+	r.executor.Fan(task{f}, len(starts), func(ctx context.Context, i int) {
 		lane := f.below(f.spec, indexSegment, i)
 		lane.Context = ctx
 		ended := lane.laneStarted(len(starts))

@@ -9,75 +9,53 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
-// An Order is a leaf of a run as work for another process: what identifies the step,
-// and what the leaf reads. Its JSON is all that Perform needs beside the pipeline.
-type Order struct {
-	Key   Key         `json:"key"`
-	Reads dag.Excerpt `json:"reads"`
-	Grant []string    `json:"grant"` // as in Config
-}
-
-// ErrLocal says that a leaf can only be performed by the process that holds its run:
-// it calls Await, Keep or RunDynamic, or it stands below a body.
-var ErrLocal = errors.New("the leaf needs the process that holds its run")
-
-// Order describes the leaf of the task, which is given d. It returns ErrLocal if the
-// leaf cannot be found by its address: it is the child of a leaf, or part of a
-// pipeline that was made during the run.
-func (t Task) Order(d dag.DAG) (Order, error) {
+func (t task) Order(d dag.DAG) (step.Order, error) {
 	for f := t.f; f.up != nil; f = f.up {
 		switch f.seg {
 		case stepSegment, attemptSegment:
-			return Order{}, ErrLocal
+			return step.Order{}, step.ErrLocal
 		case visitSegment:
 			if f.up.spec.form != scopedForm {
-				return Order{}, ErrLocal
+				return step.Order{}, step.ErrLocal
 			}
 			if child, ok := f.up.spec.child(Ashlar{f.spec}); !ok || child.s != f.spec {
-				return Order{}, ErrLocal
+				return step.Order{}, step.ErrLocal
 			}
 		}
 	}
-	return Order{t.f.key("leaf", d), dag.NewExcerpt(d, t.f.spec.reads()...), t.f.granted()}, nil
+	return step.Order{Key: t.f.key("leaf", d), Reads: dag.NewExcerpt(d, t.f.spec.reads()...), Grant: t.f.granted()}, nil
 }
 
-// DoBy is Do with the work done by somebody else: perform brings the order to a
-// process that calls [Order.Perform], and returns the Record that it gets back. The run's
-// recorder is asked before, and keeps the record. Where the order is ErrLocal, or
-// perform returns that, the leaf is run here.
-//
-// Any other error of perform stops the run with kind "executor-failed", and nothing
-// is recorded: the run can be resumed. So perform tries again by itself what may
-// pass, such as a worker that was lost.
-func (t Task) DoBy(d dag.DAG, perform func(context.Context, Order) (Record, error)) dag.DAG {
+func (t task) DoBy(d dag.DAG, perform func(context.Context, step.Order) (step.Record, error)) dag.DAG {
 	order, err := t.Order(d)
 	if err != nil {
 		return t.Do(d)
 	}
 	f := t.f
-	return f.recordWork(order.Key, d, func(own *frame) (Record, error) {
+	return f.recordWork(order.Key, d, func(own *frame) (step.Record, error) {
 		rec, err := perform(own, order)
 		switch {
-		case errors.Is(err, ErrLocal):
+		case errors.Is(err, step.ErrLocal):
 			return own.leafRecord(d)
 		case err != nil && (f.over() != nil || errors.Is(err, kind.Waiting)):
-			return Record{}, err
+			return step.Record{}, err
 		case err != nil:
-			return Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
+			return step.Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
 		case rec.Failure != nil:
-			return rec, rec.failure()
+			return rec, recordedFailure(rec)
 		}
-		if rec.Node, err = rec.node(d); err != nil {
-			return Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
+		if rec.Node, err = remade(&rec, d); err != nil {
+			return step.Record{}, f.run.halt(&Failure{Kind: kind.Executor, Reason: err.Error(), Path: order.Key.Path, Cause: err})
 		}
 		return rec, nil
 	})
 }
 
-// node makes the node of a record that was made elsewhere, on d.
-func (rec *Record) node(d dag.DAG) (*dag.Node, error) {
+// remade makes the node of a record that was made elsewhere, on d.
+func remade(rec *step.Record, d dag.DAG) (*dag.Node, error) {
 	content, err := canon.Canonical(rec.Content)
 	if err != nil {
 		return nil, fmt.Errorf("the record cannot be read: %w", err)
@@ -95,10 +73,10 @@ func (rec *Record) node(d dag.DAG) (*dag.Node, error) {
 // body and the record, the Frontend, the clock. Its Input, Grant, RunID and Executor
 // do not count.
 //
-// The error is ErrLocal if the leaf needs the process that holds its run, wraps
-// kind.Waiting if a question waits for its answer, and is a *Failure otherwise: of kind
-// "replay-mismatch" if p is another version of the pipeline.
-func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, error) {
+// The error is step.ErrLocal if the leaf needs the process that holds its run, is
+// kind.Waiting if a question waits for its answer, and is a *Failure otherwise: of
+// kind "replay-mismatch" if p is another version of the pipeline.
+func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.Record, error) {
 	d := order.Reads.DAG()
 	cfg.Input, cfg.Grant, cfg.RunID, cfg.Executor = d, order.Grant, order.Key.RunID, nil
 	if cfg.Recorder == nil {
@@ -108,22 +86,22 @@ func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, e
 	r.apart = true
 	f, err := r.enter(p, order.Key.Path)
 	if err != nil {
-		return Record{}, err
+		return step.Record{}, err
 	}
 	key := f.key("leaf", d)
 	if key.Digest != order.Key.Digest {
-		return Record{}, f.another("it is another version of the leaf, or it reads something else: run the same program in all processes")
+		return step.Record{}, f.another("it is another version of the leaf, or it reads something else: run the same program in all processes")
 	}
 	key.Reuse = order.Key.Reuse // which may cover the items of lanes
-	rec, err := f.record(key, func(own *frame) (Record, error) {
+	rec, err := f.record(key, func(own *frame) (step.Record, error) {
 		rec, err := own.leafRecord(d)
 		if over := r.halted.Load(); over != nil { // whatever the body made of that
-			return Record{}, *over
+			return step.Record{}, *over
 		}
 		return rec, err
 	})
 	if err != nil && rec.Failure == nil {
-		return Record{}, err
+		return step.Record{}, err
 	}
 	return rec, nil
 }
@@ -131,7 +109,7 @@ func (order Order) Perform(ctx context.Context, p Ashlar, cfg Config) (Record, e
 // forgetful is the recorder of those who do without.
 type forgetful struct{}
 
-func (forgetful) Do(ctx context.Context, _ Key, work func(context.Context) (Record, error)) (Record, error) {
+func (forgetful) Do(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	return work(ctx)
 }
 
@@ -139,7 +117,7 @@ func (forgetful) Do(ctx context.Context, _ Key, work func(context.Context) (Reco
 // run, and ends the work on it.
 func (f *frame) local() error {
 	if f.run.apart {
-		return f.run.halt(ErrLocal)
+		return f.run.halt(step.ErrLocal)
 	}
 	return nil
 }

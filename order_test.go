@@ -12,28 +12,29 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // elsewhere is an executor whose leaves are performed by a function.
 type elsewhere struct {
 	crowd
-	perform func(context.Context, stone.Order) (stone.Record, error)
+	perform func(context.Context, step.Order) (step.Record, error)
 }
 
-func (e elsewhere) Leaf(t stone.Task, d dag.DAG) dag.DAG { return t.DoBy(d, e.perform) }
+func (e elsewhere) Leaf(t step.Task, d dag.DAG) dag.DAG { return t.DoBy(d, e.perform) }
 
 // posted performs orders of p as if they had travelled.
 func posted(p stone.Ashlar, cfg stone.Config) elsewhere {
-	return elsewhere{crowd{2}, func(ctx context.Context, o stone.Order) (stone.Record, error) {
-		var there stone.Order
+	return elsewhere{crowd{2}, func(ctx context.Context, o step.Order) (step.Record, error) {
+		var there step.Order
 		raw, err := json.Marshal(o)
 		if err == nil {
 			err = json.Unmarshal(raw, &there)
 		}
 		if err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
-		return there.Perform(ctx, p, cfg)
+		return stone.Perform(ctx, p, there, cfg)
 	}}
 }
 
@@ -50,19 +51,19 @@ func ExampleTask_DoBy() {
 	}
 	// In the other process: an order comes in as JSON, a record goes out as JSON.
 	worker := func(order []byte) ([]byte, error) {
-		var o stone.Order
+		var o step.Order
 		if err := json.Unmarshal(order, &o); err != nil {
 			return nil, err
 		}
 		fmt.Println("performs", o.Key.Path)
-		rec, err := o.Perform(context.Background(), pipeline(), stone.Config{})
+		rec, err := stone.Perform(context.Background(), pipeline(), o, stone.Config{})
 		if err != nil {
 			return nil, err
 		}
 		return json.Marshal(rec)
 	}
 	// In the process that holds the run:
-	pool := elsewhere{perform: func(_ context.Context, o stone.Order) (rec stone.Record, err error) {
+	pool := elsewhere{perform: func(_ context.Context, o step.Order) (rec step.Record, err error) {
 		order, err := json.Marshal(o)
 		if err != nil {
 			return rec, err
@@ -115,14 +116,14 @@ func TestDoByFails(t *testing.T) {
 	p := stone.Rescue("r", say("a", "x", stone.Version("1")), say("heal", "y"))
 	other := stone.Rescue("r", say("a", "x", stone.Version("2")), say("heal", "y"))
 	for name, tt := range map[string]struct {
-		perform func(context.Context, stone.Order) (stone.Record, error)
+		perform func(context.Context, step.Order) (step.Record, error)
 		want    string
 	}{
-		"lost":            {func(context.Context, stone.Order) (stone.Record, error) { return stone.Record{}, errBoom }, "boom"},
+		"lost":            {func(context.Context, step.Order) (step.Record, error) { return step.Record{}, errBoom }, "boom"},
 		"another version": {posted(other, stone.Config{}).perform, "another version"},
 		"another program": {posted(say("q", "x"), stone.Config{}).perform, `nothing at "r/a"`},
-		"tampered": {func(ctx context.Context, o stone.Order) (stone.Record, error) {
-			rec, err := o.Perform(ctx, p, stone.Config{})
+		"tampered": {func(ctx context.Context, o step.Order) (step.Record, error) {
+			rec, err := stone.Perform(ctx, p, o, stone.Config{})
 			rec.Content = json.RawMessage(`"z"`)
 			return rec, err
 		}, "changed on its way"},
@@ -170,7 +171,7 @@ func TestPerformIsLocal(t *testing.T) {
 			return fmt.Sprint(len(errs)), nil
 		})
 		res, err := stone.Run(t.Context(), p, stone.Config{Executor: posted(p, stone.Config{})})
-		if err != nil || res.Node.Text() != "2" || !errors.Is(errs[0], stone.ErrLocal) || errs[1] != nil {
+		if err != nil || res.Node.Text() != "2" || !errors.Is(errs[0], step.ErrLocal) || errs[1] != nil {
 			t.Errorf("%s: %v, %v; the body met %v, want ErrLocal and then nothing", name, res.Node, err, errs)
 		}
 	}
@@ -192,7 +193,7 @@ func (w waiting) Wait(ctx context.Context, ready <-chan struct{}) {
 	}
 }
 
-func (w waiting) Fan(t stone.Task, n int, lane func(context.Context, int)) {
+func (w waiting) Fan(t step.Task, n int, lane func(context.Context, int)) {
 	w.crowd.Fan(t, n, func(ctx context.Context, i int) { lane(context.WithValue(ctx, laneKey{}, i), i) })
 }
 

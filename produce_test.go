@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/step"
 )
 
 var (
@@ -48,7 +49,7 @@ func TestProduceOfWhatNobodyProduces(t *testing.T) {
 
 // wrapper is a Recorder that gives a run its id and its input and keeps its result.
 type wrapper struct {
-	stone.Recorder
+	step.Recorder
 	result stone.Result
 	err    error
 	runs   int

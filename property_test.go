@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // cell is the content of all nodes: a number that follows from what its writer
@@ -120,7 +121,7 @@ type inTurn struct {
 	random *rand.Rand
 }
 
-func (e inTurn) Fan(t Task, n int, lane func(context.Context, int)) {
+func (e inTurn) Fan(t step.Task, n int, lane func(context.Context, int)) {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i
@@ -212,7 +213,7 @@ func checkValid(t *rapid.T, w *witness, p Ashlar) dag.DAG {
 		}
 	}
 	want := listing(res.DAG)
-	for _, e := range []Executor{inTurn{local: new(local)}, inTurn{new(local), rand.New(rand.NewPCG(1, uint64(res.DAG.Len())))}} {
+	for _, e := range []step.Executor{inTurn{local: new(local)}, inTurn{new(local), rand.New(rand.NewPCG(1, uint64(res.DAG.Len())))}} {
 		res, _ := Run(context.Background(), p, Config{Executor: e})
 		if got := listing(res.DAG); got != want {
 			t.Fatalf("lanes in turn give another DAG:\n%s\nwant:\n%s", got, want)

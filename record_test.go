@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // world is what the bodies of a random pipeline do to the world.
@@ -52,7 +53,7 @@ func (w *world) ended(ctx context.Context) {
 }
 
 // run runs p in a world in which the call of that number is a crash.
-func (w *world) run(p stone.Ashlar, recorder stone.Recorder, crash int, late bool) (stone.Result, error) {
+func (w *world) run(p stone.Ashlar, recorder step.Recorder, crash int, late bool) (stone.Result, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w.calls, w.crash, w.late, w.stop = 0, crash, late, cancel
@@ -194,11 +195,11 @@ type ledger struct {
 	mu       sync.Mutex
 	places   map[string]bool // in one run
 	worked   int
-	recorded map[stone.Key]int
+	recorded map[step.Key]int
 	problems []string
 }
 
-func (l *ledger) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (l *ledger) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	place := key.Kind + " " + key.Path
 	l.mu.Lock()
 	if l.places[place] {
@@ -206,7 +207,7 @@ func (l *ledger) Do(ctx context.Context, key stone.Key, work func(context.Contex
 	}
 	l.places[place] = true
 	l.mu.Unlock()
-	return l.Memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+	return l.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		rec, err := work(ctx)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -219,7 +220,7 @@ func (l *ledger) Do(ctx context.Context, key stone.Key, work func(context.Contex
 }
 
 func newLedger() *ledger {
-	return &ledger{places: map[string]bool{}, recorded: map[stone.Key]int{}}
+	return &ledger{places: map[string]bool{}, recorded: map[step.Key]int{}}
 }
 
 func (l *ledger) nextRun() { l.places, l.worked = map[string]bool{}, 0 }
@@ -288,14 +289,14 @@ func TestTamperedRecord(t *testing.T) {
 	}), stone.Until(word, func(string) bool { return true }), 2)), say("heal", "z"))
 	for _, tt := range []struct {
 		place  string
-		change func(*stone.Record)
+		change func(*step.Record)
 	}{
-		{"leaf r/s/a", func(r *stone.Record) { r.Content = json.RawMessage(`"X"`) }},
-		{"leaf r/s/a", func(r *stone.Record) { r.Content = json.RawMessage(`nonsense`) }},
-		{"leaf r/s/a", func(r *stone.Record) { r.Type = "number" }},
-		{"leaf r/s/a", func(r *stone.Record) { r.Content, r.Failure = nil, &dag.FailureContent{Kind: "x"} }},
-		{"decision r/s/l[0]", func(r *stone.Record) { r.Content = json.RawMessage(`false`) }},
-		{"step r/s/l[0]/b/step", func(r *stone.Record) { r.Content = json.RawMessage(`"X"`) }},
+		{"leaf r/s/a", func(r *step.Record) { r.Content = json.RawMessage(`"X"`) }},
+		{"leaf r/s/a", func(r *step.Record) { r.Content = json.RawMessage(`nonsense`) }},
+		{"leaf r/s/a", func(r *step.Record) { r.Type = "number" }},
+		{"leaf r/s/a", func(r *step.Record) { r.Content, r.Failure = nil, &dag.FailureContent{Kind: "x"} }},
+		{"decision r/s/l[0]", func(r *step.Record) { r.Content = json.RawMessage(`false`) }},
+		{"step r/s/l[0]/b/step", func(r *step.Record) { r.Content = json.RawMessage(`"X"`) }},
 	} {
 		var forger forger
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &forger}); err != nil {
@@ -317,11 +318,11 @@ func TestTamperedRecord(t *testing.T) {
 type forger struct {
 	journal.Memory
 	place  string
-	change func(*stone.Record)
+	change func(*step.Record)
 	forget string
 }
 
-func (f *forger) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (f *forger) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	place := key.Kind + " " + key.Path
 	if place == f.forget {
 		return work(ctx)
@@ -336,11 +337,11 @@ func (f *forger) Do(ctx context.Context, key stone.Key, work func(context.Contex
 // A recorder that fails stops the run, lanes and rescues notwithstanding.
 func TestRecorderFails(t *testing.T) {
 	broken := errors.New("disk full")
-	fails := recorderFunc(func(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	fails := recorderFunc(func(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 		if key.Name != "b" {
 			return work(ctx)
 		}
-		return stone.Record{}, broken
+		return step.Record{}, broken
 	})
 	p := stone.Rescue("r", stone.Seq("s", stone.Parallel("p", say("a", "x"), say("b", "y"), stone.Lanes(1)), last), say("heal", "z"))
 	result, err := stone.Run(t.Context(), p, stone.Config{Recorder: fails})
@@ -354,7 +355,7 @@ func TestRecorderFails(t *testing.T) {
 }
 
 func TestRecorderPanics(t *testing.T) {
-	panics := recorderFunc(func(context.Context, stone.Key, func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	panics := recorderFunc(func(context.Context, step.Key, func(context.Context) (step.Record, error)) (step.Record, error) {
 		panic(errBoom)
 	})
 	_, err := stone.Run(t.Context(), say("a", "x"), stone.Config{Recorder: panics})
@@ -364,9 +365,9 @@ func TestRecorderPanics(t *testing.T) {
 	}
 }
 
-type recorderFunc func(context.Context, stone.Key, func(context.Context) (stone.Record, error)) (stone.Record, error)
+type recorderFunc func(context.Context, step.Key, func(context.Context) (step.Record, error)) (step.Record, error)
 
-func (f recorderFunc) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (f recorderFunc) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	return f(ctx, key, work)
 }
 
@@ -374,7 +375,7 @@ func (f recorderFunc) Do(ctx context.Context, key stone.Key, work func(context.C
 // the body, and events find the step.
 func TestRecorderContext(t *testing.T) {
 	type contextKey struct{}
-	r := recorderFunc(func(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	r := recorderFunc(func(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 		ctx, cancel := context.WithCancelCause(context.WithValue(ctx, contextKey{}, "v"))
 		defer cancel(nil)
 		rec, err := work(ctx)
@@ -404,13 +405,13 @@ func TestRecorderContext(t *testing.T) {
 // A recorder that loses its lease cancels the work.
 func TestLeaseLost(t *testing.T) {
 	lease := errors.New("lease lost")
-	r := recorderFunc(func(ctx context.Context, _ stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+	r := recorderFunc(func(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(time.Millisecond, func() { cancel(lease) })
 		if rec, err := work(ctx); err != nil || rec.Failure.Kind != kind.Canceled {
 			t.Errorf("work = %+v, %v; want a cancellation as the record", rec, err)
 		}
-		return stone.Record{}, lease
+		return step.Record{}, lease
 	})
 	_, err := stone.Run(t.Context(), stone.Func0("a", word, wait), stone.Config{Recorder: r})
 	wantKind(t, err, kind.Recorder)
@@ -426,10 +427,10 @@ type strict struct {
 	late atomic.Int32 // how often it refused
 }
 
-func (s *strict) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (s *strict) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if err := ctx.Err(); err != nil {
 		s.late.Add(1)
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	return s.Memory.Do(ctx, key, work)
 }

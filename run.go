@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/step"
 )
 
 // Config says under which circumstances a pipeline is run or validated. Its zero
@@ -28,12 +29,12 @@ type Config struct {
 	// Frontend answers the questions of Ask.
 	Frontend Frontend
 	// Recorder remembers steps and decisions, and answers those it remembers.
-	Recorder Recorder
+	Recorder step.Recorder
 	// Grant lists the effects that the run allows. Nil allows all; a pipeline
 	// that needs an effect outside of a non-nil grant is refused.
 	Grant []string
 	// Executor carries the work out; nil does it in this process.
-	Executor Executor
+	Executor step.Executor
 	// RunID names the run; a fresh name is made if it is empty.
 	RunID string
 	// Now is the clock of the run; nil is time.Now.
@@ -59,8 +60,8 @@ type run struct {
 	stream     *event.Stream
 	words      words
 	frontend   Frontend
-	recorder   Recorder
-	executor   Executor
+	recorder   step.Recorder
+	executor   step.Executor
 	grant      []string
 	now        func() time.Time
 	spans      atomic.Uint64
@@ -108,7 +109,7 @@ func (f *frame) over() error {
 // same is kept. Give a body that does not listen to its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on the DAG that it was given
-	if w, ok := cfg.Recorder.(RunWrapper); ok {
+	if w, ok := cfg.Recorder.(runWrapper); ok {
 		return w.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, cfg) })
 	}
 	return runOnce(ctx, p, cfg)

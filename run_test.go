@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -302,7 +303,7 @@ func TestBadBodies(t *testing.T) {
 		{"content without JSON", stone.Func0("f", dag.NewType[float64]("float"), func(context.Context) (float64, error) { return nan(), nil }), kind.BadContent, "NaN"},
 	}
 	for _, tt := range tests {
-		for _, recorder := range []stone.Recorder{nil, new(forgetful)} {
+		for _, recorder := range []step.Recorder{nil, new(forgetful)} {
 			t.Run(fmt.Sprintf("%s/%T", tt.name, recorder), func(t *testing.T) {
 				result, err := stone.Run(t.Context(), tt.p, stone.Config{Input: seed, Recorder: recorder})
 				f := wantKind(t, err, tt.kind)
@@ -329,7 +330,7 @@ var rude = dag.NewType[rudeItem]("rude")
 // forgetful is a Recorder that remembers nothing.
 type forgetful struct{}
 
-func (*forgetful) Do(ctx context.Context, _ stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (*forgetful) Do(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	return work(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // Step does one recorded thing inside a body: it returns fn of in. If the recorder of
@@ -46,11 +47,11 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 		return zero, Fail(kind.Error, "step %q is already running: give steps that run at the same time different names", name)
 	}
 	defer f.names().leave(name)
-	step := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
-	step.Context = ctx
-	defer step.release()
+	at := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
+	at.Context = ctx
+	defer at.release()
 	if f.run.recorder == nil {
-		v, err := given(step, in, fn)
+		v, err := given(at, in, fn)
 		if err != nil {
 			return zero, err
 		}
@@ -60,11 +61,11 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	if err != nil {
 		return zero, noInput(name, err)
 	}
-	key := step.stepKey(input)
-	rec, err := step.record(key, func(own *frame) (Record, error) {
+	key := at.stepKey(input)
+	rec, err := at.record(key, func(own *frame) (step.Record, error) {
 		v, err := given(own, in, fn)
 		if err != nil {
-			return Record{}, err
+			return step.Record{}, err
 		}
 		return own.valueRecord(&v) // as a variable, for methods with a pointer receiver
 	})
@@ -73,7 +74,7 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	}
 	var v T
 	if err := jsonv2.UnmarshalV1(rec.Content, &v); err != nil {
-		return zero, step.mismatch(key, "its value cannot be read as %T: %w", v, err)
+		return zero, at.mismatch(key, "its value cannot be read as %T: %w", v, err)
 	}
 	return v, nil
 }
@@ -103,8 +104,8 @@ func kept[T any](name string, v T) (T, error) {
 
 // stepKey makes the key of a Step. Its digest has the number of the step among
 // those with the same name and input, not its place among all of the name.
-func (f *frame) stepKey(input []byte) Key {
-	k := Key{RunID: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
+func (f *frame) stepKey(input []byte) step.Key {
+	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
 	in := sha256.Sum256(input)
 	h := sha256.New()
 	part := f.partOf()

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 func TestReuse(t *testing.T) {
@@ -91,7 +92,7 @@ func TestStep(t *testing.T) {
 			Kept int
 			lost int
 		}
-		for _, recorder := range []stone.Recorder{nil, new(journal.Memory)} {
+		for _, recorder := range []step.Recorder{nil, new(journal.Memory)} {
 			_, err := stone.Run(t.Context(), stone.Func0("a", word, func(ctx context.Context) (string, error) {
 				got, err := stone.Step(ctx, "s", nil, func(context.Context, any) (lossy, error) { return lossy{1, 2}, nil })
 				if got != (lossy{Kept: 1}) {

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/step"
 )
 
 // memory is a journal that dies after a number of records if it is told to.
@@ -30,10 +31,10 @@ type memory struct {
 
 var errDied = errors.New("the machine died")
 
-func (m *memory) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	return m.Memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+func (m *memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	return m.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		if m.dead() {
-			return stone.Record{}, errDied
+			return step.Record{}, errDied
 		}
 		rec, err := work(ctx)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 func tournament(ids ...string) call.Dispatch {
@@ -212,7 +213,7 @@ func TestResumePaysNothingTwice(t *testing.T) {
 // forgetful remembers steps but no leaf.
 type forgetful struct{ journal.Memory }
 
-func (f *forgetful) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (f *forgetful) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind == "leaf" {
 		return work(ctx)
 	}

@@ -13,12 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // shownNode is what show prints of a node, or of a step that made none.
@@ -148,7 +148,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
-func (n *shownNode) record(rec stone.Record) {
+func (n *shownNode) record(rec step.Record) {
 	n.Content, n.Meta = rec.Content, rec.Meta
 	if f := rec.Failure; f != nil {
 		n.Failure = string(f.Kind) + ": " + f.Reason

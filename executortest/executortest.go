@@ -2,11 +2,11 @@
 // and wherever, a run must leave the same nodes.
 //
 //	func TestPool(t *testing.T) {
-//		executortest.Test(t, func(t *testing.T, seed uint64) stone.Executor { return newPool(t, seed) })
+//		executortest.Test(t, func(t *testing.T, seed uint64) step.Executor { return newPool(t, seed) })
 //	}
 //
 // An executor that works in other processes makes the pipeline of a seed there with
-// [Tree], and calls Order.Perform with it.
+// [Tree], and calls stone.Perform with it.
 package executortest
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // Trees is how many pipelines Test runs, and ShortTrees under go test -short.
@@ -28,7 +29,7 @@ const (
 // Test runs random pipelines with the executors that make returns for them, and
 // compares what they leave with what the executor of stone leaves: once without a
 // recorder, then with one, and then again with the same one, which must not work.
-func Test(t *testing.T, make func(t *testing.T, seed uint64) stone.Executor) {
+func Test(t *testing.T, make func(t *testing.T, seed uint64) step.Executor) {
 	t.Helper()
 	trees := uint64(Trees)
 	if testing.Short() {
@@ -38,7 +39,7 @@ func Test(t *testing.T, make func(t *testing.T, seed uint64) stone.Executor) {
 }
 
 // TestSome is Test with the given number of pipelines.
-func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) stone.Executor) {
+func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) step.Executor) {
 	t.Helper()
 	for seed := range trees {
 		p := Tree(seed)

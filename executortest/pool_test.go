@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/executortest"
+	"github.com/stonelayer/stone/step"
 )
 
 // worker is set in the processes that work.
@@ -32,11 +33,11 @@ func TestMain(m *testing.M) {
 // A request is an order on its way to a worker, and an answer what comes back.
 type request struct {
 	Seed  uint64
-	Order stone.Order
+	Order step.Order
 }
 
 type answer struct {
-	Record stone.Record
+	Record step.Record
 	Local  bool
 	Error  string
 }
@@ -58,8 +59,8 @@ func work() {
 			seed, p = r.Seed, executortest.Tree(r.Seed)
 		}
 		var a answer
-		rec, err := r.Order.Perform(context.Background(), p, stone.Config{})
-		if a.Record, a.Local = rec, errors.Is(err, stone.ErrLocal); err != nil && !a.Local {
+		rec, err := stone.Perform(context.Background(), p, r.Order, stone.Config{})
+		if a.Record, a.Local = rec, errors.Is(err, step.ErrLocal); err != nil && !a.Local {
 			a.Error = err.Error()
 		}
 		if err := out.Encode(a); err != nil {
@@ -110,23 +111,23 @@ func hire(t *testing.T, n int) *crew {
 }
 
 // perform brings an order to a process that has nothing to do.
-func (c *crew) perform(seed uint64) func(context.Context, stone.Order) (stone.Record, error) {
-	return func(_ context.Context, o stone.Order) (stone.Record, error) {
+func (c *crew) perform(seed uint64) func(context.Context, step.Order) (step.Record, error) {
+	return func(_ context.Context, o step.Order) (step.Record, error) {
 		p := <-c.idle
 		defer func() { c.idle <- p }()
 		if err := p.in.Encode(request{seed, o}); err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 		var a answer
 		if err := p.out.Decode(&a); err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 		switch {
 		case a.Local:
 			c.local.Add(1)
-			return stone.Record{}, stone.ErrLocal
+			return step.Record{}, step.ErrLocal
 		case a.Error != "":
-			return stone.Record{}, errors.New(a.Error)
+			return step.Record{}, errors.New(a.Error)
 		}
 		c.performed.Add(1)
 		return a.Record, nil
@@ -136,13 +137,13 @@ func (c *crew) perform(seed uint64) func(context.Context, stone.Order) (stone.Re
 // pool is an executor that runs leaves in other processes, and lanes on a few
 // goroutines.
 type pool struct {
-	perform func(context.Context, stone.Order) (stone.Record, error)
+	perform func(context.Context, step.Order) (step.Record, error)
 }
 
-func (p pool) Leaf(t stone.Task, d dag.DAG) dag.DAG        { return t.DoBy(d, p.perform) }
-func (p pool) Decide(t stone.Task, d dag.DAG) (any, error) { return t.Decide(d) }
+func (p pool) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.DoBy(d, p.perform) }
+func (p pool) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
 
-func (p pool) Fan(t stone.Task, n int, lane func(context.Context, int)) {
+func (p pool) Fan(t step.Task, n int, lane func(context.Context, int)) {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range min(n, t.Lanes(), 4) {
@@ -161,7 +162,7 @@ func TestPool(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		trees = executortest.ShortTrees
 	}
-	executortest.TestSome(t, trees, func(_ *testing.T, seed uint64) stone.Executor { return pool{c.perform(seed)} })
+	executortest.TestSome(t, trees, func(_ *testing.T, seed uint64) step.Executor { return pool{c.perform(seed)} })
 	t.Logf("%d leaves were performed in other processes, %d had to be here", c.performed.Load(), c.local.Load())
 	if c.performed.Load() < 10*int64(trees) || c.local.Load() == 0 {
 		t.Error("want both often")
@@ -170,10 +171,10 @@ func TestPool(t *testing.T) {
 
 // A pool that performs in this process is a pool too.
 func TestSelf(t *testing.T) {
-	executortest.TestSome(t, 100, func(_ *testing.T, seed uint64) stone.Executor {
+	executortest.TestSome(t, 100, func(_ *testing.T, seed uint64) step.Executor {
 		p := executortest.Tree(seed)
-		return pool{func(ctx context.Context, o stone.Order) (stone.Record, error) {
-			return o.Perform(ctx, p, stone.Config{})
+		return pool{func(ctx context.Context, o step.Order) (step.Record, error) {
+			return stone.Perform(ctx, p, o, stone.Config{})
 		}}
 	})
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
 // A Difference is a leaf that did not do the same in two runs.
@@ -81,7 +81,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	}
 	for n := range o.dag.Nodes() {
 		o.nodes[n.ID()] = n
-		o.nodes[stone.Record{Type: n.Type(), Content: n.Content()}.Seal()] = n
+		o.nodes[step.Record{Type: n.Type(), Content: n.Content()}.Seal()] = n
 	}
 	return o, nil
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
 // A Journal keeps what runs have done. Its methods may be called by several
@@ -22,7 +22,7 @@ import (
 // Recorder of stone.Run too; such a run has steps and nodes, may reuse from any
 // run, and is otherwise empty.
 type Journal interface {
-	stone.Recorder
+	step.Recorder
 	Holder
 	Archive
 	Reader
@@ -74,7 +74,7 @@ type Reader interface {
 	Steps(ctx context.Context, run string) ([]Step, error)
 	// Record returns what a step of the run did. The error is ErrNoStep if there
 	// is no result of a step with that path and kind.
-	Record(ctx context.Context, run, path, kind string) (stone.Record, error)
+	Record(ctx context.Context, run, path, kind string) (step.Record, error)
 	// DAG returns the nodes: of a run that has ended those of its DAG and no
 	// others (see Reached), of any other run those that its leaves made and all
 	// from which they were made. Parents come first. The id of every node is
@@ -153,7 +153,7 @@ type Failure struct {
 
 // Step is what a journal knows of a step.
 type Step struct {
-	Path string `json:"path"` // as these three in stone.Key
+	Path string `json:"path"` // as these three in step.Key
 	Kind string `json:"kind"` // also "input", for the DAG with which the run began
 	Name string `json:"name"`
 	// Attempts is how often its work was begun, 0 if its result is another
@@ -163,12 +163,12 @@ type Step struct {
 	Failures int       `json:"failures,omitempty"` // attempts whose failure was recorded and forgotten, see Begin
 	Recorded bool      `json:"recorded"`
 	From     string    `json:"from,omitempty"`    // run from which the result was reused
-	Time     time.Time `json:"time,omitzero"`     // of the result, as in stone.Record
+	Time     time.Time `json:"time,omitzero"`     // of the result, as in step.Record
 	Begun    time.Time `json:"begun,omitzero"`    // the last attempt
 	Ended    time.Time `json:"ended,omitzero"`    // when the result was recorded
 	Type     string    `json:"type,omitempty"`    // of the node
 	Node     dag.ID    `json:"node,omitzero"`     // that it made, zero if it made none
-	Sum      dag.ID    `json:"sum,omitzero"`      // of type and content, as in stone.Record
+	Sum      dag.ID    `json:"sum,omitzero"`      // of type and content, as in step.Record
 	Failure  string    `json:"failure,omitempty"` // kind of the failure with which it ended
 	Reason   string    `json:"reason,omitempty"`  // of the failure
 	Usage    Usage     `json:"usage,omitzero"`    // of the result and of all failures

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
 // Memory is a Journal that lives as long as the process, for tests and for runs
@@ -20,7 +20,7 @@ type Memory struct {
 	mu       sync.Mutex
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
-	reusable map[dag.ID][]*memoryStep // by stone.Key.Reuse, the oldest first
+	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
 }
 
 // memoryRun is a run. Without Begin it has a zero time of beginning.
@@ -44,18 +44,18 @@ type memoryStep struct {
 	node   *dag.Node // nil if it made none in this run
 }
 
-// Do implements [stone.Recorder].
-func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+// Do implements [step.Recorder].
+func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	raw, attempt := m.find(key, budget.Declared(ctx))
 	if raw != nil {
 		return decode(raw)
 	}
 	rec, err := work(WithAttempt(ctx, attempt))
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	if raw, err = json.Marshal(rec); err != nil {
-		return stone.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
+		return step.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
 	if first := m.keep(key, rec, raw); first != nil {
 		return decode(first)
@@ -65,7 +65,7 @@ func (m *Memory) Do(ctx context.Context, key stone.Key, work func(context.Contex
 
 // find returns what is recorded under the key. Otherwise it notes that the step
 // is begun, and says for which time.
-func (m *Memory) find(key stone.Key, declared budget.Amount) (record []byte, attempt int) {
+func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.RunID)
@@ -97,7 +97,7 @@ func (s *Step) take(from Step) {
 }
 
 // used returns what a step with the record has used up.
-func (s *Step) used(rec stone.Record) Usage {
+func (s *Step) used(rec step.Record) Usage {
 	if s.Declared == (budget.Amount{}) {
 		return Usage{}
 	}
@@ -121,7 +121,7 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 }
 
 // keep stores a record, unless there is one already, which it returns.
-func (m *Memory) keep(key stone.Key, rec stone.Record, raw []byte) []byte {
+func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.run(key.RunID).index[key.Digest]
@@ -159,8 +159,8 @@ func (m *Memory) run(id string) *memoryRun {
 	return r
 }
 
-func decode(raw []byte) (stone.Record, error) {
-	var rec stone.Record
+func decode(raw []byte) (step.Record, error) {
+	var rec step.Record
 	if err := json.Unmarshal(raw, &rec); err != nil {
 		return rec, fmt.Errorf("stored record: %w", err)
 	}
@@ -182,7 +182,7 @@ func (m *Memory) Steps(_ context.Context, run string) ([]Step, error) {
 }
 
 // Record implements [Reader].
-func (m *Memory) Record(_ context.Context, run, path, kind string) (stone.Record, error) {
+func (m *Memory) Record(_ context.Context, run, path, kind string) (step.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
@@ -192,7 +192,7 @@ func (m *Memory) Record(_ context.Context, run, path, kind string) (stone.Record
 			}
 		}
 	}
-	return stone.Record{}, fmt.Errorf("run %q, %s %s: %w", run, kind, path, ErrNoStep)
+	return step.Record{}, fmt.Errorf("run %q, %s %s: %w", run, kind, path, ErrNoStep)
 }
 
 // DAG implements [Reader].

@@ -14,23 +14,24 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // recorder stands between a run and its journal: it begins nothing while the run
 // is drained, takes secrets out, and counts.
 type recorder struct{ *runner }
 
-func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	select {
 	case <-r.opts.Drain:
-		return stone.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
+		return step.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
 	}
 	if news := r.news.Swap(nil); news != nil {
 		event.At(ctx).Send(*news)
 	}
 	cleaned := false
-	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		asking := new(trouble)
 		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
 		if err == nil {
@@ -52,7 +53,7 @@ func (r *recorder) Do(ctx context.Context, key stone.Key, work func(context.Cont
 }
 
 // Clean takes secrets out of the failures that the run makes itself, see
-// stone.Recorder.
+// step.Recorder.
 func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 
 // tally counts the steps of a run and what they used up.
@@ -62,7 +63,7 @@ type tally struct {
 	usage Usage
 }
 
-func (t *tally) add(rec stone.Record, costs bool) {
+func (t *tally) add(rec step.Record, costs bool) {
 	var usage Usage
 	if costs {
 		usage = UsageOf(rec)
@@ -80,26 +81,26 @@ func (t *tally) sum() (int, Usage) {
 }
 
 // The input of a run is kept as a step of a kind of its own.
-func (r *runner) inputKey(input dag.ID) stone.Key {
-	return stone.Key{RunID: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
+func (r *runner) inputKey(input dag.ID) step.Key {
+	return step.Key{RunID: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
 }
 
 var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")
 
 func (r *runner) recordInput(ctx context.Context, input dag.ID) error {
-	_, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (stone.Record, error) {
+	_, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (step.Record, error) {
 		var text bytes.Buffer
 		if err := dag.Write(&text, r.cfg.Input); err != nil {
-			return stone.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
+			return step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
 		}
 		content, err := json.Marshal(text.String())
-		return stone.Record{Content: content, Time: r.now(), Sum: sha256.Sum256(content)}, err
+		return step.Record{Content: content, Time: r.now(), Sum: sha256.Sum256(content)}, err
 	})
 	return err
 }
 
 func (r *runner) recordedInput(ctx context.Context, input dag.ID) (dag.DAG, error) {
-	rec, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (stone.Record, error) { return stone.Record{}, errNoInput })
+	rec, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (step.Record, error) { return step.Record{}, errNoInput })
 	if err != nil {
 		return dag.DAG{}, err
 	}

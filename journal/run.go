@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // AnyRun stands for all runs in Options.Reuse.
@@ -65,15 +66,15 @@ type Options struct {
 // *HeldError or a *ChangedError, or ErrNoRun with Options.Resume. What becomes of
 // the run is in the journal when stone.Run returns; an error in writing that is
 // joined to the other one.
-func Keep(j Journal, opts Options) stone.Recorder { return &keeper{j, opts} }
+func Keep(j Journal, opts Options) step.Recorder { return &keeper{j, opts} }
 
-// keeper implements stone.RunWrapper.
+// keeper is a recorder that keeps runs as a whole, see step.Recorder.
 type keeper struct {
 	Journal
 	opts Options
 }
 
-// WrapRun implements [stone.RunWrapper].
+// WrapRun is called by stone.Run, see [step.Recorder].
 func (k *keeper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())

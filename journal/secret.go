@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/step"
 )
 
 // Secret marks a value as one that must not be recorded, in the run to which ctx
@@ -25,7 +25,7 @@ func Secret(ctx context.Context, value string) error {
 type secretsKey struct{}
 
 // cleanRecord takes the secrets out of a record, and reports whether it had any.
-func cleanRecord(s *redact.Set, rec *stone.Record) (bool, error) {
+func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	if s.Holds(string(rec.Kept)) {
 		return false, errors.New("a leaf keeps nodes that hold a secret: have the steps that made them recorded, or take it out")
 	}
@@ -50,7 +50,7 @@ func cleanRecord(s *redact.Set, rec *stone.Record) (bool, error) {
 
 // reseal gives a record its changed content, with the node and the sum that go
 // with it.
-func reseal(rec *stone.Record, content []byte) error {
+func reseal(rec *step.Record, content []byte) error {
 	if rec.Failure == nil {
 		spec := dag.Spec{Type: "value", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
 		if rec.Node != nil {

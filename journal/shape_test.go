@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 var (
@@ -87,7 +88,7 @@ func TestUsageOf(t *testing.T) {
 		`{"reply":{"usage":{"input_tokens":null,"output_tokens":5}},"usage":{"cost":0.5}}`: {OutputTokens: 5, Cost: 0.5},
 		`{"deep":{"usage":{"input_tokens":3}}}`:                                            {},
 	} {
-		if got := journal.UsageOf(stone.Record{Content: []byte(content)}); got != want {
+		if got := journal.UsageOf(step.Record{Content: []byte(content)}); got != want {
 			t.Errorf("UsageOf(%s) = %+v, want %+v", content, got, want)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/step"
 )
 
 // Usage is what a step or a run has used up.
@@ -27,7 +27,7 @@ func (u Usage) Add(v Usage) Usage {
 // failure has under budget.MetaKey. It is for steps that have declared what they
 // may cost, see budget.Declare: in any other content these fields mean something
 // else.
-func UsageOf(rec stone.Record) Usage {
+func UsageOf(rec step.Record) Usage {
 	type holder struct {
 		Usage Usage `json:"usage"`
 	}

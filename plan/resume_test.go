@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/step"
 )
 
 // everyForm has all ops and all ways in which a call is paid for. The race starts its
@@ -120,11 +121,11 @@ func (d *dying) dies() bool {
 	return d.left < 0
 }
 
-func (d *dying) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	return d.Memory.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
+func (d *dying) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	return d.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		late := d.after && key.Kind == "leaf"
 		if !late && d.dies() {
-			return stone.Record{}, errKilled
+			return step.Record{}, errKilled
 		}
 		rec, err := work(ctx)
 		if err == nil && late && d.dies() {

@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/step"
 	"github.com/stonelayer/stone/tool"
 )
 
@@ -133,7 +134,7 @@ type witness struct {
 	acks *os.File
 }
 
-func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	rec, err := w.DB.Do(ctx, key, work)
 	if err == nil {
 		_, err = fmt.Fprintln(w.acks, key.Kind, key.Path)

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3/vfs"
+	driver "modernc.org/sqlite"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/powerloss"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
-	driver "modernc.org/sqlite"
+	"github.com/stonelayer/stone/step"
 )
 
 // The folder of a database says which disk it is on, and how SQLite is to sync it:
@@ -73,14 +75,14 @@ func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {
 	return err
 }
 
-func (w witness) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
-	step := key.Kind + " " + key.Path
-	rec, err := w.DB.Do(ctx, key, func(ctx context.Context) (stone.Record, error) {
-		w.note(began{key.RunID, step})
+func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	does := key.Kind + " " + key.Path
+	rec, err := w.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+		w.note(began{key.RunID, does})
 		return work(ctx)
 	})
 	if err == nil && !rec.Replayed {
-		a := acked{run: key.RunID, step: step}
+		a := acked{run: key.RunID, does: does}
 		if rec.Node != nil {
 			a.node = rec.Node.ID()
 		}

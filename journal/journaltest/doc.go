@@ -1,5 +1,5 @@
 // Package journaltest tests implementations of journal.Journal, and of
-// stone.Recorder alone, as package testing/slogtest does for handlers:
+// step.Recorder alone, as package testing/slogtest does for handlers:
 //
 //	func TestJournal(t *testing.T) {
 //		journaltest.TestJournal(t, func() func() journal.Journal {

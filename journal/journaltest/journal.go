@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // TestJournal checks what the comments of package journal promise, and runs
@@ -18,7 +18,7 @@ import (
 // over it, as each process would that shares it. If several are not possible, it
 // returns the same one again.
 func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
-	TestRecorder(t, func() stone.Recorder { return store()() })
+	TestRecorder(t, func() step.Recorder { return store()() })
 	for _, c := range slices.Concat(storeCases, runCases) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Helper()
@@ -88,7 +88,7 @@ func finish(t *testing.T, j journal.Journal, id string, o journal.Outcome) {
 	must(t, j.Release(id))
 }
 
-func do(t *testing.T, j journal.Journal, key stone.Key, rec stone.Record) stone.Record {
+func do(t *testing.T, j journal.Journal, key step.Key, rec step.Record) step.Record {
 	t.Helper()
 	return recorder{t, j}.do(key, rec)
 }

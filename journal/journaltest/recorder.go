@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
-// TestRecorder checks what the comments of stone.Recorder promise. Open returns a
+// TestRecorder checks what the comments of step.Recorder promise. Open returns a
 // recorder without records; it is called once for each part of the test.
-func TestRecorder(t *testing.T, open func() stone.Recorder) {
+func TestRecorder(t *testing.T, open func() step.Recorder) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Helper()
@@ -50,13 +50,13 @@ var cases = []struct {
 // recorder is the recorder under test.
 type recorder struct {
 	*testing.T
-	stone.Recorder
+	step.Recorder
 }
 
 // do calls Do with work that returns rec.
-func (r recorder) do(key stone.Key, rec stone.Record) stone.Record {
+func (r recorder) do(key step.Key, rec step.Record) step.Record {
 	r.Helper()
-	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (stone.Record, error) { return rec, nil })
+	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (step.Record, error) { return rec, nil })
 	if err != nil {
 		r.Fatalf("Do(%s): %v", key.Path, err)
 	}
@@ -64,9 +64,9 @@ func (r recorder) do(key stone.Key, rec stone.Record) stone.Record {
 }
 
 // replay calls Do and reports an error if that calls work.
-func (r recorder) replay(key stone.Key) stone.Record {
+func (r recorder) replay(key step.Key) step.Record {
 	r.Helper()
-	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (stone.Record, error) {
+	got, err := r.Recorder.Do(context.Background(), key, func(context.Context) (step.Record, error) {
 		r.Helper()
 		r.Errorf("Do(%s) called work, want the record from before", key.Path)
 		return value("again"), nil
@@ -81,16 +81,16 @@ func (r recorder) replay(key stone.Key) stone.Record {
 }
 
 // key makes the key of a step in the run "run".
-func key(name string) stone.Key {
-	return stone.Key{RunID: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
+func key(name string) step.Key {
+	return step.Key{RunID: "run", Path: "p/" + name, Kind: "step", Name: name, Digest: dag.ID{1, byte(len(name)), name[0], name[len(name)-1]}}
 }
 
-func value(s string) stone.Record {
+func value(s string) step.Record {
 	content, _ := json.Marshal(s)
-	return stone.Record{Content: content, Time: time.Unix(1700000000, 123456000).UTC(), Sum: dag.ID{9}}
+	return step.Record{Content: content, Time: time.Unix(1700000000, 123456000).UTC(), Sum: dag.ID{9}}
 }
 
-func (r recorder) want(got stone.Record, content string) {
+func (r recorder) want(got step.Record, content string) {
 	r.Helper()
 	if string(got.Content) != content {
 		r.Errorf("Do returned the content %s, want %s", got.Content, content)
@@ -143,9 +143,9 @@ func testFields(t *testing.T, r recorder) {
 	}
 }
 
-func failure() stone.Record {
+func failure() step.Record {
 	lane := 3
-	return stone.Record{Failure: &dag.FailureContent{Kind: "k", Reason: "no <luck>", Lane: &lane}, Time: value("").Time, Sum: dag.ID{8}}
+	return step.Record{Failure: &dag.FailureContent{Kind: "k", Reason: "no <luck>", Lane: &lane}, Time: value("").Time, Sum: dag.ID{8}}
 }
 
 func testFailure(t *testing.T, r recorder) {
@@ -158,8 +158,8 @@ func testFailure(t *testing.T, r recorder) {
 
 func testUnfinished(t *testing.T, r recorder) {
 	broken := errors.New("broken")
-	_, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (stone.Record, error) {
-		return stone.Record{}, broken
+	_, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (step.Record, error) {
+		return step.Record{}, broken
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("Do returned the error %v, want that of work", err)
@@ -175,12 +175,12 @@ func testKeys(t *testing.T, r recorder) {
 	other.RunID = "other"
 	changed := key("a")
 	changed.Digest[31]++
-	for i, k := range []stone.Key{key("a"), other, changed, key("b")} {
+	for i, k := range []step.Key{key("a"), other, changed, key("b")} {
 		if got := r.do(k, value(fmt.Sprint(i))); got.Replayed {
 			t.Errorf("Do took the record of another key for %+v", k)
 		}
 	}
-	for i, k := range []stone.Key{key("a"), other, changed, key("b")} {
+	for i, k := range []step.Key{key("a"), other, changed, key("b")} {
 		r.want(r.replay(k), fmt.Sprintf("%q", fmt.Sprint(i)))
 	}
 }
@@ -251,7 +251,7 @@ func testFindDone(t *testing.T, r recorder) {
 	cancel()
 	for _, run := range []string{k.RunID, "later"} {
 		k.RunID = run
-		rec, err := r.Recorder.Do(ctx, k, func(ctx context.Context) (stone.Record, error) { return stone.Record{}, ctx.Err() })
+		rec, err := r.Recorder.Do(ctx, k, func(ctx context.Context) (step.Record, error) { return step.Record{}, ctx.Err() })
 		if err != nil || string(rec.Content) != `"one"` {
 			t.Errorf("run %s: Do with a context that is done = %s, %v; want the record", run, rec.Content, err)
 		}
@@ -260,7 +260,7 @@ func testFindDone(t *testing.T, r recorder) {
 
 func testDone(t *testing.T, r recorder) {
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err := r.Recorder.Do(ctx, key("a"), func(context.Context) (stone.Record, error) {
+	_, err := r.Recorder.Do(ctx, key("a"), func(context.Context) (step.Record, error) {
 		cancel()
 		return value("paid"), nil
 	})
@@ -274,7 +274,7 @@ func testContext(t *testing.T, r recorder) {
 	type contextKey struct{}
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), contextKey{}, "v"))
-	_, err := r.Recorder.Do(ctx, key("a"), func(ctx context.Context) (stone.Record, error) {
+	_, err := r.Recorder.Do(ctx, key("a"), func(ctx context.Context) (step.Record, error) {
 		if ctx.Value(contextKey{}) != "v" {
 			t.Error("the context of work lacks a value of the context of Do")
 		}
@@ -284,7 +284,7 @@ func testContext(t *testing.T, r recorder) {
 		case <-time.After(10 * time.Second):
 			t.Error("the context of work does not end with the context of Do")
 		}
-		return stone.Record{}, context.Cause(ctx)
+		return step.Record{}, context.Cause(ctx)
 	})
 	if !errors.Is(err, cause) {
 		t.Errorf("Do returned the error %v, want that of work, %v", err, cause)
@@ -316,10 +316,10 @@ func testFirst(t *testing.T, r recorder) {
 	var calls atomic.Int64
 	var group sync.WaitGroup
 	started := make(chan struct{})
-	results := make([]stone.Record, 2)
+	results := make([]step.Record, 2)
 	for i := range results {
 		group.Go(func() {
-			rec, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (stone.Record, error) {
+			rec, err := r.Recorder.Do(context.Background(), key("a"), func(context.Context) (step.Record, error) {
 				if calls.Add(1) == 2 {
 					close(started)
 				} else {
@@ -353,7 +353,7 @@ func testConcurrent(t *testing.T, r recorder) {
 			group.Go(func() {
 				k := key("a")
 				k.Path, k.Digest = fmt.Sprint("p/", i), dag.ID{2, byte(i)}
-				got, err := r.Recorder.Do(context.Background(), k, func(context.Context) (stone.Record, error) {
+				got, err := r.Recorder.Do(context.Background(), k, func(context.Context) (step.Record, error) {
 					calls.Add(1)
 					return value(fmt.Sprint(i)), nil
 				})

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 func testInfo(t *testing.T, j tested) {
@@ -55,7 +55,7 @@ func testForget(t *testing.T, j tested) {
 	paying := budget.Declare(t.Context(), price)
 	costly := failure()
 	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(7, 0, 0.5)}
-	_, err := j.Do(paying, key("failed"), func(context.Context) (stone.Record, error) { return costly, nil })
+	_, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	do(t, j, key("rescued"), failure())
 	do(t, j, key("good"), value("good"))
@@ -77,7 +77,7 @@ func testForget(t *testing.T, j tested) {
 	}
 	recorder{t, j}.replay(key("rescued"))
 	recorder{t, j}.replay(key("good"))
-	now, err := j.Do(paying, key("failed"), func(context.Context) (stone.Record, error) {
+	now, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) {
 		used := value("now")
 		used.Content = json.RawMessage(`{"usage":{"cost":0.25}}`)
 		return used, nil
@@ -104,11 +104,11 @@ func testSteps(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "run"})
 	stop := errors.New("stop")
 	for i := range 2 {
-		_, err := j.Do(t.Context(), key("first"), func(ctx context.Context) (stone.Record, error) {
+		_, err := j.Do(t.Context(), key("first"), func(ctx context.Context) (step.Record, error) {
 			if got := journal.Attempt(ctx); got != i+1 {
 				t.Errorf("attempt %d is told that it is attempt %d", i+1, got)
 			}
-			return stone.Record{}, stop
+			return step.Record{}, stop
 		})
 		if !errors.Is(err, stop) {
 			t.Fatal(err)
@@ -121,7 +121,7 @@ func testSteps(t *testing.T, j tested) {
 	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"cost":0.25,"output_tokens":null}}`)
 	price := budget.Amount{Roundtrips: 1, USD: 0.5}
 	paying := budget.Declare(journal.WithAttempt(t.Context(), 2), price)
-	_, err = j.Do(paying, key("second"), func(ctx context.Context) (stone.Record, error) {
+	_, err = j.Do(paying, key("second"), func(ctx context.Context) (step.Record, error) {
 		if got := budget.Declared(ctx); got != (budget.Amount{}) {
 			t.Errorf("what the step does in turn is said to cost %+v", got)
 		}
@@ -137,7 +137,7 @@ func testSteps(t *testing.T, j tested) {
 	do(t, j, key("fourth"), free)
 	costly := failure()
 	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(3, 2, 0.125)}
-	_, err = j.Do(paying, key("fifth"), func(context.Context) (stone.Record, error) { return costly, nil })
+	_, err = j.Do(paying, key("fifth"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	if !do(t, j, key("second"), value("other")).Replayed {
 		t.Error("the second step was not replayed")

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // cpu is the processor time of this process.
@@ -37,10 +38,10 @@ const callers = 32
 var kilobyte = strings.Repeat("lorem ipsum ", 85)
 
 // benchKey is the key of the i-th step; digests are spread as real ones are.
-func benchKey(i int) stone.Key {
+func benchKey(i int) step.Key {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], uint64(i))
-	return stone.Key{RunID: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
+	return step.Key{RunID: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
 }
 
 // BenchmarkStep and BenchmarkRawRow are to be compared: 32 callers at once, each
@@ -73,13 +74,13 @@ func steps(b *testing.B, db *DB, from, n int) {
 	group.Wait()
 }
 
-func benchWork(context.Context) (stone.Record, error) {
+func benchWork(context.Context) (step.Record, error) {
 	now := time.Unix(1_800_000_000, 123_456_789)
 	n, err := dag.NewNode(dag.Spec{Type: "draft", Content: kilobyte, Time: now})
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
-	return stone.Record{Node: n, Type: n.Type(), Content: n.Content(), Time: n.Time()}, nil
+	return step.Record{Node: n, Type: n.Type(), Content: n.Content(), Time: n.Time()}, nil
 }
 
 func BenchmarkRawRow(b *testing.B) {
@@ -104,8 +105,8 @@ func BenchmarkRawRow(b *testing.B) {
 // rawRows has 32 callers, each of which waits until its row is on the disk.
 func rawRows(b *testing.B, db *sql.DB, from, n int) {
 	type row struct {
-		key  stone.Key
-		rec  stone.Record
+		key  step.Key
+		rec  step.Record
 		done chan struct{}
 	}
 	queue := make(chan row, callers)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -141,10 +142,10 @@ func TestFailedWrites(t *testing.T) {
 			do(t, db, stepKey("r", 1))
 			var calls atomic.Int64
 			var undo func()
-			_, err := db.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (stone.Record, error) {
+			_, err := db.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (step.Record, error) {
 				undo = c.stop(t, db)
 				calls.Add(1)
-				return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
+				return step.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 			})
 			wantError(t, err, db.file.name, c.want)
 			if _, err = db.Do(t.Context(), stepKey("r", 2), work(&calls)); err == nil {
@@ -180,9 +181,9 @@ func TestCloseTellsOfLostResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Do(t.Context(), stepKey("r", 1), func(context.Context) (stone.Record, error) {
+	_, err = db.Do(t.Context(), stepKey("r", 1), func(context.Context) (step.Record, error) {
 		full(t, db)
-		return stone.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
+		return step.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 	})
 	wantError(t, err, "no space left")
 	wantError(t, db.Close(), "results that are lost: 1", "no space left")

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // busy keeps so many goroutines busy until the test ends.
@@ -85,9 +85,9 @@ func acquireUnwritten(t *testing.T, db *DB, run string, content []byte) error {
 	}
 	var undo func()
 	for undo == nil {
-		_, err := db.Do(t.Context(), stepKey(run, 1), func(context.Context) (stone.Record, error) {
+		_, err := db.Do(t.Context(), stepKey(run, 1), func(context.Context) (step.Record, error) {
 			undo = full(t, db)
-			return stone.Record{Content: content}, nil
+			return step.Record{Content: content}, nil
 		})
 		if err == nil || undo == nil && !slow(err) {
 			return fmt.Errorf("a step on a full disk: %v, want an error after its work", err)

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // countCommits counts the transactions from now on.
@@ -89,9 +89,9 @@ func TestFileIsGone(t *testing.T) {
 		err = nil
 		for n := byte(2); err == nil; n++ {
 			key := stepKey("r", n)
-			_, err = db.Do(t.Context(), key, func(context.Context) (stone.Record, error) {
+			_, err = db.Do(t.Context(), key, func(context.Context) (step.Record, error) {
 				time.Sleep(time.Millisecond)
-				return stone.Record{Content: []byte("1")}, nil
+				return step.Record{Content: []byte("1")}, nil
 			})
 		}
 		wantError(t, err, db.file.name, c.want)

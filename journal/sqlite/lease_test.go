@@ -10,24 +10,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
-func stepKey(run string, n byte) stone.Key {
-	return stone.Key{RunID: run, Path: fmt.Sprint("p/", n), Kind: "step", Name: "p", Digest: dag.ID{n}}
+func stepKey(run string, n byte) step.Key {
+	return step.Key{RunID: run, Path: fmt.Sprint("p/", n), Kind: "step", Name: "p", Digest: dag.ID{n}}
 }
 
 // work returns work that counts its calls.
-func work(calls *atomic.Int64) func(context.Context) (stone.Record, error) {
-	return func(context.Context) (stone.Record, error) {
+func work(calls *atomic.Int64) func(context.Context) (step.Record, error) {
+	return func(context.Context) (step.Record, error) {
 		calls.Add(1)
-		return stone.Record{Content: []byte(`1`)}, nil
+		return step.Record{Content: []byte(`1`)}, nil
 	}
 }
 
-func do(t *testing.T, db *DB, key stone.Key) stone.Record {
+func do(t *testing.T, db *DB, key step.Key) step.Record {
 	t.Helper()
 	rec, err := db.Do(t.Context(), key, work(new(atomic.Int64)))
 	if err != nil {
@@ -122,12 +122,12 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))
-	_, err := slow.Do(t.Context(), stepKey("r", 2), func(context.Context) (stone.Record, error) {
+	_, err := slow.Do(t.Context(), stepKey("r", 2), func(context.Context) (step.Record, error) {
 		err := slow.file.conn.Raw(func(any) error { // it writes nothing meanwhile, not even a beat
 			do(t, next, stepKey("r", 3))
 			return nil
 		})
-		return stone.Record{Content: []byte(`2`)}, err
+		return step.Record{Content: []byte(`2`)}, err
 	})
 	wantHeld(t, err, next)
 	_, err = slow.Do(t.Context(), stepKey("r", 4), work(new(atomic.Int64)))

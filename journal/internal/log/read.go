@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // rows reads records of a run, and checks them.
@@ -104,7 +104,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 }
 
 // Record implements [journal.Reader].
-func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec stone.Record, err error) {
+func (j *Journal) Record(ctx context.Context, run, path, kind string) (rec step.Record, err error) {
 	found := false
 	err = j.rows(ctx, run, Selection{Path: path}, func(_ *Row, h head) error {
 		if h.Kind == kind { // the last one counts

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // known is a step that has a result.
@@ -16,18 +16,18 @@ type known struct {
 	pending *write // not on the disk yet
 }
 
-// Do implements [stone.Recorder]. Its first call for a run takes the lease if
+// Do implements [step.Recorder]. Its first call for a run takes the lease if
 // nobody has acquired the run, and fails with a [*journal.HeldError] if somebody
 // else has it.
-func (j *Journal) Do(ctx context.Context, key stone.Key, work func(context.Context) (stone.Record, error)) (stone.Record, error) {
+func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	intent, err := newIntent(ctx, key)
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	var r *run
 	for begun := false; !begun; {
 		if r, err = j.open(ctx, key.RunID); err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
@@ -38,29 +38,29 @@ func (j *Journal) Do(ctx context.Context, key stone.Key, work func(context.Conte
 		j.opts.Reached("before intent")
 		err := j.out.write(&write{run: r, intent: intent})
 		if begun = err == nil; !begun && !errors.Is(err, errStale) {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 	}
 	j.opts.Reached("after intent")
 	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	j.opts.Reached("after work")
 	result, err := newResult(ctx, key, rec, "", j.now())
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	return j.keep(ctx, r, key, result, rec)
 }
 
 // keep writes a result, unless the step has one already, which it returns then.
-func (j *Journal) keep(ctx context.Context, r *run, key stone.Key, result *result, rec stone.Record) (stone.Record, error) {
+func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record) (step.Record, error) {
 	for {
 		x := &write{run: r, result: result}
 		first, err := j.put(ctx, r, key.Digest, x)
 		if err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 		if !first {
 			return j.find(ctx, r, key)
@@ -69,7 +69,7 @@ func (j *Journal) keep(ctx context.Context, r *run, key stone.Key, result *resul
 			break
 		}
 		if !errors.Is(err, errStale) {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 	}
 	j.opts.Reached("after acknowledge")
@@ -126,14 +126,14 @@ func (r *run) begin(digest dag.ID) int {
 }
 
 // find returns what is recorded in the run, with Replayed set, if anything is.
-func (j *Journal) find(ctx context.Context, r *run, key stone.Key) (stone.Record, error) {
+func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	k, err := r.look(key.Digest)
 	switch {
 	case err != nil || k == nil:
-		return stone.Record{}, err
+		return step.Record{}, err
 	case k.pending != nil: // of a caller that gave up waiting
 		if err := j.out.wait(k.pending); err != nil {
-			return stone.Record{}, err
+			return step.Record{}, err
 		}
 		k.seq = k.pending.result.Seq
 	case k.row != nil: // it was checked when it was loaded
@@ -142,18 +142,18 @@ func (j *Journal) find(ctx context.Context, r *run, key stone.Key) (stone.Record
 	ctx = context.WithoutCancel(ctx) // the rest of the step does not end with it either
 	run, err := j.data.Run(ctx, r.id)
 	if err != nil || run == nil {
-		return stone.Record{}, j.data.Explain(err)
+		return step.Record{}, j.data.Explain(err)
 	}
 	for row, err := range j.data.Rows(ctx, run.Row, Selection{Seq: k.seq}) {
 		if err != nil {
-			return stone.Record{}, j.data.Explain(err)
+			return step.Record{}, j.data.Explain(err)
 		}
 		if err := row.check(true); err != nil {
-			return stone.Record{}, j.damage(r.id, row, err)
+			return step.Record{}, j.damage(r.id, row, err)
 		}
 		return j.replay(r.id, row)
 	}
-	return stone.Record{}, j.damage(r.id, &Row{Path: key.Path}, errLost)
+	return step.Record{}, j.damage(r.id, &Row{Path: key.Path}, errLost)
 }
 
 // look returns what is known of a step, nil if it has no result. While the run is
@@ -177,23 +177,23 @@ func (r *run) look(digest dag.ID) (*known, error) {
 // reuse returns what another run has recorded under the same Reuse, if this run
 // may have it. It is recorded here too: the other run may be removed. A record that
 // is damaged is not taken.
-func (j *Journal) reuse(ctx context.Context, r *run, key stone.Key) (stone.Record, error) {
+func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	r.mu.Lock()
 	from := r.reuse
 	r.mu.Unlock()
 	if key.Reuse == (dag.ID{}) || from == "" {
-		return stone.Record{}, nil
+		return step.Record{}, nil
 	}
 	ctx = context.WithoutCancel(ctx)
 	origins, err := j.origins(ctx, from, key.RunID)
 	if err != nil || origins == nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
-	var rec stone.Record
+	var rec step.Record
 	var origin int64
 	for row, err := range j.data.Reusable(ctx, key.Reuse[:], origins.from, origins.but) {
 		if err != nil {
-			return stone.Record{}, j.data.Explain(err)
+			return step.Record{}, j.data.Explain(err)
 		}
 		if row.check(true) != nil {
 			continue
@@ -204,15 +204,15 @@ func (j *Journal) reuse(ctx context.Context, r *run, key stone.Key) (stone.Recor
 		}
 	}
 	if origin == 0 {
-		return stone.Record{}, nil
+		return step.Record{}, nil
 	}
 	name, err := j.name(ctx, origin)
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	own, err := newResult(ctx, key, rec, name, j.now())
 	if err != nil {
-		return stone.Record{}, err
+		return step.Record{}, err
 	}
 	return j.keep(ctx, r, key, own, rec)
 }
@@ -257,10 +257,10 @@ func (j *Journal) name(ctx context.Context, row int64) (string, error) {
 	return "", errNoName
 }
 
-func (j *Journal) replay(run string, row *Row) (stone.Record, error) {
+func (j *Journal) replay(run string, row *Row) (step.Record, error) {
 	h, err := row.open()
 	if err != nil {
-		return stone.Record{}, j.damage(run, row, err)
+		return step.Record{}, j.damage(run, row, err)
 	}
 	return *h.Record, nil
 }

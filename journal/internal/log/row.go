@@ -12,11 +12,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // result is a row to be written, and the node of the record, if it has one.
@@ -33,7 +33,7 @@ type head struct {
 	From   string        `json:"from,omitempty"` // run from which it was reused
 	At     int64         `json:"at"`             // milliseconds of Unix time, for people
 	Usage  journal.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
-	Record *stone.Record `json:"record,omitempty"`
+	Record *step.Record  `json:"record,omitempty"`
 	Begun  []intent      `json:"begun,omitempty"` // in a row whose content are their digests
 
 	// Of a failure that was forgotten: it has no digest any more.
@@ -53,7 +53,7 @@ type intent struct {
 	text []byte // JSON
 }
 
-func newIntent(ctx context.Context, key stone.Key) (*intent, error) {
+func newIntent(ctx context.Context, key step.Key) (*intent, error) {
 	i := &intent{digest: key.Digest, Path: key.Path, Kind: key.Kind, Name: key.Name}
 	if amount := budget.Declared(ctx); amount != (budget.Amount{}) {
 		i.Declared = &amount
@@ -101,7 +101,7 @@ func id(column []byte) (id dag.ID) {
 }
 
 // newResult makes the row of a result. From is the run from which it was reused.
-func newResult(ctx context.Context, key stone.Key, rec stone.Record, from string, at time.Time) (*result, error) {
+func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
 		r.Reuse = key.Reuse[:]
@@ -125,7 +125,7 @@ func forgotten(r *Row, h head) (*Row, error) {
 
 // nodeRow is the row of a node that no step made.
 func nodeRow(n *dag.Node, at time.Time) (*Row, error) {
-	rec := stone.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+	rec := step.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
 	r := new(Row)
 	if err := r.fill(head{At: at.UnixMilli()}, rec, n); err != nil {
 		return nil, fmt.Errorf("record of node %s: %w", n, err)
@@ -133,7 +133,7 @@ func nodeRow(n *dag.Node, at time.Time) (*Row, error) {
 	return r, nil
 }
 
-func (r *Row) fill(h head, rec stone.Record, n *dag.Node) (err error) {
+func (r *Row) fill(h head, rec step.Record, n *dag.Node) (err error) {
 	r.Content, rec.Content = bytes.Clone(rec.Content), nil
 	h.Record = &rec
 	if r.Head, err = jsonv2.Marshal(h); err != nil {
@@ -173,7 +173,7 @@ func (r *Row) check(content bool) error {
 
 // open returns what a row holds, which was checked.
 func (r *Row) open() (head, error) {
-	h := head{Record: new(stone.Record)}
+	h := head{Record: new(step.Record)}
 	if err := jsonv2.Unmarshal(r.Head, &h); err != nil {
 		return h, fmt.Errorf("cannot be read: %w", err)
 	}
