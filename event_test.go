@@ -145,7 +145,7 @@ func TestSpans(t *testing.T) {
 		span, parent := ev.attrs["span-id"], ev.attrs["parent-span-id"]
 		up, known := paths[parent]
 		if ev.attrs["trace-id"] != "r1" || span == "" || !known || (parent == "") != (ev.attrs["ashlar-name"] == "s") && ev.name != "in-step" {
-			t.Errorf("%+v: want trace r1, a span, and a parent that has begun", ev)
+			t.Errorf("%+v: want trace r1, a span, and a parent that has started", ev)
 		}
 		path := ev.attrs["path"]
 		if strings.HasSuffix(ev.name, "-start") {
@@ -158,7 +158,7 @@ func TestSpans(t *testing.T) {
 			t.Errorf("%s at %s has its parent at %s", ev.name, path, up)
 		}
 		if _, ok := paths[span]; !ok {
-			t.Errorf("%s is in a span that has not begun", ev.name)
+			t.Errorf("%s is in a span that has not started", ev.name)
 		}
 	}
 	// Without the root: numbers, the map and 3 lanes; in each of them the

@@ -462,6 +462,6 @@ func TestContextEndsInsideOfRun(t *testing.T) {
 	var recorder strict
 	result, err = stone.Run(t.Context(), stone.Rescue("r", flow, say("heal", "healed")), stone.Config{Recorder: &recorder})
 	if err != nil || result.Node.Text() != "healed" || recorder.late.Load() > 0 {
-		t.Errorf("Run of a flow = %v, %v; want that it was rescued, and that no step was begun behind the one that failed", result.Node, err)
+		t.Errorf("Run of a flow = %v, %v; want that it was rescued, and that no step was started behind the one that failed", result.Node, err)
 	}
 }

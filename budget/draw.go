@@ -11,7 +11,7 @@ import (
 //
 //	draw, err := account.Draw(ctx, stone.In(ctx).Path(), "ask", budget.Amount{Roundtrips: 1})
 //	if err != nil {
-//		return err // *ExhaustedError: nothing was begun
+//		return err // *ExhaustedError: nothing was started
 //	}
 //	reply, err := stone.Step(draw.Context(ctx), "ask", question, func(ctx context.Context) (Reply, error) {
 //		if err := draw.Begin(); err != nil {
@@ -69,10 +69,10 @@ func (d *Draw) End(spent Amount) {
 	}
 }
 
-// Live reports whether the work of the step has begun in this process.
+// Live reports whether the work of the step has started in this process.
 func (d *Draw) Live() bool { return d.live }
 
-// Cancel gives everything back: the step was not begun.
+// Cancel gives everything back: the step was not started.
 func (d *Draw) Cancel() {
 	if d != nil {
 		d.reserved.Cancel()
@@ -87,7 +87,7 @@ func Declare(ctx context.Context, amount Amount) context.Context {
 	return context.WithValue(ctx, declaredKey{}, amount.sane())
 }
 
-// Declared returns what the step that is begun in ctx may cost.
+// Declared returns what the step that is started in ctx may cost.
 func Declared(ctx context.Context) Amount {
 	amount, _ := ctx.Value(declaredKey{}).(Amount)
 	return amount

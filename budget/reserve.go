@@ -102,7 +102,7 @@ func (r *Reservation) Settle(spent Amount) {
 	})
 }
 
-// Cancel gives everything back: what was to be done was not begun.
+// Cancel gives everything back: what was to be done was not started.
 func (r *Reservation) Cancel() {
 	if r == nil {
 		return

@@ -46,7 +46,7 @@
 // What run and the screen do is kept in .stone/stone.db, in the nearest directory
 // .stone or a new one in the working directory: see package journal. With it goes
 // the command line, so that resume makes the pipeline again, in the directory where
-// it was begun.
+// it was started.
 //
 //	$ ./prog run                 # says the name of the run, and ends early
 //	$ ./prog resume last         # goes on: what was done is not done again
@@ -62,7 +62,7 @@
 //
 // The first Ctrl-C, or SIGHUP, cancels a run: the running steps are told to end,
 // the DAG so far is written where it was asked for. SIGTERM is gentler with a run
-// that is kept: no step is begun any more, those under way may take --grace to
+// that is kept: no new step starts, those under way may take --grace to
 // come to their end, and are recorded. The second signal of a sort ends the process
 // at once, a second SIGTERM if it comes a second or more after the first.
 package cli

@@ -47,7 +47,7 @@ func (a *app) gc() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.IntVar(&flags.keep, "keep", -1, "keep the youngest `N` runs")
 	f.Lookup("keep").DefValue = ""
-	f.Var(&flags.older, "older-than", "remove runs that were begun longer ago, as 12h or 30d")
+	f.Var(&flags.older, "older-than", "remove runs that were started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can go on: waiting, answered, interrupted, drained")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
@@ -88,7 +88,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State)) &&
 		(flags.keep < 0 || younger >= flags.keep) &&
-		(flags.older == 0 || now.Sub(r.Begun) > time.Duration(flags.older))
+		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 
 // goOn are the states of runs that are kept although they are old: they go on when

@@ -261,11 +261,11 @@ func (a *app) ended(r *keptRun, err error) error {
 	case err == nil:
 		return nil
 	case isChanged:
-		fmt.Fprintf(a.Stderr, "Error: run %s was begun with another pipeline:\n", r.id)
+		fmt.Fprintf(a.Stderr, "Error: run %s was started with another pipeline:\n", r.id)
 		for _, line := range changed.Changes {
 			fmt.Fprintln(a.Stderr, "  "+text.Line(line))
 		}
-		a.complain("Begin a new run, or go on with what still fits: %s", a.command(r.store, "resume", r.id, "--force"))
+		a.complain("Start a new run, or resume with what is unchanged: %s", a.command(r.store, "resume", r.id, "--force"))
 	case r != nil && errors.Is(err, kind.Waiting):
 		return a.waiting(r)
 	default:
@@ -284,7 +284,7 @@ func (r *keptRun) resumable(err error) bool {
 		return false
 	}
 	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled
-	return err == nil && info.ID == r.id && !info.Begun.IsZero()
+	return err == nil && info.ID == r.id && !info.Started.IsZero()
 }
 
 // waiting says for which answers a run waits.

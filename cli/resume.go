@@ -102,7 +102,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 		err = os.Chdir(from.Dir)
 	}
 	if err != nil {
-		return failed("run %s was begun in %s: %w", name, from.Dir, err)
+		return failed("run %s was started in %s: %w", name, from.Dir, err)
 	}
 	defer func() { err = errors.Join(err, os.Chdir(here)) }()
 	root := a.root()
@@ -128,9 +128,9 @@ func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 	from, ok := readSource(info)
 	switch {
 	case !ok:
-		return from, fmt.Errorf("run %s was not begun by a command: resume it with the program that began it", info.ID)
+		return from, fmt.Errorf("run %s was not started by this command: resume it with the program that started it", info.ID)
 	case a.fromArgument() && from.Pipeline == "":
-		return from, fmt.Errorf("run %s was begun by the program %s: resume it with that: %s resume %s", info.ID, from.Program, from.Program, info.ID)
+		return from, fmt.Errorf("run %s was started by the program %s: resume it with that: %s resume %s", info.ID, from.Program, from.Program, info.ID)
 	}
 	return from, nil
 }

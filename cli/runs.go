@@ -144,7 +144,7 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 			steps = strconv.Itoa(r.Steps)
 		}
 		for i, cell := range []string{
-			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Begun, now), took(r.Begun, until(r, now)),
+			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, until(r, now)),
 			steps, tokens(r.Usage), cost(r.Usage), failureOf(r),
 		} {
 			columns[i].cells = append(columns[i].cells, cell)

@@ -28,7 +28,7 @@ func (a *app) showRun() *cobra.Command {
 		Use:   "show RUN [NODE|PATH] [flags]",
 		Short: "Show what a run did: its steps, or what one of them gave",
 		Long: "Show prints how a run stands and the tree of its steps: ✓ done, ✗ failed, ! something in it failed, ? waiting\n" +
-			"for an answer, … without a result. What was begun and has left no result is possibly paid. With a NODE, which\n" +
+			"for an answer, … without a result. Steps that started but have no result may have been billed. With a NODE, which\n" +
 			"is the beginning of its id, or the PATH of a step it prints what that holds; the end of a path is enough if\n" +
 			"no other ends like it.",
 	}, 1, 2, func(c *cobra.Command, args []string) error {
@@ -108,9 +108,9 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 	} else if failure != "" {
 		state += ": " + failure
 	}
-	begun := info.Begun.Local().Format(time.DateTime)
-	if spent := took(info.Begun, until(info, time.Now())); spent != "" {
-		begun += ", took " + spent
+	started := info.Started.Local().Format(time.DateTime)
+	if spent := took(info.Started, until(info, time.Now())); spent != "" {
+		started += ", " + spent
 	}
 	recorded, paid := 0, 0
 	for _, s := range steps {
@@ -119,7 +119,7 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 		}
 		paid += s.PossiblyPaid()
 	}
-	used := plural(recorded, "step")
+	used := fmt.Sprintf("%d recorded", recorded)
 	if u := tree.usage; u.InputTokens+u.OutputTokens > 0 {
 		used += fmt.Sprintf(", %d tokens in, %d out", u.InputTokens, u.OutputTokens)
 	}
@@ -136,8 +136,8 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 		command = from.String()
 	}
 	heads := [][2]string{
-		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"begun", begun},
-		{"command", command}, {"in", from.Dir}, {"reuses", reuse}, {"did", used},
+		{"run", info.ID}, {"pipeline", info.Pipeline}, {"state", state}, {"held by", info.Owner}, {"started", started},
+		{"command", command}, {"in", from.Dir}, {"reuses", reuse}, {"steps", used},
 	}
 	var b strings.Builder
 	for _, h := range heads {

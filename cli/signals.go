@@ -45,7 +45,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 					}
 					os.Exit(Failed)
 				case resume != "" && sig == syscall.SIGTERM && !canceled:
-					say("ending: no step is begun any more, those under way may come to their end; Ctrl-C cancels them")
+					say("ending: no new step starts, running steps may finish; Ctrl-C cancels them")
 					close(drain)
 				case !canceled:
 					say("canceling: waiting for the steps under way; Ctrl-C again ends at once")

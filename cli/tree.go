@@ -62,8 +62,8 @@ func (b *branch) child(name string) *branch {
 
 // note takes in that a step was done here or below.
 func (b *branch) note(s *journal.Step, trouble string) {
-	if !s.Begun.IsZero() && (b.begun.IsZero() || s.Begun.Before(b.begun)) {
-		b.begun = s.Begun
+	if !s.Started.IsZero() && (b.begun.IsZero() || s.Started.Before(b.begun)) {
+		b.begun = s.Started
 	}
 	if s.Ended.After(b.ended) {
 		b.ended = s.Ended

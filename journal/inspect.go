@@ -63,14 +63,14 @@ type NodeInfo struct {
 // A Branch is what a run has done at a path and below it.
 type Branch struct {
 	Path     string    `json:"path"`
-	Step     *Step     `json:"step,omitempty"` // at the path itself, nil for a part that has steps only below
-	Below    int       `json:"below"`          // steps below the path
-	Recorded int       `json:"recorded"`       // steps that have a result, here and below
-	Open     int       `json:"open"`           // that have none
-	Failed   int       `json:"failed"`         // that have a failure as result
-	Begun    time.Time `json:"begun,omitzero"` // the first of them
-	Ended    time.Time `json:"ended,omitzero"` // the last of them
-	Usage    Usage     `json:"usage,omitzero"` // of all of them
+	Step     *Step     `json:"step,omitempty"`   // at the path itself, nil for a part that has steps only below
+	Below    int       `json:"below"`            // steps below the path
+	Recorded int       `json:"recorded"`         // steps that have a result, here and below
+	Open     int       `json:"open"`             // that have none
+	Failed   int       `json:"failed"`           // that have a failure as result
+	Started  time.Time `json:"started,omitzero"` // the first of them
+	Ended    time.Time `json:"ended,omitzero"`   // the last of them
+	Usage    Usage     `json:"usage,omitzero"`   // of all of them
 }
 
 // Branches sums up the steps right below a path: children, rounds, lanes, branches
@@ -109,8 +109,8 @@ func (b *Branch) add(s Step) {
 	default:
 		b.Recorded++
 	}
-	if b.Begun.IsZero() || s.Begun.Before(b.Begun) {
-		b.Begun = s.Begun
+	if b.Started.IsZero() || s.Started.Before(b.Started) {
+		b.Started = s.Started
 	}
 	if s.Ended.After(b.Ended) {
 		b.Ended = s.Ended

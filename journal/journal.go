@@ -54,7 +54,7 @@ type Holder interface {
 // An Archive is the list of runs.
 type Archive interface {
 	// Find returns the run with the id, or the only one whose id begins with
-	// prefix. What was acquired, and neither begun nor given a step or a question,
+	// prefix. What was acquired, and neither started nor given a step or a question,
 	// is no run, here and in Runs. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
 	// Runs returns a page of runs, the youngest first, without their Shape.
@@ -67,8 +67,8 @@ type Archive interface {
 // A Reader reads what a run has done; the run may be under way meanwhile, here or
 // elsewhere. A run that the journal does not have is empty.
 type Reader interface {
-	// Steps returns the steps in the order in which they were begun first.
-	// A step that was reused counts as begun when that was recorded. What a step
+	// Steps returns the steps in the order in which they were started first.
+	// A step that was reused counts as started when that was recorded. What a step
 	// declared is budget.Declared of the context of Do, and its usage is UsageOf
 	// its records if it has declared anything.
 	Steps(ctx context.Context, run string) ([]Step, error)
@@ -125,8 +125,8 @@ type RunInfo struct {
 	Reuse       string            `json:"reuse,omitempty"` // as in Options
 	Input       dag.ID            `json:"input,omitzero"`  // digest of the DAG with which it began, zero for an empty one
 
-	Owner string    `json:"owner,omitempty"` // who holds it, empty for nobody
-	Begun time.Time `json:"begun,omitzero"`  // for the first time
+	Owner   string    `json:"owner,omitempty"`  // who holds it, empty for nobody
+	Started time.Time `json:"started,omitzero"` // for the first time
 	Outcome
 }
 
@@ -156,7 +156,7 @@ type Step struct {
 	Path string `json:"path"` // as these three in step.Key
 	Kind string `json:"kind"` // also "input", for the DAG with which the run began
 	Name string `json:"name"`
-	// Attempts is how often its work was begun, 0 if its result is another
+	// Attempts is how often its work was started, 0 if its result is another
 	// run's. If it is not Recorded, the last one is under way, or was when its
 	// process ended or gave up.
 	Attempts int       `json:"attempts"`
@@ -164,7 +164,7 @@ type Step struct {
 	Recorded bool      `json:"recorded"`
 	From     string    `json:"from,omitempty"`    // run from which the result was reused
 	Time     time.Time `json:"time,omitzero"`     // of the result, as in step.Record
-	Begun    time.Time `json:"begun,omitzero"`    // the last attempt
+	Started  time.Time `json:"started,omitzero"`  // the last attempt
 	Ended    time.Time `json:"ended,omitzero"`    // when the result was recorded
 	Type     string    `json:"type,omitempty"`    // of the node
 	Node     dag.ID    `json:"node,omitzero"`     // that it made, zero if it made none
@@ -265,10 +265,10 @@ func (e *DamageError) Error() string {
 	if e.Node != "" {
 		what += fmt.Sprintf(" (node %.12s)", e.Node)
 	}
-	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or begin a new run", e.Run, e.Where, what, e.Reason)
+	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }
 
-// ChangedError reports that a run was begun with another pipeline, or another
+// ChangedError reports that a run was started with another pipeline, or another
 // input, than that with which it is to be resumed.
 type ChangedError struct {
 	Run     string
@@ -277,5 +277,5 @@ type ChangedError struct {
 
 // Error lists the changes.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("run %q was begun with another pipeline or input: %s: begin a new run, or force this one to go on with what still fits", e.Run, strings.Join(e.Changes, "; "))
+	return fmt.Sprintf("run %q was started with another pipeline or input: %s: start a new run, or force this one to resume with what is unchanged", e.Run, strings.Join(e.Changes, "; "))
 }

@@ -28,7 +28,7 @@ type memoryRun struct {
 	info      RunInfo
 	held      bool
 	outer     *memoryRun    // whose holder has it too, nil if it is held by itself
-	steps     []*memoryStep // in the order in which they were begun first
+	steps     []*memoryStep // in the order in which they were started first
 	index     map[dag.ID]*memoryStep
 	questions []*Question
 	dag       dag.DAG // with which it ended
@@ -64,7 +64,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 }
 
 // find returns what is recorded under the key. Otherwise it notes that the step
-// is begun, and says for which time.
+// is started, and says for which time.
 func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
 		r.index[key.Digest], r.steps = s, append(r.steps, s)
 	}
-	s.Begun = time.Now()
+	s.Started = time.Now()
 	if from := m.reused(r, key.Reuse); from != nil {
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, from.record
@@ -113,7 +113,7 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 		if s.run == r { // its samples would be one
 			continue
 		}
-		if r.info.Begun.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
+		if r.info.Started.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
 			return s
 		}
 	}

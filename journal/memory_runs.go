@@ -27,7 +27,7 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 		return RunInfo{}, m.held(id)
 	}
 	r.held, r.outer = true, m.around(id)
-	if r.info.Begun.IsZero() {
+	if r.info.Started.IsZero() {
 		return RunInfo{}, nil
 	}
 	return r.known(), nil
@@ -59,7 +59,7 @@ func (r *memoryRun) known() RunInfo {
 
 // there reports whether anything is known of the run.
 func (r *memoryRun) there() bool {
-	return r != nil && (!r.info.Begun.IsZero() || len(r.steps) > 0 || len(r.questions) > 0)
+	return r != nil && (!r.info.Started.IsZero() || len(r.steps) > 0 || len(r.questions) > 0)
 }
 
 // Begin implements [Holder].
@@ -70,7 +70,7 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	if r.info.State == Failed {
 		for _, s := range r.steps {
 			if s.Failure != "" && slices.Contains(r.info.Retry, s.Path) {
-				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Failures: s.Failures + 1, Begun: s.Begun, Usage: s.Usage, Declared: s.Declared}
+				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Failures: s.Failures + 1, Started: s.Started, Usage: s.Usage, Declared: s.Declared}
 				s.record = nil
 			}
 		}

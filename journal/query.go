@@ -36,7 +36,7 @@ func (q Query) Selects(r RunInfo) bool {
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
 		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
 		r.Usage.Cost >= q.MinCost &&
-		!r.Begun.Before(q.Since) && (q.Until.IsZero() || r.Begun.Before(q.Until))
+		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until))
 }
 
 func (f *Failure) holds(text string) bool {

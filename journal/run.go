@@ -152,16 +152,16 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	}
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
-		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Begun: r.now(),
+		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Started: r.now(),
 		Labels: r.opts.Labels,
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
 	}
-	if r.opts.Resume && before.Begun.IsZero() {
+	if r.opts.Resume && before.Started.IsZero() {
 		return fmt.Errorf("run %q: %w", r.cfg.RunID, ErrNoRun)
 	}
-	if r.resumed, r.before = !before.Begun.IsZero(), before.State; r.resumed {
+	if r.resumed, r.before = !before.Started.IsZero(), before.State; r.resumed {
 		if err := r.compare(before, &info); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 			slog.String("before", before.Revision), slog.String("now", now.Revision),
 		}})
 	}
-	now.Begun, now.Reuse = before.Begun, before.Reuse
+	now.Started, now.Reuse = before.Started, before.Reuse
 	now.Input = cmp.Or(now.Input, before.Input)
 	if len(now.Source) == 0 {
 		now.Source = before.Source

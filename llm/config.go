@@ -27,7 +27,7 @@ type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
 	Wait    time.Duration // before the first of them, doubled for each further; default 500 ms
 	MaxWait time.Duration // longest wait; default 1 min; a Retry-After beyond it ends the retries
-	// MidStream retries a stream that was cut short after it had begun, too. The
+	// MidStream retries a stream that was cut short after it had started, too. The
 	// consumer sees a Restart delta and must drop what it has.
 	MidStream bool
 }

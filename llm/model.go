@@ -172,7 +172,7 @@ type Kind uint8
 
 // The kinds of deltas.
 const (
-	// Start: the provider has begun to answer. Reply holds the request id.
+	// Start: the provider has started to answer. Reply holds the request id.
 	Start Kind = iota + 1
 	// Text, Reasoning and Refusal: Text is the next piece of it.
 	Text

@@ -44,7 +44,7 @@ func mount(d *powerloss.Disk, level string) (file string, unmount func()) {
 	return name + level + "/stone.db", func() { vfs.Unregister(name) }
 }
 
-// What a test knows: that the work of a step has begun, that its result was
+// What a test knows: that the work of a step has started, that its result was
 // acknowledged, that a run began or went on, and that its end was acknowledged.
 type (
 	began struct{ run, step string }

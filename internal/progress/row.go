@@ -54,7 +54,7 @@ type Tree struct {
 	waits bool // for an answer
 }
 
-// NewTree returns the tree of a run of p that has not begun.
+// NewTree returns the tree of a run of p that has not started.
 func NewTree(p stone.Ashlar) *Tree {
 	t := &Tree{rows: map[place]*row{}}
 	t.root = &row{ashlar: unwrap(p), name: p.Name()}

@@ -28,7 +28,7 @@ type state uint8
 
 const (
 	refused   state = iota // it never began: the pipeline is invalid
-	running                // it has begun
+	running                // it has started
 	canceling              // it was told to end
 	done                   // it ended with a result
 	broke                  // it ended with a failure

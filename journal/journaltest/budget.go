@@ -99,7 +99,7 @@ func testBudget(t *testing.T, j tested) {
 	}
 }
 
-// A body that is begun anew finds its steps recorded, and they cost nothing more:
+// A body that is started anew finds its steps recorded, and they cost nothing more:
 // neither a step that had taken the last of the account, nor the account itself if
 // it is the same one.
 func testPaidOnce(t *testing.T, j tested) {

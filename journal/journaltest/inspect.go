@@ -123,8 +123,8 @@ func testOutline(t *testing.T, j tested) {
 			if b.Below > 0 {
 				name += "+"
 			}
-			if got = append(got, name); b.Begun.IsZero() || b.Ended.Before(b.Begun) {
-				t.Errorf("%s started at %v and ended at %v", b.Path, b.Begun, b.Ended)
+			if got = append(got, name); b.Started.IsZero() || b.Ended.Before(b.Started) {
+				t.Errorf("%s started at %v and ended at %v", b.Path, b.Started, b.Ended)
 			}
 		}
 		if fmt.Sprint(got) != want {

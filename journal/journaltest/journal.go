@@ -41,8 +41,8 @@ type journalCase struct {
 
 var storeCases = []journalCase{
 	{"a run has one holder", testHolder},
-	{"a run that was not begun leaves nothing behind", testNothing},
-	{"a run that was acquired and not begun is not there", testAcquired},
+	{"a run that was not started leaves nothing behind", testNothing},
+	{"a run that was acquired and not started is not there", testAcquired},
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
 	{"selects runs", testQuery},
@@ -73,8 +73,8 @@ func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
 	t.Helper()
 	_, err := j.Acquire(t.Context(), info.ID)
 	must(t, err)
-	if info.Begun.IsZero() {
-		info.Begun = moment
+	if info.Started.IsZero() {
+		info.Started = moment
 	}
 	must(t, j.Begin(t.Context(), info))
 }
@@ -120,7 +120,7 @@ func testHolder(t *testing.T, j tested) {
 		t.Errorf("Find of a run that was left: %+v, %v; want it interrupted, without an owner", info, err)
 	}
 	info, err = other.Acquire(t.Context(), "run")
-	if err != nil || info.ID != "run" || !info.Begun.Equal(moment) {
+	if err != nil || info.ID != "run" || !info.Started.Equal(moment) {
 		t.Errorf("Acquire of a run that was left: %+v, %v", info, err)
 	}
 	must(t, other.Release("run"))

@@ -15,7 +15,7 @@ func testQuery(t *testing.T, j tested) {
 		"failed": {State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
 	}
 	for i, id := range []string{"cheap", "dear", "failed"} {
-		begin(t, j, journal.RunInfo{ID: id, Pipeline: "p-" + id, Begun: moment.Add(time.Duration(i) * time.Hour),
+		begin(t, j, journal.RunInfo{ID: id, Pipeline: "p-" + id, Started: moment.Add(time.Duration(i) * time.Hour),
 			Labels: map[string]string{"team": "a", "name": id}})
 		finish(t, j, id, outcomes[id])
 	}

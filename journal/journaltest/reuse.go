@@ -93,7 +93,7 @@ func testKeptSecrets(t *testing.T, j tested) {
 			t.Errorf("Run: %v, want %q", err, c.want)
 		}
 		if _, err := j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
-			t.Errorf("Find: %v, want that nothing was begun", err)
+			t.Errorf("Find: %v, want that nothing was started", err)
 		}
 	}
 }

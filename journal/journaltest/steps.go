@@ -20,7 +20,7 @@ func testInfo(t *testing.T, j tested) {
 	want := journal.RunInfo{
 		ID: "run", Pipeline: "żółw", Source: json.RawMessage(`{"args":["-x"]}`), Fingerprint: dag.ID{1}, Revision: "abc+", Reuse: "other", Labels: map[string]string{"k": "v"},
 		Shape: []journal.Part{{Path: "p", Form: "leaf", Reads: []journal.Read{{Query: "q", Type: "t", Nearest: true}}, Print: dag.ID{2}}},
-		Input: dag.ID{3}, Begun: moment,
+		Input: dag.ID{3}, Started: moment,
 	}
 	begin(t, j, want)
 	outcome := journal.Outcome{
@@ -126,7 +126,7 @@ func testSteps(t *testing.T, j tested) {
 			t.Errorf("what the step does in turn is said to cost %+v", got)
 		}
 		if got := journal.Attempt(ctx); got != 1 {
-			t.Errorf("a step that is begun within another one for the first time is told that it is attempt %d", got)
+			t.Errorf("a step that is started within another one for the first time is told that it is attempt %d", got)
 		}
 		return used, nil
 	})
@@ -156,10 +156,10 @@ func testSteps(t *testing.T, j tested) {
 	}
 	want[1].Declared, want[4].Declared, want[4].Usage = price, price, journal.Usage{InputTokens: 3, OutputTokens: 2, Cost: 0.125}
 	for i, s := range got {
-		if s.Begun.IsZero() || s.Recorded == s.Ended.IsZero() {
-			t.Errorf("%s was begun at %v and ended at %v, recorded: %t", s.Path, s.Begun, s.Ended, s.Recorded)
+		if s.Started.IsZero() || s.Recorded == s.Ended.IsZero() {
+			t.Errorf("%s was started at %v and ended at %v, recorded: %t", s.Path, s.Started, s.Ended, s.Recorded)
 		}
-		got[i].Begun, got[i].Ended = want[0].Begun, want[0].Ended
+		got[i].Started, got[i].Ended = want[0].Started, want[0].Ended
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Steps (-want +got):\n%s", diff)

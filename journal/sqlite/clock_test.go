@@ -45,7 +45,7 @@ func TestClockJumpsBack(t *testing.T) {
 		t.Errorf("resumed: %v, %d calls, node %v; want one call and node %v", err, calls, again.Node, first.Node)
 	}
 	steps, err := other.Steps(t.Context(), "r")
-	if err != nil || len(steps) != 2 || steps[0].Name != "first" || !steps[1].Ended.Before(steps[0].Begun) {
+	if err != nil || len(steps) != 2 || steps[0].Name != "first" || !steps[1].Ended.Before(steps[0].Started) {
 		t.Errorf("steps %+v, %v; want first and second, in spite of the times", steps, err)
 	}
 	runs, err := other.Runs(t.Context(), journal.Query{})

@@ -120,7 +120,7 @@ func TestDamageStopsWork(t *testing.T) {
 			if _, err := db.Acquire(t.Context(), "r"); err != nil {
 				t.Fatal(err)
 			}
-			info := journal.RunInfo{ID: "r", Pipeline: "name", Begun: stopped()}
+			info := journal.RunInfo{ID: "r", Pipeline: "name", Started: stopped()}
 			if err := db.Begin(t.Context(), info); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +167,7 @@ func shortRun(ctx context.Context, db *DB, id string) error {
 	if _, err := db.Acquire(ctx, id); err != nil {
 		return err
 	}
-	if err := db.Begin(ctx, journal.RunInfo{ID: id, Begun: stopped()}); err != nil {
+	if err := db.Begin(ctx, journal.RunInfo{ID: id, Started: stopped()}); err != nil {
 		return err
 	}
 	_, err := db.Do(ctx, stepKey(id, 1), work(new(atomic.Int64)))
@@ -203,7 +203,7 @@ func TestInnerRunsAreCheap(t *testing.T) {
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Begin(t.Context(), journal.RunInfo{ID: "exp", Begun: stopped()}); err != nil {
+	if err := db.Begin(t.Context(), journal.RunInfo{ID: "exp", Started: stopped()}); err != nil {
 		t.Fatal(err)
 	}
 	commits := countCommits(t)

@@ -51,7 +51,7 @@ func TestSteps(t *testing.T) {
 		}
 		for i := range steps {
 			steps[i].Time = steps[i].Time.UTC()
-			steps[i].Begun, steps[i].Ended, steps[i].Sum = time.Time{}, time.Time{}, dag.ID{}
+			steps[i].Started, steps[i].Ended, steps[i].Sum = time.Time{}, time.Time{}, dag.ID{}
 		}
 		if len(steps) == 2 {
 			second.Path = steps[1].Path // a matter of the root package

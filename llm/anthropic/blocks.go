@@ -87,7 +87,7 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	b := d.block(index)
 	if b == nil {
-		return out, d.protocol("a delta for block %d, which has not begun", index)
+		return out, d.protocol("a delta for block %d, which has not started", index)
 	}
 	var in blockDelta
 	if err := jsonv2.UnmarshalLenient(raw, &in); err != nil {

@@ -106,7 +106,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	return out, d.stopped, err
 }
 
-// expected refuses events of an answer that has not begun.
+// expected refuses events of an answer that has not started.
 func (d *decoder) expected(e *event) error {
 	switch e.Type {
 	case "message_start", "ping":

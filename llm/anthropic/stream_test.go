@@ -97,7 +97,7 @@ func TestStream(t *testing.T) {
 			want: `{"text":"","request_id":"req_9","usage":{"input_tokens":5,"output_tokens":1}}`, err: "busy (overloaded_error, request req_9)"},
 		{name: "no beginning", events: blockOf(`{"type":"text","text":"a"}`), want: `{"text":"","usage":{"input_tokens":null,"output_tokens":null}}`, err: "content_block_start before message_start"},
 		{name: "delta without a block", events: started + `{"type":"content_block_delta","index":3,"delta":{"type":"text_delta","text":"x"}}`,
-			want: `{"text":"","usage":{"input_tokens":5,"output_tokens":1}}`, err: "block 3, which has not begun"},
+			want: `{"text":"","usage":{"input_tokens":5,"output_tokens":1}}`, err: "block 3, which has not started"},
 		{name: "delta for another kind", events: started + blockOf(tool, `{"type":"text_delta","text":"x"}`),
 			want: `{"text":"","tool_calls":[{"id":"t1","name":"f","input":null}],"usage":{"input_tokens":5,"output_tokens":1}}`, err: "text_delta for block 0 of type tool_use"},
 		{name: "block twice", events: started + blockOf(`{"type":"text","text":"a"}`) + blockOf(`{"type":"text","text":"b"}`),

@@ -117,7 +117,7 @@ func (f *fold) add(t *testing.T, d llm.Delta) {
 		f.calls, f.inputs = append(f.calls, *d.Call), append(f.inputs, "")
 	case llm.ToolInput:
 		if d.Index >= len(f.calls) {
-			t.Fatalf("input for call number %d, which has not begun", d.Index)
+			t.Fatalf("input for call number %d, which has not started", d.Index)
 		}
 		f.inputs[d.Index] += d.Text
 	}

@@ -100,12 +100,12 @@ type Run struct {
 	Rows  int64  // how many records it has
 
 	State   string // of the Outcome
-	Info    []byte // JSON, nil until the run is begun
+	Info    []byte // JSON, nil until the run is started
 	Shape   []byte // JSON
 	Outcome []byte // JSON
 	Tail    int64  // the numbers of the first and
 	Tip     int64  // the last record that belong to the Outcome only
-	Seal    []byte // of the fields from State on, nil until the run is begun
+	Seal    []byte // of the fields from State on, nil until the run is started
 }
 
 // Row is a record: with a Digest the result of a step, with a Node only a node that

@@ -182,8 +182,8 @@ func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 func followed(record *Row, h head) []journal.Row {
 	at := time.UnixMilli(h.At)
 	if h.Step == "" && !record.isResult() {
-		rows := make([]journal.Row, 0, len(h.Begun))
-		for _, i := range h.Begun {
+		rows := make([]journal.Row, 0, len(h.Started))
+		for _, i := range h.Started {
 			rows = append(rows, journal.Row{Path: i.Path, Kind: i.Kind, Name: i.Name, Time: at})
 		}
 		return rows

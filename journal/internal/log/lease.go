@@ -207,7 +207,7 @@ func (j *Journal) Release(id string) error {
 	return err
 }
 
-// leave is what gives up the lease of a run. What was neither begun nor has a
+// leave is what gives up the lease of a run. What was neither started nor has a
 // record leaves nothing behind.
 func (j *Journal) leave(r *run) *write {
 	return &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {

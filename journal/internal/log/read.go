@@ -63,12 +63,12 @@ func (j *Journal) steps(ctx context.Context, run, under string) ([]journal.Step,
 	}
 	err := j.rows(ctx, run, Selection{Under: under, Steps: true, Heads: true}, func(row *Row, h head) error {
 		at := time.UnixMilli(h.At)
-		for _, i := range h.Begun {
+		for _, i := range h.Started {
 			if !strings.HasPrefix(i.Path, under) {
 				continue
 			}
 			s := step(i.digest, i.Path, i.Kind, i.Name)
-			if s.Attempts, s.Begun = s.Attempts+1, at; i.Declared != nil {
+			if s.Attempts, s.Started = s.Attempts+1, at; i.Declared != nil {
 				s.Declared = *i.Declared
 			}
 		}
@@ -99,7 +99,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	}
 	if s.Usage = s.Usage.Add(h.Usage); h.From != "" {
-		s.Begun = at
+		s.Started = at
 	}
 }
 

@@ -28,13 +28,13 @@ type result struct {
 // head is the JSON of a row: what the database need not know. Record lacks its
 // Content, which the row has.
 type head struct {
-	Kind   string        `json:"kind,omitempty"`
-	Name   string        `json:"name,omitempty"`
-	From   string        `json:"from,omitempty"` // run from which it was reused
-	At     int64         `json:"at"`             // milliseconds of Unix time, for people
-	Usage  journal.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
-	Record *step.Record  `json:"record,omitempty"`
-	Begun  []intent      `json:"begun,omitempty"` // in a row whose content are their digests
+	Kind    string        `json:"kind,omitempty"`
+	Name    string        `json:"name,omitempty"`
+	From    string        `json:"from,omitempty"` // run from which it was reused
+	At      int64         `json:"at"`             // milliseconds of Unix time, for people
+	Usage   journal.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
+	Record  *step.Record  `json:"record,omitempty"`
+	Started []intent      `json:"started,omitempty"` // in a row whose content are their digests
 
 	// Of a failure that was forgotten: it has no digest any more.
 	Step string `json:"step,omitempty"` // its digest
@@ -70,7 +70,7 @@ func newIntent(ctx context.Context, key step.Key) (*intent, error) {
 func intentRow(begun []*intent, at time.Time) *Row {
 	r := &Row{Content: make([]byte, 0, len(begun)*len(dag.ID{}))}
 	r.Head = strconv.AppendInt([]byte(`{"at":`), at.UnixMilli(), 10)
-	r.Head = append(r.Head, `,"begun":[`...)
+	r.Head = append(r.Head, `,"started":[`...)
 	for n, i := range begun {
 		if n > 0 {
 			r.Head = append(r.Head, ',')
@@ -177,14 +177,14 @@ func (r *Row) open() (head, error) {
 	if err := jsonv2.Unmarshal(r.Head, &h); err != nil {
 		return h, fmt.Errorf("cannot be read: %w", err)
 	}
-	if h.Begun == nil {
+	if h.Started == nil {
 		h.Record.Content, h.Record.Replayed = r.Content, true
 		return h, nil
 	}
 	i := 0
 	for digest := range ids(r.Content) {
-		if i < len(h.Begun) {
-			h.Begun[i].digest = digest
+		if i < len(h.Started) {
+			h.Started[i].digest = digest
 		}
 		i++
 	}

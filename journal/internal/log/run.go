@@ -34,7 +34,7 @@ type run struct {
 
 	mu      sync.Mutex
 	news    sync.Cond // about known and loading
-	ready   bool      // loading has begun
+	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so nothing has to be loaded
 	failed  error     // of a write that nobody waited for
 	reuse   string    // from which run, as in journal.RunInfo

@@ -36,7 +36,7 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	return info, err
 }
 
-// info returns what is known of a run that is ours, nothing if it was not begun.
+// info returns what is known of a run that is ours, nothing if it was not started.
 func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
 	fresh := r.fresh
@@ -256,7 +256,7 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.seen(ctx, info, found[0])
 }
 
-// there leaves out what was acquired and never begun, nor given a step or a question:
+// there leaves out what was acquired and never started, nor given a step or a question:
 // its process was killed in between, or will begin it soon.
 func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err error) {
 	for _, r := range runs {
