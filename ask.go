@@ -36,7 +36,7 @@ func (q *Question) Check(response string) error {
 		return fmt.Errorf("%.200q is no answer: want one of %q", response, q.Choices)
 	}
 	if q.Schema != nil {
-		if err := q.Schema.Validate([]byte(response)); err != nil {
+		if err := q.Schema.Validate(context.Background(), []byte(response)); err != nil {
 			return fmt.Errorf("%.200q is no answer: want JSON that fits the schema: %w", response, err)
 		}
 	}

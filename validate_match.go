@@ -1,6 +1,7 @@
 package stone
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func valuesOf(key *schema.Schema) []string {
 // reachable reports a branch that no value selects.
 func (v *validator) reachable(key *schema.Schema, values []string, branch string) {
 	var why string
-	switch invalid, ok := errors.AsType[*schema.ValidationError](key.Validate([]byte(branch))); {
+	switch invalid, ok := errors.AsType[*schema.ValidationError](key.Validate(context.Background(), []byte(branch))); {
 	case values != nil && !slices.Contains(values, branch):
 		why = "the values are " + shorten(values)
 	case values == nil && ok:
@@ -129,7 +130,7 @@ func (v *validator) reachable(key *schema.Schema, values []string, branch string
 		return
 	}
 	f := finding.Finding{Type: finding.UnreachableBranch, Queried: plain(branch)}
-	if inner := plain(branch); inner != branch && key.Validate([]byte(inner)) == nil {
+	if inner := plain(branch); inner != branch && key.Validate(context.Background(), []byte(inner)) == nil {
 		why += fmt.Sprintf("; write Case(%s)", inner)
 	} else {
 		f.Suggestion = plain(suggest.Closest(branch, slices.Values(values)))

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,9 +127,9 @@ type misfit struct {
 }
 
 // read makes the draft out of an answer.
-func (d *draft) read(r *llm.Reply) (any, *misfit) {
+func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	if !d.free {
-		return d.readJSON(r)
+		return d.readJSON(ctx, r)
 	}
 	if cutOff(r) {
 		return nil, truncated(r)
@@ -136,10 +137,10 @@ func (d *draft) read(r *llm.Reply) (any, *misfit) {
 	return Text{r.Text}, nil
 }
 
-func (d *draft) readJSON(r *llm.Reply) (any, *misfit) {
+func (d *draft) readJSON(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	data := []byte(unfence.Text(r.Text))
-	err := d.schema.Validate(data)
-	if err != nil && d.own.Validate(data) == nil {
+	err := d.schema.Validate(ctx, data)
+	if err != nil && d.own.Validate(ctx, data) == nil {
 		err = nil // from a server that does not know the strict form
 	}
 	var v any

@@ -142,7 +142,7 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	if refused(reply) {
 		return next{}, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
-	v, wrong := r.draft.read(reply)
+	v, wrong := r.draft.read(ctx, reply)
 	switch {
 	case wrong != nil && r.mended:
 		return next{}, wrong.failure

@@ -119,7 +119,7 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	if r.info {
 		j.begun = time.Now()
 	}
-	refusal, err := r.refuse(c.Tools, j.tool, j.call)
+	refusal, err := r.refuse(ctx, c.Tools, j.tool, j.call)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -148,7 +148,7 @@ type job struct {
 }
 
 // refuse says to the model why a call is not run, or nothing if it can be run.
-func (r *run) refuse(tools []Tool, tool *Tool, call llm.ToolCall) (string, error) {
+func (r *run) refuse(ctx context.Context, tools []Tool, tool *Tool, call llm.ToolCall) (string, error) {
 	switch {
 	case tool == nil:
 		return unknown(call.Name, tools), nil
@@ -161,7 +161,7 @@ func (r *run) refuse(tools []Tool, tool *Tool, call llm.ToolCall) (string, error
 	if err != nil {
 		return "", failure(kind.Error, err, "the schema of the tool %q: %v", tool.Name, err)
 	}
-	err = s.Validate(call.Input)
+	err = s.Validate(ctx, call.Input)
 	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
 		return "The arguments do not fit the schema of the tool, so it was not run:\n" + invalid.Detail(), nil
 	}

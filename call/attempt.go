@@ -134,7 +134,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	req := l.request
 	req.Cap, req.Attempt, req.Context = e.ID, as.Number, about
 	if l.inputs[e] != nil {
-		if err := l.inputs[e].Validate(req.Input); err != nil {
+		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
 			l.reserved.Cancel()
 			l.reserved, o.out = nil, refused
 			o.failure = &Error{Type: InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}

@@ -52,7 +52,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 		return Capability{Metadata: m}
 	}
 	return Capability{m, func(ctx context.Context, req *Request) (*Reply, error) {
-		if err := in.Schema().Validate(req.Input); err != nil {
+		if err := in.Schema().Validate(ctx, req.Input); err != nil {
 			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
 		}
 		n, err := dag.NewNode(dag.Spec{Type: in.Name(), Content: req.Input})

@@ -40,9 +40,12 @@ type namedCheck struct {
 // and the judge, who is asked only about what may still be accepted.
 func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	for _, s := range l.outSchemas {
-		if sub.invalid = s.Validate(sub.Out); sub.invalid != nil {
+		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
 			break
 		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return v, err
 	}
 	if v.must, err = failed(ctx, l.must, sub); err == nil {
 		v.should, err = failed(ctx, l.should, sub)

@@ -169,7 +169,7 @@ func (s *session) prepare() (err error) {
 		return err
 	}
 	if s.in != nil && s.in != typed {
-		if err := s.in.Validate(r.Input); err != nil {
+		if err := s.in.Validate(s.ctx, r.Input); err != nil {
 			return s.refused(&Error{Type: InputInvalid, Message: "the input is not what the intent " + spec.Intent + " takes: " + err.Error(), Where: "input"})
 		}
 	}

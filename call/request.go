@@ -1,6 +1,7 @@
 package call
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -215,7 +216,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(input); err == nil {
-			err = in.Validate(data)
+			err = in.Validate(context.Background(), data)
 		}
 	}
 	if err != nil {

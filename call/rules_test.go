@@ -134,7 +134,7 @@ func TestBuiltInSchemas(t *testing.T) {
 		if s == nil {
 			continue
 		}
-		if err := s.Validate([]byte(tc.data)); (err == nil) != tc.ok {
+		if err := s.Validate(t.Context(), []byte(tc.data)); (err == nil) != tc.ok {
 			t.Errorf("%s %s: %v", tc.name, tc.data, err)
 		}
 	}

@@ -35,7 +35,7 @@ func Answer(ctx context.Context, j Interviewer, run, question, response string) 
 	case len(found) > 1:
 		return fmt.Errorf("run %q asks %q at %s and %d more places: name one by its path", run, question, found[0].Path, len(found)-1)
 	}
-	if err := found[0].Check(response); err != nil {
+	if err := found[0].Check(ctx, response); err != nil {
 		return err
 	}
 	return j.Answer(ctx, run, found[0].Path, response)
@@ -43,7 +43,7 @@ func Answer(ctx context.Context, j Interviewer, run, question, response string) 
 
 // Check says why a response is no answer, or returns nil. The empty response
 // cancels any question.
-func (q Question) Check(response string) error {
+func (q Question) Check(ctx context.Context, response string) error {
 	if response == "" {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (q Question) Check(response string) error {
 	}
 	s, err := schema.Parse(q.Schema)
 	if err == nil {
-		err = s.Validate([]byte(response))
+		err = s.Validate(ctx, []byte(response))
 	}
 	if err != nil {
 		return fmt.Errorf("%.200q is no answer to %q: want JSON that fits its schema: %w", response, q.Name, err)

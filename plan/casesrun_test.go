@@ -206,7 +206,7 @@ func runResult(t *testing.T, c edn.Value) (o outcome) {
 	reply, err := call.ReadReply(text)
 	if err == nil && reply.Type != call.Plan {
 		if s, _ := w.app.Schema(w.app.Intents[field(c, "intent").Text()].Out); s != nil {
-			if bad := s.Validate(reply.Out); bad != nil {
+			if bad := s.Validate(t.Context(), reply.Out); bad != nil {
 				err = &call.Error{Type: call.SchemaInvalid, Message: bad.Error()}
 			}
 		}

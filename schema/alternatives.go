@@ -60,27 +60,42 @@ func mismatch(e *jsonschema.ValidationError, at []string) []string {
 func (r *reporter) value(at []string) any {
 	v := r.document
 	for _, token := range at {
-		switch c := v.(type) {
-		case map[string]any:
-			v = c[token]
-		case []any:
-			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(c) {
-				v = c[i]
-			}
+		v = within(v, token)
+	}
+	return v
+}
+
+// within returns the property or item of a value, or the value if it has none of that name.
+func within(v any, token string) any {
+	switch c := v.(type) {
+	case map[string]any:
+		return c[token]
+	case []any:
+		if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(c) {
+			return c[i]
 		}
 	}
 	return v
 }
 
-// path writes a location the way Go writes it: items[3].price.
+// path writes a location the way Go writes it: items[3].price. Of a long one it
+// writes the end.
 func (r *reporter) path(at []string) string {
 	path := ""
+	v := r.document
 	for i, token := range at {
-		if _, ok := r.value(at[:i]).([]any); ok {
-			path += "[" + token + "]"
-		} else {
-			path = joinPath(path, propertyPath(token))
+		_, list := v.([]any)
+		v = within(v, token)
+		switch {
+		case len(at)-i > pathLength:
+		case list:
+			path += "[" + shorten(token) + "]"
+		default:
+			path = joinPath(path, propertyPath(shorten(token)))
 		}
+	}
+	if len(at) > pathLength {
+		return "…" + path
 	}
 	return path
 }

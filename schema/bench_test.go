@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -43,7 +44,7 @@ func BenchmarkValidate(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Validate(text); err != nil {
+		if err := s.Validate(context.Background(), text); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -57,7 +58,7 @@ func BenchmarkValidateSmall(b *testing.B) {
 	text := []byte(`{"sku":"SKU-0001","name":"a thing","count":3,"price":12.5,"color":"red"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.Validate(text); err != nil {
+		if err := s.Validate(context.Background(), text); err != nil {
 			b.Fatal(err)
 		}
 	}

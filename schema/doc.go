@@ -4,7 +4,7 @@
 //
 //	s, err := schema.For[Order]()                   // from a Go type
 //	s, err := schema.Parse([]byte(`{"type": …}`))   // from text
-//	err := s.Validate(data)                         // nil or *ValidationError with all problems
+//	err := s.Validate(ctx, data)                    // nil or *ValidationError with the problems
 //	problems := schema.Compatible(producer, consumer)
 //	price, ok := s.At("items", "0", "price")
 //
@@ -34,4 +34,7 @@
 // schema names are checked too: a time that is no time would fail one step later, where nobody
 // can repair it. References lead to places inside the schema only; nothing is ever loaded from
 // the network or the disk.
+//
+// A schema is applied to a place of a value once, however many references lead to it, so that
+// work is bounded by the size of the schema times that of the value, whoever wrote them.
 package schema

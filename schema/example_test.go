@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,7 +22,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	err = bill.Validate([]byte(`{"items":[{"name":"tea","price":"2.50"},{"price":3}]}`))
+	err = bill.Validate(context.Background(), []byte(`{"items":[{"name":"tea","price":"2.50"},{"price":3}]}`))
 	var invalid *schema.ValidationError
 	if errors.As(err, &invalid) {
 		fmt.Println(invalid.Detail())

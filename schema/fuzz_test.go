@@ -28,7 +28,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if err := s.Validate([]byte(value)); err != nil {
+		if err := s.Validate(t.Context(), []byte(value)); err != nil {
 			_ = err.Error()
 		}
 		again, err := schema.Parse(s.JSON())
@@ -64,7 +64,7 @@ func TestConcurrent(t *testing.T) {
 				if _, ok := s.At("a", "a"); !ok {
 					t.Error("a.a does not exist")
 				}
-				if err := s.Strict().Validate([]byte(`{"a":null}`)); err != nil {
+				if err := s.Strict().Validate(t.Context(), []byte(`{"a":null}`)); err != nil {
 					t.Error(err)
 				}
 				if _, err := schema.For[pair](); err != nil {

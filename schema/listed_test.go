@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -71,7 +72,7 @@ func TestLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := mustJSON(t, test.value)
-		if err := s.Validate(text); (err == nil) != (test.want == "") {
+		if err := s.Validate(context.Background(), text); (err == nil) != (test.want == "") {
 			t.Errorf("%s: the schema says %v, the lists say %q", text, err, got)
 		}
 	}

@@ -25,7 +25,7 @@ func (p Problem) String() string {
 
 // ValidationError says that a value does not fit a schema.
 type ValidationError struct {
-	Problems []Problem // all of them, in the order of their places; never empty
+	Problems []Problem // in the order of their places; at least one, at most 100
 }
 
 // Error returns one line: the first problem and the number of others.
@@ -74,8 +74,16 @@ func propertyPath(name string) string {
 	return "[" + strconv.Quote(name) + "]"
 }
 
-// shownLength bounds how much of a value a message repeats, in characters.
-const shownLength = 60
+const (
+	// shownLength bounds how much of a value a message repeats, in characters.
+	shownLength = 60
+	// messageLength bounds a message, in characters.
+	messageLength = 1000
+	// pathLength bounds the steps of a path.
+	pathLength = 64
+	// maxProblems bounds the problems of one value.
+	maxProblems = 100
+)
 
 // describe says which kind of value v is and, if it is short, shows it. It takes the values of a
 // schema's tree and those of a decoded document.
@@ -112,11 +120,20 @@ func literal(v any) string {
 	return shorten(string(text))
 }
 
-func shorten(s string) string {
-	if utf8.RuneCountInString(s) <= shownLength {
-		return s
+func shorten(s string) string { return cut(s, shownLength) }
+
+// cut returns at most n characters of s, the last of which then says that there were more.
+func cut(s string, n int) string {
+	runes, end := 0, 0
+	for at := range s {
+		if runes++; runes == n {
+			end = at
+		}
+		if runes > n {
+			return s[:end] + "…"
+		}
 	}
-	return string([]rune(s)[:shownLength-1]) + "…"
+	return s
 }
 
 // oneOf lists alternatives: "a", "b" or "c". Null comes last: it is what is wanted least.

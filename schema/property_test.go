@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -171,7 +172,7 @@ func TestOwnValues(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Validate(text); err != nil {
+				if err := s.Validate(context.Background(), text); err != nil {
 					t.Fatalf("%s\ndoes not fit its own schema %s\n%s", text, s, err.(*schema.ValidationError).Detail())
 				}
 				var decoded any
@@ -184,7 +185,7 @@ func TestOwnValues(t *testing.T) {
 					if !ok {
 						t.Fatalf("At(%q) does not exist in %s", path, s)
 					}
-					if err := below.Validate(text); err != nil {
+					if err := below.Validate(context.Background(), text); err != nil {
 						t.Fatalf("At(%q) = %s: %v", path, below, err)
 					}
 				})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use; what
@@ -17,7 +15,7 @@ type Schema struct {
 	declared bool // the text keeps the declared order of properties
 
 	text     func() []byte
-	compiled func() (*jsonschema.Schema, error)
+	compiled func() (*graph, error)
 	strict   func() *Schema
 	shape    func() *shape // nil if there is more to the schema
 
@@ -28,7 +26,7 @@ type Schema struct {
 func newSchema(root any, declared bool) *Schema {
 	s := &Schema{root: root, declared: declared, foldable: !hasInnerID(root, true)}
 	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, declared) })
-	s.compiled = sync.OnceValues(func() (*jsonschema.Schema, error) { return compile(s.text()) })
+	s.compiled = sync.OnceValues(func() (*graph, error) { return compile(s.text()) })
 	s.shape = sync.OnceValue(func() *shape { return shapeOf(s.text()) })
 	s.strict = sync.OnceValue(func() *Schema { return newSchema(strict(root), true) })
 	return s
@@ -47,9 +45,17 @@ func hasInnerID(node any, root bool) bool {
 	return found
 }
 
-// Parse reads a schema from JSON text. A schema that names no draft is taken as 2020-12. The error
-// says where the text is malformed, what is no schema, or which reference leads outside.
+// maxText bounds the text of a schema, in bytes: compiling takes time quadratic in the number
+// of schemas in it.
+const maxText = 512 << 10
+
+// Parse reads a schema from JSON text of at most 512 KiB. A schema that names no draft is taken as
+// 2020-12. The error says where the text is malformed, what is no schema, or which reference
+// leads outside.
 func Parse(data []byte) (*Schema, error) {
+	if len(data) > maxText {
+		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(data), maxText)
+	}
 	root, err := decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)

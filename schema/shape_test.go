@@ -39,7 +39,7 @@ func TestShapeAgreesWithValidator(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		invalid := compiled.Validate(v)
+		invalid := compiled.root.Validate(v)
 		if sh.fits(v) {
 			fitted++
 			if invalid != nil {

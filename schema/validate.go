@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/stonelayer/stone/internal/pattern"
 )
 
 // base is the address of every schema while it is compiled. Nothing can be loaded from there.
@@ -26,7 +28,7 @@ func (refusal) Load(url string) (any, error) {
 		strings.TrimPrefix(url, "stone:///"))
 }
 
-func compile(text []byte) (compiled *jsonschema.Schema, err error) {
+func compile(text []byte) (compiled *graph, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("schema: cannot be compiled: %v", r)
@@ -39,15 +41,17 @@ func compile(text []byte) (compiled *jsonschema.Schema, err error) {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(refusal{})
+	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) { return pattern.Compile(text) })
 	c.AssertFormat()
 	c.AssertContent()
 	if err := c.AddResource(base, document); err != nil {
 		return nil, compileError(err, document)
 	}
-	if compiled, err = c.Compile(base); err != nil {
+	root, err := c.Compile(base)
+	if err != nil {
 		return nil, compileError(err, document)
 	}
-	return compiled, nil
+	return newGraph(root, document, func(fragment string) (*jsonschema.Schema, error) { return c.Compile(base + "#" + fragment) }), nil
 }
 
 // compileError says in one line what is no schema, and where.
@@ -76,9 +80,10 @@ func compileError(err error, document any) error {
 	return fmt.Errorf("schema: %s", strings.ReplaceAll(err.Error(), base, ""))
 }
 
-// Validate checks JSON text against the schema. It returns nil or a *ValidationError with all
-// problems, also for text that is no JSON; any other error is one of the schema.
-func (s *Schema) Validate(data []byte) error {
+// Validate checks JSON text against the schema. It returns nil, or a *ValidationError with the
+// problems, also for text that is no JSON; any other error is that of ctx or of the schema. It
+// takes at most ten million comparisons: a text that needs more does not fit.
+func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {
 		return &ValidationError{[]Problem{{Message: err.Error()}}}
@@ -93,11 +98,11 @@ func (s *Schema) Validate(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := compiled.Validate(document); err != nil {
-		var found *jsonschema.ValidationError
-		if !errors.As(err, &found) {
-			return fmt.Errorf("schema: %w", err)
-		}
+	found, err := compiled.validate(ctx, document)
+	if err != nil {
+		return err
+	}
+	if found != nil {
 		return &ValidationError{report(found, document, s)}
 	}
 	return nil
@@ -151,7 +156,7 @@ func checkNumbers(v any) error {
 	return nil
 }
 
-// report flattens the validator's tree of errors into problems, sorted by their place.
+// report flattens the tree of errors into problems, sorted by their place.
 func report(found *jsonschema.ValidationError, document any, s *Schema) []Problem {
 	r := reporter{document: document, schema: s}
 	r.add(found)
@@ -163,6 +168,9 @@ func report(found *jsonschema.ValidationError, document any, s *Schema) []Proble
 		l.Path = r.path(l.at)
 		if len(out) == 0 || out[len(out)-1] != l.Problem {
 			out = append(out, l.Problem)
+		}
+		if len(out) == maxProblems {
+			break
 		}
 	}
 	return out
@@ -191,7 +199,7 @@ type reporter struct {
 }
 
 func (r *reporter) say(at []string, format string, args ...any) {
-	r.found = append(r.found, located{Problem{Message: fmt.Sprintf(format, args...)}, at})
+	r.found = append(r.found, located{Problem{Message: cut(fmt.Sprintf(format, args...), messageLength)}, at})
 }
 
 func (r *reporter) add(e *jsonschema.ValidationError) {

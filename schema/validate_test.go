@@ -92,7 +92,7 @@ func TestValidate(t *testing.T) {
 		{`{}`, `1 2`, `(root): want one JSON value, got more at line 1, column 3`},
 		{`{}`, `{} }`, `(root): want one JSON value, got more at line 1, column 4`},
 	} {
-		err := parse(t, test.schema).Validate([]byte(test.value))
+		err := parse(t, test.schema).Validate(t.Context(), []byte(test.value))
 		got := ""
 		if err != nil {
 			var invalid *schema.ValidationError
@@ -112,7 +112,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestValidationErrorCounts(t *testing.T) {
-	err := parse(t, `{"required":["a","b","c"]}`).Validate([]byte(`{}`))
+	err := parse(t, `{"required":["a","b","c"]}`).Validate(t.Context(), []byte(`{}`))
 	if want := `does not fit the schema: property "a" is required, but missing (and 2 more)`; err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -123,10 +123,10 @@ func TestValidationErrorCounts(t *testing.T) {
 
 func TestNilIsAnything(t *testing.T) {
 	var s *schema.Schema
-	if err := s.Validate([]byte(`{"a":1}`)); err != nil {
+	if err := s.Validate(t.Context(), []byte(`{"a":1}`)); err != nil {
 		t.Error(err)
 	}
-	if err := s.Validate([]byte(`{`)); err == nil {
+	if err := s.Validate(t.Context(), []byte(`{`)); err == nil {
 		t.Error("malformed JSON is not anything")
 	}
 	below, ok := s.At("a")

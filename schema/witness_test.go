@@ -164,9 +164,9 @@ func TestCompatibleIsCertain(t *testing.T) {
 			return
 		}
 		shows := func(value string) bool {
-			return consumer.Validate([]byte(value)) != nil && writes.Validate([]byte(value)) == nil
+			return consumer.Validate(t.Context(), []byte(value)) != nil && writes.Validate(t.Context(), []byte(value)) == nil
 		}
-		if slices.ContainsFunc(universe, shows) || !slices.ContainsFunc(universe, func(value string) bool { return writes.Validate([]byte(value)) == nil }) {
+		if slices.ContainsFunc(universe, shows) || !slices.ContainsFunc(universe, func(value string) bool { return writes.Validate(t.Context(), []byte(value)) == nil }) {
 			return
 		}
 		for value := range within(2) { // a problem that only a $ref shows is deeper

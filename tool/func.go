@@ -52,7 +52,7 @@ func Func[I, O any](name, description string, fn func(context.Context, I) (O, er
 		o(&t)
 	}
 	t.Run = func(ctx context.Context, raw json.RawMessage) (agent.Result, error) {
-		in, err := decode[I](name, input, raw)
+		in, err := decode[I](ctx, name, input, raw)
 		if err != nil {
 			return agent.Result{}, err
 		}
@@ -111,11 +111,11 @@ func (e *InputError) Error() string {
 		e.Tool, strings.Join(e.Problems, "; "))
 }
 
-func decode[I any](name string, s *schema.Schema, raw json.RawMessage) (in I, err error) {
+func decode[I any](ctx context.Context, name string, s *schema.Schema, raw json.RawMessage) (in I, err error) {
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	if err := s.Validate(raw); err != nil {
+	if err := s.Validate(ctx, raw); err != nil {
 		e := &InputError{Tool: name, Problems: []string{err.Error()}}
 		if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
 			e.Problems = nil

@@ -55,7 +55,7 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}
-	if err := fits(tool, input); err != nil {
+	if err := fits(ctx, tool, input); err != nil {
 		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is not what the tool " + c.Tool + " takes: " + err.Error(), Cause: err}
 	}
 	result, err := tool.Run(ctx, input)
@@ -69,12 +69,12 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 	return &call.Reply{Type: call.Value, Out: out}, nil
 }
 
-func fits(tool *agent.Tool, input json.RawMessage) error {
+func fits(ctx context.Context, tool *agent.Tool, input json.RawMessage) error {
 	s, err := schema.Parse(tool.Schema)
 	if err != nil {
 		return err
 	}
-	return s.Validate(input)
+	return s.Validate(ctx, input)
 }
 
 func failure(ctx context.Context, err error) error {

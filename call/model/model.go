@@ -60,7 +60,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, failure(ctx, err)
 		}
-		reply, err := want.read(answer.Text)
+		reply, err := want.read(ctx, answer.Text)
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}

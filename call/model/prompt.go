@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,7 +110,7 @@ func plain(input call.JSON) string {
 }
 
 // read makes a reply of the text of an answer.
-func (w wanted) read(text string) (*call.Reply, error) {
+func (w wanted) read(ctx context.Context, text string) (*call.Reply, error) {
 	body := unfence.Text(text)
 	if reply, err, ok := envelope(body); ok {
 		return reply, err
@@ -124,7 +125,7 @@ func (w wanted) read(text string) (*call.Reply, error) {
 		if !json.Valid([]byte(body)) {
 			return nil, drift("the answer is no JSON, but %.80q", text)
 		}
-		if err := w.schema.Validate([]byte(body)); err != nil {
+		if err := w.schema.Validate(ctx, []byte(body)); err != nil {
 			return nil, drift("the answer does not fit %s: %v", w.name, err)
 		}
 		return &call.Reply{Type: call.Value, Out: call.JSON(body)}, nil

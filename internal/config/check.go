@@ -117,7 +117,7 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 			v.Fault(form.Invalid, "expected a JSON Schema: %v", err)
 		}
 	}
-	return func(_ context.Context, sub call.Subject) error { return s.Validate(sub.Out) }
+	return func(ctx context.Context, sub call.Subject) error { return s.Validate(ctx, sub.Out) }
 }
 
 // verdictType is the type of the node that holds what a capability says which

@@ -22,7 +22,7 @@ const module = "github.com/stonelayer/stone"
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
 	{"address", ""},
-	{"schema", "internal/fields"},
+	{"schema", "internal/fields internal/pattern"},
 	{"event", ""},
 	{"event/eventtest", "event"},
 	{"trace", ""},
@@ -34,6 +34,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/layers", ""},
 	{"internal/cputime", ""},
 	{"internal/panics", ""},
+	{"internal/pattern", ""},
 	{"internal/redact", "internal/canon"},
 	{"internal/retryafter", ""},
 	{"internal/suggest", ""},

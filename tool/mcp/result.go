@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type reader struct {
 	redact           redactor
 }
 
-func (r reader) result(res *sdk.CallToolResult) (agent.Result, error) {
+func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
 	if res.NeedsInput() {
 		return agent.Result{}, errors.New("the tool asks a person for something before it goes on, which cannot be done here; go on without it")
 	}
@@ -64,7 +65,7 @@ func (r reader) result(res *sdk.CallToolResult) (agent.Result, error) {
 		if len(data) <= left {
 			meta[metaStructured] = json.RawMessage(data)
 		}
-		lines = append(lines, r.structured(res, data)...)
+		lines = append(lines, r.structured(ctx, res, data)...)
 	}
 	out := agent.Result{Text: r.cut(strings.Join(lines, "\n"))}
 	if len(meta) > 0 {
@@ -84,7 +85,7 @@ func (r reader) result(res *sdk.CallToolResult) (agent.Result, error) {
 }
 
 // structured returns what the model reads of structured content beside the text.
-func (r reader) structured(res *sdk.CallToolResult, data []byte) (lines []string) {
+func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []byte) (lines []string) {
 	if !said(res) {
 		lines = append(lines, string(data))
 		if inexact(res.StructuredContent) {
@@ -94,7 +95,7 @@ func (r reader) structured(res *sdk.CallToolResult, data []byte) (lines []string
 	if res.IsError {
 		return lines // the schema is that of success
 	}
-	if err := r.output.Validate(data); err != nil {
+	if err := r.output.Validate(ctx, data); err != nil {
 		lines = append(lines, fmt.Sprintf("[the structured content %v]", err))
 	}
 	return lines

@@ -58,7 +58,7 @@ func TestResult(t *testing.T) {
 			continue
 		}
 		r := reader{maxText: 499, maxData: 300, output: output, redact: strings.NewReplacer("hunter22", "[redacted]").Replace}
-		got, err := r.result(&res)
+		got, err := r.result(t.Context(), &res)
 		message := ""
 		if err != nil {
 			message = err.Error()

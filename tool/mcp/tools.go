@@ -169,7 +169,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 			if err != nil {
 				return agent.Result{}, err
 			}
-			return reading.result(res)
+			return reading.result(ctx, res)
 		},
 	})
 	harmless := hints.ReadOnlyHint || hints.DestructiveHint != nil && !*hints.DestructiveHint

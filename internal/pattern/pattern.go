@@ -1,0 +1,94 @@
+// Package pattern matches regular expressions that come from plans, schemas and servers.
+// Package regexp takes time proportional to the size of the program times the length of
+// the text, and cannot be interrupted; here both are bounded, and a context ends a match.
+package pattern
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+const (
+	// maxSize is the largest number of instructions of a compiled pattern.
+	maxSize = 10_000
+	// maxWork bounds instructions times runes of one match: about half a minute of one core at the worst.
+	maxWork = 1 << 30
+	// atOnce is the work that is done without looking at the context.
+	atOnce = 1 << 20
+	// every is the number of runes after which a long match looks at the context.
+	every = 1 << 8
+)
+
+// A Pattern is a regular expression in the syntax of package regexp, safe for concurrent use.
+type Pattern struct {
+	compiled *regexp.Regexp
+	size     int
+}
+
+// Compile reads a pattern. It refuses one whose program has more than 10,000 instructions.
+func Compile(text string) (*Pattern, error) {
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if n := len(prog.Inst); n > maxSize {
+		return nil, fmt.Errorf("the pattern compiles to %d instructions, at most %d are allowed: write a shorter one, with smaller repetitions", n, maxSize)
+	}
+	return &Pattern{compiled, len(prog.Inst)}, nil
+}
+
+// String returns the text that was compiled.
+func (p *Pattern) String() string { return p.compiled.String() }
+
+// MatchString is Match without a context. A match that takes too much work is none.
+func (p *Pattern) MatchString(text string) bool {
+	ok, err := p.Match(context.Background(), text)
+	return ok && err == nil
+}
+
+// Match reports whether the pattern matches somewhere in the text. It returns an error if
+// ctx ends, or if the size of the pattern times the length of the text is out of bounds.
+func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
+	work := int64(p.size) * int64(len(text))
+	if work <= atOnce {
+		return p.compiled.MatchString(text), nil
+	}
+	if work > maxWork {
+		return false, fmt.Errorf("matching %d bytes against a pattern of %d instructions takes too much work: bound the length of the text, or simplify the pattern", len(text), p.size)
+	}
+	r := &reader{ctx: ctx, text: strings.NewReader(text)}
+	ok := p.compiled.MatchReader(r)
+	return ok && r.err == nil, r.err
+}
+
+// A reader ends its text when its context ends.
+type reader struct {
+	ctx  context.Context
+	text *strings.Reader
+	n    int
+	err  error
+}
+
+func (r *reader) ReadRune() (rune, int, error) {
+	if r.n++; r.n%every == 0 {
+		if r.err = context.Cause(r.ctx); r.err != nil {
+			return 0, 0, io.EOF
+		}
+	}
+	return r.text.ReadRune()
+}

@@ -1,0 +1,364 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/stonelayer/stone/internal/pattern"
+)
+
+// The library compiles schemas and checks what a schema says of a value itself. What leads
+// from schema to schema is walked here, because a schema of 75 bytes can make the library
+// take time and memory that are exponential in the depth of the value: a schema that is
+// referred to is applied to a value once, and its verdict is kept.
+const (
+	// stepLimit bounds the schemas that are applied to values in one validation.
+	stepLimit = 10_000_000
+	// depthLimit bounds how deep schemas and values are nested in one another.
+	depthLimit = 40_000
+	// errorLimit bounds the errors that are kept, fewer if their places are deep.
+	errorLimit = 1000
+)
+
+// A walk applies a schema to a value. First it finds the verdict alone; if the value does not
+// fit, a second walk collects the errors, guided by the verdicts of the first one.
+type walk struct {
+	ctx   context.Context
+	graph *graph
+	known map[visit]*verdict // of schemas that are referred to, on arrays and objects
+	here  map[visit]*verdict // likewise on the value at hand, if it is neither
+	at    []string           // the location of the value at hand
+	scope *scope
+
+	explain bool
+	errors  []*jsonschema.ValidationError // of the schema at hand
+	kept    int                           // errors in all
+
+	steps, depth int
+	stop         error // ctx or a limit has ended the walk
+}
+
+// A visit is a schema on a value. Arrays and objects of a decoded document are
+// identified by their addresses.
+type visit struct {
+	schema *jsonschema.Schema
+	value  unsafe.Pointer
+	scope  *scope
+}
+
+type verdict struct {
+	running   bool // a schema that meets itself on the same value has no end
+	found, ok bool
+	seen      *seen // what was evaluated, if somebody has asked
+}
+
+// A scope is the resources through which a walk has come, the outermost first. References
+// that are dynamic depend on it. Equal scopes are the same pointer.
+type scope struct {
+	parent   *scope
+	resource *resource
+	inner    map[*resource]*scope
+}
+
+func (s *scope) enter(r *resource) *scope {
+	for outer := s; outer != nil; outer = outer.parent {
+		if outer.resource == r {
+			return s
+		}
+	}
+	if s.inner == nil {
+		s.inner = map[*resource]*scope{}
+	}
+	if s.inner[r] == nil {
+		s.inner[r] = &scope{parent: s, resource: r}
+	}
+	return s.inner[r]
+}
+
+// validate returns the error of a document, nil if it fits. The second error is that of ctx
+// or of a limit.
+func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
+	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}
+	ok := w.on(g.root, document, nil)
+	if w.stop != nil || ok {
+		return nil, w.stop
+	}
+	w.explain, w.steps = true, 0
+	w.on(g.root, document, nil)
+	return &jsonschema.ValidationError{SchemaURL: g.root.Location, ErrorKind: &kind.Schema{Location: g.root.Location}, Causes: w.errors}, w.stop
+}
+
+// onward counts a step and reports whether the walk goes on.
+func (w *walk) onward() bool {
+	w.steps++
+	switch {
+	case w.stop != nil:
+	case w.steps > stepLimit:
+		w.stop = &ValidationError{[]Problem{{Message: fmt.Sprintf("too large to validate: more than %d comparisons with the schema", stepLimit)}}}
+	case w.depth > depthLimit:
+		w.stop = &ValidationError{[]Problem{{Message: "nested too deeply to validate"}}}
+	case w.steps%256 == 0:
+		w.stop = context.Cause(w.ctx)
+	}
+	return w.stop == nil && (!w.explain || w.kept < errorLimit)
+}
+
+// fail notes an error at the value at hand, if errors are wanted, and returns false.
+func (w *walk) fail(s *jsonschema.Schema, k jsonschema.ErrorKind, causes ...*jsonschema.ValidationError) bool {
+	if w.explain && w.kept < errorLimit {
+		w.kept += 1 + len(w.at)/64
+		w.errors = append(w.errors, &jsonschema.ValidationError{SchemaURL: s.Location, InstanceLocation: slices.Clone(w.at), ErrorKind: k, Causes: causes})
+	}
+	return false
+}
+
+// quietly finds a verdict without errors.
+func (w *walk) quietly(do func() bool) bool {
+	explain := w.explain
+	w.explain = false
+	ok := do()
+	w.explain = explain
+	return ok
+}
+
+// causes returns the errors that do notes.
+func (w *walk) causes(do func()) []*jsonschema.ValidationError {
+	outer := w.errors
+	w.errors = nil
+	do()
+	found := w.errors
+	w.errors = outer
+	return found
+}
+
+// child applies a schema to a value below the one at hand.
+func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
+	here := w.here
+	w.here = nil
+	w.at = append(w.at, token)
+	ok := w.on(s, v, nil)
+	w.at = w.at[:len(w.at)-1]
+	w.here = here
+	return ok
+}
+
+// apart applies a schema to a value that is no part of the document.
+func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.ValidationError) {
+	at, here := w.at, w.here
+	w.at, w.here = nil, nil
+	var ok bool
+	found := w.causes(func() { ok = w.on(s, v, nil) })
+	w.at, w.here = at, here
+	return ok, found
+}
+
+// on applies a schema to the value at hand. If the value fits, what was evaluated of it is
+// added to into, unless that is nil.
+func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
+	if !w.onward() {
+		return false
+	}
+	if s.Bool != nil {
+		return *s.Bool || w.fail(s, &kind.FalseSchema{})
+	}
+	about, outer := w.graph.about[s], w.scope
+	if w.graph.dynamic {
+		w.scope = outer.enter(about.resource)
+	}
+	w.depth++
+	var ok bool
+	if about.referred {
+		ok = w.once(s, about.own, v, into)
+	} else {
+		ok = w.apply(s, about.own, v, into)
+	}
+	w.depth--
+	w.scope = outer
+	return ok
+}
+
+// once applies a schema that is referred to, once for each value.
+func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
+	key := visit{schema: s, value: identity(v), scope: w.scope}
+	known := &w.known
+	if key.value == nil {
+		known = &w.here
+	}
+	if *known == nil {
+		*known = map[visit]*verdict{}
+	}
+	is := (*known)[key]
+	if is == nil {
+		is = &verdict{}
+		(*known)[key] = is
+	} else if is.running {
+		return w.fail(s, &kind.RefCycle{URL: s.Location})
+	}
+	if !is.found || w.explain && !is.ok || is.ok && into != nil && is.seen == nil {
+		is.running = true
+		if into != nil && is.seen == nil {
+			is.seen = &seen{}
+		}
+		is.ok = w.apply(s, own, v, is.seen)
+		is.running, is.found = false, true
+	}
+	if is.ok && into != nil {
+		into.add(is.seen)
+	}
+	return is.ok
+}
+
+// apply applies the keywords of a schema. Without errors to be told, the first that does not
+// fit is enough.
+func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
+	if s.Ref != nil && s.DraftVersion < 2019 {
+		return w.refer(s, s.Ref, "$ref", v, into)
+	}
+	ok := true
+	if own != nil {
+		var enough bool
+		if ok, enough = w.own(own, v); enough {
+			return false
+		}
+	}
+	var evaluated *seen
+	if into != nil || s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil {
+		evaluated = &seen{}
+	}
+	ok = w.refs(s, v, evaluated) && ok
+	if !ok && !w.explain {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		ok = w.object(s, v, evaluated) && ok
+	case []any:
+		ok = w.array(s, v, evaluated) && ok
+	case string:
+		ok = w.text(s, v) && ok
+	}
+	if !ok && !w.explain {
+		return false
+	}
+	ok = w.combined(s, v, evaluated) && ok
+	ok = w.conditions(s, v, evaluated) && ok
+	ok = w.unevaluated(s, v, evaluated) && ok
+	if ok && into != nil {
+		into.add(evaluated)
+	}
+	return ok
+}
+
+// own checks what a schema says of the value itself. Enough means that nothing else need be
+// said of a value, since it is of another kind altogether.
+func (w *walk) own(s *jsonschema.Schema, v any) (ok, enough bool) {
+	err := s.Validate(v)
+	if err == nil {
+		return true, false
+	}
+	if !w.explain {
+		return false, true
+	}
+	for _, cause := range err.(*jsonschema.ValidationError).Causes {
+		switch cause.ErrorKind.(type) {
+		case *kind.Type, *kind.Const, *kind.Enum, *kind.Format:
+			enough = true
+		}
+		w.fail(s, cause.ErrorKind, cause.Causes...)
+	}
+	return false, enough
+}
+
+// refs follows the references of a schema.
+func (w *walk) refs(s *jsonschema.Schema, v any, into *seen) bool {
+	ok := s.Ref == nil || w.refer(s, s.Ref, "$ref", v, into)
+	if to := s.RecursiveRef; to != nil {
+		if to.RecursiveAnchor {
+			for outer := w.scope; outer != nil; outer = outer.parent {
+				if outer.resource != nil && outer.resource.recursive != nil {
+					to = outer.resource.recursive
+				}
+			}
+		}
+		ok = w.refer(s, to, "$recursiveRef", v, into) && ok
+	}
+	if s.DynamicRef != nil {
+		to := s.DynamicRef.Ref
+		if name := s.DynamicRef.Anchor; name != "" && to.DynamicAnchor == name {
+			for outer := w.scope; outer != nil; outer = outer.parent {
+				if outer.resource != nil && outer.resource.anchors[name] != nil {
+					to = outer.resource.anchors[name]
+				}
+			}
+		}
+		ok = w.refer(s, to, "$dynamicRef", v, into) && ok
+	}
+	return ok
+}
+
+// refer applies the schema to which a reference leads.
+func (w *walk) refer(s, to *jsonschema.Schema, keyword string, v any, into *seen) bool {
+	if !w.explain {
+		return w.on(to, v, into)
+	}
+	var ok bool
+	if found := w.causes(func() { ok = w.on(to, v, into) }); len(found) > 0 {
+		w.fail(s, &kind.Reference{Keyword: keyword, URL: to.Location}, found...)
+	}
+	return ok
+}
+
+// identity returns the address of an array or object, nil for other values.
+func identity(v any) unsafe.Pointer {
+	switch v := v.(type) {
+	case map[string]any:
+		return reflect.ValueOf(v).UnsafePointer()
+	case []any:
+		if len(v) > 0 {
+			return unsafe.Pointer(unsafe.SliceData(v))
+		}
+	}
+	return nil
+}
+
+// text checks a string: its pattern, and what it contains.
+func (w *walk) text(s *jsonschema.Schema, text string) bool {
+	ok := true
+	if s.Pattern != nil && !w.matches(s.Pattern, text) {
+		ok = w.fail(s, &kind.Pattern{Got: text, Want: s.Pattern.String()})
+	}
+	if s.ContentSchema == nil {
+		return ok
+	}
+	data := []byte(text)
+	if s.ContentEncoding != nil {
+		var err error
+		if data, err = s.ContentEncoding.Decode(text); err != nil {
+			return false // own has said so
+		}
+	}
+	value, err := s.ContentMediaType.UnmarshalJSON(data)
+	if err != nil {
+		return w.fail(s, &kind.ContentMediaType{Got: data, Want: s.ContentMediaType.Name, Err: err})
+	}
+	if fits, found := w.apart(s.ContentSchema, value); !fits {
+		return w.fail(s, &kind.ContentSchema{}, found...)
+	}
+	return ok
+}
+
+// matches ends the walk if the match takes too much work.
+func (w *walk) matches(p jsonschema.Regexp, text string) bool {
+	fits, err := p.(*pattern.Pattern).Match(w.ctx, text)
+	if err != nil && w.stop == nil {
+		if w.stop = err; w.ctx.Err() == nil {
+			w.stop = &ValidationError{[]Problem{{Message: err.Error()}}}
+		}
+	}
+	return fits
+}
