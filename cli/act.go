@@ -33,10 +33,11 @@ func (a *app) act() *cobra.Command {
 	var flags actFlags
 	c := &cobra.Command{
 		Use:   "act [flags] [FILE]",
-		Short: "Answer a request by whoever is configured for it",
-		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input, finds somebody who\n" +
-			"answers it, and prints the envelope of the response in the same notation. The exit code is 1 if that is an\n" +
-			"error, also for a request that cannot be read.",
+		Short: "Answer a request with a configured capability",
+		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input. It routes\n" +
+			"the request to a configured capability and prints the envelope of the response in the same notation.\n" +
+			"The exit code is 1 if the response is an error, also for a request that cannot be read.",
+		Example:               a.example("act request.edn", "act --stream < request.json"),
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -55,8 +56,8 @@ func (a *app) act() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
-	f.BoolVar(&flags.stream, "stream", false, "print pieces of the answer as they arrive, each a line; a line \"retracted\" declares the pieces of a capability void")
-	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
+	f.BoolVar(&flags.stream, "stream", false, "print parts of the answer as they arrive, one a line; a line \"retracted\" voids the earlier parts of a capability")
+	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	c.MarkFlagsMutuallyExclusive("edn", "json")
 	a.callFlags(f)
 	return c

@@ -22,6 +22,7 @@ func (a *app) answer() *cobra.Command {
 		Long: "Answer gives the answer TEXT to an open QUESTION of a run: its number, its name, its path, or the end of its\n" +
 			"path. The run continues when it is resumed, or at once if it is running. Without QUESTION, answer lists the\n" +
 			"open questions with their numbers. An empty TEXT cancels the question.",
+		Example: a.example("answer last", `answer last 1 yes`),
 	}, 1, 3, func(c *cobra.Command, args []string) error {
 		return withStore(db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
 	})

@@ -40,12 +40,12 @@ type calls struct {
 // they may spend.
 func (a *app) callFlags(f *pflag.FlagSet) {
 	k := &a.calls
-	f.StringVar(&k.config, "config", "", "read who answers calls from `FILE`, not from the nearest .stone/stone.edn")
-	f.StringSliceVar(&k.grant, "grant", nil, "allow the `EFFECT` beside those that the configuration grants")
-	f.Float64Var(&k.budget.USD, "max-usd", 0, "spend at most so many `USD` on calls")
-	f.IntVar(&k.budget.Tokens, "max-tokens", 0, "spend at most so many `TOKENS` on calls")
-	f.IntVar(&k.budget.Roundtrips, "max-roundtrips", 0, "ask capabilities at most so many `TIMES`")
-	f.DurationVar(&k.budget.Latency, "max-time", 0, "let calls take at most so long, as `90s`")
+	f.StringVar(&k.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	f.StringSliceVar(&k.grant, "grant", nil, "also grant the `EFFECT`")
+	f.Float64Var(&k.budget.USD, "max-usd", 0, "spend at most `USD` dollars")
+	f.IntVar(&k.budget.Tokens, "max-tokens", 0, "spend at most `N` tokens")
+	f.IntVar(&k.budget.Roundtrips, "max-roundtrips", 0, "send at most `N` requests to models and capabilities")
+	f.DurationVar(&k.budget.Latency, "max-time", 0, "limit the duration to `90s`")
 	kept(f, "config", "grant", "max-usd", "max-tokens", "max-roundtrips", "max-time")
 }
 
@@ -53,8 +53,8 @@ func (a *app) callFlags(f *pflag.FlagSet) {
 func (a *app) planFlags(c *cobra.Command) {
 	f := c.Flags()
 	a.calls.mode = choice{"", []string{plan.Hybrid, plan.Strict, plan.Lazy}}
-	f.StringArrayVar(&a.calls.bind, "bind", nil, "of a plan: begin with the slot `NAME=VALUE`: JSON or else text, or @FILE with either")
-	f.Var(&a.calls.mode, "mode", "of a plan: in which order its nodes run")
+	f.StringArrayVar(&a.calls.bind, "bind", nil, "set a slot of a plan: `NAME=VALUE`, where the value is JSON, text or @FILE")
+	f.Var(&a.calls.mode, "mode", "the order in which the nodes of a plan run")
 	kept(f, "bind", "mode")
 	// It fails for flags that there are not.
 	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(a.calls.mode.of, cobra.ShellCompDirectiveNoFileComp))

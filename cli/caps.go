@@ -23,10 +23,11 @@ func (a *app) caps() *cobra.Command {
 	var asJSON, noProbe bool
 	c := &cobra.Command{
 		Use:   "caps",
-		Short: "List who answers calls: what is up, what it costs",
-		Long: "Caps lists the capabilities and tools of the configuration. Each is up if its program and its secrets are\n" +
-			"there and its server takes connections; nothing is asked of it.",
-		Args: none,
+		Short: "List the configured capabilities and tools",
+		Long: "Caps lists the capabilities and tools of the configuration. A capability is up if its program and\n" +
+			"secrets exist and its server accepts connections. No request is sent.",
+		Example: a.example("caps", "caps --no-probe --json"),
+		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
 			conf, err := a.configured()
 			if err != nil {
@@ -45,8 +46,8 @@ func (a *app) caps() *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&asJSON, "json", false, "print a JSON array")
-	f.BoolVar(&noProbe, "no-probe", false, "do not look who is up")
-	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE`, not from the nearest .stone/stone.edn")
+	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
+	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
 	return c
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	c.Use += " [flags] [-- ARG…]"
 	if a.fromArgument() {
 		c.Use = strings.Replace(c.Use, " ", " PIPELINE ", 1)
-		c.Long += "\n\nPIPELINE is a directory or an import path: the Go package whose Pipeline, a variable or a\nfunction, is meant. The ARGs are given to that function. Or it is a plan: a file in .edn or .json."
+		c.Long += "\n\nPIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nThe package exports Pipeline, a variable or a function of the ARGs."
 		a.planFlags(c)
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -74,7 +75,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	a.callFlags(c.Flags())
 	c.DisableFlagsInUseLine = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help; flags of the pipeline go behind --", err, c.CommandPath())
+		return fmt.Errorf("%w: see %s --help; flags of the pipeline follow --", err, c.CommandPath())
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		before, after := args, []string(nil)
@@ -88,7 +89,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 			return a.build(c, before, after)
 		}
 		if len(before) > 0 {
-			return fmt.Errorf("unexpected argument %q: what is meant for the pipeline goes behind --", before[0])
+			return fmt.Errorf("unexpected argument %q: arguments of the pipeline follow --", before[0])
 		}
 		p, err := pipeline(a.Pipeline, after)
 		if err != nil {
@@ -97,6 +98,22 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		return a.overPipeline(c, p, do)
 	}
 	return c
+}
+
+// example returns the examples of a command's help. Programs of one pipeline take no
+// PIPELINE argument, and no plans.
+func (a *app) example(lines ...string) string {
+	var out []string
+	for _, line := range lines {
+		if !a.fromArgument() {
+			if strings.Contains(line, "plan.edn") {
+				continue
+			}
+			line = strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool { return strings.HasPrefix(word, "./examples/") || word == "./triage" }), " ")
+		}
+		out = append(out, "  "+a.Name+" "+line)
+	}
+	return strings.Join(out, "\n")
 }
 
 // output marks an error of writing a result.

@@ -11,17 +11,19 @@ import (
 
 func (a *app) config() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "config",
-		Short: "Check the configuration, or print an example of one",
-		Args:  unknown,
+		Use:     "config",
+		Short:   "Check the configuration, or print an example",
+		Example: a.example("config check", "config example > .stone/stone.edn"),
+		Args:    unknown,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return fmt.Errorf("%s needs a command: check or example", c.CommandPath())
 		},
 	}
 	c.AddCommand(a.configCheck(), &cobra.Command{
-		Use:   "example",
-		Short: "Print a configuration with explanations",
-		Args:  none,
+		Use:     "example",
+		Short:   "Print a commented example configuration",
+		Example: a.example("config example > .stone/stone.edn"),
+		Args:    none,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprint(a.Stdout, config.Example)
 			return output(err)
@@ -34,8 +36,10 @@ func (a *app) configCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Report every fault of the configuration",
-		Long: "Check reads a configuration, that of the project without FILE, and prints every fault with its place. The\n" +
-			"exit code is 2 if there are any. Secrets that are not there are only warnings. Nothing is started or asked.",
+		Long: "Check reads FILE, or the configuration of the project, and prints every fault with its place. The\n" +
+			"exit code is 2 if there are faults. Missing secrets are only warnings. Nothing is started and no\n" +
+			"request is sent.",
+		Example: a.example("config check", "config check staging.edn"),
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fmt.Errorf("unexpected argument %q: %s takes one FILE", args[1], c.CommandPath())

@@ -17,9 +17,10 @@ func (a *app) diff() *cobra.Command {
 	var asJSON bool
 	c := overRun(&cobra.Command{
 		Use:   "diff RUN RUN [flags]",
-		Short: "Say where two runs differ, and why",
-		Long: "Diff compares the steps of two runs and says why they did not do the same: because of another version,\n" +
-			"another input, a failure, or another answer to the same question. What is alike is not listed.",
+		Short: "Show where two runs differ, and why",
+		Long: "Diff compares two runs step by step. It lists the steps that differ with the reason: another\n" +
+			"version, other input, a failure, or another answer to the same question.",
+		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
 	}, 2, 2, func(c *cobra.Command, args []string) error {
 		return withStore(db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], asJSON) })
 	})

@@ -19,9 +19,10 @@ func (a *app) explain() *cobra.Command {
 	var asJSON bool
 	c := a.over(&cobra.Command{
 		Use:   "explain",
-		Short: "Show for every call who would be asked, and by which rules",
-		Long: "Explain shows for every call of a pipeline the candidates in their order, who is rejected and why, the rules\n" +
-			"that hold for it, its budget and its effects. Nothing is run, and nobody is asked.",
+		Short: "Show how each call of a pipeline would be routed",
+		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
+			"with the rules, the budget and the effects that apply. It runs nothing and sends no request.",
+		Example: a.example("explain ./examples/puzzle", "explain plan.edn --json"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
 		all := explained(p, budget.From(ctx).Left())
 		if asJSON {

@@ -20,19 +20,20 @@ func (a *app) export() *cobra.Command {
 	c := overTrace("export --otlp URL", "Send a trace to an OpenTelemetry collector", func(ctx context.Context, path string) error {
 		return a.exportTrace(ctx, url, path)
 	})
-	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP in JSON and with the names of the\n" +
-		"conventions for generative AI. Sending a trace again sends the same spans. Spans of ashlars and lanes need\n" +
-		"a trace of level debug: STONE_LOG_LEVEL=debug for the run.\n\n" +
-		"Headers, as the key of a service, are read from OTEL_EXPORTER_OTLP_TRACES_HEADERS or else\n" +
-		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with values escaped as in a URL."
+	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP in JSON, with the names of the semantic\n" +
+		"conventions for generative AI. Sending a trace twice sends the same spans. Spans of ashlars and lanes\n" +
+		"need a trace of level debug: set STONE_LOG_LEVEL=debug for the run.\n\n" +
+		"Headers, such as an API key, are read from OTEL_EXPORTER_OTLP_TRACES_HEADERS or\n" +
+		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with URL-encoded values."
+	c.Example = a.example("trace export --otlp http://127.0.0.1:4318 run.jsonl")
 	c.DisableFlagsInUseLine = true
-	c.Flags().StringVar(&url, "otlp", "", "`URL` of the collector, as http://127.0.0.1:4318")
+	c.Flags().StringVar(&url, "otlp", "", "`URL` of the collector, such as http://127.0.0.1:4318")
 	return c
 }
 
 func (a *app) exportTrace(ctx context.Context, url, path string) error {
 	if url == "" {
-		return errors.New("--otlp is missing: want the URL of a collector, as http://127.0.0.1:4318")
+		return errors.New("--otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318")
 	}
 	cfg := otlp.Config{URL: url, Skipped: func(err error) {
 		var bad *trace.LineError

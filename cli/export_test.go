@@ -59,9 +59,9 @@ garbage
 			"Error: OTEL_EXPORTER_OTLP_HEADERS: header 1: want key=value, with a comma before the next\n"},
 		{"no file", []string{"--otlp", collector.URL, path + "x"}, "", 200, ``, 1, "", "no such file or directory\n"},
 		{"no collector", []string{path}, "", 200, ``, 1, "",
-			"Error: --otlp is missing: want the URL of a collector, as http://127.0.0.1:4318\n"},
+			"Error: --otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no URL", []string{"--otlp", "c:4318", path}, "", 200, ``, 1, "",
-			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, as http://127.0.0.1:4318\n"},
+			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no trace", []string{"--otlp", collector.URL}, "", 200, ``, 1, "",
 			"Error: the trace file is missing: stone trace export FILE\n"},
 	}

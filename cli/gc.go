@@ -27,10 +27,11 @@ func (a *app) gc() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove old runs",
-		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that match\n" +
-			"both. It keeps running runs and, without --resumable, runs that can go on: waiting, answered, interrupted and\n" +
-			"drained ones. Results that other runs have reused stay with those. The file does not shrink: its space is\n" +
-			"used again.",
+		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
+			"match both. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
+			"waiting, answered, interrupted and drained ones. Results that other runs have reused stay available\n" +
+			"to them. The file does not shrink, but its space is reused.",
+		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --dry-run"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,10 +46,10 @@ func (a *app) gc() *cobra.Command {
 	}
 	f := c.Flags()
 	dbFlag(f, &flags.db)
-	f.IntVar(&flags.keep, "keep", -1, "keep the youngest `N` runs")
-	f.Lookup("keep").DefValue = ""
-	f.Var(&flags.older, "older-than", "remove runs that were started longer ago, such as 12h or 30d")
-	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can go on: waiting, answered, interrupted, drained")
+	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
+	f.Lookup("keep").DefValue = "0" // which help does not print
+	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
+	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
 }

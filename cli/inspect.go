@@ -21,9 +21,11 @@ import (
 func (a *app) validate() *cobra.Command {
 	var asJSON bool
 	c := a.over(&cobra.Command{
-		Use:         "validate",
-		Short:       "Check a pipeline without running any of it",
-		Long:        "Validate lists what is wrong with a pipeline. The exit code is 1 if there are errors; warnings alone\nleave it 0.",
+		Use:   "validate",
+		Short: "Check a pipeline without running it",
+		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
+			"Warnings alone leave it at 0.",
+		Example:     a.example("validate ./examples/hello", "validate plan.edn --json"),
 		Annotations: map[string]string{onlyFailed: "yes"},
 	}, func(_ context.Context, p stone.Ashlar) error {
 		findings := a.findings(p, a.with(dag.DAG{}))
@@ -77,8 +79,10 @@ func (a *app) graph() *cobra.Command {
 	format := choice{"mermaid", []string{"mermaid", "dot", "svg"}}
 	c := a.over(&cobra.Command{
 		Use:   "graph",
-		Short: "Draw the topology of a pipeline as Mermaid, DOT or SVG",
-		Long:  "Graph prints the topology of a pipeline. SVG needs Graphviz, whose command is dot.",
+		Short: "Draw a pipeline as Mermaid, DOT or SVG",
+		Long: "Graph prints the steps of a pipeline and how they are connected. SVG needs the command dot of\n" +
+			"Graphviz.",
+		Example: a.example("graph ./examples/hello", "graph ./examples/hello --format svg > hello.svg"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
 		g, err := graph.Of(p)
 		if err != nil {
@@ -108,9 +112,10 @@ func (a *app) graph() *cobra.Command {
 
 func (a *app) names() *cobra.Command {
 	return a.over(&cobra.Command{
-		Use:   "names",
-		Short: "List the ashlars of a pipeline",
-		Long:  "Names prints the name of every ashlar of a pipeline, parents first, one a line.",
+		Use:     "names",
+		Short:   "List the steps of a pipeline",
+		Long:    "Names prints the name of every ashlar of a pipeline, one a line, parents first.",
+		Example: a.example("names ./examples/hello", "names plan.edn"),
 	}, func(_ context.Context, p stone.Ashlar) error {
 		for _, name := range stone.Names(p) {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
@@ -125,9 +130,10 @@ func (a *app) paths() *cobra.Command {
 	var limit uint
 	c := a.over(&cobra.Command{
 		Use:   "paths",
-		Short: "List the ways in which a run can go through the steps of a pipeline",
-		Long: "Paths prints one way a line. A match has one for each branch, a parallel one for each lane, a rescue one\n" +
-			"with and one without what heals.",
+		Short: "List the paths that a run can take through a pipeline",
+		Long: "Paths prints one path a line. A match has a path for each branch, a parallel one for each lane, and\n" +
+			"a rescue one with and one without the healing step.",
+		Example: a.example("paths ./examples/hello", "paths plan.edn --limit 20"),
 	}, func(_ context.Context, p stone.Ashlar) error {
 		return output(printPaths(a.Stdout, p, limit))
 	})

@@ -22,9 +22,10 @@ import (
 
 func (a *app) model() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "model",
-		Short: "Ask a language model",
-		Args:  unknown,
+		Use:     "model",
+		Short:   "Send a prompt to a language model",
+		Example: a.example("model call --url http://127.0.0.1:8000/v1 --model small Hello"),
+		Args:    unknown,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return fmt.Errorf("%s needs a command: call", c.CommandPath())
 		},
@@ -50,11 +51,13 @@ func (a *app) modelCall() *cobra.Command {
 	flags := modelFlags{provider: choice{"openai", []string{"openai", "anthropic"}}}
 	c := &cobra.Command{
 		Use:   "call [flags] PROMPT",
-		Short: "Ask a model once and print its reply as JSON",
-		Long: "Call sends one request to a server and prints what it makes of the answer, or with --raw the answer itself:\n" +
-			"to find out what a server does. Nothing is tried again. A PROMPT of - is read from standard input.\n\n" +
-			"The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY and is sent to the server whatever its URL. The exit\n" +
-			"code is 1 if the call failed; the reply then holds what had come before, and the error.",
+		Short: "Send one request to a model and print its reply as JSON",
+		Long: "Call sends one request to a server and prints the parsed reply, or with --raw the bytes of the\n" +
+			"response. It shows what a server does, and does not retry. A PROMPT of - is read from standard\n" +
+			"input. The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY and is sent to the given URL, whatever\n" +
+			"it is. The exit code is 1 if the call failed; the printed reply then contains the text received so\n" +
+			"far and the error.",
+		Example:               a.example("model call --model small \"Say hello.\"", "model call --url http://127.0.0.1:8000/v1 --model small --raw - < prompt.txt"),
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		Args: func(c *cobra.Command, args []string) error {
@@ -69,15 +72,15 @@ func (a *app) modelCall() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
 	}
 	f := c.Flags()
-	f.Var(&flags.provider, "provider", "whose protocol the server speaks")
+	f.Var(&flags.provider, "provider", "the protocol of the server")
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
 	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
-	f.StringVar(&flags.system, "system", "", "`TEXT` that instructs the model")
-	f.StringArrayVar(&flags.tools, "tool", nil, "offer the tool in `FILE`, or the list of tools; JSON with name, description, schema")
+	f.StringVar(&flags.system, "system", "", "the system prompt `TEXT`")
+	f.StringArrayVar(&flags.tools, "tool", nil, "offer the tool, or list of tools, in `FILE`: JSON with name, description, schema")
 	f.StringVar(&flags.schema, "schema", "", "ask for JSON that fits the JSON Schema in `FILE`")
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
-	f.IntVar(&flags.maxTokens, "max-tokens", 0, "bound the answer to `N` tokens")
-	f.BoolVar(&flags.raw, "raw", false, "print the bytes of the response as they came")
+	f.IntVar(&flags.maxTokens, "max-tokens", 0, "limit the answer to `N` tokens")
+	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 	// It fails for flags that there are not.
 	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
 	return c

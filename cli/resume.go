@@ -14,7 +14,7 @@ import (
 )
 
 // aRun is what each help about a RUN ends with.
-const aRun = "\n\nRUN is the name of a run, or as much of its beginning as no other has, or last for the youngest."
+const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
 // overRun makes a command that works on a run: its first argument, of so many.
 func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
@@ -60,13 +60,14 @@ func (a *app) resume() *cobra.Command {
 	var flags runFlags
 	c := overRun(&cobra.Command{
 		Use:   "resume RUN [flags]",
-		Short: "Go on with a run that was ended before its end, failed or waited",
-		Long: "Resume makes the pipeline of a run again, as its command line says, in the directory where it was given,\n" +
-			"and goes on where the run stopped. What was done is not done again; what failed is tried again.",
+		Short: "Resume an interrupted, failed or waiting run",
+		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
+			"and continues the run. Recorded steps are not repeated. Failed steps are retried.",
+		Example: a.example("resume last", "resume nightly --force"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
 	f := c.Flags()
 	dbFlag(f, &db)
-	f.Bool("force", false, "go on although the pipeline changed: what still fits is not done again")
+	f.Bool("force", false, "resume although the pipeline changed; steps that are unchanged are not repeated")
 	graceFlag(f, &flags.keep.grace)
 	flags.shown(f)
 	return c

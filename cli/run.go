@@ -30,14 +30,15 @@ func (a *app) run() *cobra.Command {
 	var flags runFlags
 	c := a.over(&cobra.Command{
 		Use:   "run",
-		Short: "Validate a pipeline, run it and print its result",
-		Long: "Run validates a pipeline and runs it. The text of the last node goes to standard output, progress to\n" +
-			"standard error. Questions of the pipeline are asked there and answered on standard input; what nobody\n" +
-			"answers there waits: the exit code is 3 then, and answer and resume go on with the run.\n\n" +
-			"What is done is kept in .stone/stone.db, in the nearest directory .stone or a new one here: a run that was\n" +
-			"ended before its end goes on with resume, and nothing that was done is done again.",
+		Short: "Run a pipeline and print its result",
+		Long: "Run validates a pipeline, runs it, prints the text of the last node to standard output, and reports\n" +
+			"progress on standard error. It records every step in .stone/stone.db of the project, so that resume\n" +
+			"can finish an interrupted run without repeating recorded steps. It asks the questions of the\n" +
+			"pipeline at the terminal. If a question stays open, the run waits: the exit code is 3, and answer\n" +
+			"and resume continue it.",
+		Example: a.example("run ./examples/hello", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
-	c.Flags().StringVar(&flags.input, "input", "", "begin with the DAG in `FILE`, as --dag writes it")
+	c.Flags().StringVar(&flags.input, "input", "", "start with the DAG in `FILE`, as written by --dag")
 	flags.shown(c.Flags())
 	addKeepFlags(c, &flags.keep)
 	return c
@@ -45,11 +46,11 @@ func (a *app) run() *cobra.Command {
 
 // shown adds the flags that say what is shown of a run.
 func (flags *runFlags) shown(f *pflag.FlagSet) {
-	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run; and lanes, if some were lost")
-	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, also the conversation of an agent")
-	f.BoolVarP(&flags.quiet, "quiet", "q", false, "show no progress")
-	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, also when the run fails or is cancelled")
-	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, from the level in STONE_LOG_LEVEL on (info)")
+	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
+	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
+	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
+	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
+	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	for _, name := range []string{"dag", "trace"} {
 		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
 	}

@@ -34,9 +34,11 @@ func (a *app) runs() *cobra.Command {
 	var flags runsFlags
 	c := &cobra.Command{
 		Use:   "runs",
-		Short: "List the runs that are kept, or remove some",
-		Long: "Runs lists what is kept of runs, the youngest first. A run that is interrupted has a process that ended\n" +
-			"without a word; it goes on with resume, as one that is waiting, failed or canceled.",
+		Short: "List recorded runs, or remove old ones",
+		Long: "Runs lists recorded runs, newest first. An interrupted run is one whose process died without\n" +
+			"reporting. Resume continues runs that are interrupted, waiting, answered, drained, failed or\n" +
+			"canceled.",
+		Example:           a.example("runs --state waiting,failed", "runs gc --older-than 30d"),
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -49,7 +51,7 @@ func (a *app) runs() *cobra.Command {
 	f.BoolVar(&flags.all, "all", false, "list all runs")
 	f.UintVar(&flags.limit, "limit", pageOfRuns, "list at most `N` runs")
 	f.StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
-	f.StringSliceVar(&flags.states, "state", nil, "list runs of these `STATES` only: "+strings.Join(states, ", "))
+	f.StringSliceVar(&flags.states, "state", nil, "list only runs in these `STATES`: "+strings.Join(states, ", "))
 	// These fail for flags that there are not.
 	_ = c.RegisterFlagCompletionFunc("before", runNames)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))

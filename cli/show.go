@@ -26,11 +26,12 @@ func (a *app) showRun() *cobra.Command {
 	var flags showFlags
 	c := overRun(&cobra.Command{
 		Use:   "show RUN [NODE|PATH] [flags]",
-		Short: "Show what a run did: its steps, or what one of them gave",
-		Long: "Show prints how a run stands and the tree of its steps: ✓ done, ✗ failed, ! something in it failed, ? waiting\n" +
-			"for an answer, … without a result. Steps that started but have no result may have been billed. With a NODE, which\n" +
-			"is the beginning of its id, or the PATH of a step it prints what that holds; the end of a path is enough if\n" +
-			"no other ends like it.",
+		Short: "Show the steps of a run, or the result of one step",
+		Long: "Show prints the state of a run and the tree of its steps: ✓ done, ✗ failed, ! a failure inside, ? waiting\n" +
+			"for an answer, … no result. Steps that started but have no result may have been billed. With a NODE, by\n" +
+			"the beginning of its id, or the PATH of a step, it prints that content. The end of a path is enough if\n" +
+			"it is unique.",
+		Example: a.example("show last", "show nightly fix/turn-2"),
 	}, 1, 2, func(c *cobra.Command, args []string) error {
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
@@ -39,9 +40,9 @@ func (a *app) showRun() *cobra.Command {
 	})
 	f := c.Flags()
 	dbFlag(f, &flags.db)
-	f.BoolVar(&flags.json, "json", false, "print an object: run, steps, questions; or id, type, content, meta, parents of a node")
-	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, as run --dag writes it")
-	f.BoolVar(&flags.all, "all", false, "leave no lane or round out of the tree; of a NODE, show also the conversation of an agent")
+	f.BoolVar(&flags.json, "json", false, "print a JSON object: run, steps, questions; or id, type, content, meta, parents of a node")
+	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, like run --dag")
+	f.BoolVar(&flags.all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
 	return c
 }
 

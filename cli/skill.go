@@ -15,10 +15,11 @@ func (a *app) installSkill() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "install-skill",
-		Short: "Teach a coding agent to design ashlars",
-		Long: "Install-skill writes the folder " + skill.Name + ": an interview about what a pipeline is to do, a cheat\n" +
-			"sheet of the library, patterns, and the checks to run. It goes below ~/.claude/skills, where some coding\n" +
-			"agents look; for others name their folder of skills.",
+		Short: "Install a skill that teaches a coding agent to design pipelines",
+		Long: "Install-skill writes the folder " + skill.Name + ": an interview about the purpose of a pipeline, a\n" +
+			"cheat sheet of the library, patterns, and the checks to run. The default folder is ~/.claude/skills,\n" +
+			"where some coding agents look; --target-dir names another one.",
+		Example:           a.example("install-skill", "install-skill --target-dir ./skills --force"),
 		Annotations:       map[string]string{onlyFailed: "yes"},
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -29,7 +29,7 @@ type store struct {
 
 // dbFlag adds the flag that says where the store is.
 func dbFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "db", "", "keep runs in `FILE`, not in .stone/stone.db of the project")
+	f.StringVar(file, "db", "", "use the database `FILE` instead of .stone/stone.db of the project")
 	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 

@@ -10,9 +10,11 @@ import (
 
 func (a *app) trace() *cobra.Command {
 	c := &cobra.Command{
-		Use:         "trace",
-		Short:       "Inspect or export a trace file of a run",
-		Long:        "Trace answers what happened in a run out of the file that run --trace wrote, or sends it to where others\nlook. Lines that cannot be used are reported and skipped.",
+		Use:   "trace",
+		Short: "Inspect or export the trace file of a run",
+		Long: "Trace reads the file that run --trace wrote. It shows what happened in the run, or sends it to an\n" +
+			"OpenTelemetry collector. Lines that cannot be read are reported and skipped.",
+		Example:     a.example("trace lifecycle run.jsonl", "trace export --otlp http://127.0.0.1:4318 run.jsonl"),
 		Annotations: map[string]string{onlyFailed: "yes"},
 		Args:        unknown,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -20,25 +22,28 @@ func (a *app) trace() *cobra.Command {
 		},
 	}
 	command := trace.Command{Out: a.Stdout, Err: a.Stderr}
-	c.AddCommand(
+	for _, sub := range []*cobra.Command{
 		inspection("tally", "Count the events by type", command.RunTally),
-		inspection("lifecycle", "Tell how the run proceeded, one event a line", command.RunLifecycle),
+		inspection("lifecycle", "Print the events of a run, one a line", command.RunLifecycle),
 		payload(command),
-		a.export(),
-	)
+	} {
+		sub.Example = a.example("trace " + sub.Name() + " run.jsonl")
+		c.AddCommand(sub)
+	}
+	c.AddCommand(a.export())
 	return c
 }
 
 func payload(command trace.Command) *cobra.Command {
 	var opts trace.PayloadOptions
 	var turn int
-	c := inspection("payload", "Show what a model was sent in one call", func(path string) error {
+	c := inspection("payload", "Show the request that a model was sent", func(path string) error {
 		return command.RunPayload(path, opts)
 	})
 	f := c.Flags()
-	f.StringVar(&opts.Ashlar, "ashlar", "", "of the ashlar `NAME` only")
-	f.IntVar(&turn, "turn", 0, "of the model's turn `N` only")
-	f.BoolVar(&opts.Last, "last", false, "the last that matches, not the first")
+	f.StringVar(&opts.Ashlar, "ashlar", "", "only of the ashlar `NAME`")
+	f.IntVar(&turn, "turn", 0, "only of the model's turn `N`")
+	f.BoolVar(&opts.Last, "last", false, "show the last match, not the first")
 	c.PreRun = func(c *cobra.Command, _ []string) {
 		if f.Changed("turn") {
 			opts.Turn = &turn
