@@ -17,7 +17,7 @@ import (
 
 // Config says where spans go.
 type Config struct {
-	// URL of the collector, as http://127.0.0.1:4318. The path of the endpoint,
+	// URL of the collector, such as http://127.0.0.1:4318. The path of the endpoint,
 	// /v1/traces, is added unless it is there.
 	URL string
 
@@ -137,7 +137,7 @@ func (s *sender) flush(ctx context.Context) error {
 
 // endpoint returns the URL to which spans are sent.
 func endpoint(base string) (*url.URL, error) {
-	const path, want = "/v1/traces", "want the URL of a collector, as http://127.0.0.1:4318"
+	const path, want = "/v1/traces", "want the URL of a collector, such as http://127.0.0.1:4318"
 	u, err := url.Parse(base)
 	if err != nil {
 		return nil, errors.New("the URL cannot be read: " + want) // err would show what else stands in it
