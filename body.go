@@ -17,7 +17,7 @@ func In(ctx context.Context) Body { return Body{ctx} }
 
 // A Body is the place in a run at which a body runs; see [In]. Its methods may be
 // called from several goroutines at once. Outside of a run RunID and Path are empty,
-// no event is sent, and the other methods fail.
+// Grant allows nothing, no event is sent, and the other methods fail.
 type Body struct{ ctx context.Context }
 
 // RunID returns the id of the run.
@@ -37,6 +37,16 @@ func (b Body) Path() string {
 		return f.path()
 	}
 	return ""
+}
+
+// Grant returns the effects that the run allows at this place; nil allows all. Hold to
+// it what is only known to have effects when the body runs.
+func (b Body) Grant() []string {
+	f := frameOf(b.ctx)
+	if f == nil {
+		return []string{}
+	}
+	return f.granted()
 }
 
 // Event sends an event to the watcher of the run. Name is the event, for example

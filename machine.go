@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
@@ -320,7 +320,7 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 	}
 	f.unshare()
 	return f.within(ctx, p, d, func(next *frame) dag.DAG {
-		if granted := narrower(f.granted(), grant); granted != nil {
+		if granted := effect.Narrow(f.granted(), grant); granted != nil {
 			next.more().grant = granted
 		}
 		if err := accept(p, Config{Input: d, Grant: next.granted()}); err != nil {
@@ -341,17 +341,6 @@ func (f *frame) granted() []string {
 		}
 	}
 	return nil
-}
-
-// narrower returns the effects that both grants allow.
-func narrower(a, b []string) []string {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return slices.DeleteFunc(append([]string{}, b...), func(e string) bool { return !slices.Contains(a, e) })
 }
 
 func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {

@@ -126,6 +126,9 @@ func Children(walk Walk, children ...Ashlar) LeafOption {
 // Ashlar.Detail returns. These methods of the value are optional:
 //
 //   - Check() []finding.Finding: Validate adds the findings to its own.
+//   - CheckGrant(grant []string) []finding.Finding: the same for a run that grants these
+//     effects and no others. Use it where the effects that the leaf needs are not
+//     known when it is made.
 //   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
 //     Return everything beside the body that can change the result: settings,
 //     limits, the name of a model.
@@ -137,8 +140,8 @@ func Detail(v any) LeafOption {
 	return leafOption(func(s *spec) { s.detail = v })
 }
 
-// Effects declares what a leaf does to the world, as "fs/write" or "net". A run
-// that is given a grant refuses a pipeline that needs more.
+// Effects declares what a leaf does to the world, in the words of package effect. A
+// run that is given a grant refuses a pipeline that needs more.
 func Effects(effects ...string) ScopeOption {
 	return scopeOption(func(s *spec) { s.effects = append(s.effects, effects...) })
 }

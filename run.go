@@ -30,8 +30,9 @@ type Config struct {
 	Frontend Frontend
 	// Recorder remembers steps and decisions, and answers those it remembers.
 	Recorder step.Recorder
-	// Grant lists the effects that the run allows. Nil allows all; a pipeline
-	// that needs an effect outside of a non-nil grant is refused.
+	// Grant lists the effects that the run allows, in the words of package effect.
+	// Nil allows all; a pipeline that needs an effect outside of a non-nil grant is
+	// refused.
 	Grant []string
 	// Executor carries the work out; nil does it in this process.
 	Executor step.Executor

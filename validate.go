@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
@@ -232,9 +233,7 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
 	}
 	v.sameNames(s)
-	if v.grant != nil {
-		v.effects(s)
-	}
+	v.effects(s)
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
 			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
@@ -248,16 +247,23 @@ func (v *validator) own(s *spec) {
 
 // checkDetail asks the package that made a leaf what it finds.
 func (v *validator) checkDetail(s *spec) {
-	checker, ok := s.detail.(interface{ Check() []finding.Finding })
-	if !ok {
-		return
-	}
+	checker, checks := s.detail.(interface{ Check() []finding.Finding })
+	granted, holds := s.detail.(interface {
+		CheckGrant(grant []string) []finding.Finding
+	})
 	defer func() {
 		if p := recover(); p != nil {
 			v.find(v.here, finding.Finding{Type: finding.BadDetail}, "the Check of its detail panicked: %v", p)
 		}
 	}()
-	for _, f := range checker.Check() {
+	var found []finding.Finding
+	if checks {
+		found = checker.Check()
+	}
+	if holds && v.grant != nil {
+		found = append(found[:len(found):len(found)], granted.CheckGrant(v.grant)...)
+	}
+	for _, f := range found {
 		v.find(v.here, f, "%s", f.Message)
 	}
 }
@@ -299,10 +305,18 @@ func (a Ashlar) within() *spec {
 	return s
 }
 
+// effects holds what a leaf declares against the grant.
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
-		if !slices.Contains(v.grant, e) {
-			v.find(v.here, finding.Finding{Type: finding.EffectNotGranted, Queried: e}, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
+		f := finding.Finding{Type: finding.EffectNotGranted, Queried: e}
+		if unknown, ok := errors.AsType[*effect.UnknownError](effect.Check(e)); ok {
+			f.Suggestion = unknown.Suggestion
+			if effect.Allowed(e, v.grant) {
+				v.find(v.here, finding.Finding{Type: finding.UnknownEffect, Warning: true, Queried: e, Suggestion: f.Suggestion}, "%q is no known effect: use one of package effect, or a family of your own, such as db/write", e)
+			}
+		}
+		if !effect.Allowed(e, v.grant) {
+			v.find(v.here, f, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
 		}
 	}
 }

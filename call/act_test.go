@@ -87,14 +87,15 @@ func TestPipeline(t *testing.T) {
 		}), "7", "!math/odd", 1},
 		"a call in it": {call.New("in", square, call.Spec{Applicator: inner, Intent: "x/y"}), "7", "!post/strike", 2},
 		"no answer":    {stone.Func("other", number, number, func(_ context.Context, n int) (int, error) { return n, nil }), "7", "!runtime/invoke-failed", 1},
-		"effects":      {stone.Func0("square", square, func(context.Context) (int, error) { return 1, nil }, stone.Effects("fs/write")), "7", "!invalid", 1},
+		"effects":      {stone.Func0("square", square, func(context.Context) (int, error) { return 1, nil }, stone.Effects("fs/write")), "7", "!effect-not-granted", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			account := budget.New(call.Budget{})
+			grant := []string{"net"}
 			v := runCall(budget.With(t.Context(), account), call.Spec{
 				Applicator: app(call.Pipeline(call.Metadata{ID: "math/square"}, tc.p, number, square)),
 				Input:      func(dag.DAG) (any, error) { return call.JSON(tc.in), nil },
-			}, call.Budget{}, stone.Config{})
+			}, call.Budget{}, stone.Config{Grant: grant})
 			if v.brief() != tc.want || account.Spent().Roundtrips != tc.trips {
 				t.Errorf("got %s after %d round trips, want %s after %d (%v)", v.brief(), account.Spent().Roundtrips, tc.want, tc.trips, v.err)
 			}
@@ -106,7 +107,7 @@ func TestCandidates(t *testing.T) {
 	w := &world{}
 	app := app(w.cap(nil, call.Metadata{ID: "a", Cost: call.Cost{USD: 2}}), w.cap(nil, call.Metadata{ID: "b"}), w.cap(nil, call.Metadata{ID: "c"}), w.cap(nil, call.Metadata{ID: "d"}))
 	app.Registry.SetDown("b", true)
-	asked, rejected := app.Candidates(call.Spec{Intent: "x/y", Dispatch: retry(0, 0, caps("a", "b", "none", "c", "d"))}, call.Budget{USD: 1})
+	asked, rejected := app.Candidates(call.Spec{Intent: "x/y", Dispatch: retry(0, 0, caps("a", "b", "none", "c", "d"))}, call.Budget{USD: 1}, nil)
 	if got := fmt.Sprint(asked, rejected); got != "[c] [{a budget/cost} {b availability/down} {none cap/not-found}]" {
 		t.Error(got)
 	}

@@ -24,6 +24,9 @@ type Applicator struct {
 	Schemas map[string]*schema.Schema
 	// Checks by name, beside the built-in ones.
 	Checks map[string]Check
+	// CheckNeeds are the effects of checks that have some, by name: a check that starts
+	// a program has the effect process, and only holds in a run that grants it.
+	CheckNeeds map[string][]string
 	Policy Policy
 	// Plans runs what capabilities answer with plans; nil refuses such answers.
 	// Package plan has one.

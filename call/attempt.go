@@ -132,7 +132,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	l.last = outcome{cap: e.ID}
 	o := &l.last
 	req := l.request
-	req.Cap, req.Attempt, req.Context = e.ID, as.Number, about
+	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, e.given(&l.spec)
 	if l.inputs[e] != nil {
 		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
 			l.reserved.Cancel()
@@ -179,7 +179,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	}
 	o.out = reply.Out
 	if o.planned = reply.Type == Plan; o.planned {
-		if o.out, o.lane, o.failure, err = l.runPlan(reply, step); o.failure != nil || err != nil {
+		if o.out, o.lane, o.failure, err = l.runPlan(reply, req.Effects, step); o.failure != nil || err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,12 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 // that the account is spent.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
-	if l.reserved = nil; draw == nil {
+	l.reserved = nil
+	if failure := denied(e.ID, e.Needs, stone.In(ctx).Grant()); failure != nil {
+		draw.Cancel()
+		return answer{Failure: failure}, nil, nil
+	}
+	if draw == nil {
 		if draw, err = l.reserve(ctx, e, step); err != nil {
 			return a, exhausted(err), nil
 		}

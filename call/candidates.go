@@ -21,8 +21,6 @@ const (
 	CostExceeded    = "budget/cost"
 )
 
-const noEffect = "none"
-
 // A candidate is one capability that may be asked, or why it may not.
 type candidate struct {
 	id     string
@@ -32,11 +30,13 @@ type candidate struct {
 
 // candidates lists who is asked for a call, in order, with the tests on their
 // metadata. These do not change; see (*entry).unavailable for those that do.
-func (a *Applicator) candidates(s *Spec) []candidate {
+func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	if s.Tool != "" {
 		c := candidate{id: s.Tool, entry: a.Tools.entry(s.Tool)}
 		if c.entry == nil {
 			c.reason = NotFound
+		} else {
+			c.reason = c.entry.refuses(s, grant)
 		}
 		return []candidate{c}
 	}
@@ -49,7 +49,7 @@ func (a *Applicator) candidates(s *Spec) []candidate {
 		if c.entry == nil {
 			c.reason = NotFound
 		} else {
-			c.reason = c.entry.refuses(s)
+			c.reason = c.entry.refuses(s, grant)
 		}
 		list = append(list, c)
 	}
@@ -72,15 +72,20 @@ func (a *Applicator) base(s *Spec) []string {
 	return slices.Concat(ids, a.Policy.fallback(s.Intent))
 }
 
-// refuses returns the first test that the metadata fails, or "".
-func (m *Metadata) refuses(s *Spec) string {
+// refuses returns the first test that the metadata fails where these effects are
+// granted, or "". A tool is asked for by its id: only its effects are in question.
+func (m *Metadata) refuses(s *Spec, grant []string) string {
 	r := &s.Requires
 	switch {
+	case s.Tool != "":
+		if m.overreaches(s, grant) {
+			return WrongEffects
+		}
 	case !m.answers(s.Intent):
 		return WrongIntent
 	case r.Reply != "" && !m.produces(r.Reply):
 		return WrongReply
-	case !within(s.Effects, m.Effects):
+	case m.forbids(s), m.overreaches(s, grant):
 		return WrongEffects
 	case r.InSchema != "" && r.InSchema != cmp.Or(m.In, AnyRequest),
 		r.OutSchema != "" && r.OutSchema != cmp.Or(m.Out, AnyAnswer):
@@ -111,16 +116,6 @@ func (m *Metadata) mayReply(typ string) bool {
 	return slices.Contains(m.CanProduce, typ)
 }
 
-// within reports whether all effects are granted; "none" is no effect.
-func within(effects, granted []string) bool {
-	for _, e := range effects {
-		if e != noEffect && !slices.Contains(granted, e) {
-			return false
-		}
-	}
-	return true
-}
-
 func containsAll(have, want []string) bool {
 	for _, w := range want {
 		if !slices.Contains(have, w) {
@@ -146,9 +141,9 @@ func (e *entry) unavailable(left budget.Limits) string {
 
 // Candidates lists who is asked for a call as things are, in order, and who is
 // not, each with the first test that it fails. Left is what may be spent; zero
-// fields bound nothing.
-func (a *Applicator) Candidates(s Spec, left Budget) (asked []string, rejected []Rejection) {
-	for _, c := range a.candidates(&s) {
+// fields bound nothing. Grant lists the effects that the run allows; nil allows all.
+func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
+	for _, c := range a.candidates(&s, grant) {
 		if c.reason == "" {
 			c.reason = c.entry.unavailable(left)
 		}

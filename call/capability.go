@@ -31,7 +31,10 @@ type Metadata struct {
 	Out string `json:"io/out-schema,omitempty"`
 	// CanProduce are the types of its replies; "value" alone if nil.
 	CanProduce []string `json:"cap/can-produce,omitempty"`
-	// Effects that it may have; none if nil.
+	// Needs are the effects that every invocation has. It is only asked in a run that
+	// grants them. What a kind of capability always needs is there without being said.
+	Needs []string `json:"cap/needs,omitempty"`
+	// Effects are the most that a call may state, beside Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
 	Tags    []string `json:"cap/tags,omitempty"`
 	Cost    Cost     `json:"cap/cost,omitzero"`

@@ -40,13 +40,12 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 // Pipeline makes a capability out of a pipeline: it begins with a node of type in
 // that holds the input, and the nearest node of type out at its end is the answer.
 // It runs within the run that calls it: watched, recorded and cancelled like the
-// rest, on the same budget, and within the effects of the call. Its kind is
-// "pipeline" and its effects are those of the pipeline, if the metadata say
-// nothing else. Its nodes are not kept in the DAG of the run.
+// rest, on the same budget, and within the effects of the call. It needs the effects
+// of the pipeline. Its kind is "pipeline" if the metadata say nothing else. Its nodes are not kept in the DAG of the run.
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
-	if m.Effects == nil && !p.IsZero() {
-		m.Effects = p.Effects()
+	if !p.IsZero() {
+		m = m.Needing(p.Effects()...)
 	}
 	if p.IsZero() || in == nil || out == nil {
 		return Capability{Metadata: m}

@@ -32,8 +32,9 @@ type failedCheck struct {
 }
 
 type namedCheck struct {
-	name string
-	run  Check
+	name  string
+	run   Check
+	needs []string // effects
 }
 
 // gate passes an answer through the gate: its schema, what it must and should be,
@@ -107,6 +108,9 @@ func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []faile
 }
 
 func (c *namedCheck) holds(ctx context.Context, sub *Subject) (err error) {
+	if err := denied("the check", c.needs, stone.In(ctx).Grant()); err != nil {
+		return err
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panicked: %v %s", p, at(panics.Place()))
@@ -157,7 +161,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure
 			return nil, nil, err
 		}
 		// What the answer may do is not for the judge to do.
-		req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, nil
+		req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
 		var a answer
 		a, failure, err = l.pay(ctx, e, &req, "judge "+sub.Step)
 		if failure != nil || err != nil {

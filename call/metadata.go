@@ -36,7 +36,10 @@ func readMetadata(m *form.Map, to *Metadata) {
 			}
 		}
 	}
-	readEffects(m, "cap/effects-allowed", &to.Effects)
+	for key, effects := range map[string]*[]string{"cap/effects-allowed": &to.Effects, "cap/needs": &to.Needs} {
+		readEffects(m, key, effects)
+		checkEffects(m, key)
+	}
 	m.NameSet("cap/tags", &to.Tags)
 	m.Map("cap/cost", to.Cost.read)
 	m.Map("cap/limits", to.Limits.read)
@@ -87,6 +90,7 @@ func (m Metadata) Check() error {
 		}
 	}
 	names("cap/intents", m.Intents)
+	names("cap/needs", m.Needs)
 	names("cap/effects-allowed", m.Effects)
 	names("cap/tags", m.Tags)
 	names("cap/can-produce", m.CanProduce)

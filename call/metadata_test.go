@@ -70,7 +70,7 @@ func TestReadMetadataFaults(t *testing.T) {
 		{"a", `{:cap/limits {:timeout-ms 0}}`, "1:27: cap/limits.timeout-ms: expected at least 1, found 0"},
 		{"a", `{:cap/limits {:concurrency 0}}`, "1:28: cap/limits.concurrency: expected an integer from 1 to 1000000, found 0"},
 		{"a", `{:cap/cost {:usd -0.5}}`, "1:18: cap/cost.usd: expected a number of at least 0, found -0.5"},
-		{"a", `{:cap/tag #{:x}}`, `1:2: cap/tag: unknown field cap/tag; known are cap/can-produce, cap/cost, cap/effects-allowed, cap/id, cap/intents, cap/kind, cap/limits, cap/tags, cap/version, io/in-schema, io/out-schema; did you mean "cap/tags"?`},
+		{"a", `{:cap/tag #{:x}}`, `1:2: cap/tag: unknown field cap/tag; known are cap/can-produce, cap/cost, cap/effects-allowed, cap/id, cap/intents, cap/kind, cap/limits, cap/needs, cap/tags, cap/version, io/in-schema, io/out-schema; did you mean "cap/tags"?`},
 	} {
 		_, faults := readMetadata(t, tc.id, tc.text)
 		got := ""

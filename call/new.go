@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
@@ -36,7 +37,7 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 	for i, q := range spec.Queries {
 		queries[i] = q
 	}
-	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == noEffect })
+	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
 	leaf := stone.Leaf(name, produces, c.run, stone.Queries(queries...), stone.Effects(effects...), stone.Detail(c))
 	if !spec.Dispatch.AllowFailure || produces == nil {
 		return leaf
@@ -154,7 +155,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
-	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Effects: spec.Effects}
+	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done}
 	typed, err := (*schema.Schema)(nil), error(nil)
 	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -91,13 +92,27 @@ func limit[N int | float64 | time.Duration](stated bool, to *N) {
 	}
 }
 
-// readEffects reads a set of effects; "none" is nothing, also among others.
+// readEffects reads a set of effects; "none" is nothing, also among others. What is
+// stated is never nil, which would be nothing said.
 func readEffects(m *form.Map, key string, to *[]string) {
 	if m.NameSet(key, to) {
-		*to = withoutNone(*to)
+		*to = withoutNone(append([]string{}, *to...))
+	}
+}
+
+// checkEffects reports effects of a field that nobody knows.
+func checkEffects(m *form.Map, key string) {
+	v, ok := m.Field(key)
+	if !ok {
+		return
+	}
+	for _, e := range v.EDN().Elements() {
+		if name, ok := e.Name(); ok && effect.Check(name) != nil {
+			v.Unknown("effect", name, effect.Known()...)
+		}
 	}
 }
 
 func withoutNone(effects []string) []string {
-	return slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return e == "none" })
+	return slices.DeleteFunc(slices.Clone(effects), func(e string) bool { return e == effect.None })
 }

@@ -144,7 +144,7 @@ func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
 	var out []namedCheck
 	for _, name := range names {
 		if run := app.check(name); run != nil {
-			out = append(out, namedCheck{name, run})
+			out = append(out, namedCheck{name, run, app.CheckNeeds[name]})
 			continue
 		}
 		r.unknown("unknown-check", "check", name, func(yield func(string) bool) {
@@ -163,7 +163,7 @@ func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
 // resolveCandidates finds who may be asked. There must be somebody whose metadata
 // pass the tests.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
-	r.candidates = app.candidates(s)
+	r.candidates = app.candidates(s, nil)
 	r.inputs = map[*entry]*schema.Schema{}
 	var why []string
 	for _, c := range r.candidates {
@@ -175,7 +175,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	if len(why) == len(r.candidates) {
 		what := fmt.Sprintf("nobody can answer the intent %q", s.Intent)
 		if s.Tool != "" {
-			what = fmt.Sprintf("there is no tool %q", s.Tool)
+			what = fmt.Sprintf("nobody can answer as the tool %q", s.Tool)
 		}
 		if app.Intents != nil && s.Tool == "" {
 			if _, known := app.Intents[s.Intent]; !known {
@@ -203,7 +203,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		if fix.Cap != "" {
 			if r.repairer = app.Registry.entry(fix.Cap); r.repairer == nil {
 				r.unknown("no-candidate", "capability to repair with,", fix.Cap, slices.Values(app.Registry.IDs()))
-			} else if reason := r.repairer.refuses(&Spec{Intent: s.Intent, Effects: s.Effects}); reason != "" {
+			} else if reason := r.repairer.refuses(&Spec{Intent: s.Intent, Effects: s.Effects}, nil); reason != "" {
 				r.fault("no-candidate", "%s cannot repair: %s", fix.Cap, reason)
 			}
 			r.takes(app, r.repairer)

@@ -1,6 +1,10 @@
 package call
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stonelayer/stone/effect"
+)
 
 // A Principal is on whose behalf something runs.
 type Principal struct {
@@ -29,20 +33,35 @@ func (r Rule) allows(roles []string) bool {
 	return slices.ContainsFunc(r.Any, has) || len(r.All) > 0 && !slices.ContainsFunc(r.All, lacks)
 }
 
-// Roles are the rules of effects by their names.
+// Roles are the rules of effects by their names. The rule of a family, such as net,
+// holds for its members too.
 type Roles map[string]Rule
+
+// meets reports whether the principal meets every rule about an effect, and whether
+// one is about all of it. A rule about a member is about its family too: who may not have
+// fs/write may not have all of fs.
+func (r Roles) meets(p Principal, e string) (met, ruled bool) {
+	met = true
+	for name, rule := range r {
+		if effect.Covers(name, e) || effect.Covers(e, name) {
+			met, ruled = met && rule.allows(p.Roles), ruled || effect.Covers(name, e)
+		}
+	}
+	return met, ruled
+}
 
 // Allow tells which of the effects the principal may have, and which not: an
 // effect without a rule is denied. Both lists are sorted. "none" is no effect.
 func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	granted = []string{}
-	for _, effect := range effects {
-		switch rule, ok := r[effect]; {
-		case effect == "none":
-		case ok && rule.allows(p.Roles):
-			granted = append(granted, effect)
-		default:
-			denied = append(denied, effect)
+	for _, e := range effects {
+		if e == effect.None {
+			continue
+		}
+		if met, ruled := r.meets(p, e); ruled && met {
+			granted = append(granted, e)
+		} else {
+			denied = append(denied, e)
 		}
 	}
 	slices.Sort(granted)
@@ -55,9 +74,9 @@ func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 // named it. It is never nil, which would grant everything.
 func (r Roles) Grant(p Principal, grant []string) []string {
 	left := []string{}
-	for _, effect := range grant {
-		if rule, ok := r[effect]; effect != "none" && (!ok || rule.allows(p.Roles)) {
-			left = append(left, effect)
+	for _, e := range grant {
+		if met, _ := r.meets(p, e); met && e != effect.None {
+			left = append(left, e)
 		}
 	}
 	slices.Sort(left)

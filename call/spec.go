@@ -25,7 +25,9 @@ type Spec struct {
 	Done     Done
 	// Budget is a cap for this call inside the account of the run.
 	Budget Budget
-	// Effects are those that the answer may have on the world; none without them.
+	// Effects are the most that the answer may have on the world, in the words of
+	// package effect. They narrow what the run grants. Nil states nothing: the answer
+	// may have what its capability needs.
 	Effects []string
 
 	// Queries declare what Input, Context and Constraints read.

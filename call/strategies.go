@@ -27,8 +27,12 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 func (s *session) filter() {
 	s.reasons = make([]string, len(s.candidates))
 	left := s.account.Left()
+	grant := stone.In(s.ctx).Grant()
 	for i, c := range s.candidates {
-		if s.reasons[i] = c.reason; c.reason == "" {
+		if s.reasons[i] = c.reason; grant != nil && c.entry != nil && len(c.entry.Needs) > 0 {
+			s.reasons[i] = c.entry.refuses(&s.spec, grant)
+		}
+		if s.reasons[i] == "" {
 			s.reasons[i] = s.unavailable(c.entry, left)
 		}
 	}

@@ -22,7 +22,7 @@ func depthOf(ctx context.Context) int {
 // runPlan checks and runs a plan that a capability answered with. Its out is what
 // the plan emitted, and ran the DAG with its nodes, which is kept if out is
 // accepted.
-func (l *lane) runPlan(reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
+func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	if l.app.Plans == nil {
 		return nil, ran, &Error{Type: PlanInvalid, Message: "nobody here runs plans: set Applicator.Plans"}, nil
 	}
@@ -30,7 +30,7 @@ func (l *lane) runPlan(reply *Reply, step string) (out JSON, ran dag.DAG, failur
 	if err != nil {
 		return nil, ran, nil, err
 	}
-	grant := append([]string{}, l.request.Effects...) // not nil, which would be everything
+	grant := append([]string{}, effects...) // not nil, which would be everything
 	depth := depthOf(l.ctx) + 1
 	p, err := l.app.Plans.Plan(l.app, reply, base, grant, depth)
 	l.checked(step, err)

@@ -166,7 +166,7 @@ func (k *calls) granted(p stone.Ashlar) []string {
 	case k.conf == nil:
 		return k.grant
 	case k.grant == nil && !k.conf.Grants() && !p.IsZero():
-		return k.conf.Grant(p.Effects()) // as far as roles allow it
+		return k.conf.Unbounded(p.Effects())
 	}
 	return k.conf.Grant(k.grant)
 }

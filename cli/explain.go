@@ -24,7 +24,7 @@ func (a *app) explain() *cobra.Command {
 			"with the rules, the budget and the effects that apply. It runs nothing and sends no request.",
 		Example: a.example("explain ./examples/puzzle", "explain plan.edn --json"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
-		all := explained(p, budget.From(ctx).Left())
+		all := explained(p, budget.From(ctx).Left(), a.calls.base.Grant)
 		if asJSON {
 			return output(printJSON(a.Stdout, all))
 		}
@@ -50,13 +50,13 @@ type explanation struct {
 }
 
 // explained explains the calls of a pipeline, in the order of the tree.
-func explained(p stone.Ashlar, left budget.Limits) []explanation {
+func explained(p stone.Ashlar, left budget.Limits, grant []string) []explanation {
 	all := []explanation{}
 	var walk func(a stone.Ashlar, path []string)
 	walk = func(a stone.Ashlar, path []string) {
 		path = append(path[:len(path):len(path)], a.Name())
 		if spec, ok := call.SpecOf(a); ok && spec.Applicator != nil {
-			all = append(all, explain(spec, left, strings.Join(path, "/")))
+			all = append(all, explain(spec, left, grant, strings.Join(path, "/")))
 			return
 		}
 		for _, child := range a.Children() {
@@ -67,7 +67,7 @@ func explained(p stone.Ashlar, left budget.Limits) []explanation {
 	return all
 }
 
-func explain(s call.Spec, left budget.Limits, path string) explanation {
+func explain(s call.Spec, left budget.Limits, grant []string, path string) explanation {
 	e := explanation{
 		Path: path, Intent: s.Intent, Tool: s.Tool, Dispatch: s.Dispatch, HedgeMS: s.Dispatch.Hedge.Milliseconds(),
 		Requires: s.Requires, Rules: s.Applicator.Effective(s), Budget: s.Budget, Effects: s.Effects,
@@ -76,7 +76,7 @@ func explain(s call.Spec, left budget.Limits, path string) explanation {
 	if e.Effects == nil {
 		e.Effects = []string{}
 	}
-	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget))
+	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget), grant)
 	e.Asked, e.Rejected = append(e.Asked, asked...), append(e.Rejected, rejected...)
 	return e
 }

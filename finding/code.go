@@ -58,6 +58,9 @@ const (
 
 	// Warnings.
 
+	// UnknownEffect is an effect that is probably a mistake: none of package effect, and
+	// without a family of its own.
+	UnknownEffect Code = "unknown-effect"
 	// MaybeUnavailable is a read of a type that only some ways through the pipeline produce.
 	MaybeUnavailable Code = "maybe-unavailable"
 	// UnusedProduce is a produced type that nothing reads.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -59,8 +60,9 @@ func (c Config) Check() error {
 }
 
 // New returns a capability of kind command, whose id is by default the name of the
-// program.
+// program. It needs the effect process.
 func New(m call.Metadata, c Config) call.Capability {
+	m = m.Needing(effect.Process)
 	m.Kind = cmp.Or(m.Kind, "command")
 	if m.ID == "" {
 		m.ID = "command"

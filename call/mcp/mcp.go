@@ -27,8 +27,11 @@ func (c ToolConfig) Check() error {
 }
 
 // New returns a capability of kind mcp, whose id is by default mcp/ and the name of
-// the tool.
+// the tool. It needs the effects of the server: process for a command, net otherwise.
 func New(m call.Metadata, c ToolConfig) call.Capability {
+	if c.Server != nil {
+		m = m.Needing(c.Server.cfg.Needs()...)
+	}
 	m.ID, m.Kind = cmp.Or(m.ID, "mcp/"+cmp.Or(c.Tool, "tool")), cmp.Or(m.Kind, "mcp")
 	invalid := c.Check()
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {

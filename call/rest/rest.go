@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/retryafter"
 )
 
@@ -24,8 +25,10 @@ const (
 	maxErrorText = 500
 )
 
-// New returns a capability of kind http, whose id is by default the host.
+// New returns a capability of kind http, whose id is by default the host. It needs the
+// effect net.
 func New(m call.Metadata, c Config) call.Capability {
+	m = m.Needing(effect.Net)
 	m.Kind = cmp.Or(m.Kind, "http")
 	if m.ID == "" {
 		m.ID = "http"

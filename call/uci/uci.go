@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/effect"
 )
 
 // Types of failure beside those of package call.
@@ -53,6 +54,7 @@ func (c Config) Check() error {
 // New returns the capability. By default it is chess/engine of kind chess and answers
 // chess/best-move; it needs the effect process.
 func New(m call.Metadata, c Config) call.Capability {
+	m = m.Needing(effect.Process)
 	m.ID, m.Kind = cmp.Or(m.ID, "chess/engine"), cmp.Or(m.Kind, "chess")
 	if m.Intents == nil {
 		m.Intents = []string{"chess/best-move"}

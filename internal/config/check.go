@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -78,6 +79,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 			m.Fault(form.Invalid, "%v", err)
 		}
 		check = call.Paid(name, command.Check(c))
+		r.App.CheckNeeds[name] = []string{effect.Process}
 	}
 	if _, ok := is("capability"); ok {
 		check = r.capabilityCheck(name, m)
@@ -132,7 +134,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	enough := 0.5
 	if v, ok := m.Field("capability"); ok && v.Name(&id) {
 		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
-		r.graders = append(r.graders, grader{v, id})
+		r.graders = append(r.graders, grader{name, v, id})
 	}
 	m.Float("score-min", &enough, 0, 1)
 	return func(ctx context.Context, s call.Subject) error {
@@ -144,7 +146,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 			Input:    func(dag.DAG) (any, error) { return input, nil },
 			Requires: call.Requires{Reply: call.Value},
 		})
-		d := stone.In(ctx).RunDynamic(ask, dag.DAG{}, []string{})
+		d := stone.In(ctx).RunDynamic(ask, dag.DAG{}, nil)
 		if d.Failed() {
 			return d.Cause()
 		}
@@ -182,14 +184,17 @@ func (r *reader) checkNames() []string {
 
 // A grader is a capability that a check asks for a score.
 type grader struct {
+	check string
 	named form.Value
 	id    string
 }
 
-// checkGraders reports those who do not grade.
+// checkGraders reports those who do not grade, and notes what the others need.
 func (r *reader) checkGraders() {
 	for _, g := range r.graders {
-		if m, ok := r.App.Registry.Lookup(g.id); ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
+		m, ok := r.App.Registry.Lookup(g.id)
+		r.App.CheckNeeds[g.check] = m.Needs
+		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
 			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -44,6 +45,24 @@ func (c *Config) Grant(beside []string) []string {
 
 // Grants tells whether the configuration says what runs may do.
 func (c *Config) Grants() bool { return c.granted != nil }
+
+// Unbounded is the grant of code that its user chose to run: everything, which is nil,
+// or, where there are roles, what they allow of all effects that are known here and of
+// those of the pipeline.
+func (c *Config) Unbounded(pipeline []string) []string {
+	if c.roles == nil {
+		return nil
+	}
+	all := slices.Concat(effect.Known(), pipeline, slices.Collect(maps.Keys(c.roles)))
+	for _, r := range []*call.Registry{c.App.Registry, c.App.Tools} {
+		for _, id := range r.IDs() {
+			m, _ := r.Lookup(id)
+			all = append(all, m.Needs...)
+		}
+	}
+	slices.Sort(all)
+	return c.roles.Grant(c.principal, slices.Compact(all))
+}
 
 // Close ends the servers that were started.
 func (c *Config) Close() error {
@@ -122,7 +141,7 @@ type reader struct {
 
 func read(v edn.Value, file, dir string) (*Config, error) {
 	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}}
-	app.Checks = map[string]call.Check{}
+	app.Checks, app.CheckNeeds = map[string]call.Check{}, map[string][]string{}
 	for _, k := range kinds.All() {
 		maps.Copy(app.Checks, k.Checks)
 	}
@@ -185,7 +204,17 @@ func (r *reader) readSections(m *form.Map) {
 func (r *reader) readRights(m *form.Map) {
 	m.Map("principal", func(m *form.Map) { form.Into(m, &r.principal) })
 	form.Into(m, &r.roles)
-	m.NameSet("grant", &r.granted)
+	check := func(v form.Value, name string) {
+		if effect.Check(name) != nil {
+			v.Unknown("effect", name, effect.Known()...)
+		}
+	}
+	if v, ok := m.Field("grant"); ok && m.NameSet("grant", &r.granted) {
+		for _, name := range r.granted {
+			check(v, name)
+		}
+	}
+	m.Entries("roles", func(name string, v form.Value) { check(v, name) })
 }
 
 // readSchemas reads schemas: as they are, or as {:file "path"}.

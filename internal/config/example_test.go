@@ -33,6 +33,6 @@ func ExampleLoad() {
 	}
 	// Output:
 	// stone.edn:1:29: capabilities.solver/sat.solver: the field "solver" is missing
-	// stone.edn:1:49: capabilities.solver/sat.slover: unknown field slover; known are cap/can-produce, cap/cost, cap/effects-allowed, cap/id, cap/intents, cap/kind, cap/limits, cap/tags, cap/version, io/in-schema, io/out-schema, solver; did you mean "solver"?
+	// stone.edn:1:49: capabilities.solver/sat.slover: unknown field slover; known are cap/can-produce, cap/cost, cap/effects-allowed, cap/id, cap/intents, cap/kind, cap/limits, cap/needs, cap/tags, cap/version, io/in-schema, io/out-schema, solver; did you mean "solver"?
 	// stone.edn:2:20: budget.max-usd: expected a number of at least 0, found -1
 }

@@ -123,7 +123,7 @@ func act(t *testing.T, c *config.Config, intent, input string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, _ := c.App.Act(t.Context(), trace, spec, stone.Config{Grant: c.Grant(nil)})
+	resp, _ := c.App.Act(t.Context(), trace, spec, stone.Config{Grant: c.Grant([]string{"process"})})
 	if resp.Err != nil {
 		return call.AsError(resp.Err).Error()
 	}

@@ -21,6 +21,7 @@ const module = "github.com/stonelayer/stone"
 // below it. The first line that fits a package counts; "." is the root package.
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
+	{"effect", "internal/suggest"},
 	{"address", ""},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", ""},
@@ -43,7 +44,7 @@ var table = []struct{ pkg, imports string }{
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
 	{"finding", "kind"},
 	{"step", "dag"},
-	{".", "address dag event finding kind step internal/panics internal/suggest"},
+	{".", "address dag effect event finding kind step internal/panics internal/suggest"},
 
 	{"journal/internal/...", "journal"},
 	{"journal/sqlite", "journal journal/internal/..."},

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/tool"
@@ -54,8 +55,8 @@ type Config struct {
 	// Prefix is put in front of the names of tools, to keep those of two servers
 	// apart, as "github_".
 	Prefix string
-	// Effects is what the tools do to the world. Nil is "process" for a command and
-	// "net" otherwise.
+	// Effects is what the tools do to the world beside what reaching the server does,
+	// which is process for a command and net otherwise.
 	Effects []string
 	// Approve, if set, is asked before every call of a tool that may destroy
 	// something: one that does not say of itself that it is read-only or not
@@ -96,7 +97,6 @@ func (c Config) complete() (Config, error) {
 	if len(c.Command) > 0 {
 		ways++
 		c.Name = cmp.Or(c.Name, filepath.Base(c.Command[0]))
-		c.Effects = orDefault(c.Effects, "process")
 	}
 	if c.URL != "" {
 		ways++
@@ -117,7 +117,6 @@ func (c Config) complete() (Config, error) {
 	if c.StartTimeout < 0 || c.Timeout < 0 || c.Idle < 0 || c.MaxText < 0 || c.MaxData < 0 {
 		return c, fmt.Errorf("mcp: the Config of %q has a negative bound: want zero for the default", c.Name)
 	}
-	c.Effects = orDefault(c.Effects, "net")
 	c.StartTimeout = cmp.Or(c.StartTimeout, defaultStartTimeout)
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
@@ -125,9 +124,12 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-func orDefault(list []string, value string) []string {
-	if list == nil {
-		return []string{value}
+// Needs returns the effects that the tools have: Effects, and what it takes to reach the
+// server.
+func (c Config) Needs() []string {
+	reach := effect.Net
+	if len(c.Command) > 0 {
+		reach = effect.Process
 	}
-	return list
+	return append([]string{reach}, c.Effects...)
 }

@@ -24,7 +24,8 @@ const (
 // A Server is a server that is connected, or will be when it is called. Its
 // methods may be called from several goroutines.
 type Server struct {
-	cfg    Config // without what opener needs
+	cfg    Config   // without what opener needs
+	needs  []string // effects
 	open   func(context.Context) (*session, error)
 	redact redactor
 
@@ -42,7 +43,7 @@ type Server struct {
 
 // newServer takes a complete configuration.
 func newServer(cfg Config) *Server {
-	s := &Server{open: opener(cfg), redact: cfg.redactor(), turn: make(chan struct{}, 1)}
+	s := &Server{open: opener(cfg), redact: cfg.redactor(), needs: cfg.Needs(), turn: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	// A Server must not show secrets when it is printed: fmt cannot redact what it
 	// finds in unexported fields.

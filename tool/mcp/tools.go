@@ -157,7 +157,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	m := agent.Use(agent.Tool{
 		Tool:     llm.Tool{Name: offered, Description: description, Schema: input},
 		Parallel: hints.ReadOnlyHint,
-		Effects:  slices.Clone(s.cfg.Effects),
+		Effects:  slices.Clone(s.needs),
 		Run: func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 			if len(input) == 0 {
 				input = json.RawMessage("{}")

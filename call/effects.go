@@ -1,0 +1,98 @@
+package call
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/finding"
+)
+
+// Needing returns the metadata with further effects in Needs. Kinds of capabilities say
+// with it what every one of them does: a program is a process, whatever is configured.
+func (m Metadata) Needing(effects ...string) Metadata {
+	for _, e := range effects {
+		if !slices.Contains(m.Needs, e) {
+			m.Needs = append(slices.Clip(m.Needs), e)
+		}
+	}
+	return m
+}
+
+// overreaches reports whether the capability needs more than the call states, if it
+// states effects, or than the grant allows.
+func (m *Metadata) overreaches(s *Spec, grant []string) bool {
+	if len(m.Needs) == 0 {
+		return false
+	}
+	return s.Effects != nil && len(effect.Missing(m.Needs, s.Effects)) > 0 || len(effect.Missing(m.Needs, grant)) > 0
+}
+
+// forbids reports whether the call states an effect that the capability may not have.
+func (m *Metadata) forbids(s *Spec) bool {
+	if len(s.Effects) == 0 {
+		return false
+	}
+	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would be all
+	return len(effect.Missing(s.Effects, allowed)) > 0
+}
+
+// given returns the effects that an answer of the capability may have: those that the
+// call states, or else those that the capability needs.
+func (m *Metadata) given(s *Spec) []string {
+	if s.Effects != nil {
+		return s.Effects
+	}
+	return append([]string{}, m.Needs...)
+}
+
+// CheckGrant returns the effects that the call needs and the grant lacks: those of all
+// its candidates, if none is left without them, and of whoever judges, checks or repairs
+// its answers. Validate asks it.
+func (c *caller) CheckGrant(grant []string) []finding.Finding {
+	r := c.resolve()
+	if len(r.faults) > 0 {
+		return nil // there is no telling who would be asked
+	}
+	var found []finding.Finding
+	lacks := func(who string, needs []string) {
+		for _, e := range effect.Missing(needs, grant) {
+			known := func(f finding.Finding) bool { return f.Queried == e }
+			if slices.Contains(c.spec.Effects, e) || slices.ContainsFunc(found, known) {
+				continue // the leaf declares it
+			}
+			found = append(found, finding.Finding{Type: finding.EffectNotGranted, Queried: e,
+				Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)})
+		}
+	}
+	var ids, needs []string
+	free := false
+	for _, candidate := range r.candidates {
+		if candidate.reason == "" {
+			ids, needs = append(ids, candidate.id), append(needs, candidate.entry.Needs...)
+			free = free || !candidate.entry.overreaches(&c.spec, grant)
+		}
+	}
+	if !free {
+		lacks(strings.Join(ids, ", "), needs)
+	}
+	for _, e := range []*entry{r.repairer, r.judge} {
+		if e != nil {
+			lacks(e.ID, e.Needs)
+		}
+	}
+	for _, check := range slices.Concat(r.must, r.should) {
+		lacks("the check "+check.name, check.needs)
+	}
+	return found
+}
+
+// denied is the failure of what needs more effects than the run grants, or nil.
+func denied(who string, needs, grant []string) *Error {
+	missing := effect.Missing(needs, grant)
+	if missing == nil {
+		return nil
+	}
+	return &Error{Type: ForbiddenEffect, Message: fmt.Sprintf("%s needs effects that are not granted: %s", who, strings.Join(missing, ", "))}
+}

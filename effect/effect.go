@@ -1,0 +1,106 @@
+// Package effect names what a step does to the world, and says what a grant allows.
+//
+// A name is a family, such as "net", or a member of one, such as "net/http". A family
+// covers its members: a run that grants "net" grants "net/http". The families fs, net,
+// process and ask belong to Stone. A host may add effects in families of its own, such
+// as "db/write".
+package effect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+const (
+	// None is how data says that there is no effect.
+	None = "none"
+	// FS is any use of files.
+	FS = "fs"
+	// FSRead reads files.
+	FSRead = "fs/read"
+	// FSWrite creates, changes or deletes files.
+	FSWrite = "fs/write"
+	// Net reaches servers.
+	Net = "net"
+	// Process starts programs.
+	Process = "process"
+	// Ask puts a question to a person.
+	Ask = "ask"
+)
+
+// Known returns the effects that Stone itself names.
+func Known() []string { return []string{Ask, FS, FSRead, FSWrite, Net, Process} }
+
+// Covers reports whether a grant of the one effect allows the other one.
+func Covers(granted, needed string) bool {
+	rest, ok := strings.CutPrefix(needed, granted)
+	return ok && granted != "" && (rest == "" || rest[0] == '/')
+}
+
+// Allowed reports whether the grant allows an effect. A nil grant allows every effect,
+// an empty one none.
+func Allowed(needed string, grant []string) bool {
+	return grant == nil || needed == None || slices.ContainsFunc(grant, func(g string) bool { return Covers(g, needed) })
+}
+
+// Missing returns the effects that the grant does not allow.
+func Missing(needed, grant []string) (missing []string) {
+	for _, e := range needed {
+		if !Allowed(e, grant) {
+			missing = append(missing, e)
+		}
+	}
+	return missing
+}
+
+// Narrow returns the grant that allows what both grants allow.
+func Narrow(a, b []string) []string {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	both := []string{}
+	for _, e := range b {
+		if Allowed(e, a) && e != None {
+			both = append(both, e)
+		}
+	}
+	for _, e := range a {
+		if Allowed(e, b) && e != None && !slices.Contains(both, e) {
+			both = append(both, e)
+		}
+	}
+	return both
+}
+
+// Check returns an *UnknownError if the name is probably a mistake: it has no family
+// that a host could have added, or is none of the members of a family of Stone's.
+func Check(name string) error {
+	family, member, qualified := strings.Cut(name, "/")
+	switch {
+	case name == None, slices.Contains(Known(), name), family == Net && member != "":
+		return nil
+	case qualified && family != "" && member != "" && !slices.Contains(Known(), family):
+		return nil
+	}
+	return &UnknownError{name, suggest.Closest(name, slices.Values(Known()))}
+}
+
+// An UnknownError says that there is no such effect.
+type UnknownError struct {
+	Name       string
+	Suggestion string // what was probably meant; "" if nothing is close
+}
+
+// Error names the known effects, or the one that was probably meant.
+func (e *UnknownError) Error() string {
+	if e.Suggestion != "" {
+		return fmt.Sprintf("unknown effect %q: did you mean %q?", e.Name, e.Suggestion)
+	}
+	return fmt.Sprintf("unknown effect %q: want %s, or one with a family of your own, such as db/write", e.Name, strings.Join(Known(), ", "))
+}

@@ -1,0 +1,68 @@
+package effect_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stonelayer/stone/effect"
+)
+
+func TestAllowed(t *testing.T) {
+	for _, c := range []struct {
+		needed string
+		grant  []string
+		want   bool
+	}{
+		{"net", nil, true},
+		{"net", []string{}, false},
+		{"none", []string{}, true},
+		{"net", []string{"net"}, true},
+		{"net/http", []string{"net"}, true},
+		{"net", []string{"net/http"}, false},
+		{"network", []string{"net"}, false},
+		{"net", []string{"network"}, false},
+		{"fs/read", []string{"fs/write", "fs/read"}, true},
+		{"fs/read", []string{"fs/"}, false},
+		{"", []string{"net"}, false},
+		{"/x", []string{""}, false},
+		{"", []string{""}, false},
+	} {
+		if got := effect.Allowed(c.needed, c.grant); got != c.want {
+			t.Errorf("Allowed(%q, %q) = %v", c.needed, c.grant, got)
+		}
+	}
+}
+
+// What the narrow grant allows is what both allow.
+func TestNarrow(t *testing.T) {
+	grants := [][]string{nil, {}, {"net"}, {"net/http"}, {"net/http", "fs"}, {"fs/read", "process"}, {"fs", "net", "ask"}, {"fs", "fs/read"}}
+	needs := append(effect.Known(), "net/http", "net/smtp", "db/write")
+	for _, a := range grants {
+		for _, b := range grants {
+			both := effect.Narrow(a, b)
+			for _, e := range needs {
+				if got, want := effect.Allowed(e, both), effect.Allowed(e, a) && effect.Allowed(e, b); got != want {
+					t.Errorf("Narrow(%q, %q) = %q: allows %s: %v, want %v", a, b, both, e, got, want)
+				}
+			}
+		}
+	}
+	if missing := effect.Missing([]string{"net/http", "process", "none"}, []string{"net"}); !slices.Equal(missing, []string{"process"}) {
+		t.Errorf("missing: %q", missing)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, name := range append(effect.Known(), "none", "net/http", "db/write", "gpu/use/much") {
+		if err := effect.Check(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, want := range map[string]string{"fs/wirte": "fs/write", "proces": "process", "Net": "net", "network": "", "fs/": "fs", "": "", "/x": "", "process/run": "process", "db/": ""} {
+		var unknown *effect.UnknownError
+		if err := effect.Check(name); !errors.As(err, &unknown) || name != "process/run" && unknown.Suggestion != want {
+			t.Errorf("Check(%q) = %v, want the suggestion %q", name, err, want)
+		}
+	}
+}
