@@ -27,7 +27,7 @@ type Applicator struct {
 	// CheckNeeds are the effects of checks that have some, by name: a check that starts
 	// a program has the effect process, and only holds in a run that grants it.
 	CheckNeeds map[string][]string
-	Policy Policy
+	Policy     Policy
 	// Plans runs what capabilities answer with plans; nil refuses such answers.
 	// Package plan has one.
 	Plans Planner
