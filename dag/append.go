@@ -18,9 +18,8 @@ func (d DAG) grow(n *Node) DAG {
 	return d
 }
 
-// Append adds a node. Its parents must be in the DAG; they are no heads any
-// more, and the node becomes the last head. Appending a node that is there
-// already changes nothing.
+// Append adds a node. Its parents must be in the DAG; they stop being heads, and the
+// node becomes the last head. Appending a node that exists already changes nothing.
 //
 // A node whose parents are d.Next(), as those that a Type makes, costs the same
 // however large the DAG is. For others the way back to the oldest parent is

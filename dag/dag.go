@@ -106,8 +106,8 @@ func (d DAG) here() *Node {
 	return from[len(from)-1]
 }
 
-// Next returns the parents of the next node: first the node from which reading
-// goes on, which is the latest head or, after a fan-out, the node before it;
+// Next returns the parents of the next node: first the node at which reads
+// start, which is the latest head or, after a fan-out, the node before it;
 // then the other heads.
 func (d DAG) Next() []*Node { return slices.Clone(d.next()) }
 

@@ -39,7 +39,7 @@
 // Lanes are DAGs that extend one base: each starts with [Lane] or with a node of
 // its own, and [Join] brings them together. The heads of the lanes are then
 // heads of the DAG, and each of them stands for the node before the fan-out:
-// there reading goes on, see [DAG.Next]. [Merge] is the plain union, for DAGs of
+// reads start there, see [DAG.Next]. [Merge] is the plain union, for DAGs of
 // any origin, and [Rebase] puts what one DAG has beyond another onto a third.
 //
 // # Failures

@@ -22,7 +22,7 @@ type FailureContent struct {
 var Failure = NewType[FailureContent]("failure")
 
 // NewFailure makes a failure node that stands where the next node of d would.
-// Bytes of kind, reason and meta that are no UTF-8 are replaced. Meta and at are
+// Invalid UTF-8 in kind, reason and meta is replaced. Meta and at are
 // beside its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
 	f.Kind, f.Reason = kind.Kind(valid(string(f.Kind))), valid(f.Reason)

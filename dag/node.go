@@ -36,8 +36,8 @@ type Node struct {
 	near atomic.Pointer[trie[*Node]]
 }
 
-// Spec describes a node whose type has no Go type at hand: one read from a
-// file, or made by a program that knows names and JSON only.
+// Spec describes a node without a Go type: one read from a file, or made by
+// a program that knows only names and JSON.
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
 	Content any               // marshalled as by encoding/json; a json.RawMessage is taken as it is

@@ -184,9 +184,9 @@ func (q Query) answer(d DAG, across bool) []*Node {
 }
 
 var (
-	// ErrMissing says that there is no node of the type that was asked for.
+	// ErrMissing says that the DAG has no node of the requested type.
 	ErrMissing = errors.New("no such node")
-	// ErrUndeclared says that a step read what it had not declared.
+	// ErrUndeclared says that a step made a read that it had not declared.
 	ErrUndeclared = errors.New("not declared")
 )
 

@@ -74,7 +74,7 @@ type LaneEnded struct {
 	Lane, Lanes int
 	Elapsed     time.Duration
 	OK          bool
-	Lost        bool // it failed, and the run goes on without it
+	Lost        bool // it failed, and the run continues without it
 }
 
 // QuestionAsked: a person is asked.
@@ -220,7 +220,7 @@ type Delta struct {
 	Index   int    // with Arguments: of the tool call, from 0
 	Tool    string // with Arguments: the name of the tool, in the first piece
 	Text    string
-	End     bool // nothing more comes of this answer; Text is empty
+	End     bool // the answer is complete; Text is empty
 }
 
 // Retracted: what was said is void. Without a Source, that is everything that was

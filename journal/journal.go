@@ -40,7 +40,7 @@ type Holder interface {
 	// *HeldError as long as another holder lives, in this process too. To find
 	// that out it may take as long as a lease, but not beyond ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
-	// Begin writes down that the run, which was acquired, begins or goes on.
+	// Begin records that the run, which was acquired, starts or continues.
 	// Its Outcome is nothing but Running from then on, the rest is as in r. If it
 	// had ended Failed, the failures of the steps with the paths in Retry of the
 	// Outcome that it had are forgotten: Steps counts them in Failures and Usage.

@@ -43,7 +43,7 @@ func (f *Failure) holds(text string) bool {
 	return strings.Contains(strings.ToLower(f.Kind+" "+f.Path+" "+f.Reason), strings.ToLower(text))
 }
 
-// Resumable returns the runs that can go on without anybody, the oldest first: those
+// Resumable returns the runs that can continue without a person, the oldest first: those
 // that were drained, those whose process died, and those whose questions have been
 // answered. A service resumes them when it starts. Runs that somebody cancelled, or
 // that failed, are not among them.

@@ -53,7 +53,7 @@ type Options struct {
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}
-	// Grace is how long what is under way may take then; 30 s if zero.
+	// Grace is how long running steps may take then; 30 s if zero.
 	Grace time.Duration
 }
 

@@ -23,7 +23,7 @@ const (
 	Canceled Kind = "canceled"
 	// Timeout is a step or a run that took longer than it may.
 	Timeout Kind = "timeout"
-	// MissingInput is a read of a type of which there is no node.
+	// MissingInput is a read of a type that has no node.
 	MissingInput Kind = "missing-input"
 	// UndeclaredQuery is a read that the step had not declared.
 	UndeclaredQuery Kind = "undeclared-query"

@@ -17,8 +17,8 @@
 // # Reading
 //
 // [Read] streams events from a reader, however long it is. Damage stays local:
-// a line that is cut off or is no JSON object comes out as a [*LineError] that
-// names it, and reading goes on with the next line. [Load] reads a whole file
+// a line that is truncated or is not a JSON object yields a [*LineError] that
+// names it, and reading continues with the next line. [Load] reads a whole file
 // into memory.
 //
 // Three questions cover most investigations, each as a function over events

@@ -58,8 +58,8 @@ func endLastLine(f *os.File) error {
 // Read returns the events of a trace file in file order. It reads as far as
 // the caller iterates and holds one line at a time.
 //
-// A line that is cut off, is no JSON object or is longer than 64 MiB yields a
-// [*LineError], and reading goes on with the next line. Any other error is
+// A line that is truncated, is not a JSON object or is longer than 64 MiB yields a
+// [*LineError], and reading continues with the next line. Any other error is
 // the reader's own and the last thing yielded. Blank lines are passed over.
 // The sequence can be iterated once.
 func Read(r io.Reader) iter.Seq2[Event, error] {

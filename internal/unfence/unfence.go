@@ -6,7 +6,7 @@ import "strings"
 
 const fence = "```"
 
-// Text returns what stands in the code block of an answer, if the answer has exactly
+// Text returns the content of the code block of an answer, if the answer has exactly
 // one, or else the answer itself. Space around either is removed. An answer that begins
 // with a bracket is data, whose strings may hold code blocks of their own.
 func Text(answer string) string {

@@ -9,7 +9,7 @@
 //		})
 //	}
 //
-// The model must give the answers, one after the other. How it comes to them is its
+// The model must give the answers, one after the other. How it produces them is its
 // own matter: a Model over HTTP asks a server that plays the script, as above.
 package llmtest
 

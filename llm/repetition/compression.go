@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Compression finds text that goes on without saying anything new: it trips when the
+// Compression finds text that continues without adding anything new: it trips when the
 // last Window bytes, looked at in History checks in a row, deflated each time to less
 // than Threshold of their size. The zero value is ready and has the defaults; the
 // fields must not change after the first byte. It is not safe for concurrent use.

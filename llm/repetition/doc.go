@@ -1,5 +1,5 @@
 // Package repetition notices, while a model is still writing, that it is stuck: in a
-// verbatim loop, or in text that goes on without saying anything new.
+// verbatim loop, or in text that continues without adding anything new.
 //
 // There are two detectors. [NGram] counts every window of 100 bytes and trips when
 // one has been seen for the fourth time; it is exact and works byte by byte.

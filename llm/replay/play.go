@@ -18,7 +18,7 @@ import (
 // ErrNotRecorded is what a *NotRecordedError is.
 var ErrNotRecorded = errors.New("request was not recorded")
 
-// NotRecordedError is a request for which there is no answer.
+// NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
 	Request string // method, path and body
 	Nearest string // the recorded request that is most like it, "" when there is none

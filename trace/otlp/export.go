@@ -18,7 +18,7 @@ import (
 // Config says where spans go.
 type Config struct {
 	// URL of the collector, such as http://127.0.0.1:4318. The path of the endpoint,
-	// /v1/traces, is added unless it is there.
+	// /v1/traces, is added unless present.
 	URL string
 
 	// Header is added to every request. Its values never stand in an error.

@@ -28,7 +28,7 @@ const (
 	InvokeWorkflow = "invoke_workflow" // a run
 )
 
-// Values of ErrorType that are no kinds of failures.
+// Values of ErrorType that are not kinds of failures.
 const (
 	otherError = "_OTHER" // the conventions' own word for what has no better one
 	unfinished = "unfinished"
