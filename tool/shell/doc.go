@@ -20,20 +20,19 @@
 //		Env:      []string{"GOMODCACHE=" + modcache, "GOCACHE=" + gocache, "GOFLAGS=-mod=readonly"},
 //	}
 //
-// Bubblewrap (the program bwrap) enforces this where it works, else Landlock does,
-// which is a part of Linux and somewhat weaker: a command then sees which processes
-// and files there are, /tmp is closed to it, and no program may open a socket unless
-// Network is set. Where neither works commands are refused and the agent halts,
-// unless the author says Unconfined.
+// Bubblewrap (the program bwrap) enforces this. Where it does not work, Landlock
+// does, which is a part of Linux and somewhat weaker: a command then sees the names of
+// all files and processes, cannot use /tmp or change modes by path, and opens no
+// socket unless Network is set. Where neither works, commands are refused and the agent
+// halts, unless the author sets Unconfined.
 //
 // # When a command ends
 //
-// A command has a time limit. When it is over, or the session or the run ends, the
-// command gets SIGTERM, and two seconds later SIGKILL, with all that it has started;
-// under Bubblewrap SIGKILL at once.
-// Everything that a command has started ends with it, and with the program, even if
-// that is killed: see package [github.com/stonelayer/stone/sandbox], which also says
-// what limits a command has.
+// A command has a time limit. When it expires, or the session or the run ends, the
+// command and everything it started get SIGTERM, and SIGKILL two seconds later.
+// Everything that a command started ends with it, and with this program, even if
+// that is killed: see package [github.com/stonelayer/stone/sandbox], which also
+// describes the limits of a command.
 //
 // # What the model reads
 //
