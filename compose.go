@@ -2,7 +2,6 @@ package stone
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/stonelayer/stone/dag"
@@ -39,15 +38,20 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 	return a
 }
 
-// Loop runs body until the condition holds, at most max times. A round sees every
-// node of the rounds before it. A failure of body ends the loop; if the condition
-// does not hold after the last round, the failure has kind "loop-exhausted".
-func Loop(name string, body Ashlar, until Condition, max int) Ashlar {
-	s := &spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, queries: until.queries, composite: &composite{max: max}}}
-	if until.holds == nil {
+// Loop runs body until the condition holds, at most max times:
+//
+//	stone.Loop("until-good", improve, stone.Until(Report, ReportDoc.Good), 3)
+//
+// The condition is read after each round. A round sees every node of the rounds
+// before it. A failure of body ends the loop; if the condition does not hold after the
+// last round, the failure has kind "loop-exhausted".
+func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
+	s := &spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, composite: &composite{max: max}}}
+	if until == nil {
 		s.fault(finding.NilBody, "the condition of the loop is empty: use Until with a function")
 	} else {
-		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.holds(d) }, restore: restoreAs[bool]}
+		s.queries = dag.Types(until)
+		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.From(d) }, restore: restoreAs[bool]}
 	}
 	if max < 1 {
 		s.fault(finding.BadOption, "a loop of at most %d rounds: want at least 1", max)
@@ -55,19 +59,12 @@ func Loop(name string, body Ashlar, until Condition, max int) Ashlar {
 	return Ashlar{s}
 }
 
-// A Condition says when a Loop ends.
-type Condition struct {
-	holds   func(dag.DAG) (bool, error)
-	queries []dag.Query
-}
-
-// Until is the condition that pred holds for what the reader finds. It is asked
-// after each round.
-func Until[T any](reader dag.Reader[T], pred func(T) bool) Condition {
+// Until is the condition that pred holds for what the reader finds.
+func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
-		return Condition{}
+		return nil
 	}
-	return Condition{dag.Derive(reader, pred).From, dag.Types(reader)}
+	return dag.Derive(reader, pred)
 }
 
 // A Branch is one case of a Match.
@@ -117,19 +114,36 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 	return string(key), err
 }
 
-// Map runs body once for each item, all at the same time. Every lane starts with
-// a node of the item's type and sees nothing of the others. A lane that fails is
-// dropped, and listed in Result.Lost; at least one must survive, or as many as
-// Quorum or AllLanes say. A lane that waits for an answer, or meets the end of the
-// run's budget, has not failed: the run ends, and that lane is done when it is
-// resumed. Without items a Map fails with kind "map-empty", see Source.AllowEmpty. Follow
-// it with Reduce.
-func Map(name string, over Source, body Ashlar, opts ...FanOption) Ashlar {
-	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: over.item, queries: over.queries, composite: &composite{enter: over.enter, allowEmpty: over.empty}}}
-	if over.decision == nil {
-		s.fault(finding.NilBody, "the source is empty: use Items, or Each with a function")
+// Map runs body once for each item of a list, all at the same time. The list is what
+// the reader finds, such as the nearest node of a list type, or dag.Derive of one:
+//
+//	stone.Map("each-line", Poem, Line, translate)
+//	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
+//
+// Every lane starts with a node of the item's type and sees nothing of the others. A
+// lane that fails is dropped, and listed in Result.Lost; at least one must survive, or
+// as many as Quorum or AllLanes say. A lane that waits for an answer, or meets the end
+// of the run's budget, has not failed: the run ends, and that lane is done when it is
+// resumed. An empty list is a failure of kind "map-empty" without AllowEmpty. Follow a
+// Map with Reduce.
+func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
+	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
+	if list == nil {
+		s.fault(finding.NilBody, "its list is nil: give it a reader, as a dag.Type or dag.Derive")
+		return Ashlar{with(s, opts)}
 	}
-	s.decision = over.decision
+	s.queries = dag.Types(list)
+	s.decision = &decision{
+		take: func(d dag.DAG) (any, error) {
+			all, err := list.From(d)
+			if all == nil {
+				all = L{}
+			}
+			return []I(all), err
+		},
+		restore: restoreAs[[]I],
+	}
+	s.enter = func(d dag.DAG, choice any) ([]dag.DAG, error) { return item.Lanes(d, choice.([]I)) }
 	return Ashlar{with(s, opts)}
 }
 
@@ -211,54 +225,4 @@ func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 		e.key = func(d dag.DAG) (any, error) { return derived.From(d) }
 	}
 	return e
-}
-
-// A Source says over what a Map fans out.
-type Source struct {
-	item     dag.AnyType
-	queries  []dag.Query
-	decision *decision
-	enter    func(dag.DAG, any) ([]dag.DAG, error)
-	empty    bool // a list without items is no failure
-}
-
-// AllowEmpty returns the same source for a Map that succeeds without items: it adds
-// no lane, and what reads its lanes with dag.All finds none. Without it such a Map
-// fails with kind "map-empty".
-func (s Source) AllowEmpty() Source {
-	s.empty = true
-	return s
-}
-
-// Each makes the items from what the reader finds. Every lane starts with a node
-// of type item.
-func Each[T, I any](reader dag.Reader[T], item dag.Type[I], items func(T) []I) Source {
-	if items == nil {
-		return Source{item: item}
-	}
-	return Items(dag.Derive(reader, items), item)
-}
-
-// Items takes the list that the reader finds. Every lane starts with a node of
-// type item.
-func Items[L ~[]I, I any](list dag.Reader[L], item dag.Type[I]) Source {
-	return Source{
-		item:    item,
-		queries: dag.Types(list),
-		decision: &decision{
-			take: func(d dag.DAG) (any, error) {
-				all, err := list.From(d)
-				if all == nil {
-					all = L{}
-				}
-				return []I(all), err
-			},
-			restore: func(raw json.RawMessage) (any, error) {
-				var all []I
-				err := json.Unmarshal(raw, &all)
-				return all, err
-			},
-		},
-		enter: func(d dag.DAG, choice any) ([]dag.DAG, error) { return item.Lanes(d, choice.([]I)) },
-	}
 }

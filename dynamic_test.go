@@ -198,7 +198,7 @@ func keeper(calls *int) stone.Ashlar {
 			return nil, err
 		}
 		var lanes []dag.DAG
-		fan := stone.Seq("fan", numbers(3), stone.Map("m", each(), say("a", "x")), last)
+		fan := stone.Seq("fan", numbers(3), stone.Map("m", list, number, say("a", "x")), last)
 		for i, plan := range []stone.Ashlar{fan, stone.Seq("bad", say("b", "y"), boom("c"))} {
 			lane, err := dag.Lane(d, i)
 			if err != nil {

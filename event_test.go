@@ -129,14 +129,14 @@ INFO run-end ashlar-name=s path=s ok=true elapsed=1.5s
 // whose start came before, and the paths of spans nest.
 func TestSpans(t *testing.T) {
 	h := &events{level: slog.LevelDebug}
-	inner := stone.Seq("inner", numbers(3), stone.Map("m", each(), stone.Loop("l", stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
+	inner := stone.Seq("inner", numbers(3), stone.Map("m", list, number, stone.Loop("l", stone.Func0("leaf", word, func(ctx context.Context) (string, error) {
 		_, err := stone.Step(ctx, "step", nil, func(ctx context.Context, _ any) (int, error) {
 			stone.In(ctx).Event(slog.LevelInfo, "in-step")
 			return 0, nil
 		})
 		return "x", err
 	}), stone.Until(word, func(string) bool { return true }), 2)), last)
-	p := stone.Seq("s", numbers(3), stone.Map("m", each(), inner), last)
+	p := stone.Seq("s", numbers(3), stone.Map("m", list, number, inner), last)
 	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(h), RunID: "r1", Recorder: new(journal.Memory)}); err != nil {
 		t.Fatal(err)
 	}

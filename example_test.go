@@ -97,7 +97,7 @@ func ExampleMap() {
 		stone.Func0("read", list, func(context.Context) (words, error) {
 			return words{[]string{"ashlar", "", "lintel"}}, nil
 		}),
-		stone.Map("each-word", stone.Each(list, word, func(w words) []string { return w.List }),
+		stone.Map("each-word", dag.Derive(list, func(w words) []string { return w.List }), word,
 			stone.Func("measure", word, length, func(_ context.Context, w string) (int, error) {
 				if w == "" {
 					return 0, errors.New("empty word")

@@ -23,8 +23,8 @@ func TestFingerprint(t *testing.T) {
 		stone.Match("m", on, stone.Case("x", say("a", "x"))), stone.Match("m", on, stone.Case("y", say("a", "x"))),
 		stone.Match("m", on, stone.Case("x", say("a", "x")), stone.Case("y", say("a", "x"))),
 		stone.Match("m", stone.Lens("a"), stone.Case("x", say("a", "x"))), stone.Match("m", stone.Lens("b"), stone.Case("x", say("a", "x"))),
-		stone.Map("m", each(), say("a", "x")), stone.Map("m", each(), say("a", "x"), stone.Lanes(2)),
-		stone.Map("m", each(), say("a", "x"), stone.Quorum(2)), stone.Map("m", each(), say("a", "x"), stone.AllLanes()),
+		stone.Map("m", list, number, say("a", "x")), stone.Map("m", list, number, say("a", "x"), stone.Lanes(2)),
+		stone.Map("m", list, number, say("a", "x"), stone.Quorum(2)), stone.Map("m", list, number, say("a", "x"), stone.AllLanes()),
 		stone.Ask("a", dag.Nothing, reply, text("")), stone.Ask("a", dag.Nothing, reply, text(""), stone.Choices("x")),
 		{}, stone.Func0[chan int]("a", dag.NewType[chan int]("c"), nil), stone.Leaf("a", nil, nil),
 	}

@@ -276,11 +276,11 @@ func (g *grove) tree(depth int) plot {
 	case 4:
 		name, item, body, last, qs := g.name("map"), g.grain(), g.tree(depth-1), g.leaf(), g.queries(1)
 		return func(c compose) stone.Ashlar {
-			items := stone.Items(dag.ReaderFunc(func(d dag.DAG) ([]uint32, error) {
+			items := dag.ReaderFunc(func(d dag.DAG) ([]uint32, error) {
 				sum, err := taste(d, qs)
 				return []uint32{sum, sum + 1, sum}[:1+sum%3], err
-			}, declared(qs)...), item)
-			return c(name+"-steps", stone.Map(name, items, body(c)), stone.Reduce(last(c)))
+			}, declared(qs)...)
+			return c(name+"-steps", stone.Map(name, items, item, body(c)), stone.Reduce(last(c)))
 		}
 	case 5:
 		name, child := g.name("scoped"), g.tree(depth-1)

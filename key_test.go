@@ -35,10 +35,10 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 	var runs int
 	sample := counting("sample", &runs)
 	five := func() []stone.Ashlar { return slices.Repeat([]stone.Ashlar{sample}, 5) }
-	items := stone.Items(dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil }), list)
+	items := dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return [][]int{{1}, {2}, {1}, {3}, {1}}, nil })
 	for name, votes := range map[string]stone.Ashlar{
 		"lanes":  stone.Seq("all", stone.Parallel("vote", stone.Parts(five())...), stone.Reduce(say("end", "x"))),
-		"items":  stone.Seq("all", stone.Map("vote", items, sample), stone.Reduce(say("end", "x"))),
+		"items":  stone.Seq("all", stone.Map("vote", items, list, sample), stone.Reduce(say("end", "x"))),
 		"steps":  stone.Seq("vote", five()...),
 		"rounds": stone.Loop("vote", sample, stone.Until(number, func(n int) bool { return n%5 == 0 }), 5),
 		"visits": stone.Scoped("vote", []stone.Ashlar{sample}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
@@ -81,7 +81,7 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 		want  string
 	}{{[][]int{{1}, {2}, {2}}, "[1] [2] [2]"}, {[][]int{{0}, {1}, {2}, {2}}, "[0]"}, {[][]int{{2}, {2}, {2}}, "[2]"}} {
 		worked = nil
-		p := stone.Seq("s", stone.Map("m", stone.Items(dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return tt.items, nil }), list), work), stone.Reduce(say("end", "x")))
+		p := stone.Seq("s", stone.Map("m", dag.ReaderFunc(func(dag.DAG) ([][]int, error) { return tt.items, nil }), list, work), stone.Reduce(say("end", "x")))
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: fmt.Sprint(i), Recorder: &memory}); err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func TestLanesLimit(t *testing.T) {
 				if tt.lanes > 0 {
 					opts = append(opts, stone.Lanes(tt.lanes))
 				}
-				p := stone.Seq("s", numbers(tt.items), stone.Map("m", each(), busy(&g), opts...), last)
+				p := stone.Seq("s", numbers(tt.items), stone.Map("m", list, number, busy(&g), opts...), last)
 				start := time.Now()
 				if _, err := stone.Run(t.Context(), p, stone.Config{}); err != nil {
 					t.Fatal(err)
@@ -73,7 +73,7 @@ func TestNestedFanOuts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var g gauge
 				level := func(n int, body stone.Ashlar) stone.Ashlar {
-					return stone.Seq("level", numbers(n), stone.Map("map", each(), body, stone.Lanes(5000)), last)
+					return stone.Seq("level", numbers(n), stone.Map("map", list, number, body, stone.Lanes(5000)), last)
 				}
 				p := level(tt.a, level(tt.b, level(tt.c, busy(&g))))
 				result, err := stone.Run(t.Context(), p, stone.Config{})
@@ -121,7 +121,7 @@ func TestSurvivors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := stone.Seq("s", numbers(4), stone.Map("m", each(), stone.Seq("lane", say("before", "x"), pick(tt.fail...)), tt.opts...), last)
+			p := stone.Seq("s", numbers(4), stone.Map("m", list, number, stone.Seq("lane", say("before", "x"), pick(tt.fail...)), tt.opts...), last)
 			result, err := stone.Run(t.Context(), p, stone.Config{})
 			if tt.ok != (err == nil) {
 				t.Fatalf("Run returned %v, want success to be %t", err, tt.ok)
@@ -146,7 +146,7 @@ func TestSurvivors(t *testing.T) {
 // What a fan-out leaves does not depend on who finishes first.
 func TestLanesInSourceOrder(t *testing.T) {
 	run := func(slow int, lanes int) dag.ID {
-		p := stone.Seq("s", numbers(5), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
+		p := stone.Seq("s", numbers(5), stone.Map("m", list, number, stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 			time.Sleep(time.Duration((n+slow)%5) * time.Second)
 			if n == 3 {
 				return "", errBoom
@@ -173,7 +173,7 @@ func TestLanesInSourceOrder(t *testing.T) {
 
 // Equal items have lanes of their own.
 func TestEqualItems(t *testing.T) {
-	p := stone.Seq("s", stone.Func0("l", list, func(context.Context) ([]int, error) { return []int{7, 7, 7}, nil }), stone.Map("m", each(), pick()), last)
+	p := stone.Seq("s", stone.Func0("l", list, func(context.Context) ([]int, error) { return []int{7, 7, 7}, nil }), stone.Map("m", list, number, pick()), last)
 	result, err := stone.Run(t.Context(), p, stone.Config{})
 	if err != nil || result.Node.JSON() != `"3"` {
 		t.Errorf("%q, %v; want three words", show(result.DAG), err)
@@ -184,7 +184,7 @@ func TestCancelLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var started atomic.Int64
-		p := stone.Seq("s", numbers(100), stone.Map("m", each(), stone.Func("f", number, word, func(ctx context.Context, n int) (string, error) {
+		p := stone.Seq("s", numbers(100), stone.Map("m", list, number, stone.Func("f", number, word, func(ctx context.Context, n int) (string, error) {
 			started.Add(1)
 			switch {
 			case n < 4:
@@ -237,7 +237,7 @@ func TestGoexitInLanes(t *testing.T) {
 	}
 	t.Run("one level", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p := stone.Seq("s", numbers(3), stone.Map("m", each(), exit(3)), last)
+			p := stone.Seq("s", numbers(3), stone.Map("m", list, number, exit(3)), last)
 			result, err := stone.Run(t.Context(), p, stone.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -250,8 +250,8 @@ func TestGoexitInLanes(t *testing.T) {
 	})
 	t.Run("within a lane", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			inner := stone.Seq("inner", numbers(3), stone.Map("m", each(), exit(1000)), last)
-			p := stone.Seq("s", numbers(3), stone.Map("m", each(), inner), last)
+			inner := stone.Seq("inner", numbers(3), stone.Map("m", list, number, exit(1000)), last)
+			p := stone.Seq("s", numbers(3), stone.Map("m", list, number, inner), last)
 			// Lane 0 of everything runs where its fan-out was called, and is 0.
 			if _, err := stone.Run(t.Context(), p, stone.Config{}); err != nil {
 				t.Fatal(err)
@@ -263,7 +263,7 @@ func TestGoexitInLanes(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p := stone.Seq("s", numbers(4), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
+			p := stone.Seq("s", numbers(4), stone.Map("m", list, number, stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 				g.enter()
 				defer g.leave()
 				if n == 0 {
@@ -284,7 +284,7 @@ func TestGoexitInLanes(t *testing.T) {
 
 func TestManyLanesFail(t *testing.T) {
 	const n = 10_000
-	p := stone.Seq("s", numbers(n), stone.Map("m", each(), boom("b"), stone.Lanes(n)), last)
+	p := stone.Seq("s", numbers(n), stone.Map("m", list, number, boom("b"), stone.Lanes(n)), last)
 	result, err := stone.Run(t.Context(), p, stone.Config{})
 	wantKind(t, err, kind.LanesFailed)
 	lost, err := dag.Lost(result.DAG)
@@ -296,7 +296,7 @@ func TestManyLanesFail(t *testing.T) {
 // A lane sees nothing of the others, and the fan-out goes on where it was.
 func TestLanesApart(t *testing.T) {
 	p := stone.Seq("s", say("base", "base"), numbers(3),
-		stone.Map("m", each(), stone.Seq("lane", count("one"), stone.New("read", word, func(_ context.Context, d dag.DAG) (string, error) {
+		stone.Map("m", list, number, stone.Seq("lane", count("one"), stone.New("read", word, func(_ context.Context, d dag.DAG) (string, error) {
 			w, err := word.From(d)
 			return w + "+", err
 		}, stone.Queries(word)))),

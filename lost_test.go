@@ -20,7 +20,7 @@ func (spent) EndsRun() bool       { return true }
 
 // lanesOf fails in the lanes for which fails returns an error.
 func lanesOf(n int, fails func(int) error, opts ...stone.FanOption) stone.Ashlar {
-	return stone.Seq("s", numbers(n), stone.Map("m", each(), stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
+	return stone.Seq("s", numbers(n), stone.Map("m", list, number, stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 		return fmt.Sprint(n), fails(n)
 	}), opts...), last)
 }
@@ -39,7 +39,7 @@ func TestLostLanesAreCounted(t *testing.T) {
 	}{
 		{"none", lanesOf(4, func(int) error { return nil }), ""},
 		{"some", lanesOf(5, even), "3 of 5 lanes lost"},
-		{"of several fan-outs those that lost some", stone.Seq("all", stone.Seq("one", lanesOf(5, even)), stone.Seq("again", numbers(7), stone.Map("n", each(), say("ok", "x")), last), stone.Seq("two", lanesOf(2, even))), "4 of 7 lanes lost"},
+		{"of several fan-outs those that lost some", stone.Seq("all", stone.Seq("one", lanesOf(5, even)), stone.Seq("again", numbers(7), stone.Map("n", list, number, say("ok", "x")), last), stone.Seq("two", lanesOf(2, even))), "4 of 7 lanes lost"},
 		{"too many", lanesOf(5, even, stone.AllLanes()), "3 of 5 lanes lost"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRescuedEndOfRun(t *testing.T) {
 func TestWaitingLaneIsNotLost(t *testing.T) {
 	ask := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
 	other := errors.New("boom")
-	p := stone.Seq("s", numbers(3), stone.Map("m", each(), stone.Seq("lane",
+	p := stone.Seq("s", numbers(3), stone.Map("m", list, number, stone.Seq("lane",
 		stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
 			if n == 0 {
 				return "", other

@@ -147,7 +147,7 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	case f.spec.allowEmpty:
 		return base
 	default:
-		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over: give Map a Source with AllowEmpty if that may be so"))
+		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over: give the Map the option AllowEmpty if that is fine"))
 	}
 	if r.recorder != nil {
 		f.more().items = &laneItems{starts: starts}

@@ -202,6 +202,17 @@ func Lanes(n int) FanOption {
 	})
 }
 
+// AllowEmpty lets a Map succeed without items: it adds no lane, and what reads its
+// lanes with dag.All finds none. Without it such a Map fails with kind "map-empty".
+func AllowEmpty() FanOption {
+	return fanOption(func(s *spec) {
+		s.allowEmpty = true
+		if s.form != mapForm {
+			s.fault(finding.BadOption, "AllowEmpty: a parallel has as many lanes as it is given, remove the option")
+		}
+	})
+}
+
 // Quorum demands that at least n lanes of a fan-out survive; one without it.
 func Quorum(n int) FanOption {
 	return fanOption(func(s *spec) {

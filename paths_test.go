@@ -52,11 +52,11 @@ func TestPaths(t *testing.T) {
 	}{
 		{"leaf", e, "e", "e"},
 		{"seq", Seq("p", ab...), "p a b", "a b"},
-		{"loop", Loop("l", Seq("p", ab...), Condition{}, 2), "l p a b", "a b"},
+		{"loop", Loop("l", Seq("p", ab...), nil, 2), "l p a b", "a b"},
 		{"match", Seq("p", e, fork("m", ab...)), "p e m a b", "e a | e b"},
 		{"two matches", Seq("p", fork("m", ab...), fork("n", cd...)), "p m a b n c d", "a c | a d | b c | b d"},
 		{"parallel", Seq("p", Parallel("f", Parts(ab)...), Reduce(e)), "p f a b e", "a e | b e"},
-		{"map", Seq("p", Map("f", Source{}, ab[0]), Reduce(e)), "p f a e", "a e"},
+		{"map", Seq("p", Map("f", dag.Derive(ticketType, notesOf), itemType, ab[0]), Reduce(e)), "p f a e", "a e"},
 		{"reduce of a sequence", Reduce(Seq("p", ab...)), "p a b", "a b"},
 		{"rescue", Seq("p", Rescue("r", Seq("q", ab...), fork("m", cd...)), e), "p r q a b m c d e", "a b e | a b c e | a b d e"},
 		{"scoped in order", scopedOver("s", WalkInOrder, ab...), "s a b", "a b"},

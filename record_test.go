@@ -154,10 +154,10 @@ func (f *forest) ashlar(depth int) stone.Ashlar {
 			stone.On(dag.ReaderFunc(func(d dag.DAG) (any, error) { return numbersIn(d) % 3, nil }, everyNumber), func(v any) any { return v }),
 			stone.Case(0, f.ashlar(depth-1)), stone.Case(1, f.ashlar(depth-1)), stone.Case(2, f.leaf())))
 	case 3:
-		items := stone.Items(dag.ReaderFunc(func(d dag.DAG) ([]int, error) {
+		items := dag.ReaderFunc(func(d dag.DAG) ([]int, error) {
 			return make([]int, numbersIn(d)%3+1), nil
-		}, everyNumber), number)
-		return stone.Seq(f.name("map-reduce"), stone.Map(f.name("map"), items, f.ashlar(depth-1)), stone.Reduce(f.leaf()))
+		}, everyNumber)
+		return stone.Seq(f.name("map-reduce"), stone.Map(f.name("map"), items, number, f.ashlar(depth-1)), stone.Reduce(f.leaf()))
 	case 4:
 		return stone.Seq(f.name("parallel-reduce"), stone.Parallel(f.name("parallel"), stone.Parts(f.some(depth, 3))...), stone.Reduce(f.leaf()))
 	case 5:

@@ -58,8 +58,6 @@ func numbers(n int) stone.Ashlar {
 	})
 }
 
-func each() stone.Source { return stone.Items(list, number) }
-
 // last makes a reducer.
 var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {
 	all, err := dag.All(word).From(d)
@@ -99,7 +97,7 @@ func wantKind(t *testing.T, err error, want kind.Kind) *stone.Failure {
 }
 
 func TestComposites(t *testing.T) {
-	upTo := func(n int) stone.Condition {
+	upTo := func(n int) dag.Reader[bool] {
 		return stone.Until(number, func(got int) bool { return got >= n })
 	}
 	heal := stone.Func("heal", dag.Failure, word, func(_ context.Context, f dag.FailureContent) (string, error) {
@@ -156,16 +154,16 @@ func TestComposites(t *testing.T) {
 			want: []string{`failure {"kind":"error","reason":"boom"}`, `failure {"kind":"error","reason":"boom"}`},
 		},
 		{
-			name: "map", p: stone.Seq("s", numbers(2), stone.Map("m", each(), say("a", "x")), last),
+			name: "map", p: stone.Seq("s", numbers(2), stone.Map("m", list, number, say("a", "x")), last),
 			want: []string{"list [0,1]", "number 0", `word "x"`, "number 1", `word "x"`, `word "2"`},
 		},
 		{
-			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", each(), say("a", "x")), last),
+			name: "map empty", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x")), last),
 			kind: kind.MapEmpty, path: "s/m",
-			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give Map a Source with AllowEmpty if that may be so"}`},
+			want: []string{"list []", `failure {"kind":"map-empty","reason":"there are no items to fan out over: give the Map the option AllowEmpty if that is fine"}`},
 		},
 		{
-			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", each().AllowEmpty(), say("a", "x")), last),
+			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x"), stone.AllowEmpty()), last),
 			want: []string{"list []", `word "0"`},
 		},
 		{
@@ -284,8 +282,8 @@ func TestBadBodies(t *testing.T) {
 			return true, nil
 		}), func(done bool) bool { return done }), 2), kind.UndeclaredQuery, `"number"`},
 		{"extractor panics", stone.Match("m", stone.On(word, func(string) int { panic("no") }), stone.Case(1, say("a", "x"))), kind.Panic, "no"},
-		{"items panic", stone.Seq("s", stone.Map("m", stone.Each(word, number, func(string) []int { panic("no") }), say("a", "x")), last), kind.Panic, "no"},
-		{"an item panics", stone.Seq("s", stone.Map("m", stone.Each(word, rude, func(string) []rudeItem { return []rudeItem{1} }), say("a", "x")), last), kind.BadContent, "rude"},
+		{"items panic", stone.Seq("s", stone.Map("m", dag.Derive(word, func(string) []int { panic("no") }), number, say("a", "x")), last), kind.Panic, "no"},
+		{"an item panics", stone.Seq("s", stone.Map("m", dag.Derive(word, func(string) []rudeItem { return []rudeItem{1} }), rude, say("a", "x")), last), kind.BadContent, "rude"},
 		{"question panics", stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { panic("no") }), kind.Panic, "no"},
 		{"step panics", stone.Func0("f", word, func(ctx context.Context) (string, error) {
 			return stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { panic("no") })

@@ -255,11 +255,11 @@ func (g *grower) fanOut(depth int) Ashlar {
 	var fan Ashlar
 	if item, queries := g.cells(), g.queries(2); g.oneIn(2) {
 		g.made(item)
-		items := Items(dag.ReaderFunc(func(d dag.DAG) ([]cell, error) {
+		items := dag.ReaderFunc(func(d dag.DAG) ([]cell, error) {
 			n, err := g.readAll(context.Background(), d, queries)
 			return []cell{newCell(n), newCell(n / 2), newCell(n)}[:n%4%3+min(1, n%9)], err
-		}, queriers(queries)...), item)
-		fan = Map(name, items, g.ashlar(depth-1), opts...)
+		}, queriers(queries)...)
+		fan = Map(name, items, item, g.ashlar(depth-1), opts...)
 	} else {
 		lanes := make([]Ashlar, 1+g.upTo(2))
 		kept := g.all

@@ -113,7 +113,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Seq of zero", Seq("p", Ashlar{}, first("a", n)), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
 		`, Config{}},
-		{"Loop", Loop("", Ashlar{}, Condition{}, 0), `
+		{"Loop", Loop("", Ashlar{}, nil, 0), `
 			[nil-body] "": the condition of the loop is empty: use Until with a function
 			[bad-option] "": a loop of at most 0 rounds: want at least 1
 			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings
@@ -148,19 +148,19 @@ func TestValidateNothing(t *testing.T) {
 			[nil-body] o: the extractor is empty: use Lens, or On with a function (at p/o)
 			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
-		{"Map", Map("", Source{}, Ashlar{}), `
-			[nil-body] "": the source is empty: use Items, or Each with a function
+		{"Map", Map[[]noteDoc]("", nil, zero, Ashlar{}), `
+			[nil-body] "": its list is nil: give it a reader, as a dag.Type or dag.Derive
 			[no-name] "": a map without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what its items are: give Each a dag.Type, as dag.NewType makes it
+			[bad-type] "": it does not say what its items are: give Map a dag.Type, as dag.NewType makes it
 		`, Config{}},
-		{"Map, zero types", Seq("p", Map("m", Each(zero, zero, notesOf), first("a", n)), gather("sum", n, n)), `
+		{"Map, zero types", Seq("p", Map("m", dag.Derive(zero, notesOf), zero, first("a", n)), gather("sum", n, n)), `
 			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
-			[bad-type] m: it does not say what its items are: give Each a dag.Type, as dag.NewType makes it (at p/m)
+			[bad-type] m: it does not say what its items are: give Map a dag.Type, as dag.NewType makes it (at p/m)
 			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
-		{"Map, nil functions", Seq("p", Map("m", Each[noteDoc, noteDoc](n, itemType, nil), first("a", n)), gather("sum", n, n), Map("o", Items[[]noteDoc](nil, itemType), first("a", n)), gather("end", n, n)), `
-			[nil-body] m: the source is empty: use Items, or Each with a function (at p/m)
-			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
+		{"Map, nil functions", Seq("p", Map("m", dag.Derive[noteDoc, []noteDoc](nil, nil), itemType, first("a", n)), gather("sum", n, n), Map[[]noteDoc]("o", nil, itemType, first("a", n)), gather("end", n, n)), `
+			[bad-type] m: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
+			[nil-body] o: its list is nil: give it a reader, as a dag.Type or dag.Derive (at p/o)
 		`, Config{}},
 		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
@@ -194,8 +194,6 @@ func TestValidateNothing(t *testing.T) {
 			[bad-walk] p: its walk rule is nil: give it one, as WalkInOrder
 		`, Config{}},
 		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Query{}.Optional(), dag.Query{}.All(), dag.Since(n, nil), dag.Query{}.Since(n), zero, dag.All(zero)), `
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
@@ -323,7 +321,7 @@ func TestValidateTypes(t *testing.T) {
 		{"a type with a broken tag", first("a", dag.NewType[brokenDoc]("broken")), `
 			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" wants a string field and at least one value
 		`, Config{}},
-		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", Each(ticketType, chans, func(noteDoc) []chanDoc { return nil }), first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
+		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
 		{"the reader needs what is not written", Seq("p", first("read", ticketType), from("b", narrow, reportType)), `
 			[schema-mismatch] b: b cannot read the "ticket" that p/read writes: Text: required, but the producer never writes it (at p/b)
 		`, Config{}},
@@ -340,7 +338,7 @@ func TestValidateTypes(t *testing.T) {
 		{"two types of one name in two branches", Seq("p", first("x", draftType), Match("m", On(draftType, textOf), Case("a", first("read", ticketType)), Case("b", first("b", countTicket)))), `
 			[schema-mismatch] b: it produces "ticket" with another schema than p/m["a"]/read does: use one dag.Type for one name (at p/m["b"]/b)
 		`, Config{}},
-		{"an item of the name of another type", Seq("p", first("read", draftType), Map("m", Each(draftType, countTicket, func(noteDoc) []countDoc { return nil }), from("a", countTicket, ticketType)), gather("sum", ticketType, reportType)), `
+		{"an item of the name of another type", Seq("p", first("read", draftType), Map("m", dag.Derive(draftType, func(noteDoc) []countDoc { return nil }), countTicket, from("a", countTicket, ticketType)), gather("sum", ticketType, reportType)), `
 			[schema-mismatch] a: it produces "ticket" with another schema than p/m does: use one dag.Type for one name (at p/m/a)
 			[schema-mismatch] sum: sum cannot read the "ticket" that p/m writes: text: want string, the producer writes integer (at p/sum)
 		`, Config{}},

@@ -3,6 +3,7 @@ package stone
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
@@ -16,8 +17,10 @@ func (v *validator) reads(s *spec) {
 	if len(v.pending) > 0 {
 		v.unreduced(fmt.Sprintf("%q", s.name))
 	}
-	for _, q := range s.queries {
-		v.query(q)
+	for i, q := range s.queries {
+		if q.Type() != nil || !slices.Contains(s.queries[:i], q) { // one word about several nils
+			v.query(q)
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func noScope(_ context.Context, d dag.DAG) (dag.DAG, error)       { return d, ni
 
 // overTickets fans a body out over notes, in lanes of items.
 func overTickets(name string, body Ashlar, opts ...FanOption) Ashlar {
-	return Map(name, Each(ticketType, itemType, notesOf), body, opts...)
+	return Map(name, dag.Derive(ticketType, notesOf), itemType, body, opts...)
 }
 
 func scopedOver(name string, walk Walk, children ...Ashlar) Ashlar {

@@ -245,7 +245,7 @@ func (v *validator) either(n int, walk func(i int)) {
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what its items are: give Each a dag.Type, as dag.NewType makes it")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what its items are: give Map a dag.Type, as dag.NewType makes it")
 		return
 	}
 	v.mayLose(s)

@@ -133,8 +133,8 @@ func stoneLines(length int) stone.Ashlar {
 	for _, name := range names[1:] {
 		steps = append(steps, stone.Func(name, doc, doc, func(_ context.Context, v kilo) (kilo, error) { return v.next(), nil }))
 	}
-	lanes := stone.Items(dag.ReaderFunc(func(dag.DAG) ([]item, error) { return batch{Lanes: durableLines}.items(), nil }), anItem)
-	return stone.Seq("lines", stone.Map("all", lanes, stone.Seq("line", steps...)),
+	lanes := dag.ReaderFunc(func(dag.DAG) ([]item, error) { return batch{Lanes: durableLines}.items(), nil })
+	return stone.Seq("lines", stone.Map("all", lanes, anItem, stone.Seq("line", steps...)),
 		stone.Reduce(stone.Func("count", dag.All(doc), aTotal, func(_ context.Context, all []kilo) (total, error) {
 			return total{Lanes: len(all)}, nil
 		})))

@@ -64,7 +64,7 @@ func stoneBuildSchemas(names []string) error {
 func stoneFanOut(lanes int) (func() (int, error), error) {
 	p := stone.Seq("fan-out",
 		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
-		stone.Map("lanes", stone.Each(aBatch, anItem, batch.items),
+		stone.Map("lanes", dag.Derive(aBatch, batch.items), anItem,
 			stone.Func("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
 		stone.Reduce(stone.Func("count", dag.All(aResult), aTotal, func(_ context.Context, all []result) (total, error) {
 			return total{Lanes: len(all)}, nil

@@ -100,7 +100,7 @@ func asks() stone.Ashlar {
 // wide has many lanes, of which one is lost.
 func wide() stone.Ashlar {
 	return stone.Seq("wide",
-		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, 30), nil }), item),
+		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, 30), nil }), item,
 			stone.New("work", number, func(ctx context.Context, _ dag.DAG) (any, error) {
 				if strings.Contains(stone.In(ctx).Path(), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")

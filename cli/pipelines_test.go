@@ -78,7 +78,7 @@ func invalid() stone.Ashlar {
 	use := func(s string) stone.Ashlar {
 		return stone.Func(s, word, sum, func(context.Context, string) (int, error) { return 0, nil })
 	}
-	return stone.Seq("invalid", step("aside", number, 1), use("count"), stone.Loop("endless", use("again"), stone.Condition{}, 2))
+	return stone.Seq("invalid", step("aside", number, 1), use("count"), stone.Loop("endless", use("again"), nil, 2))
 }
 
 func failing() stone.Ashlar {
@@ -112,7 +112,7 @@ func lossy() stone.Ashlar {
 		items = append(items, i)
 	}
 	return stone.Seq("lossy",
-		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item),
+		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item,
 			stone.Func("halve", item, number, func(_ context.Context, i int) (any, error) {
 				if i%2 == 1 {
 					return nil, fmt.Errorf("%d is odd", i)
@@ -171,7 +171,7 @@ func every() stone.Ashlar {
 		stone.Match("pick", stone.On(word, func(s string) string { return s }),
 			stone.Case("x", step("is-x", word, "x")),
 			stone.Case("y", step("is-y", word, "y"))),
-		stone.Map("map", stone.Each(word, item, func(string) []int { return []int{1, 2} }), plus),
+		stone.Map("map", dag.Derive(word, func(string) []int { return []int{1, 2} }), item, plus),
 		total,
 		stone.Parallel("parallel", step("one", sum, 1), step("two", sum, 2)),
 		total,

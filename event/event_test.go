@@ -23,7 +23,7 @@ var number = dag.NewType[int]("number")
 func chorus(lanes int) stone.Ashlar {
 	return stone.Seq("all",
 		stone.Func0("count", number, func(context.Context) (int, error) { return lanes, nil }),
-		stone.Map("lanes", stone.Each(number, number, func(n int) []int { return slices.Repeat([]int{1}, n) }),
+		stone.Map("lanes", dag.Derive(number, func(n int) []int { return slices.Repeat([]int{1}, n) }), number,
 			stone.Func0("say", dag.NewType[string]("said"), func(ctx context.Context) (string, error) {
 				v := event.At(ctx).Speak("m")
 				v.Say(event.Text, "a")

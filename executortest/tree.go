@@ -198,8 +198,8 @@ func (g *grower) ashlar(depth int) stone.Ashlar {
 		}
 		return stone.Match(g.name("match"), stone.On(count, func(n int) int { return n % 3 }), branches...)
 	case 5:
-		items := stone.Each(count, g.typ(), func(n int) []int { return slices.Repeat([]int{n}, n%3+1) })
-		return stone.Seq(g.name("map"), stone.Map(g.name("lanes"), items, g.ashlar(depth-1)), stone.Reduce(g.leaf()))
+		items := dag.Derive(count, func(n int) []int { return slices.Repeat([]int{n}, n%3+1) })
+		return stone.Seq(g.name("map"), stone.Map(g.name("lanes"), items, g.typ(), g.ashlar(depth-1)), stone.Reduce(g.leaf()))
 	case 6:
 		var parts []stone.FanPart
 		for _, lane := range g.some(depth, 3) {

@@ -36,13 +36,13 @@ var (
 // several asks n questions at once, "0" to "n-1", and joins the answers.
 func several(n int, opts ...stone.AskOption) stone.Ashlar {
 	return stone.Seq("s",
-		stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) {
+		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 			var all []int
 			for i := range n {
 				all = append(all, i)
 			}
 			return all, nil
-		}), number), stone.Ask("ask", number, reply, func(n int) string { return fmt.Sprint(n) }, opts...)),
+		}), number, stone.Ask("ask", number, reply, func(n int) string { return fmt.Sprint(n) }, opts...)),
 		stone.Reduce(stone.Func("join", dag.All(reply), whole, func(_ context.Context, all []stone.Answer) (string, error) {
 			var parts []string
 			for _, a := range all {

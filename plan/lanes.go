@@ -27,13 +27,13 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 	if !ok {
 		item = open(n.as)
 	}
-	return stone.Map(name, stone.Items(dag.ReaderFunc(func(d dag.DAG) ([]json.RawMessage, error) {
+	return stone.Map(name, dag.ReaderFunc(func(d dag.DAG) ([]json.RawMessage, error) {
 		value, err := n.value.render(view{r, d})
 		if err != nil {
 			return nil, err
 		}
 		return list(value)
-	}, r.queries()...), item), a)
+	}, r.queries()...), item, a)
 }
 
 func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone.Ashlar {

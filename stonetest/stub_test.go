@@ -40,7 +40,7 @@ var everywhere = map[string]func(a, other stone.Ashlar) stone.Ashlar{
 	},
 	"map and reduce": func(a, _ stone.Ashlar) stone.Ashlar {
 		return stone.Seq("p", stone.Func0("seven", number, seven),
-			stone.Map("m", stone.Each(number, total, func(n numberDoc) []numberDoc { return []numberDoc{n} }), stone.Func0("lane", dir, func(context.Context) (dirDoc, error) { return dirDoc{}, nil })),
+			stone.Map("m", dag.Derive(number, func(n numberDoc) []numberDoc { return []numberDoc{n} }), total, stone.Func0("lane", dir, func(context.Context) (dirDoc, error) { return dirDoc{}, nil })),
 			stone.Reduce(a))
 	},
 	"adversary": func(a, _ stone.Ashlar) stone.Ashlar { return judged(agent.Config{Adversary: a}) },
@@ -273,13 +273,13 @@ func TestOrder(t *testing.T) {
 		})
 		var ran []string
 		p := stone.Seq("all",
-			stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]numberDoc, error) {
+			stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]numberDoc, error) {
 				var items []numberDoc
 				for i := range lanes {
 					items = append(items, numberDoc{i})
 				}
 				return items, nil
-			}), number), talker("a", h.Model(), say("echo", &ran))),
+			}), number, talker("a", h.Model(), say("echo", &ran))),
 			stone.Reduce(stone.New("sum", total, func(context.Context, dag.DAG) (numberDoc, error) { return numberDoc{}, nil })),
 			agent.New("a", note, h.Model(), agent.Config{System: agent.Say("the last"), Use: []agent.Middleware{say("echo", &ran)}}))
 		slow := func(context.Context, json.RawMessage) (agent.Result, error) {

@@ -51,7 +51,7 @@ func pipeline() stone.Ashlar {
 	return stone.Seq("all",
 		agent.New("talk", note, m, agent.Config{User: agent.Say("SECRET-q"), Use: []agent.Middleware{t}}),
 		stone.Func0("start", number, func(context.Context) (int, error) { return 2, nil }),
-		stone.Map("both", stone.Each(number, number, func(n int) []int { return make([]int, n) }), work),
+		stone.Map("both", dag.Derive(number, func(n int) []int { return make([]int, n) }), number, work),
 		stone.Reduce(stone.Func0("last", word, func(context.Context) (string, error) { return "y", nil })))
 }
 

@@ -124,7 +124,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		stone.Func("list-packages", module, worklist, listPackages),
 		stone.Loop("until-settled",
 			stone.Seq("round",
-				stone.Map("each-package", stone.Each(worklist, pkg, func(w Worklist) []Package { return w.Packages }),
+				stone.Map("each-package", dag.Derive(worklist, func(w Worklist) []Package { return w.Packages }), pkg,
 					check, stone.Lanes(runtime.NumCPU())),
 				stone.Reduce(stone.New("collect", ledger, collect,
 					stone.Queries(module, dag.All(checked), dag.All(dag.Failure)))),

@@ -80,7 +80,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 func (e *exam) pipeline(out string) stone.Ashlar {
 	return stone.Seq("cascade",
 		stone.Func0("read", All, func(context.Context) (Exam, error) { return Exam{e.questions}, nil }),
-		stone.Map("each-question", stone.Each(All, Asked, func(x Exam) []Question { return x.Questions }),
+		stone.Map("each-question", dag.Derive(All, func(x Exam) []Question { return x.Questions }), Asked,
 			stone.Seq("answer", e.solve(), choose()),
 			stone.AllLanes()),
 		stone.Reduce(stone.Func("score", dag.All(Chosen), Result, func(_ context.Context, choices []Choice) (Report, error) {

@@ -14,7 +14,7 @@ func ExampleOf() {
 	step := func(name string) stone.Ashlar {
 		return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil })
 	}
-	g, err := graph.Of(stone.Seq("all", step("draft"), stone.Loop("until-good", step("improve"), stone.Condition{}, 3)))
+	g, err := graph.Of(stone.Seq("all", step("draft"), stone.Loop("until-good", step("improve"), nil, 3)))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -40,9 +40,7 @@ func pick(bug, ask stone.Ashlar) stone.Ashlar {
 	return stone.Match("pick", stone.On(word, func(s string) string { return s }), stone.Case("bug", bug), stone.Case(7, ask))
 }
 
-func items() stone.Source {
-	return stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return nil, nil }), item)
-}
+var items = dag.ReaderFunc(func(dag.DAG) ([]int, error) { return nil, nil })
 
 // A flow is drawn as the sequence that it stands for.
 func TestFlowIsDrawnAsSeq(t *testing.T) {
@@ -63,10 +61,10 @@ var pipelines = map[string]stone.Ashlar{
 	"leaf":  step("one"),
 	"empty": stone.Seq("empty"),
 	"seq":   stone.Seq("all", step("one"), seq("two", "three"), step("four")),
-	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), stone.Condition{}, 3), step("after")),
+	"loop":  stone.Seq("all", step("before"), stone.Loop("until", pick(step("x"), step("y")), nil, 3), step("after")),
 	"match": stone.Seq("all", step("before"), pick(seq("one", "two"), stone.Ask[struct{}]("ask", dag.Nothing, reply, nil)), step("after")),
-	"fan": stone.Seq("all", stone.Map("map", items(), seq("one", "two")), stone.Reduce(step("join")),
-		stone.Parallel("parallel", step("left"), stone.Map("inner", items(), step("lane"))), stone.Reduce(seq("first", "second"))),
+	"fan": stone.Seq("all", stone.Map("map", items, item, seq("one", "two")), stone.Reduce(step("join")),
+		stone.Parallel("parallel", step("left"), stone.Map("inner", items, item, step("lane"))), stone.Reduce(seq("first", "second"))),
 	"rescue": stone.Seq("all", step("before"), stone.Rescue("outer", stone.Rescue("inner", step("try"), step("heal")), step("give-up")), step("after")),
 	"scoped": stone.Seq("all", step("before"), stone.Scoped("scoped", []stone.Ashlar{step("one"), seq("two", "three")}, stone.WalkInOrder, nil), step("after")),
 	"names": stone.Seq("all", step(`"quoted" \n back\slash`), step("<b>&amp;#35;`x`"), step("two\nlines\x1b[1m"), step("end"), step("größe 表"),

@@ -211,7 +211,7 @@ func pipeline(work func(path string) error) stone.Ashlar {
 	}
 	return stone.Seq("all", append(steps,
 		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
-		stone.Map("fan", stone.Items(dag.ReaderFunc(lanes), item), lane),
+		stone.Map("fan", dag.ReaderFunc(lanes), item, lane),
 		stone.Reduce(join),
 		writer(work),
 	)...)

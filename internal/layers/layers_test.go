@@ -85,6 +85,7 @@ var table = []struct{ pkg, imports string }{
 	{"cli/all", "cli/screen call/..."},
 	{"cli", "*"},
 	{"cmd/...", "*"},
+	{"examples", ""},
 	{"examples/...", "*"},
 }
 
@@ -225,7 +226,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is how many names the root package may export.
-const vocabulary = 73
+const vocabulary = 70
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")

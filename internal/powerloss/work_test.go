@@ -82,7 +82,7 @@ func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context
 		return work(ctx)
 	})
 	if err == nil && !rec.Replayed {
-		a := acked{run: key.RunID, does: does}
+		a := acked{run: key.RunID, step: does}
 		if rec.Node != nil {
 			a.node = rec.Node.ID()
 		}
@@ -152,7 +152,7 @@ func pipeline() stone.Ashlar {
 	})
 	return stone.Seq("all", first,
 		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
-		stone.Map("fan", stone.Items(plan, item), lane, stone.Lanes(4)),
+		stone.Map("fan", plan, item, lane, stone.Lanes(4)),
 		stone.Reduce(join),
 	)
 }

@@ -23,7 +23,7 @@ func lanes(n, fails int, opts ...stone.FanOption) stone.Ashlar {
 	for i := range items {
 		items[i] = i
 	}
-	return stone.Seq("work", stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item),
+	return stone.Seq("work", stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return items, nil }), item,
 		stone.Func("halve", item, half, func(_ context.Context, i int) (int, error) {
 			if fails > 0 && i%fails == 0 {
 				return 0, fmt.Errorf("item %d is bad", i)

@@ -49,7 +49,7 @@ func run(p stone.Ashlar, cfg Config) string {
 
 func TestPlainLines(t *testing.T) {
 	rounds := 0
-	until := func(n int) stone.Condition {
+	until := func(n int) dag.Reader[bool] {
 		return stone.Until(dag.ReaderFunc(func(dag.DAG) (bool, error) { rounds++; return rounds%n == 0, nil }), func(done bool) bool { return done })
 	}
 	one := step("one", nil)
@@ -130,7 +130,7 @@ func TestPlainLinesAreBounded(t *testing.T) {
 
 func TestLanesAreReportedFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := stone.Map("each", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }), item),
+		p := stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }), item,
 			stone.Func("wait", item, half, func(_ context.Context, i int) (int, error) { time.Sleep(3 * time.Second); return i, nil }), stone.Lanes(1))
 		got := run(stone.Seq("all", p, count("count")), Config{})
 		if n := strings.Count(got, "lanes   all/each  "); n != 2 {
@@ -142,7 +142,7 @@ func TestLanesAreReportedFromTimeToTime(t *testing.T) {
 func TestPicture(t *testing.T) {
 	p := stone.Seq("fix",
 		slow("read", 2*time.Second),
-		stone.Map("lint", stone.Items(dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil }), item),
+		stone.Map("lint", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil }), item,
 			stone.Func("check", item, half, func(_ context.Context, i int) (int, error) {
 				time.Sleep(time.Duration(i) * time.Second)
 				if i == 1 {

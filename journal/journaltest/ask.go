@@ -41,11 +41,10 @@ func testQuestionTrouble(t *testing.T, j tested) {
 		stone.Retry{Attempts: 3, Kinds: []kind.Kind{kind.Error}})
 	yes := stone.Func0("default", reply, func(context.Context) (stone.Answer, error) { return stone.Answer{Response: "yes"}, nil })
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1}, nil })
-	each := stone.Items(plan, item)
 	count := stone.Reduce(stone.Func("count", dag.All(reply), final, func(context.Context, []stone.Answer) (string, error) { return "ok", nil }))
 	for name, p := range map[string]stone.Ashlar{
 		"rescue": stone.Rescue("rescued", sure, yes),
-		"lanes":  stone.Seq("all", read, stone.Map("each", each, sure), count),
+		"lanes":  stone.Seq("all", read, stone.Map("each", plan, item, sure), count),
 	} {
 		for _, answering := range []bool{false, true} {
 			cfg := config()

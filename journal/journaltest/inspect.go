@@ -15,7 +15,6 @@ import (
 // tree is a run with lanes, of which one is lost, and a step in each.
 func tree(name func(int)) stone.Ashlar {
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
-	each := stone.Each(plan, item, func(items []int) []int { return items })
 	lane := stone.New("work", draft, func(ctx context.Context, d dag.DAG) (string, error) {
 		return stone.Step(ctx, "ask", nil, func(context.Context, any) (string, error) {
 			i, err := item.From(d)
@@ -29,7 +28,7 @@ func tree(name func(int)) stone.Ashlar {
 		})
 	}, stone.Queries(item))
 	count := stone.Reduce(stone.New("count", final, func(context.Context, dag.DAG) (string, error) { return "ok", nil }, stone.Queries(dag.All(draft))))
-	return stone.Seq("all", read, stone.Map("each", each, lane, stone.Quorum(2), stone.Lanes(1)), count)
+	return stone.Seq("all", read, stone.Map("each", plan, item, lane, stone.Quorum(2), stone.Lanes(1)), count)
 }
 
 func testFollow(t *testing.T, j tested) {

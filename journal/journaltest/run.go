@@ -265,9 +265,8 @@ func testRetryLanes(t *testing.T, j tested) {
 		return "ok", nil
 	})
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
-	each := stone.Items(plan, item)
 	join := stone.Reduce(stone.Func("join", dag.All(draft), final, func(_ context.Context, all []string) (string, error) { return strings.Join(all, " "), nil }))
-	p := stone.Seq("all", read, stone.Map("fan", each, lane, stone.AllLanes()), join)
+	p := stone.Seq("all", read, stone.Map("fan", plan, item, lane, stone.AllLanes()), join)
 	_, err := run(t, j, p, journal.Options{})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.LanesFailed {
 		t.Errorf("Run: %v, want that a lane is missing", err)

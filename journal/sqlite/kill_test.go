@@ -135,7 +135,7 @@ func pipeline(worked *os.File) stone.Ashlar {
 	})
 	return stone.Seq("all", first,
 		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 4 }), 9),
-		stone.Map("fan", stone.Items(plan, item), lane),
+		stone.Map("fan", plan, item, lane),
 		stone.Reduce(join),
 	)
 }

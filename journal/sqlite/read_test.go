@@ -74,7 +74,7 @@ func TestDAG(t *testing.T) {
 		t.Fatal(err)
 	}
 	pipeline := stone.Seq("all",
-		stone.Map("fan", stone.Items(plan, item),
+		stone.Map("fan", plan, item,
 			stone.Func("lane", item, draft, func(_ context.Context, i int) (string, error) {
 				if i == 1 {
 					return "", stone.Fail("odd", "not this one")

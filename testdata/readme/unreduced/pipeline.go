@@ -20,7 +20,7 @@ var (
 func Pipeline() stone.Ashlar {
 	return stone.Seq("shout",
 		stone.Func0("read", poem, func(context.Context) ([]string, error) { return []string{"every step"}, nil }),
-		stone.Map("each-line", stone.Items(poem, line), stone.Func("upper", line, loud, func(_ context.Context, s string) (string, error) {
+		stone.Map("each-line", poem, line, stone.Func("upper", line, loud, func(_ context.Context, s string) (string, error) {
 			return strings.ToUpper(s), nil
 		}), stone.AllLanes()),
 		stone.Func("join", dag.All(loud), text, func(_ context.Context, s []string) (string, error) {

@@ -123,7 +123,7 @@ func pipeline() stone.Ashlar {
 	read := tool.Func("read_file", "Reads a file.", func(context.Context, input) (string, error) { return "package a", nil })
 	return stone.Seq("p",
 		stone.Func0("list", items, func(context.Context) ([]string, error) { return []string{"a", "b"}, nil }),
-		stone.Map("each", stone.Items(items, item),
+		stone.Map("each", items, item,
 			stone.Func("upper", item, loud, func(_ context.Context, s string) (string, error) {
 				if s == "b" {
 					return "", stone.Fail("no-b", "b is not wanted")
