@@ -13,10 +13,11 @@ import (
 // A Cleaner takes secrets out of texts.
 type Cleaner interface {
 	Clean(text string) string
-	// Longest returns the length of the longest secret in bytes, as Clean looks
-	// for it. So many bytes of a streamed text are held back until more comes,
-	// or a secret could pass in two pieces.
-	Longest() int
+	// CleanCut is Clean for a text that ends where it was cut off.
+	CleanCut(text string) string
+	// Open returns how many bytes at the end of a text may be the beginning of a
+	// secret. They are held back until more of a streamed text comes.
+	Open(text string) int
 }
 
 // Clean returns a Watcher for one run that passes events on to w with every text in
@@ -36,7 +37,7 @@ type cleaning struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	held map[voice]*Delta // the end of what was said, cleaned
+	held map[voice]*Delta // the end of what was said, as it came
 }
 
 // A voice is one answer on its way.
@@ -78,8 +79,9 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	v := voice{e.Path, d.Source, d.Attempt}
 	held := c.held[v]
 	if held != nil && (d.End || held.Kind != d.Kind || held.Index != d.Index) {
-		before := e
-		before.Data = *held
+		before, rest := e, *held
+		rest.Text = c.cleaner.CleanCut(rest.Text) // no more comes of it
+		before.Data = rest
 		c.pass(ctx, before)
 		delete(c.held, v)
 		held = nil
@@ -94,19 +96,23 @@ func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 		if held.Tool != "" {
 			d.Tool = held.Tool
 		}
+		delete(c.held, v)
 	}
-	d.Text = c.cleaner.Clean(d.Text)
-	n := max(0, len(d.Text)-max(0, c.cleaner.Longest()-1))
+	n := len(d.Text) - c.cleaner.Open(d.Text)
 	for n > 0 && n < len(d.Text) && !utf8.RuneStart(d.Text[n]) {
 		n--
 	}
-	rest := d
-	if rest.Text = d.Text[n:]; n > 0 {
-		d.Text, rest.Tool = d.Text[:n], ""
+	if rest := d; n < len(d.Text) {
+		if rest.Text = d.Text[n:]; n > 0 {
+			rest.Tool = ""
+		}
+		c.held[v] = &rest
+	}
+	if n > 0 || d.Text == "" {
+		d.Text = c.cleaner.Clean(d.Text[:n])
 		e.Data = d
 		c.pass(ctx, e)
 	}
-	c.held[v] = &rest
 }
 
 // value returns a copy in which every text is clean.
@@ -192,6 +198,10 @@ func (c *cleaning) tree(v any) any {
 	switch v := v.(type) {
 	case string:
 		return c.cleaner.Clean(v)
+	case json.Number:
+		if clean := c.cleaner.Clean(v.String()); clean != v.String() {
+			return clean
+		}
 	case []any:
 		for i := range v {
 			v[i] = c.tree(v[i])

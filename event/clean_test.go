@@ -14,7 +14,18 @@ import (
 type secret string
 
 func (s secret) Clean(text string) string { return strings.ReplaceAll(text, string(s), "[hidden]") }
-func (s secret) Longest() int             { return len(s) }
+func (s secret) CleanCut(text string) string {
+	open := s.Open(text)
+	return s.Clean(text[:len(text)-open]) + strings.Repeat("*", open)
+}
+func (s secret) Open(text string) int {
+	for n := min(len(s)-1, len(text)); n > 0; n-- {
+		if strings.HasSuffix(text, string(s[:n])) {
+			return n
+		}
+	}
+	return 0
+}
 
 // TestClean holds that no text of any type of data gets past a cleaner.
 func TestClean(t *testing.T) {

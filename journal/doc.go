@@ -77,11 +77,17 @@
 // # Secrets
 //
 // A node's id stands for its content, so a secret cannot be removed from a record
-// later. It is removed before there is a node: the recorder replaces the values in
-// Options.Secrets, and those that a body names with [Secret], in everything that a
-// step returns. The DAG, the following steps and the journal see the replacement
-// only, in this run and when it is resumed. A secret therefore crosses no step: read
-// it where it is used. Names and paths of steps are not searched. An input DAG that
-// contains a secret is refused. Failures that the run makes itself, and its events,
-// are cleaned in the same way. Secrets are also found in JSON, in URLs and in base64.
+// later. It is removed before there is a node: in everything that a step returns, the
+// recorder replaces each secret by "[redacted]". The DAG, the following steps and the
+// journal see only that, in this run and when it is resumed. A secret therefore crosses no
+// step: read it where it is used. The mark says nothing about the secret, so results do
+// not differ because a key was changed.
+//
+// Secrets are the values in Options.Secrets, those that a body names with [Secret], and
+// those that models, capabilities and tools of this module use in the run: keys, values of
+// headers and their fields, variables that a program is given, passwords in addresses.
+// They are also found in JSON, in URLs, in hexadecimal digits and in base64. Failures,
+// questions and events are cleaned in the same way, streamed text too. An input DAG that
+// contains a secret is refused. Names and paths of steps are not searched. [Redact]
+// returns the recorder for runs that are not kept.
 package journal

@@ -49,7 +49,8 @@ type Options struct {
 	// that are Reusable may take results, or AnyRun; empty for none. A run that
 	// is resumed keeps what it had.
 	Reuse string
-	// Secrets are values that must not be recorded, of at least 8 bytes each.
+	// Secrets are values that must not be recorded, of at least 8 bytes each, beside
+	// those that models, capabilities and tools of Stone use in the run.
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}
@@ -128,7 +129,7 @@ type runner struct {
 
 // acquire takes the run and begins it, or leaves it to others.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
-	if r.secrets, err = redact.New(r.opts.Secrets...); err != nil {
+	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
 	}
 	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
@@ -218,7 +219,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 
 // run runs the pipeline until it ends or is drained.
 func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, secretsKey{}, r.secrets))
+	ctx, cancel := context.WithCancelCause(redact.With(ctx, r.secrets))
 	defer cancel(nil)
 	if r.opts.Drain != nil {
 		go r.drain(ctx, cancel)
@@ -230,7 +231,11 @@ func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
 	cfg.Watch = event.Clean(cfg.Watch, r.secrets)
-	cfg.Frontend = &frontend{runner: r, next: r.cfg.Frontend}
+	asking := &frontend{runner: r}
+	if r.cfg.Frontend != nil {
+		asking.next = discreet{r.cfg.Frontend, r.secrets}
+	}
+	cfg.Frontend = asking
 	result, err := run(ctx, cfg)
 	leave(err == nil)
 	return result, err

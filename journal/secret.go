@@ -6,46 +6,124 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/step"
 )
 
 // Secret marks a value as one that must not be recorded, in the run to which ctx
-// belongs, from now on; see the package comment. Outside of a run that Keep keeps
-// it does nothing. A value of less than 8 bytes is an error.
+// belongs, from now on; see the package comment. In a run whose recorder is neither
+// of [Keep] nor of [Redact] it does nothing. A value of less than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
-	s, _ := ctx.Value(secretsKey{}).(*redact.Set)
+	s := redact.From(ctx)
 	if s == nil {
 		return nil
 	}
 	return s.Add(value)
 }
 
-type secretsKey struct{}
+// Redact returns the recorder of a run that is not kept: it only takes secrets out of
+// what steps return, of failures, questions and events, as that of [Keep] does.
+func Redact(secrets ...string) step.Recorder { return &redactor{values: secrets} }
+
+// A redactor implements stone.RunWrapper.
+type redactor struct {
+	values  []string
+	secrets *redact.Set // of a run
+}
+
+// WrapRun implements [stone.RunWrapper].
+func (r *redactor) WrapRun(ctx context.Context, _ stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
+	s, err := secretsOf(ctx, r.values)
+	if err == nil {
+		err = refuse(s, cfg.Input, nil)
+	}
+	if err != nil {
+		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
+	}
+	cfg.Recorder, cfg.Watch = &redactor{secrets: s}, event.Clean(cfg.Watch, s)
+	if cfg.Frontend != nil {
+		cfg.Frontend = discreet{cfg.Frontend, s}
+	}
+	return run(redact.With(ctx, s), cfg)
+}
+
+// Do implements [step.Recorder].
+func (r *redactor) Do(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	rec, err := work(ctx)
+	if err == nil {
+		rec.Replayed, err = cleanRecord(r.secrets, &rec)
+	}
+	return rec, err
+}
+
+// Clean takes secrets out of the failures that the run makes itself, see
+// step.Recorder.
+func (r *redactor) Clean(text string) string { return r.secrets.Clean(text) }
+
+// discreet is a frontend that is shown no secrets.
+type discreet struct {
+	stone.Frontend
+	secrets *redact.Set
+}
+
+// Ask implements [stone.Frontend].
+func (d discreet) Ask(ctx context.Context, q stone.Question) (string, error) {
+	q.Text, q.Problem = d.secrets.Clean(q.Text), d.secrets.Clean(q.Problem)
+	return d.Frontend.Ask(ctx, q)
+}
+
+// secretsOf returns the set of a run: that of the context in which it is started, if
+// there is one, with further values.
+func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
+	s := redact.From(ctx)
+	if s == nil {
+		s = new(redact.Set)
+	}
+	for _, v := range values {
+		if err := s.Add(v); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
 
 // cleanRecord takes the secrets out of a record, and reports whether it had any.
 func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
+	if s.Empty() {
+		return false, nil
+	}
 	if s.Holds(string(rec.Kept)) {
 		return false, errors.New("a leaf keeps nodes that hold a secret: have the steps that made them recorded, or take it out")
 	}
-	found := false
-	clean := func(text string) string {
-		cleaned := s.Clean(text)
-		found = found || cleaned != text
-		return cleaned
+	content, found, err := s.JSON(rec.Content)
+	if err != nil {
+		return false, fmt.Errorf("a result cannot be recorded without its secrets: %w", err)
 	}
-	content := []byte(clean(string(rec.Content)))
 	for k, v := range rec.Meta {
-		rec.Meta[k] = clean(v)
+		clean, had := cleanMeta(s, v)
+		rec.Meta[k], found = clean, found || had
 	}
-	if rec.Failure != nil {
-		rec.Failure.Reason = clean(rec.Failure.Reason)
+	if rec.Failure != nil && s.Holds(rec.Failure.Reason) {
+		rec.Failure.Reason, found = s.Clean(rec.Failure.Reason), true
 	}
 	if !found {
 		return false, nil
 	}
 	return true, reseal(rec, content)
+}
+
+// cleanMeta takes the secrets out of a text that may be JSON.
+func cleanMeta(s *redact.Set, text string) (clean string, found bool) {
+	if json.Valid([]byte(text)) {
+		if clean, found, err := s.JSON([]byte(text)); err == nil {
+			return string(clean), found
+		}
+	}
+	clean = s.Clean(text)
+	return clean, clean != text
 }
 
 // reseal gives a record its changed content, with the node and the sum that go
@@ -70,7 +148,7 @@ func reseal(rec *step.Record, content []byte) error {
 
 // refuse reports a secret in what is kept as it is: the input and the source.
 func refuse(s *redact.Set, d dag.DAG, source []byte) error {
-	if s.Longest() == 0 {
+	if s.Empty() {
 		return nil
 	}
 	if s.Holds(string(source)) {

@@ -1,37 +1,37 @@
-// Package redact takes secrets out of what leaves a run: records, failures and
-// events (see event.Clean). A [Set] knows the secrets and finds each of them as it is, in JSON,
-// in URLs and in base64. In their place stands "sha256:" and 8 hexadecimal digits.
+// Package redact takes secrets out of everything that leaves a run: records,
+// failures, events, traces, errors and what is printed.
+//
+// A [Set] knows the secrets. The set of a run travels in its context: whatever uses
+// a secret adds it there, see [From]. In the place of a secret stands [Mark], which
+// says nothing of the secret: a digest would let a weak one be guessed.
 package redact
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
+	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/stonelayer/stone/internal/canon"
+	"sync/atomic"
+	"unicode/utf8"
 )
 
 // MinLength is how many bytes a secret has at least: a shorter one would be found
 // in innocent text.
 const MinLength = 8
 
+// Mark stands in the place of a secret.
+const Mark = "[redacted]"
+
 // A Set holds secrets. The zero Set, like a nil one, is empty. Its methods may be
 // called by several goroutines at once.
 type Set struct {
-	mu    sync.RWMutex
-	pairs []pair // the longest first
-	out   *strings.Replacer
+	mu     sync.Mutex
+	values []string
+	index  atomic.Pointer[index] // of all spellings; nil if there are none
 }
 
-// pair is one spelling of a secret, and what stands in its place.
-type pair struct{ text, digest string }
-
-// New returns the set of the values.
+// New returns the set of the values, or the error of Add.
 func New(values ...string) (*Set, error) {
 	s := new(Set)
 	for _, v := range values {
@@ -42,104 +42,139 @@ func New(values ...string) (*Set, error) {
 	return s, nil
 }
 
+type setKey struct{}
+
+// With returns a context in which s is the set of the run.
+func With(ctx context.Context, s *Set) context.Context { return context.WithValue(ctx, setKey{}, s) }
+
+// From returns the set of the run to which ctx belongs, nil if it has none.
+func From(ctx context.Context) *Set {
+	s, _ := ctx.Value(setKey{}).(*Set)
+	return s
+}
+
 // Add adds a secret. A value of less than MinLength bytes is an error.
 func (s *Set) Add(value string) error {
 	if len(value) < MinLength {
 		return fmt.Errorf("a secret has %d bytes: want at least %d, a shorter one would be found in innocent text", len(value), MinLength)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.pairs, func(p pair) bool { return p.text == value }) {
-		return nil
-	}
-	texts, err := spellings(value)
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256([]byte(value))
-	digest := fmt.Sprintf("sha256:%x", sum[:4])
-	for _, text := range texts {
-		s.pairs = append(s.pairs, pair{text, digest})
-	}
-	slices.SortStableFunc(s.pairs, func(a, b pair) int { return len(b.text) - len(a.text) })
-	var replace []string
-	for _, p := range s.pairs {
-		replace = append(replace, p.text, p.digest)
-	}
-	s.out = strings.NewReplacer(replace...)
+	s.add(value)
 	return nil
 }
 
-// Clean returns text without secrets.
-func (s *Set) Clean(text string) string {
+func (s *Set) add(values ...string) {
 	if s == nil {
-		return text
+		return
 	}
-	s.mu.RLock()
-	out := s.out
-	s.mu.RUnlock()
-	if out == nil {
-		return text
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := false
+	for _, v := range values {
+		if len(v) < MinLength || slices.Contains(s.values, v) || strings.Contains(Mark, v) {
+			continue
+		}
+		s.values, changed = append(s.values, v), true
 	}
-	return out.Replace(text)
+	if changed {
+		s.index.Store(newIndex(s.values))
+	}
 }
 
-// Longest returns how many bytes the longest text has that Clean looks for: so much
-// of a streamed text must be held back, or a secret passes in two pieces.
-func (s *Set) Longest() int {
-	if s == nil {
-		return 0
+// Empty reports whether the set has no secrets.
+func (s *Set) Empty() bool { return s == nil || s.index.Load() == nil }
+
+// Clean returns text without secrets. It finds them as they are, in JSON, in JSON
+// within JSON, in URLs, in hexadecimal digits and in base64.
+func (s *Set) Clean(text string) string {
+	if s.Empty() {
+		return text
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if len(s.pairs) == 0 {
-		return 0
+	found, _ := s.index.Load().find(text)
+	return replace(text, found)
+}
+
+// CleanCut is Clean for a text that was cut out of a longer one: it also takes out
+// what may be the end of a secret at its beginning, and the beginning of one at its
+// end, from MinLength bytes on.
+func (s *Set) CleanCut(text string) string {
+	if s.Empty() {
+		return text
 	}
-	return len(s.pairs[0].text)
+	x := s.index.Load()
+	found, open := x.find(text)
+	if len(text)-open >= MinLength {
+		found = append(found, span{open, len(text)})
+	}
+	if n := x.tail(text); n > 0 {
+		found = append(found, span{0, n})
+	}
+	return replace(text, found)
 }
 
 // Holds reports whether a text holds a secret.
-func (s *Set) Holds(text string) bool { return s.Clean(text) != text }
-
-// spellings returns the forms of a value that are looked for: as it is, in JSON and
-// in JSON within JSON by encoders that escape what HTML minds and by those that do
-// not, in a path and in a query of a URL, and in base64.
-func spellings(value string) ([]string, error) {
-	texts := []string{value}
-	add := func(text string) {
-		if len(text) >= MinLength && !slices.Contains(texts, text) {
-			texts = append(texts, text)
-		}
+func (s *Set) Holds(text string) bool {
+	if s.Empty() {
+		return false
 	}
-	for from := 0; from < len(texts) && len(texts) < 7; from++ {
-		plain, err := canon.Append(nil, texts[from])
-		if err != nil {
-			return nil, fmt.Errorf("a secret cannot be written as JSON: %w", err)
-		}
-		escaped, err := json.Marshal(texts[from])
-		if err != nil {
-			return nil, fmt.Errorf("a secret cannot be written as JSON: %w", err)
-		}
-		add(string(plain[1 : len(plain)-1]))
-		add(string(escaped[1 : len(escaped)-1]))
-	}
-	add(url.QueryEscape(value))
-	add(url.PathEscape(value))
-	add(strings.ReplaceAll(url.QueryEscape(value), "+", "%20"))
-	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for offset := range 3 {
-			add(within64(encoding, value, offset))
-		}
-	}
-	return texts, nil
+	found, _ := s.index.Load().find(text)
+	return len(found) > 0
 }
 
-// within64 returns the base64 of a value as it stands in that of a longer text in
-// which the value follows so many bytes, modulo 3: without the digits that hold
-// bits of its neighbours too.
-func within64(encoding *base64.Encoding, value string, offset int) string {
-	digits := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
-	first := (offset*8 + 5) / 6
-	last := (offset + len(value)) * 8 / 6
-	return digits[first:last]
+// Open returns how many bytes at the end of text may belong to a secret of which the
+// rest is still to come. Whoever passes on a text in pieces holds them back.
+func (s *Set) Open(text string) int {
+	if s.Empty() {
+		return 0
+	}
+	found, open := s.index.Load().find(text)
+	for _, f := range merged(found) { // a secret is not cut where another may begin
+		if f.from < open && open < f.to {
+			open = f.from
+		}
+	}
+	return len(text) - open
+}
+
+// A span is a part of a text.
+type span struct{ from, to int }
+
+// merged returns spans in their order; those that overlap or touch become one.
+func merged(all []span) (out []span) {
+	slices.SortFunc(all, func(a, b span) int { return a.from - b.from })
+	for _, s := range all {
+		if n := len(out); n > 0 && s.from <= out[n-1].to {
+			out[n-1].to = max(out[n-1].to, s.to)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// replace puts Mark in the places of spans.
+func replace(text string, found []span) string {
+	if len(found) == 0 {
+		return text
+	}
+	var b strings.Builder
+	at := 0
+	for _, f := range merged(found) {
+		b.WriteString(text[at:f.from])
+		b.WriteString(Mark)
+		at = f.to
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// Cut returns at most n bytes of a text, and says so if there were more. It never
+// cuts a character. Clean a text before it is cut, or half a secret stays.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
 }

@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +20,9 @@ import (
 
 const secret = `correct "horse" <battery> & \staple`
 
-func digestOf(secret string) string {
-	sum := sha256.Sum256([]byte(secret))
-	return fmt.Sprintf("sha256:%x", sum[:4])
-}
+// mark stands in the place of a secret. It is the same for all of them: a digest would
+// let a weak secret be guessed.
+const mark = "[redacted]"
 
 func testSecrets(t *testing.T, j tested) {
 	const token = "0123456789abcdef"
@@ -49,11 +47,11 @@ func testSecrets(t *testing.T, j tested) {
 	)
 	result := mustRun(t, j, p, journal.Options{Secrets: []string{secret}})
 	again := mustRun(t, j.open(), p, journal.Options{Secrets: []string{secret}})
-	if stepped != "token "+digestOf(token) {
-		t.Errorf("Step returned %q, want the digest", stepped)
+	if stepped != "token "+mark {
+		t.Errorf("Step returned %q, want the mark", stepped)
 	}
-	if got := result.Node.Text(); got != "bad key "+digestOf(token) || again.Node.ID() != result.Node.ID() {
-		t.Errorf("the result is %q, resumed it is %q; want the digest in both", got, again.Node.Text())
+	if got := result.Node.Text(); got != "bad key "+mark || again.Node.ID() != result.Node.ID() {
+		t.Errorf("the result is %q, resumed it is %q; want the mark in both", got, again.Node.Text())
 	}
 	d, err := j.DAG(t.Context(), "run")
 	must(t, err)
@@ -171,8 +169,8 @@ func testSecretFailures(t *testing.T, j tested) {
 		for what, said := range map[string]string{
 			"the error": fmt.Sprint(err), "the DAG": text(t, result.DAG), "the journal": text(t, d), "the outcome": fmt.Sprintf("%+v", info.Failure), "the events": log.String(),
 		} {
-			if strings.Contains(said, token) || !strings.Contains(said, digestOf(token)) {
-				t.Errorf("%s: %s: want the digest in place of the secret: %s", name, what, said)
+			if strings.Contains(said, token) || !strings.Contains(said, mark) {
+				t.Errorf("%s: %s: want the mark in place of the secret: %s", name, what, said)
 			}
 		}
 	}

@@ -1,0 +1,72 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// JSON returns JSON without secrets in its strings, numbers and names, and whether
+// it had any. What had none is returned as it is.
+func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
+	if !s.Holds(string(raw)) {
+		return raw, false, nil
+	}
+	var tree any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&tree); err != nil {
+		return nil, true, err
+	}
+	hits := 0
+	tree = s.tree(tree, &hits)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(tree); err != nil {
+		return nil, true, err
+	}
+	if clean = bytes.TrimSuffix(out.Bytes(), []byte("\n")); hits == 0 {
+		clean = raw
+	}
+	if s.Holds(controls.Replace(string(clean))) {
+		return nil, true, errors.New("a secret is spread over several values")
+	}
+	return clean, hits > 0, nil
+}
+
+// controls undoes the escapes that end in a letter, which could be taken for the
+// first one of a secret.
+var controls = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\b`, "\b", `\f`, "\f")
+
+// tree takes secrets out of a value, and counts them.
+func (s *Set) tree(v any, hits *int) any {
+	switch v := v.(type) {
+	case string:
+		clean := s.Clean(v)
+		if clean != v {
+			*hits++
+		}
+		return clean
+	case json.Number:
+		if s.Holds(v.String()) {
+			*hits++
+			return Mark
+		}
+	case []any:
+		for i := range v {
+			v[i] = s.tree(v[i], hits)
+		}
+	case map[string]any:
+		for k, below := range v {
+			if clean := s.Clean(k); clean != k {
+				*hits++
+				delete(v, k)
+				k = clean
+			}
+			v[k] = s.tree(below, hits)
+		}
+	}
+	return v
+}

@@ -1,0 +1,292 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// An index finds the spellings of secrets in texts. Each spelling is found in any
+// mixture of the escapes of JSON, JSON within JSON, and URLs.
+type index struct {
+	all   []string
+	first [256][]string // by their first byte
+	odd   []string      // whose first character may have a backslash before it
+}
+
+func newIndex(values []string) *index {
+	x := new(index)
+	for _, v := range values {
+		for _, text := range spellings(v) {
+			if !slices.Contains(x.all, text) {
+				x.all = append(x.all, text)
+				x.first[text[0]] = append(x.first[text[0]], text)
+			}
+		}
+	}
+	for _, text := range x.all {
+		if !alphanumeric(text[0]) {
+			x.odd = append(x.odd, text)
+		}
+	}
+	return x
+}
+
+// spellings returns the texts that are looked for: the value as it is and escaped, each
+// of these in base64, wherever a longer text has it, and the value in hexadecimal digits.
+func spellings(value string) []string {
+	forms := []string{value, url.QueryEscape(value), url.PathEscape(value)}
+	for _, text := range []string{value, asJSON(value, true), asJSON(value, false)} {
+		forms = append(forms, asJSON(text, true), asJSON(text, false))
+	}
+	slices.Sort(forms)
+	texts := []string{hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value)))}
+	for _, form := range slices.Compact(forms) {
+		texts = append(texts, form)
+		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for offset := range 3 {
+				texts = append(texts, within64(encoding, form, offset))
+			}
+		}
+	}
+	return texts
+}
+
+// asJSON returns what stands in JSON for a text, with or without what HTML minds
+// escaped. Bytes that are no UTF-8 are lost, as in all JSON.
+func asJSON(text string, html bool) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(html)
+	if err := enc.Encode(text); err != nil {
+		return text // a string can always be encoded
+	}
+	return b.String()[1 : b.Len()-2]
+}
+
+// within64 returns the base64 of a value as it stands in that of a longer text in
+// which the value follows so many bytes, modulo 3: without the digits that hold
+// bits of its neighbours too.
+func within64(encoding *base64.Encoding, value string, offset int) string {
+	digits := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
+	first := (offset*8 + 5) / 6
+	last := (offset + len(value)) * 8 / 6
+	return digits[first:last]
+}
+
+// find returns where the text holds a spelling, and the first place where one begins
+// of which the text has not all: its length if there is none.
+func (x *index) find(text string) (found []span, open int) {
+	open = len(text)
+	for at := range len(text) {
+		for _, s := range x.candidates(text, at) {
+			n, undecided := match(text[at:], s)
+			if n > 0 {
+				found = append(found, span{at, at + n})
+			}
+			if undecided {
+				open = min(open, at)
+			}
+		}
+	}
+	return found, open
+}
+
+// candidates returns the spellings that may begin at a place.
+func (x *index) candidates(text string, at int) []string {
+	switch c := text[at]; c {
+	case '\\':
+		if at > 0 && text[at-1] == '\\' {
+			return nil // a match has all the backslashes
+		}
+		switch rest := strings.TrimLeft(text[at:], `\`); {
+		case rest == "" || rest[0] == 'u' || rest[0] == 'x':
+			return x.all
+		}
+		return x.odd
+	case '%':
+		return x.all
+	case '+':
+		return append(x.first['+'][:len(x.first['+']):len(x.first['+'])], x.first[' ']...)
+	default:
+		return x.first[c]
+	}
+}
+
+// tail returns the length of the longest end of a spelling, of at least MinLength
+// bytes, with which the text begins.
+func (x *index) tail(text string) (longest int) {
+	for _, s := range x.all {
+		for from := 1; from <= len(s)-MinLength; from++ {
+			if n, _ := match(text, s[from:]); n > 0 {
+				longest = max(longest, n)
+				break
+			}
+		}
+	}
+	return longest
+}
+
+// match returns how many bytes at the beginning of text spell want, or -1.
+// Undecided reports that the text ends before that can be told.
+func match(text, want string) (n int, undecided bool) {
+	at := 0
+	for want != "" {
+		if at == len(text) {
+			return -1, true
+		}
+		switch c := text[at]; {
+		case c == '\\' || want[0] == '\\':
+			n, undecided := matchBackslash(text[at:], want)
+			return plus(n, at), undecided
+		case c == '%':
+			n, undecided := matchPercent(text[at:], want)
+			return plus(n, at), undecided
+		case c == want[0] || c == '+' && want[0] == ' ':
+			at, want = at+1, want[1:]
+		default:
+			return -1, false
+		}
+	}
+	return at, false
+}
+
+func plus(n, at int) int {
+	if n < 0 {
+		return n
+	}
+	return n + at
+}
+
+// matchPercent matches a text that begins with a percent sign: an escape, which may
+// be escaped again, or the sign itself.
+func matchPercent(text, want string) (n int, undecided bool) {
+	digits := 1
+	for {
+		if len(text) < digits+2 {
+			undecided = true // the digits are still to come
+			break
+		}
+		code, err := strconv.ParseUint(text[digits:digits+2], 16, 8)
+		if err != nil {
+			break
+		}
+		if byte(code) == want[0] {
+			n, more := match(text[digits+2:], want[1:])
+			if n >= 0 {
+				return n + digits + 2, more
+			}
+			undecided = undecided || more
+		}
+		if code != '%' {
+			break
+		}
+		digits += 2
+	}
+	if want[0] == '%' {
+		n, more := match(text[1:], want[1:])
+		return plus(n, 1), undecided || more
+	}
+	return -1, undecided
+}
+
+// matchBackslash matches where text or want begins with backslashes: any further
+// encoding as JSON doubles them, and puts one before other characters.
+func matchBackslash(text, want string) (n int, undecided bool) {
+	wanted := len(want) - len(strings.TrimLeft(want, `\`))
+	run := len(text) - len(strings.TrimLeft(text, `\`))
+	if run == 0 {
+		if text[0] == '%' {
+			return matchPercent(text, want)
+		}
+		return -1, false
+	}
+	if text = text[run:]; text != "" && wanted > 0 {
+		if size, short := escaped(text, want); size.text > 0 {
+			if n, more := match(text[size.text:], want[size.want:]); n >= 0 {
+				return n + run + size.text, more
+			} else {
+				undecided = more
+			}
+		} else {
+			undecided = short
+		}
+	}
+	want = want[wanted:]
+	switch {
+	case text == "" && (want != "" || run < wanted):
+		return -1, true
+	case run < wanted:
+		return -1, undecided
+	case want == "":
+		return run, false
+	}
+	if run > wanted {
+		size, short := escaped(text, want)
+		undecided = undecided || short
+		if size.text > 0 {
+			n, more := match(text[size.text:], want[size.want:])
+			if n >= 0 {
+				return n + run + size.text, more
+			}
+			undecided = undecided || more
+		}
+	}
+	if text[0] == want[0] && (wanted > 0 || !alphanumeric(text[0])) {
+		n, more := match(text[1:], want[1:])
+		return plus(n, run+1), undecided || more
+	}
+	return -1, undecided
+}
+
+// sizes are how many bytes of both sides an escape takes.
+type sizes struct{ text, want int }
+
+// escaped reads what stands behind a backslash, if that is the beginning of want.
+func escaped(text, want string) (size sizes, undecided bool) {
+	digits := map[byte]int{'u': 4, 'x': 2}[text[0]]
+	if digits == 0 {
+		if i := strings.IndexByte("ntrbf", text[0]); i >= 0 && "\n\t\r\b\f"[i] == want[0] {
+			return sizes{1, 1}, false
+		}
+		return sizes{}, false
+	}
+	code, ok := hexDigits(text[1:], digits)
+	if !ok {
+		return sizes{}, len(text) < 1+digits
+	}
+	r, taken := rune(code), 1+digits
+	if utf16.IsSurrogate(r) {
+		rest := strings.TrimLeft(text[taken:], `\`)
+		if len(rest) < 5 {
+			return sizes{}, true
+		}
+		low, ok := hexDigits(rest[1:], 4)
+		if !ok || rest[0] != 'u' {
+			return sizes{}, false
+		}
+		r, taken = utf16.DecodeRune(r, rune(low)), len(text)-len(rest)+5
+	}
+	if have, n := utf8.DecodeRuneInString(want); have == r && have != utf8.RuneError {
+		return sizes{taken, n}, false
+	}
+	return sizes{}, false
+}
+
+func hexDigits(text string, n int) (uint64, bool) {
+	if len(text) < n {
+		return 0, false
+	}
+	code, err := strconv.ParseUint(text[:n], 16, 32)
+	return code, err == nil
+}
+
+func alphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= utf8.RuneSelf
+}

@@ -1,0 +1,91 @@
+package redact
+
+import (
+	"encoding/base64"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Note adds values that are secrets if they are long enough; others are left out.
+func (s *Set) Note(values ...string) { s.add(values...) }
+
+// NoteHeader adds the values of a header and their fields, so that the token of
+// "Bearer token" is found alone, and the password in "Basic digits".
+func (s *Set) NoteHeader(values ...string) {
+	for _, v := range values {
+		fields := strings.Fields(v)
+		for _, f := range append(fields, v) {
+			if !slices.Contains(mediaTypes, f) {
+				s.add(f)
+			}
+		}
+		if len(fields) == 2 && strings.EqualFold(fields[0], "basic") {
+			if text, err := base64.StdEncoding.DecodeString(fields[1]); err == nil {
+				_, password, _ := strings.Cut(string(text), ":")
+				s.add(string(text), password)
+			}
+		}
+	}
+}
+
+// mediaTypes stand in headers that every request has.
+var mediaTypes = []string{"application/json", "text/event-stream"}
+
+// NoteURL adds what is secret in an address: the password and the values of the
+// query.
+func (s *Set) NoteURL(address string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return // nobody can use it either
+	}
+	if password, ok := u.User.Password(); ok {
+		s.add(password, u.User.String())
+	}
+	for _, values := range u.Query() {
+		s.add(values...)
+	}
+}
+
+// NoteVariable adds the value of a variable that a program is given. Values that
+// everybody may know are left out, unless the name is that of a secret: words,
+// paths, and what says of the terminal and the language.
+func (s *Set) NoteVariable(name, value string) {
+	if !Secretive(name) && (harmless(name) || isWord(value) || isPaths(value)) {
+		return
+	}
+	s.add(value)
+	s.NoteURL(value)
+}
+
+// secretParts are parts of names that nobody gives to what everybody may read.
+var secretParts = []string{"key", "token", "secret", "password", "passwd", "auth", "credential"}
+
+// Secretive reports whether a name looks like that of a secret.
+func Secretive(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(name, s) })
+}
+
+func harmless(name string) bool {
+	return strings.HasPrefix(name, "LC_") || slices.Contains([]string{"LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}, name)
+}
+
+// isWord reports whether a value is one word, as production.
+func isWord(value string) bool {
+	return !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) }) &&
+		(value == strings.ToLower(value) || value == strings.ToUpper(value))
+}
+
+// isPaths reports whether a value is the path of a file, or a list of paths.
+func isPaths(value string) bool {
+	list := filepath.SplitList(value)
+	if len(list) == 1 {
+		_, err := os.Stat(value)
+		return filepath.IsAbs(value) && err == nil
+	}
+	return !slices.ContainsFunc(list, func(p string) bool { return !filepath.IsAbs(p) })
+}
