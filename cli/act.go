@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/journal"
 )
 
 // actFlags is what the flags of act say.
@@ -128,7 +129,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant)}
+	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant), Recorder: journal.Redact()}
 	if events != nil {
 		cfg.Watch = event.Log(events.handler)
 	}

@@ -87,7 +87,21 @@ func (a *app) configured() (conf *config.Config, err error) {
 	default:
 		k.conf, err = config.Nearest(".")
 	}
+	if err == nil {
+		a.noteSecrets()
+	}
 	return k.conf, err
+}
+
+// noteSecrets notes what the configuration names, as far as it is there: a secret may
+// come along before it is used.
+func (a *app) noteSecrets() {
+	for _, s := range a.calls.conf.Secrets {
+		if value, err := s.Read(); err == nil {
+			a.secrets.NoteHeader(string(value))
+		}
+	}
+	a.secrets.NoteEnv(a.calls.conf.Passed)
 }
 
 // closeCalls ends what the configuration has started.
@@ -130,19 +144,6 @@ func bounded[N int | float64 | time.Duration](f *pflag.FlagSet, name string, val
 		return fmt.Errorf("--%s %v: want 0 or more", name, value)
 	}
 	return nil
-}
-
-// secrets are those of the configuration that are there.
-func (k *calls) secrets() (values []string) {
-	if k.conf == nil {
-		return nil
-	}
-	for _, s := range k.conf.Secrets {
-		if value, err := s.Read(); err == nil {
-			values = append(values, string(value))
-		}
-	}
-	return values
 }
 
 // overPipeline does something with a pipeline in Go, whose applicator it fills.

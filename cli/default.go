@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"os"
 	"sync"
 
 	"github.com/stonelayer/stone/internal/config"
@@ -17,7 +19,11 @@ import (
 // the command without a sub-command, else of the environment's STONE_PROVIDER,
 // STONE_MODEL and STONE_URL, else of stone.edn, stone.json or settings.json in the
 // nearest directory .stone around the working directory. The provider is openai if
-// nobody says so; keys come from OPENAI_API_KEY or ANTHROPIC_API_KEY.
+// nobody says so.
+//
+// The key is that in OPENAI_API_KEY or ANTHROPIC_API_KEY. It goes to the provider's own
+// servers and to the URL of --url or STONE_URL. A URL in a file is sent only the key that
+// the file names beside it, as "key": {"env": "MY_KEY"}.
 //
 // It is chosen when the model is used, so that a package can have it in a
 // variable. A choice that cannot be made is reported by stone.Validate.
@@ -43,10 +49,17 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	if d.model != nil && d.of == s {
 		return d.model, nil
 	}
+	var key llm.Secret // none is that of the provider, for its own servers
+	if s.KeyEnv != "" {
+		key = llm.Secret(os.Getenv(s.KeyEnv))
+		if key == "" && s.KeyEnv != providerKey(s.Provider) {
+			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
+		}
+	}
 	if d.of = s; s.Provider == "anthropic" {
-		d.model = anthropic.New(anthropic.Config{Model: s.Model, URL: s.URL})
+		d.model = anthropic.New(anthropic.Config{Model: s.Model, URL: s.URL, Key: key})
 	} else {
-		d.model = openai.New(openai.Config{Model: s.Model, URL: s.URL})
+		d.model = openai.New(openai.Config{Model: s.Model, URL: s.URL, Key: key})
 	}
 	return d.model, nil
 }

@@ -53,7 +53,7 @@ func newDAGFile(path string) (*dagFile, error) {
 	if path == "-" {
 		return nil, errors.New("--dag: want the name of a file: standard output is for the result")
 	}
-	d := &dagFile{path: path, replace: true, mode: 0o666}
+	d := &dagFile{path: path, replace: true, mode: 0o600}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		d.path = real
 	}

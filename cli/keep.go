@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -187,14 +186,12 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 }
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
-	r.opts = journal.Options{Resume: k.resume != "", Force: k.force, Reuse: k.reuse, Grace: k.grace, Secrets: append(keys(), a.calls.secrets()...)}
+	r.opts = journal.Options{Resume: k.resume != "", Force: k.force, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
-	for _, secret := range r.opts.Secrets {
-		if bytes.Contains(r.opts.Source, []byte(secret)) {
-			return errors.New("the command line holds a key, which must not be kept: have the pipeline read it from the environment, or run it with --no-db")
-		}
+	if a.secrets.Holds(string(r.opts.Source)) {
+		return errors.New("the command line holds a key, which must not be kept: have the pipeline read it from the environment, or run it with --no-db")
 	}
 	if k.reuse != "" && k.reuse != journal.AnyRun {
 		from, err := r.find(ctx, k.reuse)
@@ -222,9 +219,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 func keys() []string {
 	var keys []string
 	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
-		if key := os.Getenv(name); len(key) >= 8 { // what is shorter is a placeholder
-			keys = append(keys, key)
-		}
+		keys = append(keys, os.Getenv(name))
 	}
 	return keys
 }
@@ -240,6 +235,7 @@ func (r *keptRun) start(ctx context.Context, p stone.Ashlar, cfg stone.Config, d
 // another runs the pipeline once more, under a name of its own.
 func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if r == nil {
+		cfg.Recorder = journal.Redact()
 		return stone.Run(ctx, p, cfg)
 	}
 	cfg.Recorder = journal.Keep(r.DB, r.opts)

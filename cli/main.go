@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/load"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -73,14 +74,17 @@ func Run(ctx context.Context, cfg Config) int {
 	if a.Stderr == nil {
 		a.Stderr = os.Stderr
 	}
-	cmd, err := a.root().ExecuteContextC(ctx)
+	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
+	a.secrets.Note(keys()...)
+	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
 	return a.exit(cmd, err)
 }
 
 // app is one run of the command.
 type app struct {
 	Config
-	calls calls
+	calls   calls
+	secrets redact.Set // of everything that runs
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
@@ -119,7 +123,7 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 	}
 	switch {
 	case known.lines:
-		fmt.Fprintln(a.Stderr, "Error: "+strings.Join(text.Lines(known.Error()), "\n"))
+		fmt.Fprintln(a.Stderr, "Error: "+strings.Join(text.Lines(a.secrets.Clean(known.Error())), "\n"))
 	case known.err != nil:
 		a.complain("Error: %v", err)
 	}
@@ -131,7 +135,7 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 
 // complain writes a line to standard error.
 func (a *app) complain(format string, args ...any) {
-	fmt.Fprintln(a.Stderr, text.Line(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(a.Stderr, text.Line(a.secrets.Clean(fmt.Sprintf(format, args...))))
 }
 
 // onlyFailed marks commands that know no exit code but Done and Failed.

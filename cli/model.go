@@ -105,7 +105,7 @@ func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) er
 		return err
 	}
 	if a.screen() != nil {
-		model = &watched{model, flags.model, a.Stderr}
+		model = &watched{model, flags.model, unshielded(a.Stderr)}
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -119,7 +119,7 @@ func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) er
 			return output(err)
 		}
 	}
-	if _, err := a.Stdout.Write(flags.withoutKey(shown.Bytes())); err != nil {
+	if _, err := io.WriteString(a.Stdout, a.secrets.Clean(shown.String())); err != nil {
 		return output(err)
 	}
 	if failure != nil {
@@ -186,22 +186,13 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 // connect makes the model, which makes one request and no more.
 func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
 	once := llm.Retry{Max: -1}
+	key := llm.Secret(os.Getenv(providerKey(flags.provider.value)))
 	if flags.provider.value == "anthropic" {
-		m := anthropic.New(anthropic.Config{Model: flags.model, URL: flags.url, Extra: extra, Retry: once, HTTPClient: client, MaxContinuations: -1})
+		m := anthropic.New(anthropic.Config{Model: flags.model, URL: flags.url, Key: key, Extra: extra, Retry: once, HTTPClient: client, MaxContinuations: -1})
 		return m, m.Check()
 	}
-	m := openai.New(openai.Config{Model: flags.model, URL: flags.url, Extra: extra, Retry: once, HTTPClient: client})
+	m := openai.New(openai.Config{Model: flags.model, URL: flags.url, Key: key, Extra: extra, Retry: once, HTTPClient: client})
 	return m, m.Check()
-}
-
-// withoutKey takes the key out of what a server said: some say again what they
-// were sent. What is shorter than a key can be would tear words apart.
-func (flags modelFlags) withoutKey(answer []byte) []byte {
-	key := []byte(os.Getenv(strings.ToUpper(flags.provider.value) + "_API_KEY"))
-	if len(key) < 6 {
-		return answer
-	}
-	return bytes.ReplaceAll(answer, key, []byte("[redacted]"))
 }
 
 // readTools reads a file with a tool or a list of them.

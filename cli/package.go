@@ -45,7 +45,7 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 		args = append(args, "--"+packageFlag+"="+before[0])
 	}
 	args = slices.Concat(args, []string{"--"}, after)
-	code, err := program.Run(a.Name, args, a.Stdin, a.Stdout, a.Stderr, signals)
+	code, err := program.Run(a.Name, args, a.Stdin, unshielded(a.Stdout), unshielded(a.Stderr), signals)
 	if err = errors.Join(err, program.Close()); err != nil {
 		return failed("%w", err)
 	}
@@ -81,8 +81,8 @@ func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signa
 	}()
 	if screen := a.screen(); screen != nil {
 		// A first build takes its time.
-		fmt.Fprintf(a.Stderr, "building %s …\r", text.Line(pipeline))
-		defer fmt.Fprint(a.Stderr, "\x1b[K")
+		fmt.Fprintf(unshielded(a.Stderr), "building %s …\r", text.Line(pipeline))
+		defer fmt.Fprint(unshielded(a.Stderr), "\x1b[K")
 	}
 	return a.Pipeline.(fromArgument).build(ctx, pipeline, a.linked(c))
 }

@@ -100,7 +100,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 		cfg.Watch = event.Log(trace.handler)
 	}
 	if !quiet {
-		display = progress.New(p, progress.Config{Out: a.Stderr, Size: a.screen(), Color: color()})
+		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: a.screen(), Color: color()})
 		defer display.Close()
 		cfg.Watch = event.All(cfg.Watch, display)
 		say = display.Println

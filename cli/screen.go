@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"io"
 	"os"
 
+	"github.com/stonelayer/stone/internal/text"
 	"golang.org/x/term"
 )
 
@@ -22,8 +24,35 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
+// A shielded terminal shows no control characters of what is written to it but line
+// breaks and tabs: with others the text of a model could steer it.
+type shielded struct {
+	file *os.File
+	text.Writer
+}
+
+// shield returns what is written to in place of a file: a terminal is shielded, and
+// other files get the bytes as they are.
+func shield(w io.Writer) io.Writer {
+	if f := terminal(w); f != nil {
+		return &shielded{f, text.Writer{W: f}}
+	}
+	return w
+}
+
+// unshielded returns the file itself, for whoever draws on it.
+func unshielded(w io.Writer) io.Writer {
+	if s, ok := w.(*shielded); ok {
+		return s.file
+	}
+	return w
+}
+
 // terminal returns the file if it is a terminal.
 func terminal(file any) *os.File {
+	if s, ok := file.(*shielded); ok {
+		return s.file
+	}
 	if f, ok := file.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f
 	}

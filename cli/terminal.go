@@ -124,7 +124,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: a.Stdout, Run: kept.another, Show: shownResult})
+	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), Run: kept.another, Show: shownResult})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
@@ -161,8 +161,15 @@ func settings() (config.Settings, error) {
 	}
 	s.Provider = cmp.Or(os.Getenv("STONE_PROVIDER"), s.Provider)
 	s.Model = cmp.Or(os.Getenv("STONE_MODEL"), s.Model)
-	s.URL = cmp.Or(os.Getenv("STONE_URL"), s.URL)
+	if url := os.Getenv("STONE_URL"); url != "" { // the user's own choice, and so is the key
+		s.URL, s.KeyEnv = url, providerKey(s.Provider)
+	}
 	return s, s.Check()
+}
+
+// providerKey is the variable with the key of a provider.
+func providerKey(provider string) string {
+	return strings.ToUpper(cmp.Or(provider, "openai")) + "_API_KEY"
 }
 
 // noProject is what somebody reads who has no pipeline yet.
@@ -191,6 +198,7 @@ and choose the model in .stone/settings.json. All keys are optional:
 
 	{"provider": "openai", "model": "gpt-5-mini", "url": "http://localhost:8000"}
 
-Its key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. Then run %[1]s again, or
+The key of the provider comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. Another server is sent
+the key that stands beside its URL, as "key": {"env": "MY_KEY"}, or none. Then run %[1]s again, or
 %[1]s --help for all commands.
 `, "\t", "    ")

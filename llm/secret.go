@@ -13,6 +13,9 @@ const redacted = "[redacted]"
 // ones.)
 type Secret string
 
+// NoKey as the Key of a model's Config sends no key, not even that of the environment.
+const NoKey Secret = "\x00none"
+
 // String returns the redacted form.
 func (s Secret) String() string {
 	if s == "" {

@@ -45,13 +45,17 @@ func (b *Buffer) Size() int64 {
 
 // String returns what was kept as valid UTF-8, with a line that says how many bytes
 // are missing.
-func (b *Buffer) String() string {
+func (b *Buffer) String() string { return b.Text(func(part string) string { return part }) }
+
+// Text is String with each part, before and after what is missing, as clean returns it.
+func (b *Buffer) Text(clean func(part string) string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	tail := b.tail[max(0, len(b.tail)-(b.Max-b.Max/2)):]
-	text := string(b.head)
-	if left := b.total - int64(len(b.head)+len(tail)); left > 0 {
-		text += fmt.Sprintf("\n[%d bytes are left out here]\n", left)
+	left := b.total - int64(len(b.head)+len(tail))
+	if left == 0 {
+		return strings.ToValidUTF8(clean(string(b.head)+string(tail)), "\uFFFD")
 	}
-	return strings.ToValidUTF8(text+string(tail), "\uFFFD")
+	text := fmt.Sprintf("%s\n[%d bytes are left out here]\n%s", clean(string(b.head)), left, clean(string(tail)))
+	return strings.ToValidUTF8(text, "\uFFFD")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -28,6 +29,8 @@ func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
 	defer remove()
 	running, kill := context.WithCancel(ctx)
 	defer kill()
+	secrets := redact.From(ctx)
+	secrets.NoteEnv(c.Env)
 	out, tail := &output{max: cmp.Or(c.MaxOutput, defaultOutput), full: kill}, &stderr{}
 	cmd := sandbox.Command(running, c.policy(dir), c.Command[0], c.Command[1:]...)
 	cmd.Dir, cmd.Env = dir, c.Env
@@ -39,7 +42,7 @@ func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
 	case out.over:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
 	case errors.As(err, &exit):
-		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed: " + exit.Error() + tail.String(), Cause: err}
+		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed: " + exit.Error() + tail.String(secrets), Cause: err}
 	case errors.Is(err, sandbox.ErrNone):
 		return nil, unavailable("the program cannot be confined: ", err)
 	case err != nil:
@@ -116,10 +119,11 @@ func (s *stderr) Write(text []byte) (int, error) {
 }
 
 // String returns it in one line, with ": " in front.
-func (s *stderr) String() string {
-	text := strings.ToValidUTF8(string(s.end[max(0, len(s.end)-maxStderr):]), "")
-	if text = strings.Join(strings.Fields(text), " "); text == "" {
+// String returns the end without secrets, also those of which it has only a part.
+func (s *stderr) String(secrets *redact.Set) string {
+	text := strings.ToValidUTF8(secrets.CleanCut(string(s.end)), "")
+	if text = strings.Join(strings.Fields(text[max(0, len(text)-maxStderr):]), " "); text == "" {
 		return ""
 	}
-	return ": " + text
+	return ": " + strings.ToValidUTF8(text, "")
 }

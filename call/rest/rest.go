@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 )
 
@@ -58,7 +59,8 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	if err != nil {
 		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
 	}
-	header, secrets := http.Header{}, []string(nil)
+	header, own := http.Header{}, new(redact.Set)
+	clean := func(text string) string { return redact.From(ctx).Clean(own.Clean(text)) }
 	for name, value := range c.Header {
 		v, err := value.read()
 		if err != nil {
@@ -66,9 +68,10 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 		}
 		header.Set(name, string(v))
 		if value.Text == "" {
-			secrets = append(secrets, strings.Fields(string(v))...)
+			own.NoteHeader(string(v))
 		}
 	}
+	redact.From(ctx).Join(own)
 	r.Header = header.Clone()
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, application/edn")
@@ -88,11 +91,11 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	case len(body) > limit:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, hidden(refused(resp, body), secrets)
+		return nil, hidden(refused(resp, []byte(clean(string(body)))), clean)
 	}
 	reply, err := call.ReadOutput(body)
 	if said := (*call.Error)(nil); errors.As(err, &said) {
-		return nil, hidden(said, secrets)
+		return nil, hidden(said, clean)
 	}
 	return reply, err
 }
@@ -157,14 +160,9 @@ func refused(resp *http.Response, body []byte) *call.Error {
 	return failed
 }
 
-// hidden takes out of the message of an error the secrets that a server repeats.
-func hidden(err *call.Error, secrets []string) error {
-	for _, s := range secrets {
-		if len(s) >= 8 { // "Bearer" is none
-			err.Message = strings.ReplaceAll(err.Message, s, "[hidden]")
-			err.Details = bytes.ReplaceAll(err.Details, []byte(s), []byte("[hidden]"))
-		}
-	}
+// hidden takes out of an error the secrets that a server repeats.
+func hidden(err *call.Error, clean func(string) string) error {
+	err.Message, err.Details = clean(err.Message), []byte(clean(string(err.Details)))
 	return err
 }
 

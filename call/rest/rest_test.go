@@ -161,7 +161,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		c := rest.Config{URL: url, Client: client, Header: map[string]rest.Value{"Authorization": {Env: "STONE_TEST_KEY"}}}
 		_, err := rest.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
 		var failed *call.Error
-		if !errors.As(err, &failed) || failed.Message != "no key [hidden]" || string(failed.Details) != `{"key":"[hidden]"}` {
+		if !errors.As(err, &failed) || failed.Message != "no key [redacted]" || string(failed.Details) != `{"key":"[redacted]"}` {
 			t.Errorf("status %d: %v", status, err)
 		}
 	}

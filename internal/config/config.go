@@ -30,6 +30,8 @@ type Config struct {
 	Checks              int // how many are configured
 	// Secrets are all that is named, each once.
 	Secrets []kinds.Secret
+	// Passed are the variables that programs are given.
+	Passed []string
 
 	granted   []string // nil if nothing is said
 	principal call.Principal

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // Invalid is the error of a configuration that cannot be used, with everything
@@ -60,7 +61,7 @@ func invalid(file string, faults form.Faults) error {
 // hint says what is right where a field looks like a secret.
 func hint(f *form.Fault) {
 	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
-	if f.Kind == form.UnknownKey && kinds.Secretive(name) {
+	if f.Kind == form.UnknownKey && redact.Secretive(name) {
 		f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, kinds.NoSecret), ""
 	}
 }

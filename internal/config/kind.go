@@ -62,6 +62,7 @@ func (r *reader) program(m *form.Map) (c command.Config) {
 	c.Command = r.Argv(m)
 	r.Path(m, "dir", &c.Dir)
 	m.Texts("env", &c.Env)
+	r.Passed = append(r.Passed, c.Env...)
 	m.Int("max-output", &c.MaxOutput, 1, 1<<30)
 	c.Scope = r.Scope(m)
 	return c

@@ -72,13 +72,9 @@ func (r *reader) object(m *form.Map, key string, to *map[string]any) {
 	}
 }
 
-// withoutKey is sent to a server that wants no key: without one, the packages of
-// the protocols would send it that of their owner.
-const withoutKey = "none"
-
 // connect makes the client of a model. It reads the key.
 func (p *provider) connect(model string) (llm.Model, error) {
-	var key llm.Secret = withoutKey
+	key := llm.NoKey
 	if p.key != (kinds.Secret{}) {
 		var err error
 		if key, err = p.key.Read(); err != nil {
@@ -97,7 +93,7 @@ func (p *provider) client(model string, key llm.Secret) llm.Model {
 
 // host is the address that is asked.
 func (p *provider) host() string {
-	return p.client("any", withoutKey).(llm.Informer).Info().Endpoint
+	return p.client("any", llm.NoKey).(llm.Informer).Info().Endpoint
 }
 
 // lateModel is a model whose key is read when it is used.
@@ -124,10 +120,10 @@ func (m *lateModel) get() (llm.Model, error) {
 }
 
 // Check implements llm.Checker, without the key.
-func (m *lateModel) Check() error { return m.client(m.name, withoutKey).(llm.Checker).Check() }
+func (m *lateModel) Check() error { return m.client(m.name, llm.NoKey).(llm.Checker).Check() }
 
 // Info implements llm.Informer.
-func (m *lateModel) Info() llm.Info { return m.client(m.name, withoutKey).(llm.Informer).Info() }
+func (m *lateModel) Info() llm.Info { return m.client(m.name, llm.NoKey).(llm.Informer).Info() }
 
 // Stream implements llm.Model.
 func (m *lateModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {

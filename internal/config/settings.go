@@ -20,6 +20,7 @@ type Settings struct {
 	Provider string // openai or anthropic
 	Model    string
 	URL      string
+	KeyEnv   string // the variable with the key, for the server of URL or else the provider's
 }
 
 // Providers are the values that Provider may have: the protocols.
@@ -65,7 +66,11 @@ func Read(dir string) (Settings, error) {
 }
 
 func (s Settings) or(t Settings) Settings {
-	return Settings{cmp.Or(s.Pipeline, t.Pipeline), cmp.Or(s.Provider, t.Provider), cmp.Or(s.Model, t.Model), cmp.Or(s.URL, t.URL)}
+	if s.URL == "" { // a key is for the server that is named beside it
+		s.URL, s.KeyEnv = t.URL, cmp.Or(t.KeyEnv, s.KeyEnv)
+	}
+	s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, t.Pipeline), cmp.Or(s.Provider, t.Provider), cmp.Or(s.Model, t.Model)
+	return s
 }
 
 func (s *Settings) read(m *form.Map) {
@@ -73,6 +78,10 @@ func (s *Settings) read(m *form.Map) {
 	m.OneOf("provider", &s.Provider, Providers...)
 	kinds.SomeText(m, "model", &s.Model)
 	kinds.Address(m, "url", &s.URL)
+	m.Map("key", func(m *form.Map) {
+		m.Need("env")
+		kinds.SomeText(m, "env", &s.KeyEnv)
+	})
 }
 
 // Check reports a provider or URL that cannot be meant.

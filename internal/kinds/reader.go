@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
@@ -26,15 +25,6 @@ type Reader struct {
 
 // NoSecret says where secrets stand.
 const NoSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
-
-// secretParts are parts of names that nobody gives to what everybody may read.
-var secretParts = []string{"key", "token", "secret", "password", "auth", "credential"}
-
-// Secretive tells whether a name looks like that of a secret.
-func Secretive(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(name, s) })
-}
 
 // Text reads a field as text: as it is, or as {:file "path"}.
 func (r *Reader) Text(m *form.Map, key string, to *string) {

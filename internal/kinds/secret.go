@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -79,7 +80,7 @@ func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	all := map[string]Value{}
 	m.Entries(key, func(name string, v form.Value) {
 		var one Value
-		if v.EDN().Kind() == edn.KindString && !Secretive(name) {
+		if v.EDN().Kind() == edn.KindString && !redact.Secretive(name) {
 			v.Text(&one.Text)
 		} else {
 			one.Secret = r.secretValue(v)

@@ -13,6 +13,17 @@ import (
 // Note adds values that are secrets if they are long enough; others are left out.
 func (s *Set) Note(values ...string) { s.add(values...) }
 
+// Join adds the secrets of another set.
+func (s *Set) Join(other *Set) {
+	if s == nil || other == nil || s == other {
+		return
+	}
+	other.mu.Lock()
+	values := slices.Clone(other.values)
+	other.mu.Unlock()
+	s.add(values...)
+}
+
 // NoteHeader adds the values of a header and their fields, so that the token of
 // "Bearer token" is found alone, and the password in "Basic digits".
 func (s *Set) NoteHeader(values ...string) {
@@ -59,6 +70,20 @@ func (s *Set) NoteVariable(name, value string) {
 	}
 	s.add(value)
 	s.NoteURL(value)
+}
+
+// NoteEnv adds what is secret in the environment of a program: of each NAME the value
+// that it has here, of NAME=value the value if the name is that of a secret.
+func (s *Set) NoteEnv(env []string) {
+	for _, entry := range env {
+		name, value, given := strings.Cut(entry, "=")
+		switch {
+		case !given:
+			s.NoteVariable(name, os.Getenv(name))
+		case Secretive(name):
+			s.add(value)
+		}
+	}
 }
 
 // secretParts are parts of names that nobody gives to what everybody may read.

@@ -179,12 +179,17 @@ func TestNotes(t *testing.T) {
 	s.NoteVariable("HOME", home)
 	s.NoteVariable("LANG", "en_US.UTF-8")
 	s.NoteVariable("PROXY", "http://me:proxy-password@proxy:3128")
-	for _, secret := range []string{"sk-header-1", "basic-password", "url-password", "query-secret", "x7-variable-value", "lowercaseword", "proxy-password"} {
+	t.Setenv("STONE_TEST_INHERITED", "x8-inherited-value")
+	s.NoteEnv([]string{"STONE_TEST_INHERITED", "API_KEY=x9-given-value", "GOFLAGS=-mod=readonly"})
+	other, s2 := s, new(redact.Set)
+	s = s2
+	s.Join(other)
+	for _, secret := range []string{"x8-inherited-value", "x9-given-value", "sk-header-1", "basic-password", "url-password", "query-secret", "x7-variable-value", "lowercaseword", "proxy-password"} {
 		if !s.Holds(secret) {
 			t.Errorf("%s is no secret", secret)
 		}
 	}
-	for _, innocent := range []string{"Bearer", "application/json", "production", "/usr/bin:/bin", home, "en_US.UTF-8", "example.com"} {
+	for _, innocent := range []string{"Bearer", "-mod=readonly", "application/json", "production", "/usr/bin:/bin", home, "en_US.UTF-8", "example.com"} {
 		if s.Holds(innocent) {
 			t.Errorf("%s is a secret", innocent)
 		}

@@ -3,6 +3,7 @@
 package text
 
 import (
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,6 +25,41 @@ func Lines(s string) []string {
 		lines[i] = printable(strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", "    "))
 	}
 	return lines
+}
+
+// A Writer writes text to a terminal: it replaces control characters but line breaks
+// and tabs by U+FFFD. A character may be split over two writes.
+type Writer struct {
+	W    io.Writer
+	part []byte // the beginning of a character
+}
+
+// Write implements [io.Writer].
+func (w *Writer) Write(p []byte) (int, error) {
+	text := append(w.part, p...)
+	end := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if b := text[len(text)-i]; utf8.RuneStart(b) {
+			if !utf8.FullRune(text[len(text)-i:]) {
+				end = len(text) - i
+			}
+			break
+		}
+	}
+	w.part = append([]byte(nil), text[end:]...)
+	shown := strings.Map(func(r rune) rune {
+		if r == '\r' { // it would let what follows stand over what was written
+			return -1
+		}
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || bidi(r)) {
+			return utf8.RuneError
+		}
+		return r
+	}, string(text[:end]))
+	if _, err := io.WriteString(w.W, shown); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // printable replaces white space by spaces, and other control characters, with

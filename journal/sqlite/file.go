@@ -67,6 +67,7 @@ const walMode = "PRAGMA journal_mode = WAL"
 
 // open opens the file for reading, and makes it first if it is new.
 func (f *file) open() error {
+	f.claim()
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {
 		// Nobody writes a file without a log, and whoever may write neither the
@@ -84,6 +85,14 @@ func (f *file) open() error {
 		}
 	}
 	return err
+}
+
+// claim makes a new file that only its owner may read: it holds what models were told.
+// SQLite gives its logs the rights of the file. Why there can be none SQLite reports.
+func (f *file) claim() {
+	if made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		made.Close()
+	}
 }
 
 // unwritable reports a file that may only be read, and that has no log.

@@ -18,8 +18,9 @@ type Config struct {
 	// ends in /messages. Default: ANTHROPIC_BASE_URL from the environment, or else
 	// https://api.anthropic.com.
 	URL string
-	// Key is sent as x-api-key. Default: ANTHROPIC_API_KEY from the environment,
-	// whatever the URL; set it when URL names somebody else's server.
+	// Key is sent as x-api-key. Default: ANTHROPIC_API_KEY from the environment, if URL is
+	// empty or on api.anthropic.com; another server is sent no key that is not set here.
+	// llm.NoKey sends none in any case.
 	Key llm.Secret
 	// Header is added to every request and replaces what the package would send
 	// (anthropic-version, for one).

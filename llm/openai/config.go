@@ -21,8 +21,9 @@ type Config struct {
 	// /chat/completions. Default: OPENAI_BASE_URL from the environment, or else
 	// https://api.openai.com.
 	URL string
-	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment,
-	// whatever the URL; set it when URL names somebody else's server.
+	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is
+	// empty or on api.openai.com; another server is sent no key that is not set here.
+	// llm.NoKey sends none in any case.
 	Key llm.Secret
 	// Header is added to every request and replaces what the package would send.
 	Header map[string]llm.Secret

@@ -153,7 +153,8 @@ func TestHeaders(t *testing.T) {
 		name, want string
 	}{
 		{openai.Config{Key: "mine"}, "Authorization", "Bearer mine"},
-		{openai.Config{}, "Authorization", "Bearer key-from-environment"},
+		{openai.Config{}, "Authorization", ""}, // the key of the environment is not for this server
+		{openai.Config{Key: llm.NoKey}, "Authorization", ""},
 		{openai.Config{Header: map[string]llm.Secret{"api-key": "azure"}}, "Api-Key", "azure"},
 		{openai.Config{Header: map[string]llm.Secret{"authorization": "Basic x"}}, "Authorization", "Basic x"},
 		{openai.Config{}, "Accept", "text/event-stream"},
@@ -167,6 +168,47 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// The key of the environment goes to the provider's own servers, and to the one that
+// the environment names.
+func TestWhoGetsTheKey(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "key-from-environment")
+	for _, c := range []struct {
+		environment string
+		config      openai.Config
+		want        string
+	}{
+		{"", openai.Config{}, "Bearer key-from-environment"},
+		{"", openai.Config{URL: "https://api.openai.com/v1"}, "Bearer key-from-environment"},
+		{"", openai.Config{URL: "https://eu.api.openai.com"}, "Bearer key-from-environment"},
+		{"http://127.0.0.1:1", openai.Config{}, "Bearer key-from-environment"},
+		{"", openai.Config{Key: llm.NoKey}, ""},
+		{"http://127.0.0.1:1", openai.Config{Key: llm.NoKey}, ""},
+		{"http://127.0.0.1:1", openai.Config{URL: "http://127.0.0.1:2"}, ""},
+		{"", openai.Config{URL: "http://api.openai.com"}, ""}, // in plain text
+		{"", openai.Config{URL: "https://api.openai.com.evil.test"}, ""},
+		{"", openai.Config{URL: "https://evilapi.openai.com"}, ""},
+		{"", openai.Config{URL: "https://api.openai.com:8443"}, ""},
+		{"", openai.Config{URL: "https://api.openai.com@evil.test"}, "Basic YXBpLm9wZW5haS5jb206"}, // the user of the URL
+		{"", openai.Config{URL: "https://evil.test/api.openai.com"}, ""},
+	} {
+		t.Setenv("OPENAI_BASE_URL", c.environment)
+		var got []string
+		c.config.Model, c.config.Retry = "m", llm.Retry{Max: -1}
+		c.config.HTTPClient = &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			got = append(got, r.Header.Get("Authorization"))
+			return nil, io.EOF
+		})}
+		_, err := llm.Collect(t.Context(), openai.New(c.config), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("%q, %q: sent %q, want %q (%v)", c.environment, c.config.URL, got, c.want, err)
+		}
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 func TestCheck(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")

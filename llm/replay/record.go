@@ -8,9 +8,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // exchange is one line of a recording.
@@ -76,8 +77,8 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
-	secrets := secretsOf(req)
-	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical(secrets.clean(body))}
+	secrets := secretsIn(req)
+	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(body))))}
 	begin := time.Now()
 	resp, err := r.next.RoundTrip(sent)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.Status, x.Header = resp.StatusCode, map[string]string{}
 	for _, name := range keptHeaders {
 		if v := resp.Header.Get(name); v != "" {
-			x.Header[name] = string(secrets.clean([]byte(v)))
+			x.Header[name] = secrets.Clean(v)
 		}
 	}
 	resp.Body = &tape{ReadCloser: resp.Body, recorder: r, exchange: x, secrets: secrets, begin: begin}
@@ -112,7 +113,7 @@ type tape struct {
 	io.ReadCloser
 	recorder *Recorder
 	exchange *exchange
-	secrets  secrets
+	secrets  *redact.Set
 	begin    time.Time
 	once     sync.Once
 }
@@ -145,45 +146,25 @@ func (t *tape) finish() {
 		}
 		// A server may repeat the key, and it may be cut anywhere: such an answer becomes
 		// one piece.
-		if cleaned := t.secrets.clean(all); !bytes.Equal(cleaned, all) {
-			x.Pieces = []piece{newPiece(time.Since(t.begin), cleaned)}
+		if cleaned := t.secrets.Clean(string(all)); cleaned != string(all) {
+			x.Pieces = []piece{newPiece(time.Since(t.begin), []byte(cleaned))}
 		}
 		t.recorder.write(x)
 	})
 }
 
-// secrets are the values that must not get into the file.
-type secrets [][]byte
-
-// secretsOf finds them in the headers of a request, and in its query.
-func secretsOf(req *http.Request) secrets {
-	var s secrets
-	add := func(v string) {
-		v = strings.TrimPrefix(v, "Bearer ")
-		if len(v) >= 6 { // shorter ones are no secrets
-			s = append(s, []byte(v))
-		}
-	}
+// secretsIn finds the values that must not get into the file in the headers of a
+// request, and in its address.
+func secretsIn(req *http.Request) *redact.Set {
+	s := new(redact.Set)
 	for name, values := range req.Header {
 		if name != "Content-Type" && name != "Accept" && name != "User-Agent" {
-			for _, v := range values {
-				add(v)
-			}
+			s.NoteHeader(values...)
 		}
 	}
-	for _, values := range req.URL.Query() {
-		for _, v := range values {
-			add(v)
-		}
-	}
+	s.NoteURL(req.URL.String())
+	s.Join(redact.From(req.Context()))
 	return s
-}
-
-func (s secrets) clean(data []byte) []byte {
-	for _, secret := range s {
-		data = bytes.ReplaceAll(data, secret, []byte("[redacted]"))
-	}
-	return data
 }
 
 func readBody(req *http.Request) ([]byte, error) {

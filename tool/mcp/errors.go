@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 var (
@@ -53,52 +54,24 @@ type plainError struct {
 func (e *plainError) Error() string        { return e.text }
 func (e *plainError) Is(target error) bool { return e.is(target) }
 
-// A redactor takes the secrets of a Config out of texts.
-type redactor func(string) string
-
-func (r redactor) err(err error) error {
-	text := strings.Join(strings.Fields(r(err.Error())), " ")
+// hidden returns an error without secrets.
+func hidden(secrets *redact.Set, err error) error {
+	text := strings.Join(strings.Fields(secrets.Clean(err.Error())), " ")
 	return &plainError{text, func(target error) bool { return errors.Is(err, target) }}
 }
 
-// minSecret is the least length of what is taken for a secret: shorter values, as
-// "1", are no secrets, and without them texts would become unreadable.
-const minSecret = 5
-
-// redactor returns the function that hides the secrets of the configuration,
-// in the forms in which the errors of Go's packages show them.
-func (c Config) redactor() redactor {
-	var secrets []string
-	add := func(values ...string) {
-		for _, s := range values {
-			if len(s) >= minSecret {
-				secrets = append(secrets, s, url.QueryEscape(s))
-			}
-		}
+// secrets returns those of the configuration.
+func (c Config) secrets() *redact.Set {
+	s := new(redact.Set)
+	for name, value := range c.Env {
+		s.NoteVariable(name, string(value))
 	}
-	for _, s := range c.Env {
-		add(string(s))
+	for _, value := range c.Header {
+		s.NoteHeader(string(value))
 	}
-	for _, s := range c.Header {
-		add(string(s))
-		if _, token, ok := strings.Cut(string(s), " "); ok { // as in "Bearer …"
-			add(token)
-		}
+	s.NoteURL(string(c.URL))
+	if u, err := url.Parse(string(c.URL)); err == nil && u.RequestURI() != "/" && c.URL != "" {
+		s.Note(strings.TrimPrefix(u.RequestURI(), "/")) // some servers have their key in the path
 	}
-	if u, err := url.Parse(string(c.URL)); err == nil && c.URL != "" {
-		add(strings.TrimPrefix(u.RequestURI(), "/"), u.User.String())
-		if password, ok := u.User.Password(); ok {
-			add(password)
-		}
-		for _, values := range u.Query() {
-			add(values...)
-		}
-	}
-	// The longest first, so that no rest of one stays behind.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, s := range secrets {
-		pairs = append(pairs, s, "[redacted]")
-	}
-	return strings.NewReplacer(pairs...).Replace
+	return s
 }

@@ -14,6 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -27,7 +28,7 @@ const (
 type reader struct {
 	maxText, maxData int
 	output           *schema.Schema // nil is anything
-	redact           redactor
+	secrets          *redact.Set
 }
 
 func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
@@ -67,12 +68,12 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 		}
 		lines = append(lines, r.structured(ctx, res, data)...)
 	}
-	out := agent.Result{Text: r.cut(strings.Join(lines, "\n"))}
+	out := agent.Result{Text: r.cut(redact.From(ctx).Clean(r.secrets.Clean(strings.Join(lines, "\n"))))}
 	if len(meta) > 0 {
 		out.Meta = meta
 	}
 	if res.IsError {
-		text := strings.TrimSpace(r.redact(out.Text))
+		text := strings.TrimSpace(out.Text)
 		if text == "" {
 			text = "the tool failed and did not say why"
 		}

@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -57,7 +58,11 @@ func TestResult(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		r := reader{maxText: 499, maxData: 300, output: output, redact: strings.NewReplacer("hunter22", "[redacted]").Replace}
+		secrets, err := redact.New("hunter22")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reader{maxText: 499, maxData: 300, output: output, secrets: secrets}
 		got, err := r.result(t.Context(), &res)
 		message := ""
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 const (
@@ -24,10 +26,10 @@ const (
 // A Server is a server that is connected, or will be when it is called. Its
 // methods may be called from several goroutines.
 type Server struct {
-	cfg    Config   // without what opener needs
-	needs  []string // effects
-	open   func(context.Context) (*session, error)
-	redact redactor
+	cfg     Config   // without what opener needs
+	needs   []string // effects
+	open    func(context.Context) (*session, error)
+	secrets *redact.Set
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -43,7 +45,7 @@ type Server struct {
 
 // newServer takes a complete configuration.
 func newServer(cfg Config) *Server {
-	s := &Server{open: opener(cfg), redact: cfg.redactor(), needs: cfg.Needs(), turn: make(chan struct{}, 1)}
+	s := &Server{open: opener(cfg), secrets: cfg.secrets(), needs: cfg.Needs(), turn: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	// A Server must not show secrets when it is printed: fmt cannot redact what it
 	// finds in unexported fields.
@@ -270,7 +272,7 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 
 // explain says to the model, in its terms, why a call has no result.
 func (s *Server) explain(known knowledge, err error) error {
-	hidden := s.redact.err(err)
+	hidden := hidden(s.secrets, err)
 	switch known {
 	case refused:
 		return fmt.Errorf("the server %q refused the call: %w", s.cfg.Name, hidden)

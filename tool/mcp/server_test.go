@@ -416,9 +416,9 @@ func TestIdle(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "for the provider only")
 	cfg := overStdio(t, "serve")
-	cfg.Env["TOKEN"] = "hunter22"
+	cfg.Env["TOKEN"], cfg.Env["MODE"] = "hunter22", "verbose"
 	text, err := call(t, connect(t, cfg), "env", "")
-	if err != nil || strings.Contains(text, "OPENAI") || !strings.Contains(text, "TOKEN=hunter22") || !strings.Contains(text, "PATH=") {
+	if err != nil || strings.Contains(text, "OPENAI") || !strings.Contains(text, "MODE=verbose") || !strings.Contains(text, "TOKEN=[redacted]") || !strings.Contains(text, "PATH=") {
 		t.Errorf("got %q, %v", text, err)
 	}
 }

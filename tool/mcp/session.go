@@ -47,15 +47,15 @@ func opener(c Config) func(context.Context) (*session, error) {
 		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, nobody to ask
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 	})
-	redact := c.redactor()
+	secrets := c.secrets()
 	return func(ctx context.Context) (*session, error) {
 		s, err := open(ctx, c, client)
 		if err == nil {
 			return s, nil
 		}
-		start := &StartError{Server: c.Name, Err: redact.err(err)}
+		start := &StartError{Server: c.Name, Err: hidden(secrets, err)}
 		if s != nil && s.cmd != nil {
-			start.Stderr = redact(s.cmd.stderr.String())
+			start.Stderr = secrets.CleanCut(s.cmd.stderr.String())
 		}
 		return nil, start
 	}

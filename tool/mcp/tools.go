@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -94,7 +95,7 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 		case first && !answered(err) && !errors.Is(err, errTimeout):
 			s.fail(session)
 		default:
-			return nil, fmt.Errorf("mcp: the tools of the server %q: %w", s.cfg.Name, s.redact.err(err))
+			return nil, fmt.Errorf("mcp: the tools of the server %q: %w", s.cfg.Name, hidden(s.secrets, err))
 		}
 	}
 }
@@ -153,7 +154,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	if description == "" {
 		description = t.Title
 	}
-	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), redact: s.redact}
+	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
 	m := agent.Use(agent.Tool{
 		Tool:     llm.Tool{Name: offered, Description: description, Schema: input},
 		Parallel: hints.ReadOnlyHint,
@@ -165,6 +166,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 			if !json.Valid(input) {
 				return agent.Result{}, fmt.Errorf("the arguments of %s are no JSON; call it again with an object that fits its schema", offered)
 			}
+			redact.From(ctx).Join(s.secrets)
 			res, err := s.call(ctx, t.Name, hints.ReadOnlyHint || hints.IdempotentHint, input)
 			if err != nil {
 				return agent.Result{}, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -34,8 +35,11 @@ func (c *command) ended() bool {
 	}
 }
 
-// report says how the command ended, or that it runs, and what it has written.
-func (c *command) report() string {
+// report says how the command ended, or that it runs, and what it has written, without
+// the secrets of the run and of the command.
+func (c *command) report(ctx context.Context) string {
+	secrets := redact.From(ctx)
+	secrets.NoteEnv(c.env)
 	var b strings.Builder
 	b.WriteString(c.state())
 	b.WriteByte('\n')
@@ -43,7 +47,7 @@ func (c *command) report() string {
 		name string
 		*sandbox.Buffer
 	}{{"stdout", &c.stdout}, {"stderr", &c.stderr}} {
-		if text := part.String(); text != "" {
+		if text := part.Text(secrets.CleanCut); text != "" {
 			fmt.Fprintf(&b, "%s:\n%s", part.name, text)
 			if !strings.HasSuffix(text, "\n") {
 				b.WriteByte('\n')

@@ -50,7 +50,7 @@ func Run(s *Session) agent.Middleware {
 			if err := ctx.Err(); err != nil {
 				return agent.Result{}, err
 			}
-			return agent.Result{Text: c.report(), Meta: c.meta()}, nil
+			return agent.Result{Text: c.report(ctx), Meta: c.meta()}, nil
 		}, s.effects())
 }
 
@@ -80,12 +80,12 @@ type checkInput struct {
 // what it has written.
 func Check(s *Session) agent.Middleware {
 	return tool.Func("check_command", "Tells whether a started command is running or how it ended, and what it has written.",
-		func(_ context.Context, in checkInput) (agent.Result, error) {
+		func(ctx context.Context, in checkInput) (agent.Result, error) {
 			c, err := s.lookup(in.ID)
 			if err != nil {
 				return agent.Result{}, err
 			}
-			result := agent.Result{Text: c.report(), Meta: map[string]any{"id": c.id}}
+			result := agent.Result{Text: c.report(ctx), Meta: map[string]any{"id": c.id}}
 			if c.ended() {
 				result.Meta = c.meta()
 			}
@@ -121,7 +121,7 @@ func Wait(s *Session) agent.Middleware {
 				case <-ctx.Done():
 					return agent.Result{}, ctx.Err()
 				}
-				fmt.Fprintf(&b, "%s: %s\n%s\n", c.id, c.script, c.report())
+				fmt.Fprintf(&b, "%s: %s\n%s\n", c.id, c.script, c.report(ctx))
 				metas[c.id] = c.meta()
 			}
 			return agent.Result{Text: b.String(), Meta: metas}, nil

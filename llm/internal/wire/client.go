@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"golang.org/x/time/rate"
 )
@@ -20,7 +20,6 @@ import (
 // Options configure a Client. They are the common part of the providers' Config.
 type Options struct {
 	URL               string
-	Key               llm.Secret // only to be kept out of errors; the header has it
 	Header            http.Header
 	HTTP              *http.Client
 	Timeouts          llm.Timeouts
@@ -36,7 +35,7 @@ type Client struct {
 	http     *http.Client
 	timeouts llm.Timeouts
 	retry    llm.Retry
-	secrets  *strings.Replacer
+	own      *redact.Set   // its secrets
 	limiter  *rate.Limiter // nil without a limit
 	slots    chan struct{} // nil without a limit
 }
@@ -52,7 +51,7 @@ func New(o Options) (*Client, error) {
 		header:   o.Header,
 		timeouts: o.Timeouts.WithDefaults(),
 		retry:    o.Retry.WithDefaults(),
-		secrets:  replacer(o.Key, o.Header, u),
+		own:      secretsIn(o.Header, u),
 	}
 	c.http = httpClient(o.HTTP)
 	if o.RequestsPerMinute > 0 {
@@ -129,35 +128,19 @@ func (c *Client) acquire(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// minSecret is the length from which a value is taken out of errors. Shorter ones
-// are no keys, and would tear words apart.
-const minSecret = 6
+// harmless are headers that hold no secret.
+var harmless = []string{"Content-Type", "Accept", "Anthropic-Version", "Anthropic-Beta", "User-Agent"}
 
-func replacer(key llm.Secret, header http.Header, u *url.URL) *strings.Replacer {
-	values := []string{string(key)}
-	for _, v := range header {
-		values = append(values, v...)
-	}
-	for _, v := range u.Query() {
-		values = append(values, v...)
-	}
-	if password, ok := u.User.Password(); ok {
-		values = append(values, password)
-	}
-	// The longest first: a key may be part of a header's value.
-	slices.SortFunc(values, func(a, b string) int { return len(b) - len(a) })
-	var pairs []string
-	for _, v := range values {
-		if len(v) >= minSecret && !harmless[v] {
-			pairs = append(pairs, v, "[redacted]")
+// secretsIn returns what is sent and must not be shown.
+func secretsIn(header http.Header, u *url.URL) *redact.Set {
+	s := new(redact.Set)
+	for name, values := range header {
+		if !slices.Contains(harmless, name) {
+			s.NoteHeader(values...)
 		}
 	}
-	return strings.NewReplacer(pairs...)
-}
-
-// harmless are header values that every request has.
-var harmless = map[string]bool{
-	"application/json": true, "text/event-stream": true, "2023-06-01": true,
+	s.NoteURL(u.String())
+	return s
 }
 
 func redactedURL(s string) string {
@@ -169,16 +152,18 @@ func redactedURL(s string) string {
 	return u.String()
 }
 
-// redact takes the client's secrets out of an error.
-func (c *Client) redact(err error) error {
-	if e, ok := errors.AsType[*llm.HTTPError](err); ok {
-		e.Body = c.secrets.Replace(e.Body)
-	}
+// clean takes the secrets of the client, and those of the run, out of a text.
+func (c *Client) clean(ctx context.Context, text string) string {
+	return redact.From(ctx).Clean(c.own.Clean(text))
+}
+
+// redact takes secrets out of an error.
+func (c *Client) redact(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
-		e.Message = c.secrets.Replace(e.Message)
+		e.Message, e.Type, e.Code = c.clean(ctx, e.Message), c.clean(ctx, e.Type), c.clean(ctx, e.Code)
 	}
 	if e, ok := errors.AsType[*llm.ProtocolError](err); ok {
-		e.Reason = c.secrets.Replace(e.Reason)
+		e.Reason = c.clean(ctx, e.Reason)
 	}
 	return err
 }

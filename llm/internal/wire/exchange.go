@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
@@ -96,10 +97,10 @@ func (c *Client) open(ctx context.Context, body []byte) (io.ReadCloser, head) {
 	if err != nil {
 		return nil, head{err: err}
 	}
-	h := head{status: resp.StatusCode, requestID: requestID(resp.Header)}
+	h := head{status: resp.StatusCode, requestID: c.clean(ctx, requestID(resp.Header))}
 	h.mediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 {
-		h.err = c.httpError(resp, h.requestID)
+		h.err = c.httpError(ctx, resp, h.requestID)
 		resp.Body.Close()
 		return nil, h
 	}
@@ -150,13 +151,13 @@ func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) 
 	return nil, &llm.ConnectError{URL: c.Endpoint(), Err: err}
 }
 
-func (c *Client) httpError(resp *http.Response, id string) error {
-	// More is read than kept: a key must not be cut in two, and so escape redaction.
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody+4<<10)) // what came of it will do
-	text := c.secrets.Replace(string(body))
+func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it will do
+	// Where it is cut a secret may be too.
+	text := redact.From(ctx).CleanCut(c.own.CleanCut(string(body)))
 	return &llm.HTTPError{
 		Status:     resp.StatusCode,
-		Body:       strings.ToValidUTF8(text[:min(len(text), maxErrorBody)], "\uFFFD"),
+		Body:       strings.ToValidUTF8(text, "\uFFFD"),
 		RequestID:  id,
 		RetryAfter: retryafter.Read(resp.Header, time.Now()),
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/url"
 	"os"
+	"strings"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -29,18 +31,32 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
 	MaxRetries int
-	Options    // URL is the base; Key and Header are set by New
+	keyless    bool // on purpose
+	Options         // URL is the base; Header is set by Init
 }
 
-// Defaults sets the URL and the key that the environment names.
+// Defaults sets the URL and the key that the environment names. That key goes only to
+// the provider's own servers, and to the server that the environment names beside it.
 func (s *Setup) Defaults() {
+	environment := s.URL == ""
 	s.URL = CompleteURL(cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL), s.Endpoint)
-	if s.Key == "" {
+	if s.Key == "" && (environment || ownHost(s.URL, s.DefaultURL)) {
 		s.Key = llm.Secret(os.Getenv(s.Env + "_API_KEY"))
+	}
+	if s.keyless = s.Key == llm.NoKey; s.keyless {
+		s.Key = ""
 	}
 	if s.MaxRetries == 0 {
 		s.MaxRetries = 3
 	}
+}
+
+// ownHost reports whether an address is on a provider's own server, or on one below
+// its name, and reached as that is.
+func ownHost(address, own string) bool {
+	a, err := url.Parse(address)
+	b, errOwn := url.Parse(own)
+	return err == nil && errOwn == nil && a.Scheme == b.Scheme && (a.Host == b.Host || strings.HasSuffix(a.Host, "."+b.Host))
 }
 
 // Model is what the models of all providers have in common.
@@ -61,11 +77,11 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 		hasKey = hasKey || header.Get(name) != ""
 	}
 	var errs []error
-	if s.URL == CompleteURL(s.DefaultURL, s.Endpoint) && !hasKey {
+	if s.URL == CompleteURL(s.DefaultURL, s.Endpoint) && !hasKey && !s.keyless {
 		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
 	}
 	errs = append(errs, CheckExtra(s.Extra, s.Reserved))
-	s.Options.Key, s.Options.Header = s.Key, header
+	s.Options.Header = header
 	client, err := New(s.Options)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		m.err = fmt.Errorf("%s: bad Config: %w", s.Provider, OneLine(err))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/sse"
 )
@@ -41,10 +42,11 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, &llm.TimeoutError{Phase: "total", Limit: limit})
 		defer cancel()
 	}
+	redact.From(ctx).Join(c.own)
 	start := time.Now()
 	for attempt := 1; ; attempt++ {
 		s := &session{client: c, decoder: decoder, yield: yield, start: start}
-		err := c.redact(s.run(ctx, body))
+		err := c.redact(ctx, s.run(ctx, body))
 		switch {
 		case err == nil:
 			return s.reply
