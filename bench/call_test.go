@@ -68,8 +68,7 @@ func lateAnswer() (stone.Ashlar, error) {
 	return call.New("answer", alikeResult, call.Spec{
 		Applicator: app,
 		Intent:     "doc/next",
-		Queries:    dag.Types(smallDoc),
-		Input:      func(d dag.DAG) (any, error) { return smallDoc.From(d) },
+		Input:      call.From(smallDoc),
 		Done:       call.Done{Must: []string{"non-empty"}, Should: []string{"app/holds"}},
 	}), nil
 }

@@ -61,7 +61,7 @@ func TestFunc(t *testing.T) {
 		return 2 * n, nil
 	})
 	for in, want := range map[string]string{"21": "42", "-1": "!runtime/invoke-failed", `"x"`: "!input/schema-invalid"} {
-		v := runCall(t.Context(), call.Spec{Applicator: app(double), Input: func(dag.DAG) (any, error) { return call.JSON(in), nil }}, call.Budget{}, stone.Config{})
+		v := runCall(t.Context(), call.Spec{Applicator: app(double), Input: dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(in) })}, call.Budget{}, stone.Config{})
 		if v.brief() != want {
 			t.Errorf("%s: got %s, want %s", in, v.brief(), want)
 		}
@@ -94,7 +94,7 @@ func TestPipeline(t *testing.T) {
 			grant := []string{"net"}
 			v := runCall(budget.With(t.Context(), account), call.Spec{
 				Applicator: app(call.Pipeline(call.Metadata{ID: "math/square"}, tc.p, number, square)),
-				Input:      func(dag.DAG) (any, error) { return call.JSON(tc.in), nil },
+				Input:      dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(tc.in) }),
 			}, call.Budget{}, stone.Config{Grant: grant})
 			if v.brief() != tc.want || account.Spent().Roundtrips != tc.trips {
 				t.Errorf("got %s after %d round trips, want %s after %d (%v)", v.brief(), account.Spent().Roundtrips, tc.want, tc.trips, v.err)

@@ -51,8 +51,7 @@ func BenchmarkCall(b *testing.B) {
 	answer := call.New("answer", answerType, call.Spec{
 		Applicator: app,
 		Intent:     "text/answer",
-		Queries:    dag.Types(questionType),
-		Input:      func(d dag.DAG) (any, error) { return questionType.From(d) },
+		Input:      call.From(questionType),
 		Done:       call.Done{Must: []string{"non-empty"}, Should: []string{"app/short"}},
 	})
 	d, err := questionType.Append(dag.DAG{}, question{"What is the answer?"})

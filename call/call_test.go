@@ -120,7 +120,7 @@ func TestSchemas(t *testing.T) {
 			app.Schemas = map[string]*schema.Schema{"app/level": parse(t, level)}
 			app.Intents = map[string]call.Intent{"mail/sort": {In: "app/level", Out: "app/level"}}
 			tc.spec.Applicator, tc.spec.Cap = app, "a"
-			tc.spec.Input = func(dag.DAG) (any, error) { return call.JSON(tc.in), nil }
+			tc.spec.Input = dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(tc.in) })
 			v := runCall(t.Context(), tc.spec, call.Budget{}, stone.Config{})
 			if v.brief() != tc.want || fmt.Sprint(w.calls) != tc.calls {
 				t.Errorf("got %s from %v, want %s from %s (%v)", v.brief(), w.calls, tc.want, tc.calls, v.err)
@@ -339,7 +339,7 @@ func TestRequest(t *testing.T) {
 	})
 	v := runCall(t.Context(), call.Spec{
 		Applicator: app, Requires: call.Requires{Reply: call.Value},
-		Context: func(dag.DAG) (any, error) { return map[string]int{"c": 1}, nil },
+		Context: dag.Derive(dag.Nothing, func(struct{}) any { return map[string]int{"c": 1} }),
 	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r", Watch: watch})
 	if v.brief() != "one two" || fmt.Sprint(said) != "[a:a a:one  a:two]" {
 		t.Errorf("got %s, heard %q", v.brief(), said)

@@ -44,7 +44,7 @@ func TestBuiltInChecks(t *testing.T) {
 		w := &world{}
 		spec := call.Spec{Applicator: app(w.cap(answers(tc.out), call.Metadata{ID: "a"})), Done: call.Done{Must: []string{tc.check}}}
 		if tc.constraints != "" {
-			spec.Constraints = func(dag.DAG) (any, error) { return call.JSON(tc.constraints), nil }
+			spec.Constraints = dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(tc.constraints) })
 		}
 		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{})
 		if why := v.rec.Error; tc.want == "" && v.err != nil || tc.want != "" && !strings.Contains(why, tc.want) {

@@ -9,8 +9,7 @@
 //	answer := call.New("answer", Answer, call.Spec{
 //		Applicator: app,
 //		Intent:     "math/solve",
-//		Queries:    dag.Types(Question),
-//		Input:      func(d dag.DAG) (any, error) { return Question.From(d) },
+//		Input:      call.From(Question),
 //		Dispatch:   call.Dispatch{Candidates: []string{"model/small", "model/large"}},
 //		Done:       call.Done{Must: []string{"ends-in-a-number"}},
 //	})

@@ -48,8 +48,7 @@ func Example() {
 	answer := call.New("answer", Result, call.Spec{
 		Applicator: app,
 		Intent:     "math/solve",
-		Queries:    dag.Types(Task),
-		Input:      func(d dag.DAG) (any, error) { return Task.From(d) },
+		Input:      call.From(Task),
 		Done:       call.Done{Must: []string{"ends-in-a-number"}},
 	})
 

@@ -33,9 +33,11 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 		name = produces.Name()
 	}
 	c := &caller{name: name, produces: produces, spec: spec}
-	queries := make([]dag.Querier, len(spec.Queries))
-	for i, q := range spec.Queries {
-		queries[i] = q
+	var queries []dag.Querier
+	for _, part := range []dag.Reader[any]{spec.Input, spec.Context, spec.Constraints} {
+		if part != nil {
+			queries = append(queries, part)
+		}
 	}
 	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
 	leaf := stone.Leaf(name, produces, c.run, stone.Queries(queries...), stone.Effects(effects...), stone.Detail(c))
@@ -186,11 +188,11 @@ func (s *session) refused(e *Error) error {
 
 // readPart makes a part of the request. A Go value needs no check against the schema of
 // its own type, which is returned: it is what the value is written by.
-func readPart(make func(dag.DAG) (any, error), d dag.DAG) (JSON, *schema.Schema, error) {
-	if make == nil {
+func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
+	if part == nil {
 		return nil, nil, nil
 	}
-	v, err := make(d)
+	v, err := part.From(d)
 	if err != nil {
 		return nil, nil, err
 	}

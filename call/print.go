@@ -41,8 +41,8 @@ func (c *caller) Fingerprint() []byte {
 // part of the keys of the leaf.
 func (c *caller) Render(d dag.DAG) ([]byte, error) {
 	var parts []JSON
-	for _, make := range []func(dag.DAG) (any, error){c.spec.Input, c.spec.Context, c.spec.Constraints} {
-		part, _, err := readPart(make, d)
+	for _, from := range []dag.Reader[any]{c.spec.Input, c.spec.Context, c.spec.Constraints} {
+		part, _, err := readPart(from, d)
 		if err != nil {
 			return nil, err
 		}

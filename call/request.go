@@ -25,8 +25,8 @@ const MaxEnvelope = 8 << 20
 var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
 
 // ReadRequest reads the envelope of a request, in EDN or JSON: a call of which
-// Input, Context and Constraints always give the same. Applicator and Queries are
-// not set. The error is an *Error of type InvalidRequest that names the first
+// Input, Context and Constraints read nothing. Applicator is not
+// set. The error is an *Error of type InvalidRequest that names the first
 // fault, see Error.Reason, and has all of them in its details. Whether anybody can
 // answer is for Applicator.CheckRequest and stone.Validate to tell.
 func ReadRequest(data []byte) (Trace, Spec, error) {
@@ -86,7 +86,7 @@ func (t *Trace) read(m *form.Map) {
 }
 
 // readObject makes a field that must be a map the constant that a Spec wants.
-func readObject(m *form.Map, key string, to *func(dag.DAG) (any, error)) {
+func readObject(m *form.Map, key string, to *dag.Reader[any]) {
 	v, ok := m.Field(key)
 	if !ok {
 		return
@@ -97,7 +97,7 @@ func readObject(m *form.Map, key string, to *func(dag.DAG) (any, error)) {
 	}
 	var data JSON
 	if v.JSON(&data) {
-		*to = func(dag.DAG) (any, error) { return data, nil }
+		*to = dag.ReaderFunc(func(dag.DAG) (any, error) { return data, nil })
 	}
 }
 
@@ -212,7 +212,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 		message := fmt.Sprintf("the intent %q has the in-schema %q, which nobody defines", s.Intent, intent.In)
 		return refuseFor(message, refusal{Reason: "unknown-schema", Path: "task.intent", Message: message})
 	}
-	input, err := s.Input(dag.DAG{})
+	input, err := s.Input.From(dag.DAG{})
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(input); err == nil {

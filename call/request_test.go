@@ -145,12 +145,12 @@ func TestWholeRequest(t *testing.T) {
 	}
 }
 
-func constant(t *testing.T, f func(dag.DAG) (any, error)) string {
+func constant(t *testing.T, part dag.Reader[any]) string {
 	t.Helper()
-	if f == nil {
+	if part == nil {
 		return ""
 	}
-	v, err := f(dag.DAG{})
+	v, err := part.From(dag.DAG{})
 	if err != nil {
 		t.Fatal(err)
 	}

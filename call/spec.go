@@ -30,12 +30,14 @@ type Spec struct {
 	// may have what its capability needs.
 	Effects []string
 
-	// Queries declare what Input, Context and Constraints read.
-	Queries []dag.Query
-	// Input makes the input of the request: what it returns is its JSON. Nil is {}.
-	Input func(dag.DAG) (any, error)
-	// Context and Constraints, if not nil, make those parts of the request.
-	Context, Constraints func(dag.DAG) (any, error)
+	// Input, Context and Constraints read those parts of the request, see From. A nil
+	// Input is {}; the others may be left out.
+	Input, Context, Constraints dag.Reader[any]
+}
+
+// From makes a part of a request of what a reader reads: its JSON.
+func From[A any](r dag.Reader[A]) dag.Reader[any] {
+	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r)
 }
 
 // Requires is a hard filter on the capabilities that may answer.

@@ -15,7 +15,7 @@ import (
 var greeting = calls.New("greet", dag.NewType[json.RawMessage]("greeting"), calls.Spec{
 	Applicator: cli.Applicator(),
 	Intent:     "text/greet",
-	Input:      func(dag.DAG) (any, error) { return map[string]string{"name": "Ada"}, nil },
+	Input:      dag.Derive(dag.Nothing, func(struct{}) any { return map[string]string{"name": "Ada"} }),
 	Effects:    []string{"process"},
 })
 

@@ -302,7 +302,7 @@ func TestCapability(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := dag.NewType[int]("doubled")
-	a := call.New("double", out, call.Spec{Applicator: app, Intent: "m/double", Input: func(dag.DAG) (any, error) { return map[string]int{"n": 21}, nil }})
+	a := call.New("double", out, call.Spec{Applicator: app, Intent: "m/double", Input: dag.Derive(dag.Nothing, func(struct{}) any { return map[string]int{"n": 21} })})
 	result, err := stone.Run(t.Context(), a, stone.Config{})
 	if err != nil {
 		t.Fatal(err)

@@ -40,18 +40,17 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
-	spec.Queries = dag.Types(r.queries()...)
-	spec.Input = r.maker(n.value)
-	spec.Context, spec.Constraints = r.maker(n.context), r.maker(n.constraints)
+	spec.Input = r.part(n.value)
+	spec.Context, spec.Constraints = r.part(n.context), r.part(n.constraints)
 	return call.New(name, c.typeOf(n), spec)
 }
 
-// maker makes the function that fills a template; nil if there is none.
-func (r reads) maker(t *template) func(dag.DAG) (any, error) {
+// part makes the reader that fills a template; nil if there is none.
+func (r reads) part(t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
 	}
-	return func(d dag.DAG) (any, error) { return t.render(view{r, d}) }
+	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return t.render(view{r, d}) }, r.queries()...)
 }
 
 // appAt is the applicator of calls that are nested so deep: what they answer with

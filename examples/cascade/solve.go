@@ -31,13 +31,9 @@ func (e *exam) solve() stone.Ashlar {
 	return call.New("solve", Solution, call.Spec{
 		Applicator: app,
 		Intent:     "math/solve",
-		Queries:    dag.Types(Asked),
-		Input: func(d dag.DAG) (any, error) {
-			q, err := Asked.From(d)
-			return map[string]string{"prompt": q.Text}, err
-		},
-		Dispatch: call.Dispatch{Candidates: []string{small, large}, AllowFailure: true},
-		Done:     call.Done{Must: must},
+		Input:      dag.Derive(Asked, func(q Question) any { return map[string]string{"prompt": q.Text} }),
+		Dispatch:   call.Dispatch{Candidates: []string{small, large}, AllowFailure: true},
+		Done:       call.Done{Must: must},
 	})
 }
 

@@ -66,8 +66,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		call.New("solve-sudoku", EasySolved, call.Spec{
 			Applicator: app,
 			Intent:     "sudoku/solve",
-			Queries:    dag.Types(Easy),
-			Input:      func(d dag.DAG) (any, error) { return Easy.From(d) },
+			Input:      call.From(Easy),
 			Dispatch:   call.Dispatch{Candidates: []string{"model/sure", "solver/sudoku"}},
 			Done:       call.Done{Must: []string{"legal-sudoku"}},
 		}),
@@ -76,8 +75,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		call.New("race-for-sudoku", HardSolved, call.Spec{
 			Applicator: app,
 			Intent:     "sudoku/solve",
-			Queries:    dag.Types(Hard),
-			Input:      func(d dag.DAG) (any, error) { return Hard.From(d) },
+			Input:      call.From(Hard),
 			Dispatch: call.Dispatch{
 				Candidates: []string{"solver/backtracking", "solver/sudoku"},
 				Strategy:   call.Race, Hedge: 20 * time.Millisecond,

@@ -152,7 +152,7 @@ func answer[A, B any](t *testing.T, capability, intent string, asked A) (said B,
 	out := dag.NewType[B]("out")
 	res, err := stone.Run(t.Context(), call.New("ask", out, call.Spec{
 		Applicator: app, Intent: intent, Cap: capability,
-		Input: func(dag.DAG) (any, error) { return asked, nil },
+		Input: dag.Derive(dag.Nothing, func(struct{}) any { return asked }),
 	}), stone.Config{})
 	if err != nil {
 		return said, err

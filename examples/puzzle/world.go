@@ -77,8 +77,7 @@ func sudokuBySAT(app *call.Applicator) call.Capability {
 			call.New("decide", verdict, call.Spec{
 				Applicator: app,
 				Intent:     "sat/solve",
-				Queries:    dag.Types(formula),
-				Input:      func(d dag.DAG) (any, error) { return formula.From(d) },
+				Input:      call.From(formula),
 			}),
 			stone.Func("decode", verdict, decoded, decodeSudoku),
 		), Easy, decoded)

@@ -143,7 +143,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 		input := map[string]any{"intent": s.Request.Intent, "cap/id": s.Request.Cap, "input": s.Request.Input, "done": s.Request.Done, "out": s.Out}
 		ask := call.New("check "+name+" "+s.Step, verdictType, call.Spec{
 			Applicator: &app, Intent: call.EvalGrade, Cap: id,
-			Input:    func(dag.DAG) (any, error) { return input, nil },
+			Input:    dag.Derive(dag.Nothing, func(struct{}) any { return input }),
 			Requires: call.Requires{Reply: call.Value},
 		})
 		d := stone.In(ctx).RunDynamic(ask, dag.DAG{}, nil)
