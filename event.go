@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strconv"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 )
@@ -79,15 +80,12 @@ func (f *frame) started() func(dag.DAG) {
 }
 
 // usageIn reads what agents and calls note beside their nodes.
-func usageIn(meta map[string]string) (u event.Usage) {
-	number := func(key string) *int {
-		if n, err := strconv.Atoi(meta[key]); err == nil {
-			return &n
-		}
-		return nil
-	}
-	u.InputTokens, u.OutputTokens = number("input-tokens"), number("output-tokens")
-	return u
+func usageIn(meta map[string]string) (u budget.Usage) {
+	// What is not there, or no number, counts as nothing.
+	u.InputTokens, _ = strconv.Atoi(meta["input-tokens"])
+	u.OutputTokens, _ = strconv.Atoi(meta["output-tokens"])
+	u.USD, _ = strconv.ParseFloat(meta["usd"], 64)
+	return u.Sane()
 }
 
 // laneStarted is started for a lane. What it returns is told whether the run goes

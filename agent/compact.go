@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -63,19 +64,13 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	if from == to {
 		return next(ctx, c)
 	}
-	summary, err := cfg.summarise(ctx, c.Turn, c.Messages[from:to])
+	summary, err := cfg.summarise(ctx, c, c.Messages[from:to])
 	if err != nil {
 		return c, err
 	}
 	note := llm.User(summary.Text)
 	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
-	c, err = next(ctx, c)
-	if err == nil && c.Reply != nil {
-		reply := *c.Reply
-		reply.Usage = reply.Usage.Add(summary.Usage)
-		c.Reply = &reply
-	}
-	return c, err
+	return next(ctx, c)
 }
 
 // middle returns the range of messages to leave out, which is empty if the
@@ -136,8 +131,8 @@ func size(m llm.Message) int {
 
 // summary is what is recorded of a compaction.
 type summary struct {
-	Text  string    `json:"text"`
-	Usage llm.Usage `json:"usage"`
+	Text  string       `json:"text"`
+	Usage budget.Usage `json:"usage,omitzero"`
 }
 
 // compactInput is the input of the step of a compaction.
@@ -146,38 +141,38 @@ type compactInput struct {
 	Messages    []llm.Message `json:"messages"`
 }
 
-func (cfg CompactConfig) summarise(ctx context.Context, turn int, middle []llm.Message) (summary, error) {
+func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.Message) (summary, error) {
 	if cfg.Model == nil {
 		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
 	}
-	step := "compact-" + strconv.Itoa(turn)
-	p, err := pay(ctx, step)
+	step := "compact-" + strconv.Itoa(c.Turn)
+	req := &llm.Request{
+		System:    cfg.Instruction,
+		Messages:  []llm.Message{llm.User(transcript(middle))},
+		MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
+	}
+	p, err := pay(ctx, step, cfg.Model, req)
 	if err != nil {
 		return summary{}, err
 	}
-	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context, _ compactInput) (summary, error) { return cfg.ask(ctx, middle, p) })
-	p.end(s.Usage)
+	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context, _ compactInput) (summary, error) {
+		return cfg.ask(ctx, req, len(middle), &p)
+	})
+	c.uses(p.end(s.Usage, err))
 	return s, err
 }
 
 // ask has the model write a summary.
-func (cfg CompactConfig) ask(ctx context.Context, middle []llm.Message, p *payment) (summary, error) {
-	if err := p.Begin(); err != nil {
-		return summary{}, err
-	}
-	reply, err := llm.Collect(ctx, cfg.Model, &llm.Request{
-		System:    cfg.Instruction,
-		Messages:  []llm.Message{llm.User(transcript(middle))},
-		MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
-	})
+func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int, p *payment) (summary, error) {
+	reply, err := p.ask(ctx, cfg.Model, req, func(*llm.Delta) {})
 	if err == nil && strings.TrimSpace(reply.Text) == "" {
 		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
 	}
 	if err != nil {
-		return summary{}, modelFailure(ctx, p.failed(fmt.Errorf("compacting the conversation: %w", err), usageOf(reply)))
+		return summary{}, p.failed(ctx, fmt.Errorf("compacting the conversation: %w", err))
 	}
-	text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", len(middle), reply.Text)
-	return summary{Text: utf8Only(text), Usage: reply.Usage}, nil
+	text := fmt.Sprintf("[%d messages of the conversation are left out here. A summary of them:]\n%s", messages, reply.Text)
+	return summary{Text: utf8Only(text), Usage: p.spent}, nil
 }
 
 // transcript writes messages down as plain text: no provider takes tool calls

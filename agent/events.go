@@ -30,7 +30,7 @@ func (r *run) started() func(error) {
 	begun := time.Now()
 	r.place.Send(event.AgentStarted{})
 	return func(err error) {
-		r.place.Send(event.AgentEnded{OK: err == nil, Turns: r.turn, Elapsed: time.Since(begun), Usage: r.usage.Told()})
+		r.place.Send(event.AgentEnded{OK: err == nil, Turns: r.turn, Elapsed: time.Since(begun), Usage: r.usage})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -16,7 +17,7 @@ import (
 // itself is broken, and to go on would be paid for in vain.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
-	kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Waiting,
+	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Waiting,
 	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 )
@@ -34,6 +35,15 @@ type Context struct {
 	Reply *llm.Reply
 	// Advice is what tools and middlewares recommend on the way out.
 	Advice []Recommendation
+
+	used *budget.Usage // by the models that the agent asks
+}
+
+// uses counts what a model has used up.
+func (c Context) uses(u budget.Usage) {
+	if c.used != nil {
+		*c.used = c.used.Add(u)
+	}
 }
 
 // Offer returns the context with one more tool. A tool of the same name that was

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
@@ -30,7 +31,7 @@ type run struct {
 	mended bool // the answer was sent back, and none has fitted since
 	healed int
 	paused bool
-	usage  llm.Usage
+	usage  budget.Usage
 	answer event.Place  // where the last answer was streamed
 	said   conversation // the digests of what the turns were asked
 }
@@ -66,7 +67,6 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 		if c.Reply == nil {
 			return nil, failure(kind.Error, nil, "turn %d has no reply: a middleware must call next, or set Reply itself", r.turn)
 		}
-		r.usage = r.usage.Add(c.Reply.Usage)
 		conversation = c.Messages
 		next, err := r.decide(ctx, c)
 		if err != nil {
@@ -81,7 +81,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 
 // open asks the prompts and makes the context with which every turn begins.
 func (r *run) open(ctx context.Context) (Context, error) {
-	c := Context{DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+	c := Context{used: &r.usage, DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
 	system, err := prompt(r.cfg.System, r.dag)
 	if err != nil {
 		return c, err
@@ -188,14 +188,17 @@ func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error)
 	return n, nil
 }
 
-// meta is what the agent took, as far as the provider reported it.
+// meta is what the agent took.
 func (r *run) meta() map[string]string {
 	meta := map[string]string{"turns": strconv.Itoa(r.turn), dag.MetaBeside: conversationField}
-	if n := r.usage.InputTokens; n != nil {
-		meta["input-tokens"] = strconv.Itoa(*n)
+	if n := r.usage.InputTokens; n > 0 {
+		meta["input-tokens"] = strconv.Itoa(n)
 	}
-	if n := r.usage.OutputTokens; n != nil {
-		meta["output-tokens"] = strconv.Itoa(*n)
+	if n := r.usage.OutputTokens; n > 0 {
+		meta["output-tokens"] = strconv.Itoa(n)
+	}
+	if usd := r.usage.USD; usd > 0 {
+		meta["usd"] = strconv.FormatFloat(usd, 'g', -1, 64)
 	}
 	return meta
 }
@@ -210,6 +213,12 @@ func failure(k kind.Kind, cause error, format string, args ...any) error {
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if ended, ok := errors.AsType[interface {
+		error
+		EndsRun() bool
+	}](err); ok { // an account, also of a wrapper around the model
+		return ended
 	}
 	k := KindModel
 	if errors.Is(err, llm.ErrEmptyResponse) {

@@ -10,35 +10,64 @@ import (
 )
 
 // A payment is what a step that asks a model draws on the account of the context:
-// a round trip before, the tokens after, also those of an answer that was none.
+// an estimate before, the truth after, also of an answer that was none.
 type payment struct {
 	*budget.Draw
-	wasted llm.Usage
+	meter *llm.Meter
+	spent budget.Usage // by what was asked here
 }
 
-func pay(ctx context.Context, step string) (*payment, error) {
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1})
-	return &payment{Draw: draw}, err
+func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payment, error) {
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, llm.Quote(ctx, m, req))
+	return payment{Draw: draw}, err
 }
 
-// failed notes what an answer has cost in the error that is its end.
-func (p *payment) failed(err error, u llm.Usage) error {
-	p.wasted = u
-	return budget.Costly(err, count(u.InputTokens), count(u.OutputTokens), 0)
-}
-
-func (p *payment) end(u llm.Usage) {
-	p.End(budget.Amount{Tokens: total(u) + total(p.wasted)})
-}
-
-func count(n *int) int {
-	if n == nil {
-		return 0
+// ask sends the request, bounded by what is left, and hands on what comes. It returns
+// the whole answer, or what had come of it beside an error.
+func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear func(*llm.Delta)) (reply *llm.Reply, err error) {
+	if err := p.Begin(); err != nil {
+		return nil, err
 	}
-	return *n
+	bounded := *req
+	bounded.MaxTokens = llm.Bound(req.MaxTokens, p.Left())
+	p.meter, err = llm.NewMeter(ctx, m, req), errNoEnd
+	m.Stream(ctx, &bounded)(func(d llm.Delta, failed error) bool {
+		p.meter.Hear(&d)
+		hear(&d)
+		if d.Reply != nil && d.Kind != llm.Start && d.Kind != llm.Restart {
+			reply = d.Reply
+		}
+		if failed != nil || d.Kind == llm.Done {
+			err = failed
+			return false
+		}
+		return true
+	})
+	p.spent = p.meter.Spent(reply, err)
+	return reply, err
 }
 
-func total(u llm.Usage) int { return count(u.InputTokens) + count(u.OutputTokens) }
+// failed is the failure of a step whose model failed. It notes what was spent before.
+func (p *payment) failed(ctx context.Context, err error) error {
+	failure := modelFailure(ctx, budget.Costly(err, p.spent))
+	if _, noted := budget.CostOf(failure); !noted {
+		failure = budget.Costly(failure, p.spent)
+	}
+	return failure
+}
+
+// end settles what the step has cost, which is what its record says, or its error, and
+// returns it.
+func (p *payment) end(used budget.Usage, err error) budget.Usage {
+	defer p.Close()
+	if noted, ok := budget.CostOf(err); ok {
+		used = noted
+	} else if err != nil {
+		return budget.Usage{}
+	}
+	p.End(used)
+	return used
+}
 
 // inTime runs work in the time that the account of the context has.
 func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -103,7 +104,8 @@ func (r *run) granted(tools []Tool) error {
 
 // turnRecord is what is recorded of a turn.
 type turnRecord struct {
-	Reply *llm.Reply `json:"reply"`
+	Reply *llm.Reply   `json:"reply"`
+	Usage budget.Usage `json:"usage,omitzero"`
 }
 
 // recall asks the model, or takes its answer from the record of the run.
@@ -115,11 +117,11 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	}
 	step := "turn-" + strconv.Itoa(c.Turn)
 	var err error
-	if q.payment, err = pay(ctx, step); err != nil {
+	if q.payment, err = pay(ctx, step, r.model, &q.req); err != nil {
 		return nil, err
 	}
 	rec, err := stone.Step(q.Context(ctx), step, turnInput{&r.said, &q.req}, q.ask)
-	q.end(usageOf(rec.Reply))
+	c.uses(q.end(rec.Usage, err))
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,7 +129,7 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	case rec.Reply == nil:
 		return nil, failure(kind.Replay, nil, "the recorded turn has no reply: remove it to ask again")
 	default:
-		llm.Recall(q.place, q.model, &q.req, q.turn, rec.Reply)
+		llm.Recall(q.place, q.model, &q.req, q.turn, rec.Reply, rec.Usage)
 	}
 	return restored(rec.Reply), nil
 }
@@ -158,63 +160,35 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 // closures, which would cost an allocation for each variable they share.
 type question struct {
 	*run
-	*payment
+	payment
 	turn  int
 	req   llm.Request
 	asked bool // and not replayed
 	tell  *llm.Report
-	reply *llm.Reply
-	err   error
 }
 
 // ask asks the model.
 func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
-	if err := q.Begin(); err != nil {
-		return turnRecord{}, err
-	}
 	q.asked, q.answer = true, event.At(ctx)
 	var voice *event.Voice
 	if q.answer.Wants(event.LevelDelta) {
 		voice = q.answer.Speak(llm.Name(q.model, &q.req))
 	}
 	q.tell = llm.NewReport(q.answer, voice, q.model, &q.req, q.turn)
-	q.model.Stream(ctx, &q.req)(q.hear)
-	switch {
-	case q.err != nil:
-	case q.reply == nil:
-		q.err = errNoEnd
-	case q.reply.StopReason != pausedTurn && blank(q.reply):
-		q.err = &llm.EmptyResponseError{StopReason: q.reply.StopReason, RequestID: q.reply.RequestID}
+	reply, err := q.payment.ask(ctx, q.model, &q.req, q.hear)
+	if err == nil && reply.StopReason != pausedTurn && blank(reply) {
+		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
 	}
-	q.tell.End(q.reply, q.err)
-	if q.err != nil {
-		return turnRecord{}, modelFailure(ctx, q.failed(q.err, usageOf(q.reply)))
+	q.tell.End(reply, q.spent, err)
+	if err != nil {
+		return turnRecord{}, q.failed(ctx, err)
 	}
-	return turnRecord{Reply: q.reply}, nil
+	return turnRecord{reply, q.spent}, nil
 }
 
-func usageOf(r *llm.Reply) (u llm.Usage) {
-	if r != nil {
-		u = r.Usage
-	}
-	return u
-}
+func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }
 
 var errNoEnd = errors.New("the model's stream ended before its answer was whole")
-
-// hear takes what the stream yields, to the Done delta or an error.
-func (q *question) hear(d llm.Delta, err error) bool {
-	q.tell.Hear(&d)
-	switch {
-	case err != nil:
-		q.err = err
-	case d.Kind == llm.Done:
-		q.reply = d.Reply
-	default:
-		return true
-	}
-	return false
-}
 
 func blank(r *llm.Reply) bool {
 	return r.Refusal == "" && len(r.ToolCalls) == 0 && strings.TrimSpace(r.Text) == ""

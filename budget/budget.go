@@ -58,18 +58,26 @@ func (m Amount) Times(n int) Amount {
 // accounts above it. It may be used by several goroutines at once. A nil account
 // bounds nothing and counts nothing.
 type Account struct {
-	above  *Account
-	mu     *sync.Mutex // one for the whole tree: an amount is taken from a chain at once
+	above *Account
+	*tree
 	limits Limits
 	opened time.Time
 	spent  Amount
+	used   Usage
+	open   int               // estimates that are reserved and not settled
 	run    bool              // made by Run
 	runs   map[string]Amount // what runs that can go on have drawn, by id
 }
 
+// A tree is all accounts under one: an amount is taken from a chain at once.
+type tree struct {
+	mu      sync.Mutex
+	settled chan struct{} // closed when an estimate is settled; nil if nobody waits
+}
+
 // New opens an account. Its time begins to run.
 func New(l Limits) *Account {
-	return &Account{mu: new(sync.Mutex), limits: l, opened: time.Now()}
+	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
 
 // Sub opens an account under this one, with limits of its own. Its time begins to
@@ -77,7 +85,7 @@ func New(l Limits) *Account {
 func (a *Account) Sub(l Limits) *Account {
 	sub := New(l)
 	if a != nil {
-		sub.above, sub.mu = a, a.mu
+		sub.above, sub.tree = a, a.tree
 	}
 	return sub
 }
@@ -107,9 +115,35 @@ func (a *Account) Spent() Amount {
 	return a.spent
 }
 
+// Used returns what is known to be used up by draws on this account and those under
+// it, also by those that a run that is resumed had recorded.
+func (a *Account) Used() Usage {
+	if a == nil {
+		return Usage{}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used
+}
+
+// use notes what was used up.
+func (a *Account) use(u Usage) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for ; a != nil; a = a.above {
+		a.used = a.used.Add(u)
+	}
+}
+
 // Left returns what may still be spent: the least of all accounts up the chain.
 // As in any Limits, zero bounds nothing; where nothing is left it is negative.
-func (a *Account) Left() Limits {
+func (a *Account) Left() Limits { return a.left(Amount{}) }
+
+// left is Left with an amount put back.
+func (a *Account) left(back Amount) Limits {
 	if a == nil {
 		return Limits{}
 	}
@@ -118,9 +152,9 @@ func (a *Account) Left() Limits {
 	var left Limits
 	for ; a != nil; a = a.above {
 		left = Limits{
-			Roundtrips: least(left.Roundtrips, a.limits.Roundtrips, a.spent.Roundtrips),
-			Tokens:     least(left.Tokens, a.limits.Tokens, a.spent.Tokens),
-			USD:        least(left.USD, a.limits.USD, a.spent.USD),
+			Roundtrips: least(left.Roundtrips, a.limits.Roundtrips, a.spent.Roundtrips-back.Roundtrips),
+			Tokens:     least(left.Tokens, a.limits.Tokens, a.spent.Tokens-back.Tokens),
+			USD:        least(left.USD, a.limits.USD, a.spent.USD-back.USD),
 			Latency:    least(left.Latency, a.limits.Latency, time.Since(a.opened)),
 		}
 	}

@@ -33,9 +33,10 @@ func (e *ExhaustedError) Retryable() bool { return false }
 // A Reservation is an amount that was taken from an account for what is about to
 // be done. Its methods may be called on nil, and only the first call counts.
 type Reservation struct {
-	from *Account
-	took Amount
-	once sync.Once
+	from     *Account
+	took     Amount
+	estimate bool
+	once     sync.Once
 }
 
 // Reserve takes an amount from the account and all above it, or from none of them:
@@ -43,20 +44,85 @@ type Reservation struct {
 // are left nothing is given, since nobody knows before how many it will take; what
 // costs no money can be had where none is left.
 func (a *Account) Reserve(amount Amount) (*Reservation, error) {
+	return a.reserve(Fixed(amount))
+}
+
+// reserve takes the most that something may cost. The least must be there. The rest
+// need not be, unless there are other estimates: so that all that is under way
+// together overdraws by one estimate at most.
+func (a *Account) reserve(q Quote) (*Reservation, error) {
 	if a == nil {
 		return nil, nil
 	}
-	amount = amount.sane()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := time.Now()
-	for up := a; up != nil; up = up.above {
-		if limit := up.exceeded(amount, now); limit != "" {
-			return nil, &ExhaustedError{Limit: limit, Part: up.above != nil}
-		}
+	if refused := a.refused(q); refused != nil {
+		return nil, refused.err
 	}
-	a.take(amount)
-	return &Reservation{from: a, took: amount}, nil
+	return a.grant(q), nil
+}
+
+// reserveOr is reserve, but returns a channel if the amount may be there when an
+// estimate is settled: it is closed then.
+func (a *Account) reserveOr(q Quote) (*Reservation, <-chan struct{}, error) {
+	if a == nil {
+		return nil, nil, nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	refused := a.refused(q)
+	switch {
+	case refused == nil:
+		return a.grant(q), nil, nil
+	case refused.final:
+		return nil, nil, refused.err
+	}
+	if a.settled == nil {
+		a.settled = make(chan struct{})
+	}
+	return nil, a.settled, nil
+}
+
+// grant takes what is reserved. The tree must be locked.
+func (a *Account) grant(q Quote) *Reservation {
+	r := &Reservation{from: a, took: q.Most.sane(), estimate: q.estimate()}
+	a.take(r.took)
+	if r.estimate {
+		a.estimates(+1)
+	}
+	return r
+}
+
+// A refusal says why an amount is not given, and whether that is for good.
+type refusal struct {
+	err   error
+	final bool
+}
+
+// refused returns why an amount is not given, or nil. What a limit on time or on
+// round trips refuses no settled estimate brings back.
+func (a *Account) refused(q Quote) (r *refusal) {
+	now := time.Now()
+	least, most := q.Least.sane(), q.Most.sane()
+	for up := a; up != nil; up = up.above {
+		part := up.above != nil
+		if q.Unpriced != "" && up.limits.USD != 0 {
+			return &refusal{&UnpricedError{Model: q.Unpriced, Part: part}, true}
+		}
+		limit := up.exceeded(least, now)
+		if limit == "" && up.open > 0 {
+			limit = up.exceeded(most, now)
+		}
+		if limit == "" {
+			continue
+		}
+		why := &refusal{&ExhaustedError{Limit: limit, Part: part}, up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips"}
+		if why.final {
+			return why
+		}
+		r = why
+	}
+	return r
 }
 
 // exceeded names the limit that taking the amount would exceed.
@@ -87,31 +153,47 @@ func (a *Account) Charge(amount Amount) {
 }
 
 // Settle replaces the reserved tokens and money by what was spent. The round trips
-// stay taken. Without it the reserved amount stands.
+// stay taken.
 func (r *Reservation) Settle(spent Amount) {
-	if r == nil {
-		return
-	}
-	r.once.Do(func() {
+	r.end(func() {
 		spent = spent.sane()
 		spent.Roundtrips = r.took.Roundtrips
-		r.from.mu.Lock()
-		defer r.from.mu.Unlock()
 		r.from.giveBack(r.took)
 		r.from.take(spent)
 	})
 }
 
 // Cancel gives everything back: what was to be done was not started.
-func (r *Reservation) Cancel() {
+func (r *Reservation) Cancel() { r.end(func() { r.from.giveBack(r.took) }) }
+
+// keep leaves the reserved amount taken: nobody knows what was spent.
+func (r *Reservation) keep() { r.end(func() {}) }
+
+// end does what is done to a reservation once, and tells who waits for it.
+func (r *Reservation) end(do func()) {
 	if r == nil {
 		return
 	}
 	r.once.Do(func() {
 		r.from.mu.Lock()
 		defer r.from.mu.Unlock()
-		r.from.giveBack(r.took)
+		do()
+		if !r.estimate {
+			return
+		}
+		r.from.estimates(-1)
+		if t := r.from.tree; t.settled != nil {
+			close(t.settled)
+			t.settled = nil
+		}
 	})
+}
+
+// estimates counts an estimate that begins or ends. The tree must be locked.
+func (a *Account) estimates(n int) {
+	for ; a != nil; a = a.above {
+		a.open += n
+	}
 }
 
 // take takes the amount from the account and all above it. The tree must be locked.

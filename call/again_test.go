@@ -157,7 +157,7 @@ func TestChangedChecksAreNoticed(t *testing.T) {
 func TestFailedAttemptsAreCounted(t *testing.T) {
 	var asked atomic.Int32
 	wrote := func(_ context.Context, req *call.Request) (*call.Reply, error) {
-		reply := &call.Reply{Out: call.JSON(`"letter"`), Usage: call.Usage{InputTokens: 10, USD: 0.25}}
+		reply := &call.Reply{Out: call.JSON(`"letter"`), Usage: call.Usage{Usage: budget.Usage{InputTokens: 10, USD: 0.25}}}
 		if asked.Add(1) == 1 {
 			return reply, &call.Error{Type: call.Unavailable, Message: "cut off in mid-answer"}
 		}
@@ -166,7 +166,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	app := &call.Applicator{Registry: call.NewRegistry(call.Capability{Metadata: call.Metadata{ID: "post/write", Cost: call.Cost{USD: 1}}, Invoke: wrote})}
 	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write"})
 	var memory journal.Memory
-	for i, want := range []journal.Usage{{InputTokens: 10, Cost: 0.25}, {InputTokens: 20, Cost: 0.5}} {
+	for i, want := range []budget.Usage{{InputTokens: 10, USD: 0.25}, {InputTokens: 20, USD: 0.5}} {
 		account := budget.New(budget.Limits{USD: 5})
 		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday", Recorder: journal.Keep(&memory, journal.Options{})})
 		if (err == nil) != (i == 1) {
@@ -176,7 +176,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		if err != nil || info.Usage != want {
 			t.Errorf("run %d used %+v, %v; want %+v", i, info.Usage, err, want)
 		}
-		if got := account.Spent(); got.USD != want.Cost || got.Tokens != want.InputTokens || got.Roundtrips != i+1 {
+		if got := account.Spent(); got.USD != want.USD || got.Tokens != want.InputTokens || got.Roundtrips != i+1 {
 			t.Errorf("run %d: the account has spent %+v, want %+v", i, got, want)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -25,18 +24,11 @@ type answer struct {
 	Failure    *Error        `json:"failure,omitempty"`
 	RetryAfter time.Duration `json:"retry-after,omitempty"`
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
-	Spent      Usage         `json:"spent,omitzero"` // on a failure; that on a reply is in it
-	Usage      used          `json:"usage,omitzero"`
+	Usage      budget.Usage  `json:"usage,omitzero"`
 
+	told bool        // its Usage is known, also if it has not come to its end
 	live bool        // it was not taken from the recorder
 	at   event.Place // where it was streamed, if it was live
-}
-
-// used is the usage of an invocation as a journal counts it.
-type used struct {
-	InputTokens  int     `json:"input_tokens,omitempty"`
-	OutputTokens int     `json:"output_tokens,omitempty"`
-	Cost         float64 `json:"cost,omitempty"` // in USD
 }
 
 // A setback is an answer that is a failure. The step of the invocation fails with
@@ -54,8 +46,7 @@ func (s *setback) FailureMeta() map[string]string {
 	if err != nil {
 		return nil
 	}
-	u := s.answer.Usage
-	return map[string]string{setbackKey: string(raw), budget.MetaKey: budget.Meta(u.InputTokens, u.OutputTokens, u.Cost)}
+	return map[string]string{setbackKey: string(raw), budget.MetaKey: s.answer.Usage.Meta()}
 }
 
 // setbackIn finds the answer in the error of a step, be it replayed or not.
@@ -94,11 +85,13 @@ func (r *Request) asked() asked {
 // paid asks in a step of its own, which is not made again in a run that is resumed,
 // and settles what was drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
+	defer draw.Close()
 	var at event.Place
 	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context, _ asked) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
+		req.Budget = draw.Left()
 		if req.Key = stone.In(ctx).Path(); req.Key != "" {
 			req.Key = stone.In(ctx).RunID() + "/" + req.Key
 		}
@@ -109,9 +102,12 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if err == nil && a.Failure == nil {
 			req.Voice.End()
 		}
-		u := usageOf(e, &a)
-		a.Usage = used{u.InputTokens, u.OutputTokens, u.USD}
-		if err == nil && a.Failure != nil {
+		switch {
+		case err != nil && a.told:
+			err = budget.Costly(err, a.Usage)
+		case err != nil && !errors.Is(err, kind.Waiting):
+			err = budget.Costly(err, draw.Estimate()) // nobody says what it came to
+		case err == nil && a.Failure != nil:
 			err = &setback{a}
 		}
 		return a, err
@@ -119,9 +115,11 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	if s, ok := setbackIn(err); ok {
 		a, err = s, nil
 	}
-	if err == nil {
-		u := usageOf(e, &a)
-		draw.End(budget.Amount{Tokens: u.InputTokens + u.OutputTokens, USD: u.USD})
+	if u, told := budget.CostOf(err); told {
+		a.Usage = u
+		draw.End(u)
+	} else if err == nil {
+		draw.End(a.Usage)
 	}
 	a.live, a.at = draw.Live(), at
 	return a, err
@@ -132,7 +130,9 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 // on without.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	if err := e.enter(ctx); err != nil {
-		return failing(err, ctx)
+		a, err := failing(err, ctx)
+		a.told = true // nobody was asked
+		return a, err
 	}
 	begun, end := time.Now(), stopped
 	defer func() { e.leave(end) }() // also if the capability ends its goroutine
@@ -148,9 +148,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	}
 	if a.Failure != nil {
 		a.RetryAfter = a.Failure.RetryAfter
-		if reply != nil {
-			a.Spent = reply.Usage.sane()
-		}
+	}
+	if a.told = err == nil || reply != nil; a.told {
+		a.Usage = e.usage(reply)
 	}
 	a.LatencyMS = time.Since(begun).Milliseconds()
 	return a, err
@@ -219,6 +219,7 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 		if r.err == nil && !errors.As(cause, &refused) {
 			return r.reply, nil
 		}
+		return r.reply, cause // for its usage
 	case <-timer.C:
 	}
 	return nil, cause
@@ -265,7 +266,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	}
 	r := *reply
 	r.Type = cmp.Or(r.Type, Value)
-	r.Usage = r.Usage.sane()
+	r.Usage.Usage = r.Usage.Sane()
 	r.Usage.Cap = e.ID
 	var err error
 	switch r.Type {
@@ -294,14 +295,15 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	return &r, nil
 }
 
-// sane is a usage that can be recorded, and that gives nothing back.
-func (u Usage) sane() Usage {
-	if !(u.USD >= 0) {
-		u.USD = 0
+// usage is what an invocation has cost: as its reply says, or as declared.
+func (e *entry) usage(reply *Reply) (u budget.Usage) {
+	if reply != nil {
+		u = reply.Usage.Sane()
 	}
-	u.USD = min(u.USD, math.MaxFloat64/counted) // so that a sum of many is a number
-	u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
-	return u
+	if u.USD == 0 {
+		u.USD = e.Cost.Of(u)
+	}
+	return u.Sane()
 }
 
 // cleaned returns a copy of an error that can be recorded.

@@ -135,19 +135,18 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, e.given(&l.spec)
 	if l.inputs[e] != nil {
 		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
-			l.reserved.Cancel()
+			l.reserved.Close()
 			l.reserved, o.out = nil, refused
 			o.failure = &Error{Type: InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}
 			return nil
 		}
 	}
-	req.Budget = l.account.Left()
 	a, failure, err := l.pay(l.ctx, e, &req, step)
 	if failure != nil {
 		o.failure, o.final = failure, true
 		return nil
 	}
-	as.Usage, l.at = usageOf(e, &a), a.at
+	as.Usage, l.at = Usage{Usage: a.Usage, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}, a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
 			err = l.accept(e, &req, a.Reply, step)
@@ -188,7 +187,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 		return err
 	}
 	o.failure = o.verdict.failure
-	o.final = o.failure != nil && o.failure.Type == BudgetExhausted
+	o.final = o.failure != nil && unpaid(o.failure.Type)
 	return nil
 }
 
@@ -198,23 +197,51 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 	draw := l.reserved
 	l.reserved = nil
 	if failure := denied(e.ID, e.Needs, stone.In(ctx).Grant()); failure != nil {
-		draw.Cancel()
+		draw.Close()
 		return answer{Failure: failure}, nil, nil
 	}
 	if draw == nil {
-		if draw, err = l.reserve(ctx, e, step); err != nil {
-			return a, exhausted(err), nil
-		}
+		draw, err = e.reserve(ctx, l.account, req, step)
 	}
-	if a, err = e.paid(ctx, req, step, draw, l.loose); err != nil && isKind(err, BudgetExhausted) {
-		return a, exhausted(err), nil
+	if err == nil {
+		a, err = e.paid(ctx, req, step, draw, l.loose)
 	}
-	return a, nil, err
+	if failure = unpayable(err); failure != nil {
+		err = nil
+	}
+	return a, failure, err
 }
 
-// reserve draws what one invocation costs as far as that is known before.
-func (s *session) reserve(ctx context.Context, e *entry, step string) (*budget.Draw, error) {
-	return s.account.Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+// reserve draws what one invocation may cost.
+func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request, step string) (*budget.Draw, error) {
+	return from.Draw(ctx, stone.In(ctx).Path(), step, e.quote(ctx, req))
+}
+
+// Of an answer whose length nobody bounds so many tokens are reserved, and a token is
+// taken to have so many bytes.
+const (
+	answerTokens  = 4096
+	bytesPerToken = 4
+)
+
+// quote estimates what one invocation may cost.
+func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
+	if e.Quote != nil {
+		q := e.Quote(ctx, req)
+		q.Least.USD += e.Cost.USD
+		q.Most.USD += e.Cost.USD
+		return q
+	}
+	once := budget.Amount{Roundtrips: 1, USD: e.Cost.USD}
+	if e.Cost.Price == (budget.Price{}) {
+		return budget.Fixed(once)
+	}
+	u := budget.Usage{InputTokens: 1 + (len(req.Input)+len(req.Context)+len(req.Constraints))/bytesPerToken}
+	q := budget.Quote{Least: once, Most: once}
+	q.Least.USD += e.Cost.Price.Of(u)
+	u.OutputTokens = answerTokens
+	q.Most.USD, q.Most.Tokens = q.Most.USD+e.Cost.Price.Of(u), u.Tokens()
+	return q
 }
 
 // first is the step of the first invocation of a candidate.
@@ -223,9 +250,9 @@ func (e *entry) first() string { return e.step + " 1" }
 // ended makes the outcome of what ended before its time: that of the account is a
 // failure of the call. Everything else is no concern of the call, and is returned.
 func (l *lane) ended(err error) error {
-	switch {
-	case isKind(err, BudgetExhausted):
-		l.last.failure, l.last.final = exhausted(err), true
+	switch failure := unpayable(err); {
+	case failure != nil:
+		l.last.failure, l.last.final = failure, true
 		return nil
 	case l.lost(err):
 		l.last.failure = errLost
@@ -233,9 +260,19 @@ func (l *lane) ended(err error) error {
 	return err
 }
 
-func exhausted(err error) *Error {
-	return &Error{Type: BudgetExhausted, Message: strings.TrimPrefix(err.Error(), BudgetExhausted+": "), Cause: err}
+// unpayable is the failure of a call that the account does not pay for; nil if err says
+// something else.
+func unpayable(err error) *Error {
+	for _, kind := range []kind.Kind{budget.Kind, budget.UnpricedKind} {
+		if isKind(err, kind) {
+			return &Error{Type: string(kind), Message: strings.TrimPrefix(err.Error(), string(kind)+": "), Cause: err}
+		}
+	}
+	return nil
 }
+
+// unpaid reports whether a failure is one of the account: then nobody else is asked.
+func unpaid(failure string) bool { return failure == budget.Kind || failure == budget.UnpricedKind }
 
 // isKind reports whether an error has the kind of failure.
 func isKind(err error, want kind.Kind) bool {
@@ -250,19 +287,6 @@ var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate wa
 // when it was recorded, while the call itself goes on.
 func (s *session) lost(err error) bool {
 	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
-}
-
-// usageOf is what an invocation cost: as it says, or as declared.
-func usageOf(e *entry, a *answer) Usage {
-	said := a.Spent
-	if a.Reply != nil {
-		said = a.Reply.Usage
-	}
-	u := Usage{InputTokens: said.InputTokens, OutputTokens: said.OutputTokens, USD: said.USD, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}
-	if u.USD <= 0 {
-		u.USD = e.Cost.Price(u.InputTokens, u.OutputTokens)
-	}
-	return u.sane()
 }
 
 // repairContext adds what was refused, and why, to the context of a request.

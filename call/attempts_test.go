@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/event/eventtest"
@@ -162,7 +163,7 @@ func TestCascade(t *testing.T) {
 			does: map[string]behaviour{"fix": soft, "a": soft, "b": soft}, calls: "fix a b c", want: "c"},
 		{name: "the cheapest first", spec: call.Spec{},
 			has: map[string]call.Metadata{
-				"a": {Cost: call.Cost{USD: .09}}, "b": {Cost: call.Cost{USD: .01}}, "c": {Cost: call.Cost{USDPerMTokOut: 20}},
+				"a": {Cost: call.Cost{USD: .09}}, "b": {Cost: call.Cost{USD: .01}}, "c": {Cost: call.Cost{Price: budget.Price{Out: 20}}},
 				"fix": {Intents: []string{"mail/print"}},
 			},
 			does: map[string]behaviour{"b": soft, "c": soft}, calls: "b c a", want: "a"},
@@ -265,7 +266,7 @@ func TestBudget(t *testing.T) {
 			does: map[string]behaviour{"a": failsAfter(20)}, calls: "a", want: "!budget/exhausted"},
 		{name: "a reply that is none costs what it says", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{Tokens: 10},
 			does: map[string]behaviour{"a": func(context.Context, *call.Request) (*call.Reply, error) {
-				return &call.Reply{Out: call.JSON("{"), Usage: call.Usage{OutputTokens: 20}}, nil
+				return &call.Reply{Out: call.JSON("{"), Usage: call.Usage{Usage: budget.Usage{OutputTokens: 20}}}, nil
 			}}, calls: "a", want: "!budget/exhausted"},
 		{name: "time is over in a check", spec: call.Spec{Cap: "a", Done: call.Done{Must: []string{"slow"}}}, budget: call.Budget{Latency: time.Second},
 			checks: map[string]call.Check{"slow": func(ctx context.Context, _ call.Subject) error { <-ctx.Done(); return ctx.Err() }},

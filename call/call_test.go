@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -329,8 +330,8 @@ func TestRequest(t *testing.T) {
 		got, key = *req, req.Key
 		req.Voice.Say(event.Text, "one ")
 		req.Voice.Say(event.Text, "two")
-		return &call.Reply{Type: call.Stream, Out: call.JSON(`{"text":"one two"}`), Usage: call.Usage{InputTokens: 10, OutputTokens: 20}}, nil
-	}, call.Metadata{ID: "a", CanProduce: []string{call.Stream}, Cost: call.Cost{USD: .25, USDPerMTokOut: 50000}}))
+		return &call.Reply{Type: call.Stream, Out: call.JSON(`{"text":"one two"}`), Usage: call.Usage{Usage: budget.Usage{InputTokens: 10, OutputTokens: 20}}}, nil
+	}, call.Metadata{ID: "a", CanProduce: []string{call.Stream}, Cost: call.Cost{USD: .25, Price: budget.Price{Out: 50000}}}))
 	var said []string
 	watch := event.Func(event.LevelDelta, func(e event.Event) {
 		if d, ok := e.Data.(event.Delta); ok && !d.End {
@@ -373,9 +374,9 @@ func TestEventsAndCounters(t *testing.T) {
 		}
 	}
 	want := []string{
-		"msg=call-attempt call=ask cap=a attempt=1 input-tokens=0 output-tokens=0 usd=0 failure=timeout/soft",
-		"msg=call-attempt call=ask cap=b attempt=1 input-tokens=0 output-tokens=0 usd=0 score=0.75",
-		"msg=call-verdict call=ask intent=mail/sort cap=b attempts=2 input-tokens=0 output-tokens=0 usd=0 score=0.75",
+		"msg=call-attempt call=ask cap=a attempt=1 failure=timeout/soft",
+		"msg=call-attempt call=ask cap=b attempt=1 score=0.75",
+		"msg=call-verdict call=ask intent=mail/sort cap=b attempts=2 score=0.75",
 	}
 	if !slices.Equal(events, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 )
 
@@ -17,6 +18,9 @@ type Capability struct {
 	// It is called from several goroutines at once and returns soon after ctx is
 	// done; if it does not, it is left behind, and what it returns later is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
+	// Quote estimates what an invocation may cost, which is reserved before it. Nil
+	// estimates by Cost.
+	Quote func(ctx context.Context, req *Request) budget.Quote
 }
 
 // Metadata is what the registry knows of a capability.
@@ -43,10 +47,9 @@ type Metadata struct {
 
 // Cost is what an invocation is declared to cost.
 type Cost struct {
-	Latency       time.Duration `json:"-"`             // "latency-ms"
-	USD           float64       `json:"usd,omitempty"` // for each invocation
-	USDPerMTokIn  float64       `json:"usd-per-mtok-in,omitempty"`
-	USDPerMTokOut float64       `json:"usd-per-mtok-out,omitempty"`
+	Latency      time.Duration `json:"-"`             // "latency-ms"
+	USD          float64       `json:"usd,omitempty"` // for each invocation
+	budget.Price               // of its tokens
 }
 
 // Limits are kept for a capability by the registry that it is in. Zero is none.
@@ -106,10 +109,8 @@ type Reply struct {
 
 // Usage is what an answer cost.
 type Usage struct {
-	InputTokens  int     `json:"input-tokens,omitempty"`
-	OutputTokens int     `json:"output-tokens,omitempty"`
-	USD          float64 `json:"usd,omitempty"`
-	Attempts     int     `json:"attempts,omitempty"`
-	LatencyMS    int64   `json:"latency-ms,omitempty"`
-	Cap          string  `json:"cap/id,omitempty"` // who answered
+	budget.Usage
+	Attempts  int    `json:"attempts,omitempty"`
+	LatencyMS int64  `json:"latency-ms,omitempty"`
+	Cap       string `json:"cap/id,omitempty"` // who answered
 }

@@ -82,11 +82,11 @@ func CheckBy(name string, r *Registry, cap string) Check {
 			return err
 		}
 		step := "check " + name + " " + s.Step
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, budget.Amount{Roundtrips: 1, USD: e.Cost.USD})
+		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1, judges: true}
+		draw, err := e.reserve(ctx, budget.From(ctx), req, step)
 		if err != nil {
 			return err
 		}
-		req := &Request{Trace: s.Request.Trace, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1, judges: true}
 		a, err := e.paid(ctx, req, step, draw, false)
 		if err != nil {
 			return err

@@ -68,7 +68,7 @@ func TestCheckBy(t *testing.T) {
 		}
 		wantCalls(t, w, "a", "b")
 		spec.Budget.Roundtrips = 1
-		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != call.MustFailed || !strings.Contains(v.rec.Error, "max-roundtrips") {
+		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != call.BudgetExhausted || !strings.Contains(v.rec.Error, "max-roundtrips") {
 			t.Errorf("with one round trip: %s, %s", v.brief(), v.rec.Error)
 		}
 	}

@@ -20,7 +20,7 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	if fn == nil {
 		return Capability{Metadata: m}
 	}
-	return Capability{m, func(ctx context.Context, req *Request) (*Reply, error) {
+	return Capability{Metadata: m, Invoke: func(ctx context.Context, req *Request) (*Reply, error) {
 		var in A
 		if err := json.Unmarshal(req.Input, &in); err != nil {
 			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %T: %v", m.ID, in, err), Where: "input"}
@@ -50,7 +50,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	if p.IsZero() || in == nil || out == nil {
 		return Capability{Metadata: m}
 	}
-	return Capability{m, func(ctx context.Context, req *Request) (*Reply, error) {
+	return Capability{Metadata: m, Invoke: func(ctx context.Context, req *Request) (*Reply, error) {
 		if err := in.Schema().Validate(ctx, req.Input); err != nil {
 			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
 		}

@@ -69,7 +69,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	vetoed := false
 	if l.judged(ctx, sub) {
 		defer func() {
-			if err == nil && (v.failure == nil || v.failure.Type != BudgetExhausted) {
+			if err == nil && (v.failure == nil || !unpaid(v.failure.Type)) {
 				l.counters().Judged(v.failure == nil)
 			}
 		}()
@@ -92,13 +92,13 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 }
 
 // failed runs checks and returns those that do not hold. The error says that one did
-// not come to its end, because ctx did or because it waits for a person.
+// not come to its end: because ctx did, it waits for a person or cannot be paid.
 func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck, err error) {
 	for _, c := range checks {
 		switch err := c.holds(ctx, sub); {
 		case err != nil && ctx.Err() != nil:
 			return out, context.Cause(ctx)
-		case errors.Is(err, kind.Waiting):
+		case errors.Is(err, kind.Waiting) || unpayable(err) != nil:
 			return out, err
 		case err != nil:
 			out = append(out, failedCheck{c.name, valid(err.Error())})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestHostileReplies(t *testing.T) {
 	nan := func(context.Context, *call.Request) (*call.Reply, error) {
 		zero := 0.0
-		return &call.Reply{Out: call.JSON(`1`), Usage: call.Usage{USD: zero / zero, InputTokens: -5}}, nil
+		return &call.Reply{Out: call.JSON(`1`), Usage: call.Usage{Usage: budget.Usage{USD: zero / zero, InputTokens: -5}}}, nil
 	}
 	for name, tc := range map[string]struct {
 		does behaviour
@@ -22,7 +23,7 @@ func TestHostileReplies(t *testing.T) {
 	}{
 		"usage that is no number": {nan, "1"},
 		"usage without end": {func(context.Context, *call.Request) (*call.Reply, error) {
-			return &call.Reply{Out: call.JSON(`1`), Usage: call.Usage{USD: math.Inf(1)}}, nil
+			return &call.Reply{Out: call.JSON(`1`), Usage: call.Usage{Usage: budget.Usage{USD: math.Inf(1)}}}, nil
 		}, "1"},
 		"text that is no UTF-8":     {answers("\"\xff\""), "!schema/invalid"},
 		"a number too large":        {answers("1e999"), "!schema/invalid"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -50,8 +51,15 @@ var replyTypes = []string{Value, Plan, Stream}
 func (c *Cost) read(m *form.Map) {
 	m.Duration("latency-ms", &c.Latency)
 	m.Float("usd", &c.USD, 0, math.Inf(1))
-	m.Float("usd-per-mtok-in", &c.USDPerMTokIn, 0, math.Inf(1))
-	m.Float("usd-per-mtok-out", &c.USDPerMTokOut, 0, math.Inf(1))
+	ReadPrice(m, &c.Price)
+}
+
+// ReadPrice reads the price of tokens from the fields of a map.
+func ReadPrice(m *form.Map, to *budget.Price) {
+	m.Float("usd-per-mtok-in", &to.In, 0, math.Inf(1))
+	m.Float("usd-per-mtok-out", &to.Out, 0, math.Inf(1))
+	m.Float("usd-per-mtok-cache-read", &to.CacheRead, 0, math.Inf(1))
+	m.Float("usd-per-mtok-cache-write", &to.CacheWrite, 0, math.Inf(1))
 }
 
 func (l *Limits) read(m *form.Map) {
@@ -114,13 +122,15 @@ func (m Metadata) Check() error {
 // numbers are those of which none may be negative.
 func (m Metadata) numbers() map[string]float64 {
 	return map[string]float64{
-		"cap/cost.latency-ms":       float64(m.Cost.Latency.Milliseconds()),
-		"cap/cost.usd":              m.Cost.USD,
-		"cap/cost.usd-per-mtok-in":  m.Cost.USDPerMTokIn,
-		"cap/cost.usd-per-mtok-out": m.Cost.USDPerMTokOut,
-		"cap/limits.timeout-ms":     float64(m.Limits.Timeout.Milliseconds()),
-		"cap/limits.concurrency":    float64(m.Limits.Concurrency),
-		"cap/limits.per-minute":     float64(m.Limits.PerMinute),
+		"cap/cost.latency-ms":               float64(m.Cost.Latency.Milliseconds()),
+		"cap/cost.usd":                      m.Cost.USD,
+		"cap/cost.usd-per-mtok-in":          m.Cost.In,
+		"cap/cost.usd-per-mtok-out":         m.Cost.Out,
+		"cap/cost.usd-per-mtok-cache-read":  m.Cost.CacheRead,
+		"cap/cost.usd-per-mtok-cache-write": m.Cost.CacheWrite,
+		"cap/limits.timeout-ms":             float64(m.Limits.Timeout.Milliseconds()),
+		"cap/limits.concurrency":            float64(m.Limits.Concurrency),
+		"cap/limits.per-minute":             float64(m.Limits.PerMinute),
 	}
 }
 
@@ -142,7 +152,5 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	}{l.Timeout.Milliseconds(), fields(l)})
 }
 
-// Price is what an invocation costs in USD that took so many tokens.
-func (c Cost) Price(in, out int) float64 {
-	return c.USD + (float64(in)*c.USDPerMTokIn+float64(out)*c.USDPerMTokOut)/1e6
-}
+// Of returns what an invocation costs in USD that has used up so much.
+func (c Cost) Of(u budget.Usage) float64 { return c.USD + c.Price.Of(u) }

@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
@@ -28,7 +29,7 @@ func TestReadMetadata(t *testing.T) {
 		ID: "llm/code", Kind: "llm", Version: "2026-02-15", Intents: []string{"code/patch"},
 		In: "req/code", Out: "res/patch", CanProduce: []string{"plan", "value"}, Effects: []string{},
 		Tags:   []string{"coding", "go"},
-		Cost:   call.Cost{Latency: 1200 * time.Millisecond, USD: 0.01, USDPerMTokIn: 3, USDPerMTokOut: 15},
+		Cost:   call.Cost{Latency: 1200 * time.Millisecond, USD: 0.01, Price: budget.Price{In: 3, Out: 15}},
 		Limits: call.Limits{Timeout: 15 * time.Second, Concurrency: 4, PerMinute: 60},
 	}
 	for name, text := range map[string]string{
@@ -111,8 +112,8 @@ func TestMetadataCheck(t *testing.T) {
 }
 
 func TestPrice(t *testing.T) {
-	c := call.Cost{USD: 0.5, USDPerMTokIn: 2, USDPerMTokOut: 10}
-	if got := c.Price(1_000_000, 100_000); got != 3.5 {
+	c := call.Cost{USD: 0.5, Price: budget.Price{In: 2, Out: 10}}
+	if got := c.Of(budget.Usage{InputTokens: 1_000_000, OutputTokens: 100_000}); got != 3.5 {
 		t.Errorf("got %v, want 3.5", got)
 	}
 }

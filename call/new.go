@@ -124,11 +124,8 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
 	}
-	s.account = budget.From(ctx)
-	if c.spec.Budget != (Budget{}) {
-		s.account = s.account.Sub(c.spec.Budget)
-		s.ctx = budget.With(ctx, s.account) // for pipelines and agents that are asked
-	}
+	s.account = budget.From(ctx).Sub(c.spec.Budget)
+	s.ctx = budget.With(ctx, s.account) // for pipelines and agents that are asked
 	if _, limited := s.account.Deadline(); limited {
 		var cancel context.CancelFunc
 		s.ctx, cancel = s.account.Context(s.ctx)
@@ -224,12 +221,8 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	if win.failure != nil {
 		rec.Failure, rec.Error, rec.Out = win.failure.Type, win.failure.Message, win.out
 	}
-	rec.Usage = Usage{Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
-	for _, a := range tried {
-		rec.Usage.InputTokens += a.Usage.InputTokens
-		rec.Usage.OutputTokens += a.Usage.OutputTokens
-		rec.Usage.USD += a.Usage.USD
-	}
+	// With judges, checks, and what plans that were answered have asked.
+	rec.Usage = Usage{Usage: s.account.Used(), Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
 	return rec
 }
 

@@ -36,18 +36,12 @@ func (l *lane) note(a Attempt, o *outcome) {
 	if at := event.At(l.ctx); at.Wants(slog.LevelInfo) {
 		at.Send(event.CallAttempt{
 			Call: l.name, Cap: a.Cap, Attempt: a.Number, Repair: a.Repair,
-			Latency: a.Usage.latency(), Usage: a.Usage.told(), Score: a.Score, Failure: a.Failure,
+			Latency: a.Usage.latency(), Usage: a.Usage.Usage, Score: a.Score, Failure: a.Failure,
 		})
 	}
 }
 
 func (u *Usage) latency() time.Duration { return time.Duration(u.LatencyMS) * time.Millisecond }
-
-// told is the usage as events have it.
-func (u *Usage) told() event.Usage {
-	in, out := u.InputTokens, u.OutputTokens
-	return event.Usage{InputTokens: &in, OutputTokens: &out, USD: u.USD}
-}
 
 // counters are nil, which counts nothing, for a tool.
 func (s *session) counters() *Counters {
@@ -63,7 +57,7 @@ func (s *session) tell(r *Record) {
 	if at := event.At(s.ctx); at.Wants(slog.LevelInfo) {
 		at.Send(event.CallVerdict{
 			Call: s.name, Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts,
-			Latency: r.Usage.latency(), Usage: r.Usage.told(), Score: r.Score, Failure: r.Failure,
+			Latency: r.Usage.latency(), Usage: r.Usage.Usage, Score: r.Score, Failure: r.Failure,
 		})
 	}
 }

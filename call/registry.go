@@ -66,7 +66,7 @@ func NewRegistry(caps ...Capability) *Registry {
 
 // typical is what an invocation with a thousand tokens in and out costs: prices
 // by the token and by the piece have to be compared somehow.
-func (c Cost) typical() float64 { return c.USD + (c.USDPerMTokIn+c.USDPerMTokOut)/1000 }
+func (c Cost) typical() float64 { return c.USD + (c.In+c.Out)/1000 }
 
 // Err returns what is wrong with the capabilities, everything at once, or nil.
 func (r *Registry) Err() error {

@@ -151,6 +151,8 @@ func (u *Usage) read(m *form.Map) {
 	const most = math.MaxInt >> 10 // so that a sum of many is no negative number
 	m.Int("input-tokens", &u.InputTokens, 0, most)
 	m.Int("output-tokens", &u.OutputTokens, 0, most)
+	m.Int("cache-read-tokens", &u.CacheReadTokens, 0, most)
+	m.Int("cache-write-tokens", &u.CacheWriteTokens, 0, most)
 	m.Float("usd", &u.USD, 0, math.Inf(1))
 	m.Int("attempts", &u.Attempts, 0, most)
 	var latency time.Duration

@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
 )
@@ -36,7 +37,7 @@ func TestReadReply(t *testing.T) {
 		{`:result {:type :value :out {:b [1.5 :k] :a nil}}`, `value {"a":null,"b":[1.5,"k"]}`},
 		{`:result {:type :value :out nil}`, `value null`},
 		{`:result {:type :value :out 1 :usage {:input-tokens 3 :usd 0.5 :mode :live :cap/id :a/b}}`,
-			`value 1 {InputTokens:3 OutputTokens:0 USD:0.5 Attempts:0 LatencyMS:0 Cap:a/b}`},
+			`value 1 {Usage:{InputTokens:3 OutputTokens:0 CacheReadTokens:0 CacheWriteTokens:0 USD:0.5 Estimated:false} Attempts:0 LatencyMS:0 Cap:a/b}`},
 		{`:result {:type :stream :stream ["Once " "upon"]}`, `stream {"text":"Once upon"}`},
 		{`:result {:type :stream :stream []}`, `stream {"text":""}`},
 		{`:result {:type :plan :plan {:nodes [{:op :emit :input :x}]} :bindings {:x {:y :z}}}`,
@@ -141,7 +142,7 @@ func TestResponse(t *testing.T) {
 	}{
 		{
 			name:  "value",
-			reply: &call.Reply{Out: call.JSON(`{"text":"a","n m":[{"k":null}]}`), Usage: call.Usage{Attempts: 2, USD: 0.25, Cap: "a/b"}},
+			reply: &call.Reply{Out: call.JSON(`{"text":"a","n m":[{"k":null}]}`), Usage: call.Usage{Usage: budget.Usage{USD: 0.25}, Attempts: 2, Cap: "a/b"}},
 			json:  `{"proto":1,"result":{"out":{"n m":[{"k":null}],"text":"a"},"type":"value","usage":{"attempts":2,"cap/id":"a/b","usd":0.25}},"trace":{"id":":r","turn":2}}`,
 			edn:   `{:proto 1, :result {:out {"n m" [{:k nil}], :text "a"}, :type :value, :usage {:attempts 2, :cap/id :a/b, :usd 0.25}}, :trace {:id ":r", :turn 2}}`,
 		},

@@ -112,10 +112,15 @@ func usageValue(u Usage, b *fields) edn.Value {
 	}
 	number("input-tokens", int64(u.InputTokens))
 	number("output-tokens", int64(u.OutputTokens))
+	number("cache-read-tokens", int64(u.CacheReadTokens))
+	number("cache-write-tokens", int64(u.CacheWriteTokens))
 	number("attempts", int64(u.Attempts))
 	number("latency-ms", u.LatencyMS)
 	if u.USD != 0 {
 		f.add("usd", edn.Float(u.USD))
+	}
+	if u.Estimated {
+		f.add("estimated", edn.Bool(true))
 	}
 	if u.Cap != "" {
 		f.name("cap/id", u.Cap)

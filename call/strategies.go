@@ -128,17 +128,16 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 		return s.none(), nil, nil
 	}
 	lanes := make([]*lane, len(places))
-	for k, i := range places {
-		l := s.lane(s.ctx, i)
-		if l.reserved, err = s.reserve(l.ctx, l.entry, l.entry.first()); err != nil {
-			l.last = outcome{failure: exhausted(err)}
-		}
-		lanes[k] = l
-	}
 	errs := make([]error, len(lanes))
+	holds := s.ctx
+	for k, i := range places {
+		lanes[k] = s.lane(s.ctx, i)
+		holds = lanes[k].reserve(holds, &errs[k])
+		lanes[k].last.final = false // others may be paid
+	}
 	var all sync.WaitGroup
 	for k, l := range lanes {
-		if l.last.failure != nil {
+		if l.last.failure != nil || errs[k] != nil {
 			continue
 		}
 		all.Add(1)
@@ -165,6 +164,19 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	return win, tried, nil
 }
 
+// reserve draws for the first attempt of a lane before it begins, in the context of all
+// that have: who holds an estimate does not wait for others. It returns the context of
+// those after it.
+func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
+	draw, err := l.entry.reserve(ctx, l.account, &l.request, l.entry.first())
+	if err != nil {
+		*ended = l.ended(err)
+		return ctx
+	}
+	l.reserved = draw
+	return draw.Context(ctx)
+}
+
 // race starts the candidates together, or each when the one before has failed or
 // is late, and takes the first answer that passes. The others are cancelled, and
 // have ended when it returns.
@@ -175,7 +187,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	defer cancel(nil)
-	h := &heat{session: s, ctx: ctx, places: places, errs: make([]error, len(places)), ended: make(chan int, len(places))}
+	h := &heat{session: s, ctx: ctx, holds: ctx, places: places, errs: make([]error, len(places)), ended: make(chan int, len(places))}
 	hedge := s.spec.Dispatch.Hedge
 	late := time.NewTimer(hedge)
 	defer late.Stop()
@@ -221,6 +233,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 type heat struct {
 	*session
 	ctx     context.Context
+	holds   context.Context // of those who have started
 	places  []int
 	lanes   []*lane // of those who have started, in the order of their places
 	errs    []error
@@ -239,13 +252,10 @@ func (h *heat) start() {
 	l.loose = true
 	h.lanes = append(h.lanes, l)
 	h.running++
-	draw, err := h.reserve(l.ctx, l.entry, l.entry.first())
-	if err != nil {
-		l.last = outcome{failure: exhausted(err), final: true}
+	if h.holds = l.reserve(h.holds, &h.errs[k]); l.reserved == nil {
 		h.ended <- k
 		return
 	}
-	l.reserved = draw
 	l.start(func(err error) {
 		h.errs[k] = err
 		h.ended <- k

@@ -43,7 +43,7 @@ func failsOnce(typ string, after time.Duration) behaviour {
 // failsAfter fails when it has read so many tokens.
 func failsAfter(tokens int) behaviour {
 	return func(context.Context, *call.Request) (*call.Reply, error) {
-		return &call.Reply{Usage: call.Usage{InputTokens: tokens}}, &call.Error{Type: call.FormatDrift}
+		return &call.Reply{Usage: call.Usage{Usage: budget.Usage{InputTokens: tokens}}}, &call.Error{Type: call.FormatDrift}
 	}
 }
 

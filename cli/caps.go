@@ -135,8 +135,8 @@ func shownCost(c capability) string {
 	if c.Cost.USD > 0 {
 		parts = append(parts, fmt.Sprintf("$%.4g", c.Cost.USD))
 	}
-	if c.Cost.USDPerMTokIn > 0 || c.Cost.USDPerMTokOut > 0 {
-		tokens := fmt.Sprintf("$%.4g/$%.4g per Mtok", c.Cost.USDPerMTokIn, c.Cost.USDPerMTokOut)
+	if c.Cost.In > 0 || c.Cost.Out > 0 {
+		tokens := fmt.Sprintf("$%.4g/$%.4g per Mtok", c.Cost.In, c.Cost.Out)
 		if c.Priced != "" {
 			tokens += " of " + c.Priced
 		}

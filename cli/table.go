@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/journal"
 	"golang.org/x/term"
 )
 
@@ -117,16 +117,21 @@ func amount(n int) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
-func tokens(u journal.Usage) string { return amount(u.InputTokens + u.OutputTokens) }
+func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
-func cost(u journal.Usage) string {
-	switch {
-	case u.Cost == 0:
-		return ""
-	case u.Cost < 1:
-		return fmt.Sprintf("%.4f", u.Cost)
+// cost is in USD; "~" marks a sum with estimates.
+func cost(u budget.Usage) string {
+	mark := ""
+	if u.Estimated {
+		mark = "~"
 	}
-	return fmt.Sprintf("%.2f", u.Cost)
+	switch {
+	case u.USD == 0:
+		return ""
+	case u.USD < 1:
+		return fmt.Sprintf("%s%.4f", mark, u.USD)
+	}
+	return fmt.Sprintf("%s%.2f", mark, u.USD)
 }
 
 // plural counts things of a name that takes an s.

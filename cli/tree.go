@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -21,7 +22,7 @@ type branch struct {
 	named map[string]*branch
 
 	begun, ended time.Time // of all that is in it
-	usage        journal.Usage
+	usage        budget.Usage
 	trouble      string // what a tool call answered that failed
 	lost         bool   // something in it failed
 	open         bool   // something in it has no result

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/stonelayer/stone/budget"
 )
 
 // Data is what an event tells. Its types are those of this package, passed by
@@ -18,12 +20,6 @@ func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 // Type returns the name of the event in trace files, such as "run-start". Types
 // that no trace file has are "delta", "retracted" and "tool-start".
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
-
-// Usage is what models reported, or what an answer cost.
-type Usage struct {
-	InputTokens, OutputTokens *int // nil if not reported
-	USD                       float64
-}
 
 // RunStarted: a run, or its continuation, has started.
 type RunStarted struct {
@@ -47,8 +43,8 @@ type StepDone struct {
 	Form     string
 	Elapsed  time.Duration
 	OK       bool
-	Replayed bool  // the result of a leaf was taken from the recorder
-	Usage    Usage // of a leaf, as noted beside its node
+	Replayed bool         // the result of a leaf was taken from the recorder
+	Usage    budget.Usage // of a leaf, as noted beside its node
 }
 
 // StepReplayed: the result of something was taken from the recorder.
@@ -96,7 +92,7 @@ type AgentEnded struct {
 	OK      bool
 	Turns   int
 	Elapsed time.Duration
-	Usage   Usage // of all turns
+	Usage   budget.Usage // of all that it asked models
 }
 
 // ModelRequest: a model is asked.
@@ -115,13 +111,13 @@ type ModelResponse struct {
 	Model    string
 	OK       bool
 	Elapsed  time.Duration
-	Replayed bool        // taken from the recorder: no ModelRequest came before
-	Reply    *ModelReply // nil if nothing came
+	Replayed bool         // taken from the recorder: no ModelRequest came before
+	Usage    budget.Usage // also of an answer that failed
+	Reply    *ModelReply  // nil if nothing came
 }
 
 // A ModelReply is what a model answered.
 type ModelReply struct {
-	Usage                    Usage
 	StopReason               string
 	Text, Reasoning, Refusal string
 	ToolCallCount            int
@@ -176,7 +172,7 @@ type CallAttempt struct {
 	Attempt   int // of this capability, from 1
 	Repair    bool
 	Latency   time.Duration
-	Usage     Usage
+	Usage     budget.Usage
 	Score     *float64 // nil without a verdict
 	Failure   string   // "" if the answer was accepted
 }
@@ -186,7 +182,7 @@ type CallVerdict struct {
 	Call, Intent, Cap string
 	Attempts          int
 	Latency           time.Duration
-	Usage             Usage
+	Usage             budget.Usage
 	Score             *float64
 	Failure           string
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"log/slog"
 	"time"
+
+	"github.com/stonelayer/stone/budget"
 )
 
 // Log returns a Watcher that passes events to a slog.Handler as records: the
@@ -110,16 +112,22 @@ func (AgentStarted) attrs(e Event) []slog.Attr { return e.named() }
 
 func (d AgentEnded) attrs(e Event) []slog.Attr {
 	attrs := e.named(slog.Bool("ok", d.OK), slog.Int("turns", d.Turns), elapsed(d.Elapsed))
-	return append(attrs, d.Usage.tokens()...)
+	return append(attrs, used(d.Usage)...)
 }
 
-// tokens are those that were reported.
-func (u Usage) tokens() (attrs []slog.Attr) {
-	if u.InputTokens != nil {
-		attrs = append(attrs, slog.Int("input-tokens", *u.InputTokens))
+// used is a usage without what there is none of.
+func used(u budget.Usage) (attrs []slog.Attr) {
+	if u.InputTokens > 0 {
+		attrs = append(attrs, slog.Int("input-tokens", u.InputTokens))
 	}
-	if u.OutputTokens != nil {
-		attrs = append(attrs, slog.Int("output-tokens", *u.OutputTokens))
+	if u.OutputTokens > 0 {
+		attrs = append(attrs, slog.Int("output-tokens", u.OutputTokens))
+	}
+	if u.USD > 0 {
+		attrs = append(attrs, slog.Float64("usd", u.USD))
+	}
+	if u.Estimated {
+		attrs = append(attrs, slog.Bool("estimated", true))
 	}
 	return attrs
 }
@@ -138,8 +146,8 @@ func (d ModelRequest) payload(e Event) []slog.Attr {
 
 func (d ModelResponse) attrs(e Event) []slog.Attr {
 	attrs := e.asked(d.Turn, d.Model, slog.Bool("ok", d.OK), elapsed(d.Elapsed))
+	attrs = append(attrs, used(d.Usage)...)
 	if r := d.Reply; r != nil {
-		attrs = append(attrs, r.Usage.tokens()...)
 		attrs = append(attrs, slog.String("stop-reason", r.StopReason), slog.Int("tool-call-count", r.ToolCallCount))
 	}
 	return attrs
@@ -189,7 +197,7 @@ func (d ToolPanicked) attrs(e Event) []slog.Attr {
 
 func (d CallAttempt) attrs(Event) []slog.Attr {
 	attrs := []slog.Attr{slog.String("call", d.Call), slog.String("cap", d.Cap), slog.Int("attempt", d.Attempt)}
-	attrs = append(attrs, d.Usage.cost(d.Latency)...)
+	attrs = append(attrs, cost(d.Usage, d.Latency)...)
 	if d.Repair {
 		attrs = append(attrs, slog.Bool("repair", true))
 	}
@@ -198,13 +206,12 @@ func (d CallAttempt) attrs(Event) []slog.Attr {
 
 func (d CallVerdict) attrs(Event) []slog.Attr {
 	attrs := []slog.Attr{slog.String("call", d.Call), slog.String("intent", d.Intent), slog.String("cap", d.Cap), slog.Int("attempts", d.Attempts)}
-	attrs = append(attrs, d.Usage.cost(d.Latency)...)
+	attrs = append(attrs, cost(d.Usage, d.Latency)...)
 	return append(attrs, verdict(d.Score, d.Failure)...)
 }
 
-func (u Usage) cost(latency time.Duration) []slog.Attr {
-	attrs := append([]slog.Attr{slog.Int64("latency-ms", latency.Milliseconds())}, u.tokens()...)
-	return append(attrs, slog.Float64("usd", u.USD))
+func cost(u budget.Usage, latency time.Duration) []slog.Attr {
+	return append([]slog.Attr{slog.Int64("latency-ms", latency.Milliseconds())}, used(u)...)
 }
 
 // verdict tells how an attempt or a call ended.

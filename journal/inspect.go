@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -36,18 +37,18 @@ var ErrNoNode = errors.New("no such node in the run")
 
 // A Row says that a step started, or how it ended.
 type Row struct {
-	Seq     int64     `json:"seq"` // its position: later rows of a run have larger ones, not necessarily the next ones
-	Path    string    `json:"path"`
-	Kind    string    `json:"kind"`
-	Name    string    `json:"name"`
-	Time    time.Time `json:"time"`
-	Ended   bool      `json:"ended"`          // otherwise it started
-	From    string    `json:"from,omitempty"` // as the rest in Step, of a step that ended
-	Type    string    `json:"type,omitempty"`
-	Node    dag.ID    `json:"node,omitzero"`
-	Failure string    `json:"failure,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	Usage   Usage     `json:"usage,omitzero"` // of this attempt alone
+	Seq     int64        `json:"seq"` // its position: later rows of a run have larger ones, not necessarily the next ones
+	Path    string       `json:"path"`
+	Kind    string       `json:"kind"`
+	Name    string       `json:"name"`
+	Time    time.Time    `json:"time"`
+	Ended   bool         `json:"ended"`          // otherwise it started
+	From    string       `json:"from,omitempty"` // as the rest in Step, of a step that ended
+	Type    string       `json:"type,omitempty"`
+	Node    dag.ID       `json:"node,omitzero"`
+	Failure string       `json:"failure,omitempty"`
+	Reason  string       `json:"reason,omitempty"`
+	Usage   budget.Usage `json:"usage,omitzero"` // of this attempt alone
 }
 
 // NodeInfo is a node as a journal keeps it.
@@ -62,15 +63,15 @@ type NodeInfo struct {
 
 // A Branch is what a run has done at a path and below it.
 type Branch struct {
-	Path     string    `json:"path"`
-	Step     *Step     `json:"step,omitempty"`   // at the path itself, nil for a part that has steps only below
-	Below    int       `json:"below"`            // steps below the path
-	Recorded int       `json:"recorded"`         // steps that have a result, here and below
-	Open     int       `json:"open"`             // that have none
-	Failed   int       `json:"failed"`           // that have a failure as result
-	Started  time.Time `json:"started,omitzero"` // the first of them
-	Ended    time.Time `json:"ended,omitzero"`   // the last of them
-	Usage    Usage     `json:"usage,omitzero"`   // of all of them
+	Path     string       `json:"path"`
+	Step     *Step        `json:"step,omitempty"`   // at the path itself, nil for a part that has steps only below
+	Below    int          `json:"below"`            // steps below the path
+	Recorded int          `json:"recorded"`         // steps that have a result, here and below
+	Open     int          `json:"open"`             // that have none
+	Failed   int          `json:"failed"`           // that have a failure as result
+	Started  time.Time    `json:"started,omitzero"` // the first of them
+	Ended    time.Time    `json:"ended,omitzero"`   // the last of them
+	Usage    budget.Usage `json:"usage,omitzero"`   // of all of them
 }
 
 // Branches sums up the steps right below a path: children, rounds, lanes, branches

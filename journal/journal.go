@@ -132,16 +132,16 @@ type RunInfo struct {
 
 // Outcome is how a run ended, the last time that it did.
 type Outcome struct {
-	State   State      `json:"state"`
-	Ended   time.Time  `json:"ended,omitzero"`
-	Failure *Failure   `json:"failure,omitempty"`
-	Retry   []string   `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
-	Node    dag.ID     `json:"node,omitzero"`   // the last one: the result, or the failure
-	Heads   []dag.ID   `json:"heads,omitempty"` // of the DAG; End sets it
-	Steps   int        `json:"steps"`           // that have a result
-	Usage   Usage      `json:"usage"`           // of all of them
-	Lanes   dag.Losses `json:"lanes,omitzero"`  // how many were lost, of those fan-outs that lost any
-	DAG     dag.DAG    `json:"-"`               // for End only
+	State   State        `json:"state"`
+	Ended   time.Time    `json:"ended,omitzero"`
+	Failure *Failure     `json:"failure,omitempty"`
+	Retry   []string     `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
+	Node    dag.ID       `json:"node,omitzero"`   // the last one: the result, or the failure
+	Heads   []dag.ID     `json:"heads,omitempty"` // of the DAG; End sets it
+	Steps   int          `json:"steps"`           // that have a result
+	Usage   budget.Usage `json:"usage"`           // of all of them
+	Lanes   dag.Losses   `json:"lanes,omitzero"`  // how many were lost, of those fan-outs that lost any
+	DAG     dag.DAG      `json:"-"`               // for End only
 }
 
 // Failure is why a run or a step ended without a result.
@@ -159,19 +159,19 @@ type Step struct {
 	// Attempts is how often its work was started, 0 if its result is another
 	// run's. If it is not Recorded, the last one is under way, or was when its
 	// process ended or gave up.
-	Attempts int       `json:"attempts"`
-	Failures int       `json:"failures,omitempty"` // attempts whose failure was recorded and forgotten, see Begin
-	Recorded bool      `json:"recorded"`
-	From     string    `json:"from,omitempty"`    // run from which the result was reused
-	Time     time.Time `json:"time,omitzero"`     // of the result, as in step.Record
-	Started  time.Time `json:"started,omitzero"`  // the last attempt
-	Ended    time.Time `json:"ended,omitzero"`    // when the result was recorded
-	Type     string    `json:"type,omitempty"`    // of the node
-	Node     dag.ID    `json:"node,omitzero"`     // that it made, zero if it made none
-	Sum      dag.ID    `json:"sum,omitzero"`      // of type and content, as in step.Record
-	Failure  string    `json:"failure,omitempty"` // kind of the failure with which it ended
-	Reason   string    `json:"reason,omitempty"`  // of the failure
-	Usage    Usage     `json:"usage,omitzero"`    // of the result and of all failures
+	Attempts int          `json:"attempts"`
+	Failures int          `json:"failures,omitempty"` // attempts whose failure was recorded and forgotten, see Begin
+	Recorded bool         `json:"recorded"`
+	From     string       `json:"from,omitempty"`    // run from which the result was reused
+	Time     time.Time    `json:"time,omitzero"`     // of the result, as in step.Record
+	Started  time.Time    `json:"started,omitzero"`  // the last attempt
+	Ended    time.Time    `json:"ended,omitzero"`    // when the result was recorded
+	Type     string       `json:"type,omitempty"`    // of the node
+	Node     dag.ID       `json:"node,omitzero"`     // that it made, zero if it made none
+	Sum      dag.ID       `json:"sum,omitzero"`      // of type and content, as in step.Record
+	Failure  string       `json:"failure,omitempty"` // kind of the failure with which it ended
+	Reason   string       `json:"reason,omitempty"`  // of the failure
+	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
 	// Declared is what an attempt may cost, as budget.Declare said; zero for a
 	// step that costs nothing.
 	Declared budget.Amount `json:"declared,omitzero"`

@@ -82,24 +82,24 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, from.record
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
-		r.append(s, true, Usage{})
+		r.append(s, true, budget.Usage{})
 		return s.record, 0
 	}
 	s.Attempts++
 	s.Declared = declared
-	r.append(s, false, Usage{})
+	r.append(s, false, budget.Usage{})
 	return nil, s.Attempts
 }
 
 // take makes a step one that has the result of another one.
 func (s *Step) take(from Step) {
-	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, Usage{}
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, budget.Usage{}
 }
 
 // used returns what a step with the record has used up.
-func (s *Step) used(rec step.Record) Usage {
+func (s *Step) used(rec step.Record) budget.Usage {
 	if s.Declared == (budget.Amount{}) {
-		return Usage{}
+		return budget.Usage{}
 	}
 	return UsageOf(rec)
 }

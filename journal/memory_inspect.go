@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -16,11 +17,11 @@ type memoryRow struct {
 	step   *memoryStep
 	at     time.Time
 	ended  bool
-	failed *Step // of a step that failed, whose failure may be forgotten
-	used   Usage // by the attempt
+	failed *Step        // of a step that failed, whose failure may be forgotten
+	used   budget.Usage // by the attempt
 }
 
-func (r *memoryRun) append(s *memoryStep, ended bool, used Usage) {
+func (r *memoryRun) append(s *memoryStep, ended bool, used budget.Usage) {
 	row := memoryRow{step: s, at: time.Now(), ended: ended, used: used}
 	if ended && s.Failure != "" {
 		own := s.Step

@@ -35,7 +35,7 @@ func (q Query) Selects(r RunInfo) bool {
 	return (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
 		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
-		r.Usage.Cost >= q.MinCost &&
+		r.Usage.USD >= q.MinCost &&
 		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until))
 }
 

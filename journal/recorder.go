@@ -60,11 +60,11 @@ func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 type tally struct {
 	mu    sync.Mutex
 	steps int
-	usage Usage
+	usage budget.Usage
 }
 
 func (t *tally) add(rec step.Record, costs bool) {
-	var usage Usage
+	var usage budget.Usage
 	if costs {
 		usage = UsageOf(rec)
 	}
@@ -74,7 +74,7 @@ func (t *tally) add(rec step.Record, costs bool) {
 	t.usage = t.usage.Add(usage)
 }
 
-func (t *tally) sum() (int, Usage) {
+func (t *tally) sum() (int, budget.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.steps, t.usage

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
@@ -291,7 +292,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 }
 
 // total counts the steps that have a result, and what all have used up.
-func total(steps []Step) (n int, used Usage) {
+func total(steps []Step) (n int, used budget.Usage) {
 	for _, s := range steps {
 		used = used.Add(s.Usage)
 		if s.Recorded && s.Kind != "input" {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -79,14 +80,14 @@ func TestShapeOfManyParts(t *testing.T) {
 }
 
 func TestUsageOf(t *testing.T) {
-	for content, want := range map[string]journal.Usage{
+	for content, want := range map[string]budget.Usage{
 		``:                                   {},
 		`"text with \"usage\":{ in it"`:      {},
-		`{"usage":{"input_tokens":3}}`:       {InputTokens: 3},
-		`{"usage":{"input_tokens":"three"}}`: {},
+		`{"usage":{"input-tokens":3}}`:       {InputTokens: 3},
+		`{"usage":{"input-tokens":"three"}}`: {},
 		`{"usage":7}`:                        {},
-		`{"reply":{"usage":{"input_tokens":null,"output_tokens":5}},"usage":{"cost":0.5}}`: {OutputTokens: 5, Cost: 0.5},
-		`{"deep":{"usage":{"input_tokens":3}}}`:                                            {},
+		`{"reply":{"usage":{"output_tokens":5}},"usage":{"output-tokens":5,"usd":0.5}}`: {OutputTokens: 5, USD: 0.5},
+		`{"deep":{"usage":{"input-tokens":3}}}`:                                         {},
 	} {
 		if got := journal.UsageOf(step.Record{Content: []byte(content)}); got != want {
 			t.Errorf("UsageOf(%s) = %+v, want %+v", content, got, want)

@@ -15,12 +15,12 @@ import (
 func TestResumingKeepsTheTotal(t *testing.T) {
 	out := dag.NewType[int]("out")
 	type paid struct {
-		Usage journal.Usage `json:"usage"`
+		Usage budget.Usage `json:"usage"`
 	}
 	p := stone.Func0("ask", out, func(ctx context.Context) (int, error) {
 		for range 3 {
 			if _, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "turn", nil, func(context.Context, any) (paid, error) {
-				return paid{journal.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5}}, nil
+				return paid{budget.Usage{InputTokens: 10, OutputTokens: 1, USD: 0.5}}, nil
 			}); err != nil {
 				return 0, err
 			}
@@ -28,7 +28,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 		return 1, nil
 	})
 	var memory journal.Memory
-	want := journal.Usage{InputTokens: 30, OutputTokens: 3, Cost: 1.5}
+	want := budget.Usage{InputTokens: 30, OutputTokens: 3, USD: 1.5}
 	for _, when := range []string{"first", "resumed"} {
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})}); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/stonelayer/stone/budget"
 )
 
 // Model answers requests.
@@ -40,6 +42,8 @@ type Info struct {
 	Provider string // the protocol: "openai", "anthropic"
 	Model    string // the model that is asked when the request names none
 	Endpoint string // URL without user, query and fragment
+	// Price is what Model costs; nil if that is unknown. See Priced.
+	Price *budget.Price
 }
 
 // Request is a question to a model. Only Messages is required.
@@ -123,15 +127,16 @@ func (r *Reply) CheckContent() error {
 }
 
 // Usage is what a provider reported about tokens. Input and output are nil when
-// it reported none. What they include differs: Anthropic's input does not count
-// tokens read from or written to the cache, and some providers' output does not
-// count reasoning.
+// it reported none. Input is all of it for every provider, also what was read from a
+// cache or written to it. Output is with the reasoning, unless ReasoningApart.
 type Usage struct {
 	InputTokens       *int `json:"input_tokens"`
 	OutputTokens      *int `json:"output_tokens"`
-	CachedInputTokens int  `json:"cached_input_tokens,omitempty"`
-	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`
+	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; part of InputTokens
+	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
+	// ReasoningApart reports that OutputTokens lack the reasoning, which is paid for too.
+	ReasoningApart bool `json:"reasoning_apart,omitempty"`
 	// Vendor names the field of the provider's own from which the numbers were
 	// taken when there was no standard one.
 	Vendor string `json:"vendor,omitempty"`
@@ -147,6 +152,7 @@ func (u Usage) Add(v Usage) Usage {
 	u.CachedInputTokens += v.CachedInputTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
+	u.ReasoningApart = u.ReasoningApart || v.ReasoningApart
 	if v.Raw != nil {
 		u.Raw = v.Raw
 	}
@@ -186,7 +192,7 @@ const (
 	// while nothing else does.
 	Progress
 	// Restart: the attempt failed with Err and is made again after Wait. What came
-	// before is void.
+	// before is void; Reply holds it, if it is known.
 	Restart
 	// Done: Reply is the whole answer. The last delta of a stream.
 	Done
@@ -201,7 +207,7 @@ type Delta struct {
 	Index   int
 	Text    string
 	Call    *ToolCall
-	Reply   *Reply // with Start, Done, and beside an error
+	Reply   *Reply // with Start, Restart, Done, and beside an error
 	Err     error
 	Wait    time.Duration // with Restart
 	Elapsed time.Duration // with Progress: since the request began

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 )
 
@@ -79,17 +80,17 @@ func (r *Report) restarted(d *Delta) {
 }
 
 // End sends a ModelResponse. The reply may be nil.
-func (r *Report) End(reply *Reply, err error) {
+func (r *Report) End(reply *Reply, used budget.Usage, err error) {
 	if r != nil {
-		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.begun), Reply: reply.told()})
+		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.begun), Usage: used, Reply: reply.told()})
 	}
 }
 
 // Recall sends the ModelResponse of an answer that was taken from the record of
 // the run.
-func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply) {
+func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used budget.Usage) {
 	if at.Wants(slog.LevelInfo) {
-		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Reply: reply.told()})
+		at.Send(event.ModelResponse{Turn: turn, Model: Name(m, req), OK: true, Replayed: true, Usage: used, Reply: reply.told()})
 	}
 }
 
@@ -98,12 +99,7 @@ func (r *Reply) told() *event.ModelReply {
 		return nil
 	}
 	return &event.ModelReply{
-		Usage: r.Usage.Told(), StopReason: r.StopReason, Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal,
+		StopReason: r.StopReason, Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal,
 		ToolCallCount: len(r.ToolCalls), ToolCalls: r.ToolCalls,
 	}
-}
-
-// Told returns the usage as events have it.
-func (u Usage) Told() event.Usage {
-	return event.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}
 }

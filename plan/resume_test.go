@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
@@ -54,7 +55,7 @@ func (c *counted) cap(id string, answer func(*call.Request) (string, error)) cal
 		if strings.HasPrefix(text, "{:nodes") {
 			return &call.Reply{Type: call.Plan, Plan: []byte(text)}, err
 		}
-		return &call.Reply{Out: call.JSON(text), Usage: call.Usage{InputTokens: 1}}, err
+		return &call.Reply{Out: call.JSON(text), Usage: call.Usage{Usage: budget.Usage{InputTokens: 1}}}, err
 	}}
 }
 

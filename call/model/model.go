@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
@@ -47,7 +48,11 @@ func (c Config) Check() error {
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")
 	invalid := c.Check()
-	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	if c.Model != nil && m.Cost != (call.Cost{Latency: m.Cost.Latency}) {
+		c.Model = llm.Priced(c.Model, m.Cost.Price)
+	}
+	quote := func(ctx context.Context, req *call.Request) budget.Quote { return c.quote(ctx, req, m) }
+	return call.Capability{Metadata: m, Quote: quote, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
@@ -55,8 +60,9 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return nil, err
 		}
-		answer, err := c.ask(ctx, req, want)
-		usage := usageOf(answer)
+		answer, used, err := c.ask(ctx, req, want)
+		used.USD += m.Cost.USD
+		usage := call.Usage{Usage: used}
 		if err != nil {
 			return &call.Reply{Usage: usage}, failure(ctx, err)
 		}
@@ -69,42 +75,75 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// ask sends the request and passes on what comes.
-func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer *llm.Reply, err error) {
+// request makes the request for a model.
+func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	question, err := question(req)
 	if err != nil {
 		return nil, err
 	}
-	request := &llm.Request{
-		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: c.MaxTokens,
+	return &llm.Request{
+		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: llm.Bound(c.MaxTokens, req.Budget),
 		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.format(),
+	}, nil
+}
+
+// quote estimates what a request may cost. What cannot be asked costs nothing: the
+// invocation says why.
+func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) budget.Quote {
+	once := budget.Fixed(budget.Amount{Roundtrips: 1})
+	if c.Model == nil {
+		return once
 	}
+	want, err := c.wanted(req, m)
+	if err != nil {
+		return once
+	}
+	request, err := c.request(req, want)
+	if err != nil {
+		return once
+	}
+	return llm.Quote(ctx, c.Model, request)
+}
+
+// ask sends the request and passes on what comes. The answer may be nil beside an error.
+func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer *llm.Reply, used budget.Usage, err error) {
+	request, err := c.request(req, want)
+	if err != nil {
+		return nil, used, err
+	}
+	meter := llm.NewMeter(ctx, c.Model, request)
 	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
-	defer func() { tell.End(answer, err) }()
-	for delta, err := range c.Model.Stream(ctx, request) {
-		if delta.Reply != nil {
+	err = errNoEnd
+	for delta, failed := range c.Model.Stream(ctx, request) {
+		meter.Hear(&delta)
+		tell.Hear(&delta)
+		if delta.Reply != nil && delta.Kind != llm.Start && delta.Kind != llm.Restart {
 			answer = delta.Reply
 		}
-		if err != nil {
-			return answer, err
+		if err = failed; failed != nil || delta.Kind == llm.Done {
+			break
 		}
-		tell.Hear(&delta)
+		err = errNoEnd
 	}
-	switch {
-	case answer == nil:
-		return nil, errors.New("the model ended without an answer")
-	case answer.Refusal != "" && answer.Text == "":
-		return answer, fmt.Errorf("the model refuses: %s", answer.Refusal)
+	if err == nil && answer.Refusal != "" && answer.Text == "" {
+		err = fmt.Errorf("the model refuses: %s", answer.Refusal)
+	} else if err == nil {
+		err = answer.CheckContent()
 	}
-	return answer, answer.CheckContent()
+	used = meter.Spent(answer, err)
+	tell.End(answer, used, err)
+	return answer, used, err
 }
+
+var errNoEnd = errors.New("the model ended without an answer")
 
 // failure is the type of what went wrong with a model.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if typed := (*call.Error)(nil); errors.As(err, &typed) {
+	typed, refused := (*call.Error)(nil), (*budget.ExhaustedError)(nil)
+	if errors.As(err, &typed) || errors.As(err, &refused) || errors.As(err, new(*budget.UnpricedError)) {
 		return err
 	}
 	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}
@@ -119,18 +158,4 @@ func retryAfter(err error) time.Duration {
 		return e.RetryAfter
 	}
 	return 0
-}
-
-func usageOf(answer *llm.Reply) call.Usage {
-	var u call.Usage
-	if answer == nil {
-		return u
-	}
-	if n := answer.Usage.InputTokens; n != nil {
-		u.InputTokens = *n
-	}
-	if n := answer.Usage.OutputTokens; n != nil {
-		u.OutputTokens = *n
-	}
-	return u
 }

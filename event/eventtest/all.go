@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 )
 
@@ -12,7 +13,7 @@ import (
 // watcher takes them all. Every text in them contains "SECRET".
 func All() []event.Data {
 	n, score := 1, .5
-	usage := event.Usage{InputTokens: &n, OutputTokens: &n, USD: .25}
+	usage := budget.Usage{InputTokens: n, OutputTokens: n, USD: .25}
 	const text = "a SECRET text"
 	raw := json.RawMessage(`{"k":"a SECRET text"}`)
 	call := event.ToolCall{Turn: 1, Position: 1, Tool: text, Input: raw}
@@ -32,8 +33,8 @@ func All() []event.Data {
 		event.ModelRestarted{Turn: 1, Error: text, Wait: time.Second},
 		event.Delta{Source: text, Attempt: 1, Text: text, Kind: event.Arguments, Tool: text},
 		event.Retracted{Source: text, Attempt: 1, Reason: text},
-		event.ModelResponse{Turn: 1, Model: text, OK: true, Elapsed: time.Second, Reply: &event.ModelReply{
-			Usage: usage, StopReason: text, Text: text, Reasoning: text, Refusal: text, ToolCallCount: 1, ToolCalls: raw}},
+		event.ModelResponse{Turn: 1, Model: text, OK: true, Elapsed: time.Second, Usage: usage, Reply: &event.ModelReply{
+			StopReason: text, Text: text, Reasoning: text, Refusal: text, ToolCallCount: 1, ToolCalls: raw}},
 		event.ToolStarted{ToolCall: call},
 		event.ToolPanicked{Tool: text, Error: text, Stack: text},
 		event.ToolDone{ToolCall: call, OK: true, Elapsed: time.Second, Text: text, Meta: raw},

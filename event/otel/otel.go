@@ -15,6 +15,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/trace/otlp"
 )
@@ -189,8 +190,8 @@ func (r *run) answered(e event.Event, d event.ModelResponse) {
 	if s == nil {
 		return // it is from an earlier run
 	}
+	s.SetAttributes(usage(d.Usage)...)
 	if d.Reply != nil {
-		s.SetAttributes(usage(d.Reply.Usage)...)
 		if d.Reply.StopReason != "" {
 			s.SetAttributes(attribute.StringSlice(otlp.FinishReasons, []string{d.Reply.StopReason}))
 		}
@@ -221,12 +222,12 @@ func operation(name, of string) string { return strings.TrimSpace(name + " " + o
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, value) }
 
-func usage(u event.Usage) (attrs []attribute.KeyValue) {
-	if u.InputTokens != nil {
-		attrs = append(attrs, attribute.Int(otlp.InputTokens, *u.InputTokens))
+func usage(u budget.Usage) (attrs []attribute.KeyValue) {
+	if u.InputTokens > 0 {
+		attrs = append(attrs, attribute.Int(otlp.InputTokens, u.InputTokens))
 	}
-	if u.OutputTokens != nil {
-		attrs = append(attrs, attribute.Int(otlp.OutputTokens, *u.OutputTokens))
+	if u.OutputTokens > 0 {
+		attrs = append(attrs, attribute.Int(otlp.OutputTokens, u.OutputTokens))
 	}
 	if u.USD > 0 {
 		attrs = append(attrs, attribute.Float64("stone.usd", u.USD))

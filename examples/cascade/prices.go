@@ -1,12 +1,15 @@
 package cascade
 
-import "github.com/stonelayer/stone/call"
+import (
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+)
 
 // prices are those of early 2024, when the answers were recorded: of OpenAI's
 // price list, and of what several hosts took for the small model.
 var prices = map[string]call.Cost{
-	small: {USDPerMTokIn: 0.6, USDPerMTokOut: 0.6},
-	large: {USDPerMTokIn: 10, USDPerMTokOut: 30},
+	small: {Price: budget.Price{In: 0.6, Out: 0.6}},
+	large: {Price: budget.Price{In: 10, Out: 30}},
 }
 
 // estimate is about how many tokens a text has. The recording does not say.

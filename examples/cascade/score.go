@@ -1,5 +1,7 @@
 package cascade
 
+import "github.com/stonelayer/stone/budget"
+
 // Report is the result.
 type Report struct {
 	Questions int `json:"questions"`
@@ -64,7 +66,7 @@ func (e *exam) score(choices []Choice) Report {
 
 // cost is what the reply of a model to a question costs.
 func cost(model, question, reply string) float64 {
-	return prices[model].Price(estimate(question), estimate(reply))
+	return prices[model].Of(budget.Usage{InputTokens: estimate(question), OutputTokens: estimate(reply)})
 }
 
 // random is what routing by chance is to be expected to reach at a share.

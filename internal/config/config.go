@@ -24,7 +24,8 @@ type Config struct {
 	File   string // that it was read from, "" for the built-in one
 	App    *call.Applicator
 	Budget budget.Limits
-	Plan   plan.Options // the mode and the limits of plans
+	Prices budget.Prices // of models that pipelines ask themselves
+	Plan   plan.Options  // the mode and the limits of plans
 	// Capabilities and Tools tell how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
@@ -167,6 +168,10 @@ func (r *reader) read(m *form.Map) {
 	r.readProviders(m)
 	r.readSections(m)
 	r.readPrices(m)
+	r.Prices = func(provider, model string) (budget.Price, bool) {
+		p, ok := r.price(provider, model)
+		return p.cost, ok
+	}
 	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
 	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)

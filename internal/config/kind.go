@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -28,6 +29,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 			r.Reader.Secrets = append(r.Reader.Secrets, p.key)
 		}
 	}
+	_, declared := m.Field("cap/cost")
 	m.Int("max-tokens", &c.MaxTokens, 1, 1<<30)
 	m.Map("prompts", func(m *form.Map) {
 		r.Text(m, "default", &c.Prompt)
@@ -44,6 +46,9 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 			}
 		}
 		c.Model = &lateModel{provider: p, name: at.Model}
+		if declared || at.Priced != "" { // also if it costs nothing
+			c.Model = llm.Priced(c.Model, meta.Cost.Price)
+		}
 		return model.New(meta, c), c.Check()
 	}
 }

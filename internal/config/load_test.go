@@ -61,7 +61,7 @@ func TestExample(t *testing.T) {
 		t.Error(got)
 	}
 	large, _ := c.App.Registry.Lookup("model/large")
-	if large.Cost.USDPerMTokOut != 2 {
+	if large.Cost.Out != 2 {
 		t.Errorf("the price list is not used: %+v", large.Cost)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -137,7 +137,7 @@ func (m *lateModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.
 // A price is what the tokens of a model cost.
 type price struct {
 	model, provider string
-	cost            call.Cost
+	cost            budget.Price
 	date            string // of when it was looked up
 }
 
@@ -150,8 +150,7 @@ func (r *reader) readPrices(m *form.Map) {
 			if v, ok := m.Field("provider"); ok && v.Name(&p.provider) {
 				kinds.CheckEach(v, "provider", r.providerNames())
 			}
-			m.Float("usd-per-mtok-in", &p.cost.USDPerMTokIn, 0, math.Inf(1))
-			m.Float("usd-per-mtok-out", &p.cost.USDPerMTokOut, 0, math.Inf(1))
+			call.ReadPrice(m, &p.cost)
 			if m.Text("date", &p.date) {
 				if _, err := time.Parse(time.DateOnly, p.date); err != nil {
 					m.FaultAt("date", form.Invalid, "expected the day when the price was looked up, as \"2026-11-21\"")
@@ -180,8 +179,8 @@ func (r *reader) price(provider, model string) (found price, ok bool) {
 // one of its own.
 func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
 	p, ok := r.price(a.Provider, a.Model)
-	if a.Model == "" || !ok || m.Cost.USD != 0 || m.Cost.USDPerMTokIn != 0 || m.Cost.USDPerMTokOut != 0 {
+	if a.Model == "" || !ok || m.Cost.USD != 0 || m.Cost.Price != (budget.Price{}) {
 		return
 	}
-	m.Cost.USDPerMTokIn, m.Cost.USDPerMTokOut, a.Priced = p.cost.USDPerMTokIn, p.cost.USDPerMTokOut, p.date
+	m.Cost.Price, a.Priced = p.cost, p.date
 }

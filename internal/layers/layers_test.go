@@ -24,7 +24,7 @@ var table = []struct{ pkg, imports string }{
 	{"effect", "internal/suggest"},
 	{"address", ""},
 	{"schema", "internal/fields internal/pattern"},
-	{"event", ""},
+	{"event", "budget"},
 	{"event/eventtest", "event"},
 	{"trace", ""},
 	{"trace/otlp", "trace internal/retryafter"},

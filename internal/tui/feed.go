@@ -257,25 +257,17 @@ func (w watcher) Watch(_ context.Context, e event.Event) {
 
 // answer takes a whole answer: it is shown if no piece of it was.
 func (f *feed) answer(path string, d event.ModelResponse) {
-	if d.Reply == nil {
-		return
+	if d.Reply != nil {
+		who, _ := f.speaker(path)
+		f.put(whole{who, d.Turn, d.Reply}, len(d.Reply.Text)+len(d.Reply.Reasoning))
 	}
-	who, _ := f.speaker(path)
-	f.put(whole{who, d.Turn, d.Reply}, len(d.Reply.Text)+len(d.Reply.Reasoning))
-	if u := d.Reply.Usage; !d.Replayed {
-		f.put(used{number(u.InputTokens), number(u.OutputTokens)}, 0)
+	if u := d.Usage; !d.Replayed && u.Tokens() > 0 {
+		f.put(used{int64(u.InputTokens), int64(u.OutputTokens)}, 0)
 	}
 }
 
 // maxOneLine is how many bytes are kept of what is shown on one line.
 const maxOneLine = 1024
-
-func number(n *int) int64 {
-	if n == nil {
-		return 0
-	}
-	return int64(*n)
-}
 
 // raw returns the JSON of a value.
 func raw(v any) string {

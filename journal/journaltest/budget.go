@@ -15,24 +15,26 @@ var dollar = budget.Amount{Roundtrips: 1, USD: 1}
 
 // pay is a step that costs a dollar and ten tokens.
 func pay(ctx context.Context, name string, work func(context.Context) error) error {
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, dollar)
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(dollar))
 	if err != nil {
 		return err
 	}
+	defer draw.Close()
+	cost := budget.Usage{InputTokens: 10, USD: 1}
 	type paid struct {
-		Usage journal.Usage `json:"usage"`
+		Usage budget.Usage `json:"usage"`
 	}
 	_, err = stone.Step(draw.Context(ctx), name, nil, func(ctx context.Context, _ any) (paid, error) {
 		if err := draw.Begin(); err != nil {
 			return paid{}, err
 		}
 		if err := work(ctx); err != nil {
-			return paid{}, budget.Costly(err, 10, 0, 1)
+			return paid{}, budget.Costly(err, cost)
 		}
-		return paid{journal.Usage{InputTokens: 10, Cost: 1}}, nil
+		return paid{cost}, nil
 	})
 	if ctx.Err() == nil {
-		draw.End(budget.Amount{Tokens: 10, USD: 1})
+		draw.End(cost)
 	}
 	return err
 }

@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 )
 
 func testQuery(t *testing.T, j tested) {
 	outcomes := map[string]journal.Outcome{
-		"cheap":  {State: journal.Done, Usage: journal.Usage{Cost: 0.1}},
-		"dear":   {State: journal.Done, Usage: journal.Usage{Cost: 3}},
+		"cheap":  {State: journal.Done, Usage: budget.Usage{USD: 0.1}},
+		"dear":   {State: journal.Done, Usage: budget.Usage{USD: 3}},
 		"failed": {State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
 	}
 	for i, id := range []string{"cheap", "dear", "failed"} {

@@ -25,7 +25,7 @@ func testInfo(t *testing.T, j tested) {
 	begin(t, j, want)
 	outcome := journal.Outcome{
 		State: journal.Failed, Ended: moment.Add(1), Retry: []string{"p", "q"}, Steps: 7,
-		Failure: &journal.Failure{Kind: "k", Reason: "r", Path: "p"}, Usage: journal.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5},
+		Failure: &journal.Failure{Kind: "k", Reason: "r", Path: "p"}, Usage: budget.Usage{InputTokens: 1, OutputTokens: 2, USD: 0.5},
 		Lanes: dag.Losses{Lost: 2, Lanes: 3},
 	}
 	finish(t, j, "run", outcome)
@@ -54,7 +54,7 @@ func testForget(t *testing.T, j tested) {
 	price := budget.Amount{Roundtrips: 1, USD: 1}
 	paying := budget.Declare(t.Context(), price)
 	costly := failure()
-	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(7, 0, 0.5)}
+	costly.Meta = map[string]string{budget.MetaKey: budget.Usage{InputTokens: 7, USD: 0.5}.Meta()}
 	_, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	do(t, j, key("rescued"), failure())
@@ -118,7 +118,7 @@ func testSteps(t *testing.T, j tested) {
 	_, err := j.Acquire(t.Context(), "run")
 	must(t, err)
 	used := value("")
-	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"cost":0.25,"output_tokens":null}}`)
+	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"input-tokens":7,"output-tokens":3,"usd":0.25}}`)
 	price := budget.Amount{Roundtrips: 1, USD: 0.5}
 	paying := budget.Declare(journal.WithAttempt(t.Context(), 2), price)
 	_, err = j.Do(paying, key("second"), func(ctx context.Context) (step.Record, error) {
@@ -136,7 +136,7 @@ func testSteps(t *testing.T, j tested) {
 	free.Content = used.Content
 	do(t, j, key("fourth"), free)
 	costly := failure()
-	costly.Meta = map[string]string{budget.MetaKey: budget.Meta(3, 2, 0.125)}
+	costly.Meta = map[string]string{budget.MetaKey: budget.Usage{InputTokens: 3, OutputTokens: 2, USD: 0.125}.Meta()}
 	_, err = j.Do(paying, key("fifth"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	if !do(t, j, key("second"), value("other")).Replayed {
@@ -150,11 +150,11 @@ func testSteps(t *testing.T, j tested) {
 	}
 	want := []journal.Step{step("first"), step("second"), step("third"), step("fourth"), step("fifth")}
 	want[0] = journal.Step{Path: want[0].Path, Kind: "step", Name: "first", Attempts: 2}
-	want[1].Usage = journal.Usage{InputTokens: 7, OutputTokens: 3, Cost: 0.25}
+	want[1].Usage = budget.Usage{InputTokens: 7, OutputTokens: 3, USD: 0.25}
 	for _, i := range []int{2, 4} {
 		want[i].Failure, want[i].Reason, want[i].Sum = string(failure().Failure.Kind), failure().Failure.Reason, failure().Sum
 	}
-	want[1].Declared, want[4].Declared, want[4].Usage = price, price, journal.Usage{InputTokens: 3, OutputTokens: 2, Cost: 0.125}
+	want[1].Declared, want[4].Declared, want[4].Usage = price, price, budget.Usage{InputTokens: 3, OutputTokens: 2, USD: 0.125}
 	for i, s := range got {
 		if s.Started.IsZero() || s.Recorded == s.Ended.IsZero() {
 			t.Errorf("%s was started at %v and ended at %v, recorded: %t", s.Path, s.Started, s.Ended, s.Recorded)

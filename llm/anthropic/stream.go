@@ -226,13 +226,19 @@ func (d *decoder) finishUsage() {
 	if err != nil {
 		raw = nil // came out of JSON and goes back into it
 	}
-	d.reply.Usage = llm.Usage{
-		InputTokens:       number("input_tokens"),
-		OutputTokens:      number("output_tokens"),
+	u := llm.Usage{
+		InputTokens:       number("input_tokens"), // without those of the cache
 		CachedInputTokens: orZero(number("cache_read_input_tokens")),
 		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),
 		Raw:               raw,
 	}
+	if u.InputTokens != nil || u.CachedInputTokens+u.CacheWriteTokens > 0 {
+		u.InputTokens = new(orZero(u.InputTokens) + u.CachedInputTokens + u.CacheWriteTokens)
+	}
+	if d.stopped || d.reply.StopReason != "" { // the number at the beginning is none of this answer
+		u.OutputTokens = number("output_tokens")
+	}
+	d.reply.Usage = u
 }
 
 // failure makes an error of what the provider sent as one.

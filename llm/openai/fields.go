@@ -86,6 +86,7 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 	var v struct {
 		Prompt     *float64 `json:"prompt_tokens"`
 		Completion *float64 `json:"completion_tokens"`
+		Total      float64  `json:"total_tokens"`
 		In         struct {
 			Cached  float64 `json:"cached_tokens"`
 			Written float64 `json:"cache_write_tokens"`
@@ -99,12 +100,15 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &v) != nil {
 		return llm.Usage{}, false
 	}
+	reasoning := v.Out.Reasoning
+	apart := v.Prompt != nil && v.Completion != nil && reasoning > 0 && v.Total == *v.Prompt+*v.Completion+reasoning
 	u := llm.Usage{
 		InputTokens:       whole(v.Prompt),
 		OutputTokens:      whole(v.Completion),
 		CachedInputTokens: int(max(v.In.Cached, v.Cached, v.CacheHit)),
 		CacheWriteTokens:  int(v.In.Written),
-		ReasoningTokens:   int(v.Out.Reasoning),
+		ReasoningTokens:   int(reasoning),
+		ReasoningApart:    apart,
 		Raw:               raw,
 	}
 	return u, u.InputTokens != nil || u.OutputTokens != nil

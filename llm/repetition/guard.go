@@ -55,7 +55,7 @@ func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 				yield(llm.Delta{Reply: partialReply(tripped)}, err)
 				return
 			}
-			if !yield(llm.Delta{Kind: llm.Restart, Err: err}, nil) {
+			if !yield(llm.Delta{Kind: llm.Restart, Err: err, Reply: partialReply(tripped)}, nil) {
 				return
 			}
 			req = explain(req, tripped)

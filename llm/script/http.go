@@ -148,7 +148,11 @@ func (s *stream) messages(a *Answer) {
 	}
 	usage := object{}
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
-		usage = object{"input_tokens": u.InputTokens, "output_tokens": u.OutputTokens,
+		input := u.InputTokens
+		if input != nil { // which Messages counts without those of the cache
+			input = new(*input - u.CachedInputTokens - u.CacheWriteTokens)
+		}
+		usage = object{"input_tokens": input, "output_tokens": u.OutputTokens,
 			"cache_read_input_tokens": u.CachedInputTokens, "cache_creation_input_tokens": u.CacheWriteTokens}
 	}
 	s.send("message_delta", object{"type": "message_delta", "delta": end, "usage": usage})

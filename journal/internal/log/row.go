@@ -28,13 +28,13 @@ type result struct {
 // head is the JSON of a row: what the database need not know. Record lacks its
 // Content, which the row has.
 type head struct {
-	Kind    string        `json:"kind,omitempty"`
-	Name    string        `json:"name,omitempty"`
-	From    string        `json:"from,omitempty"` // run from which it was reused
-	At      int64         `json:"at"`             // milliseconds of Unix time, for people
-	Usage   journal.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
-	Record  *step.Record  `json:"record,omitempty"`
-	Started []intent      `json:"started,omitempty"` // in a row whose content are their digests
+	Kind    string       `json:"kind,omitempty"`
+	Name    string       `json:"name,omitempty"`
+	From    string       `json:"from,omitempty"` // run from which it was reused
+	At      int64        `json:"at"`             // milliseconds of Unix time, for people
+	Usage   budget.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
+	Record  *step.Record `json:"record,omitempty"`
+	Started []intent     `json:"started,omitempty"` // in a row whose content are their digests
 
 	// Of a failure that was forgotten: it has no digest any more.
 	Step string `json:"step,omitempty"` // its digest

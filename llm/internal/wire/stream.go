@@ -61,7 +61,7 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 			yield(llm.Delta{Reply: s.reply}, err)
 			return nil
 		}
-		if !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait}, nil) {
+		if !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait, Reply: s.reply}, nil) {
 			return nil
 		}
 		if err := s.sleep(ctx, wait); err != nil {

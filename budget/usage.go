@@ -1,0 +1,49 @@
+package budget
+
+import "math"
+
+// Usage is what models have used up and what that cost.
+type Usage struct {
+	InputTokens      int     `json:"input-tokens,omitempty"` // with those read from a cache or written to it
+	OutputTokens     int     `json:"output-tokens,omitempty"`
+	CacheReadTokens  int     `json:"cache-read-tokens,omitempty"`  // part of InputTokens
+	CacheWriteTokens int     `json:"cache-write-tokens,omitempty"` // part of InputTokens
+	USD              float64 `json:"usd,omitempty"`
+	// Estimated reports that no server has told some of it, as of a stream that was
+	// cut off.
+	Estimated bool `json:"estimated,omitempty"`
+}
+
+// Add returns the sum.
+func (u Usage) Add(v Usage) Usage {
+	u, v = u.Sane(), v.Sane()
+	return Usage{
+		InputTokens:      add(u.InputTokens, v.InputTokens),
+		OutputTokens:     add(u.OutputTokens, v.OutputTokens),
+		CacheReadTokens:  add(u.CacheReadTokens, v.CacheReadTokens),
+		CacheWriteTokens: add(u.CacheWriteTokens, v.CacheWriteTokens),
+		USD:              min(u.USD+v.USD, maxUSD),
+		Estimated:        u.Estimated || v.Estimated,
+	}
+}
+
+// Sane returns a usage that can be recorded, and that gives nothing back: negative
+// parts count as nothing.
+func (u Usage) Sane() Usage {
+	if !(u.USD >= 0) {
+		u.USD = 0
+	}
+	u.USD = min(u.USD, maxUSD)
+	u.InputTokens, u.OutputTokens = max(u.InputTokens, 0), max(u.OutputTokens, 0)
+	u.CacheReadTokens, u.CacheWriteTokens = max(u.CacheReadTokens, 0), max(u.CacheWriteTokens, 0)
+	return u
+}
+
+// Tokens returns how many tokens there are in and out.
+func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputTokens, 0)) }
+
+// Amount is what the usage takes from an account, without a round trip.
+func (u Usage) Amount() Amount { return Amount{Tokens: u.Tokens(), USD: u.USD}.sane() }
+
+// maxUSD is so large that nobody pays it, and that a sum of many is a number.
+const maxUSD = math.MaxFloat64 / 1e6

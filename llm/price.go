@@ -1,0 +1,207 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// Priced returns m as a model of a known price, which budgets over USD need. The zero
+// Price says that it costs nothing.
+func Priced(m Model, p budget.Price) Model { return &priced{m, p} }
+
+type priced struct {
+	model Model
+	price budget.Price
+}
+
+// Stream implements Model.
+func (p *priced) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
+	return p.model.Stream(ctx, req)
+}
+
+// Check implements Checker.
+func (p *priced) Check() error {
+	if c, ok := p.model.(Checker); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Info implements Informer.
+func (p *priced) Info() Info {
+	info := infoOf(p.model)
+	info.Price = &p.price
+	return info
+}
+
+func infoOf(m Model) (info Info) {
+	if i, ok := m.(Informer); ok {
+		info = i.Info()
+	}
+	return info
+}
+
+// PriceOf returns what the model costs that a request asks: as it says itself, or as
+// ctx says, see budget.WithPrices. The price that a model says holds for the name that
+// it was made with.
+func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
+	info := infoOf(m)
+	if info.Price != nil && (req.Model == "" || req.Model == info.Model || info.Model == "") {
+		return *info.Price, true
+	}
+	return budget.PriceOf(ctx, info.Provider, cmp.Or(req.Model, info.Model))
+}
+
+const (
+	bytesPerToken = 4
+	// answerTokens is taken for the bound of an answer that has none, and mediaTokens
+	// for the most that a picture takes.
+	answerTokens = 4096
+	mediaTokens  = 4096
+)
+
+// inputTokens estimates how many tokens a request has.
+func (r *Request) inputTokens() int {
+	n, media := len(r.System), 0
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		for _, p := range m.Content {
+			n += len(p.Text) + len(p.Value)
+			if p.Media != nil {
+				media += min(len(p.Media.Data)/bytesPerToken, mediaTokens)
+			}
+		}
+		for _, c := range m.ToolCalls {
+			n += len(c.Name) + len(c.Input) + len(c.InputText)
+		}
+	}
+	for i := range r.Tools {
+		n += len(r.Tools[i].Name) + len(r.Tools[i].Description) + len(r.Tools[i].Schema)
+	}
+	if r.ResponseFormat != nil {
+		n += len(r.ResponseFormat.Schema)
+	}
+	return n/bytesPerToken + 1 + media
+}
+
+// outputTokens estimates how many tokens of an answer came.
+func (r *Reply) outputTokens() int {
+	n := len(r.Text) + len(r.Reasoning) + len(r.Refusal)
+	for _, c := range r.ToolCalls {
+		n += len(c.Name) + len(c.Input) + len(c.InputText)
+	}
+	return (n + bytesPerToken - 1) / bytesPerToken
+}
+
+// Quote estimates what a request may cost: at least its input, at most the longest
+// answer with it. It is one round trip.
+func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
+	price, ok := PriceOf(ctx, m, req)
+	in, out := req.inputTokens(), cmp.Or(req.MaxTokens, answerTokens)
+	q := budget.Quote{
+		Least: budget.Amount{Roundtrips: 1, USD: price.Of(budget.Usage{InputTokens: in})},
+		Most:  budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(budget.Usage{InputTokens: in, OutputTokens: out})},
+	}
+	if !ok {
+		q.Unpriced = cmp.Or(req.Model, infoOf(m).Model, "unnamed")
+	}
+	return q
+}
+
+// Bound returns a bound of an answer that leaves it no more tokens than an account
+// has left; zero fields of left bound nothing. The bound is at least 1.
+func Bound(maxTokens int, left budget.Limits) int {
+	if left.Tokens == 0 {
+		return maxTokens
+	}
+	tokens := max(left.Tokens, 1)
+	if maxTokens == 0 {
+		return tokens
+	}
+	return min(maxTokens, tokens)
+}
+
+// A Meter hears the stream of one request and knows what it has used up, also if the
+// stream breaks off or the model begins anew. What no server has told it estimates,
+// where an account or a price makes that count.
+type Meter struct {
+	price   budget.Price
+	counts  bool // an account or a price
+	req     *Request
+	started bool         // the server has answered
+	said    int          // bytes of the answer
+	void    budget.Usage // of attempts before
+}
+
+// NewMeter returns the meter of a request to a model.
+func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
+	price, priced := PriceOf(ctx, m, req)
+	return &Meter{price: price, counts: priced || budget.From(ctx) != nil, req: req}
+}
+
+// Hear takes the next delta.
+func (m *Meter) Hear(d *Delta) {
+	switch d.Kind {
+	case Start:
+		m.started = true
+	case Text, Reasoning, Refusal, ToolInput:
+		m.started = true
+		m.said += len(d.Text)
+	case ToolCallStart:
+		m.started = true
+	case Restart:
+		m.void = m.Spent(d.Reply, d.Err)
+		m.started, m.said = false, 0
+	}
+}
+
+// Spent returns what was used up when the stream has ended: with a reply, or with an
+// error and what had come before it, which may be nil.
+func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
+	if reply == nil {
+		reply = &Reply{}
+	}
+	u := reply.Usage.Counted()
+	if in, out := reply.Usage.InputTokens == nil, reply.Usage.OutputTokens == nil; m.counts && (err != nil && (in || out) || in && out) {
+		if tokens := m.req.inputTokens(); in && m.billed(reply, err) {
+			u.InputTokens, u.Estimated = tokens, true
+		}
+		if tokens := max(reply.outputTokens(), (m.said+bytesPerToken-1)/bytesPerToken); out && tokens > 0 {
+			u.OutputTokens, u.Estimated = tokens, true
+		}
+	}
+	u.USD = m.price.Of(u)
+	return m.void.Add(u)
+}
+
+// billed reports whether the input of a request is taken for billed, of which no
+// server says so: unless it refused or was not reached.
+func (m *Meter) billed(reply *Reply, err error) bool {
+	if err == nil || m.said > 0 || reply.outputTokens() > 0 {
+		return true
+	}
+	if timeout, ok := errors.AsType[*TimeoutError](err); ok {
+		return timeout.Phase != "connect"
+	}
+	_, refused := errors.AsType[*ProviderError](err)
+	return m.started && !refused
+}
+
+// Counted returns the usage as accounts count it, without a price.
+func (u Usage) Counted() budget.Usage {
+	c := budget.Usage{CacheReadTokens: u.CachedInputTokens, CacheWriteTokens: u.CacheWriteTokens}
+	if u.InputTokens != nil {
+		c.InputTokens = *u.InputTokens
+	}
+	if u.OutputTokens != nil {
+		c.OutputTokens = *u.OutputTokens
+	}
+	if u.ReasoningApart {
+		c.OutputTokens += u.ReasoningTokens
+	}
+	return c.Sane()
+}
