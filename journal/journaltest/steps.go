@@ -79,7 +79,7 @@ func testForget(t *testing.T, j tested) {
 	recorder{t, j}.replay(key("good"))
 	now, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) {
 		used := value("now")
-		used.Content = json.RawMessage(`{"usage":{"cost":0.25}}`)
+		used.Content = json.RawMessage(`{"usage":{"usd":0.25}}`)
 		return used, nil
 	})
 	if err != nil || now.Replayed {
@@ -89,7 +89,7 @@ func testForget(t *testing.T, j tested) {
 	other := j.open()
 	_, err = other.Acquire(t.Context(), "run")
 	must(t, err)
-	if got := (recorder{t, other}).replay(key("failed")); string(got.Content) != `{"usage":{"cost":0.25}}` {
+	if got := (recorder{t, other}).replay(key("failed")); string(got.Content) != `{"usage":{"usd":0.25}}` {
 		t.Errorf("the second try gave %s", got.Content)
 	}
 	steps, err = other.Steps(t.Context(), "run")
