@@ -106,7 +106,7 @@ func wide() stone.Ashlar {
 					return nil, stone.Fail("no-luck", "one is lost")
 				}
 				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context, any) (any, error) {
-					return map[string]any{"usage": map[string]any{"input_tokens": 1000, "output_tokens": 10, "cost": 0.01}}, nil
+					return map[string]any{"usage": map[string]any{"input-tokens": 1000, "output-tokens": 10, "usd": 0.01}}, nil
 				})
 			})),
 		stone.Reduce(stone.Func("count", dag.All(number), sum, func(_ context.Context, all []any) (int, error) { return len(all), nil })))
