@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits bound what may be spent. Zero bounds nothing, a negative number leaves
-// nothing to spend: so must data be read that says 0.
+// Limits bound what may be spent. Zero means unlimited. A negative value means nothing
+// may be spent; decoders must map an explicit 0 to a negative value.
 type Limits struct {
 	Roundtrips int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
 	Tokens     int           `json:"max-tokens,omitempty"`     // in and out

@@ -1,68 +1,65 @@
 // Package cli is the command line of Stone, for one pipeline or for any.
 //
-// A program gives its pipeline to [Main] and has the whole command:
+// A program passes its pipeline to [Main] and has the whole command:
 //
 //	func main() { cli.Main(Pipeline) }
 //
 //	$ ./prog run --dag run.jsonl -- --dir .
 //	$ ./prog validate
 //
-// The command stone, cmd/stone, is the same with a PIPELINE argument, which
-// names the Go package whose Pipeline is meant: stone run ./examples/audit. Or it
-// names a plan, which begins with what --bind says: stone run plan.edn --bind x=1.
+// The command stone, in cmd/stone, is the same with a PIPELINE argument. It names a Go
+// package that exports Pipeline, as in stone run ./examples/audit, or a plan, as in
+// stone run plan.edn --bind x=1.
 //
-// At a terminal, without a command, both run their pipeline on the whole of the
-// screen, a program if it imports package cli/screen; stone finds the pipeline in the
-// nearest directory .stone. Its settings.json says
-// where the pipeline is and which model [DefaultModel] is, see package
-// internal/config.
+// Without a command, at a terminal, both show their pipeline on the whole screen. A
+// program must import package cli/screen for that. The command stone finds the pipeline
+// in the nearest directory .stone, whose settings.json names the pipeline and the model
+// of [DefaultModel]; see package internal/config.
 //
-// What follows "--" belongs to the pipeline. Results go to standard output,
-// everything else to standard error. The exit code is 0 when all is done, 1 when
-// the run failed, was ended before its end, or the pipeline is invalid, 2 for wrong
-// usage or configuration, 3 when the run waits for an answer. Validate, trace and
-// install-skill know 0 and 1 only; leaving the screen is 0 unless a run was under
-// way.
+// Arguments after "--" belong to the pipeline. Results go to standard output, everything
+// else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, or the
+// pipeline is invalid; 2 wrong usage or configuration; 3 the run waits for an answer.
+// Validate, trace and install-skill return only 0 and 1. Leaving the screen returns 0
+// unless a run was active.
 //
 // # Calls
 //
-// Who answers the calls of a plan, of a request and of a pipeline with [Applicator]
-// stands in .stone/stone.edn or stone.json, in the nearest directory .stone, or in
-// the file that --config names: see package internal/config. A program links the kinds
-// of capabilities that it imports: call/cel, call/mcp, call/sat and call/uci, or all of
-// them and the screen with package cli/all. A configuration that names another kind is
-// refused with the import to add.
+// The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in
+// the nearest directory .stone, or in the file that --config names; see package
+// internal/config. This applies to plans, requests, and pipelines that use [Applicator].
+// A program links the kinds of capabilities that it imports: call/cel, call/mcp, call/sat
+// and call/uci, or all of them and the screen with package cli/all. A configuration that
+// names another kind is refused with the import to add.
 //
 //	$ stone config check         # every fault, with its place
-//	$ stone caps                 # who there is, who is up, what it costs
-//	$ stone act request.edn      # the envelope of a request in, of a response out
-//	$ stone explain plan.edn     # who would be asked, and by which rules
+//	$ stone caps                 # the capabilities, their state and their price
+//	$ stone act request.edn      # reads a request envelope, prints a response envelope
+//	$ stone explain plan.edn     # the candidates of each call, and the rules
 //
-// What a run may do and spend stands there too, or in --grant, --max-usd and the
-// like. Without that, plans and requests may do nothing to the world.
+// The configuration, or --grant, --max-usd and similar flags, also set the effects and the
+// budget of a run. By default, plans and requests have no effects.
 //
-// # Runs that are kept
+// # Recorded runs
 //
-// What run and the screen do is kept in .stone/stone.db, in the nearest directory
-// .stone or a new one in the working directory: see package journal. With it goes
-// the command line, so that resume makes the pipeline again, in the directory where
-// it was started.
+// The command run and the screen record runs in .stone/stone.db, in the nearest directory
+// .stone or a new one in the working directory; see package journal. They also record the
+// command line, so that resume can build the same pipeline in the same directory.
 //
-//	$ ./prog run                 # says the name of the run, and ends early
-//	$ ./prog resume last         # goes on: what was done is not done again
+//	$ ./prog run                 # prints the name of the run if it stops early
+//	$ ./prog resume last         # continues; recorded steps are not repeated
 //	$ ./prog runs                # lists runs; runs gc removes old ones
-//	$ ./prog show last           # steps, times, tokens, cost, what is asked
-//	$ ./prog answer last NAME TEXT
+//	$ ./prog show last           # steps, durations, tokens, cost, open questions
+//	$ ./prog answer last 1 yes
 //	$ ./prog diff RUN RUN        # which steps differ, and why
 //
-// A question that nobody answers on standard input waits, and so does its run, with
-// the commands to type on standard error.
+// A question that is not answered on standard input waits, and so does its run. The
+// commands to answer and resume it are printed on standard error.
 //
 // # Signals
 //
-// The first Ctrl-C, or SIGHUP, cancels a run: the running steps are told to end,
-// the DAG so far is written where it was asked for. SIGTERM is gentler with a run
-// that is kept: no new step starts, those under way may take --grace to
-// come to their end, and are recorded. The second signal of a sort ends the process
-// at once, a second SIGTERM if it comes a second or more after the first.
+// The first Ctrl-C, or SIGHUP, cancels a run: running steps are cancelled, and the DAG so
+// far is written if --dag asked for it. SIGTERM drains a recorded run: no new step starts,
+// running steps may finish within --grace and are recorded. A second signal of the same
+// kind ends the process at once; a second SIGTERM must come at least one second after the
+// first.
 package cli

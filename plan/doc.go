@@ -1,5 +1,5 @@
-// Package plan runs programs that are data: plans, in EDN or JSON, from a file or
-// from a model.
+// Package plan runs programs that are data: plans, written in EDN or JSON by a person or
+// a model.
 //
 //	{:id "answer"
 //	 :nodes [{:op :call :intent :text/summarise :input {:text {:slot/id :letter}} :as :summary
@@ -9,8 +9,8 @@
 //	          :when {:present? :summary}}
 //	         {:op :emit :input {:final :reply} :when {:present? :reply}}]}
 //
-// A plan is read, checked whole, and compiled to an ashlar that is run like any
-// other, by the same interpreter, into the same DAG:
+// A plan is read, checked as a whole, and compiled to an ashlar. The same interpreter
+// runs it and writes into the same DAG:
 //
 //	p, err := plan.Read(text)
 //	…
@@ -18,7 +18,7 @@
 //	…
 //	cfg := stone.Config{Input: input, Grant: []string{"net/http"}}
 //	if err := p.Check(app, plan.Options{}, cfg).Err(); err != nil {
-//		return err // everything that is wrong, each with its place in the text
+//		return err // every fault, with its place in the text
 //	}
 //	a, err := p.Ashlar(app, plan.Options{Slots: []string{"letter"}})
 //	…
@@ -29,38 +29,38 @@
 // # Slots
 //
 // A slot is a node type. The node that has "as" writes one of that name, and
-// {:slot/id :x} reads the nearest. So a plan stands between steps in Go: it reads
-// what they produce, and they read what it produces, with dag.NewType of the same
-// name. What a slot holds is data: a template in it is not looked at. Paths lead
-// into a slot, [:x :items 0 :name], and {:slot/record :x} is how its call went:
-// "cap/id", "attempts", "failure/type", "error" and "out".
+// {:slot/id :x} reads the nearest. A plan can stand between steps in Go: each reads
+// the nodes of the other, through a dag.NewType of the same name. The content of a slot
+// is data; templates in it are not expanded. A path such as [:x :items 0 :name] reads a
+// part of a slot, and {:slot/record :x} reads the record of its call: "cap/id",
+// "attempts", "failure/type", "error" and "out".
 //
-// A slot has to be there on every way to where it is read: what only a guarded node
-// or some branch defines is read under {:present? :x}, or under the same guard. The
-// slot of a call that is allowed to fail may be read without; where the call has
-// failed, the reader does so too, with kind missing-input.
+// A slot must be defined on every path to where it is read. Read a slot that only a
+// guarded node or one branch defines under {:present? :x}, or under the same guard. The
+// slot of a call that is allowed to fail may be read without a guard; if the call has
+// failed, the reader fails too, with kind missing-input.
 //
 // A guard that is an expression needs its language, which a program links with
 // import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
 //
 // # Lanes
 //
-// After a parallel or a map comes a reduce. In it and after it the slots of lanes
-// are read like others: one that a single lane of a parallel defines is what that
-// lane had, one that several lanes or the body of a map define is the list of what
-// they had, in the order of the lanes, without those that were lost. The last
-// emission of the lanes is that of the last lane that has one.
+// A reduce follows a parallel or a map. In it and after it, the slots of lanes are read
+// like others. A slot that one lane of a parallel defines has the value of that lane. A
+// slot that several lanes or the body of a map define is the list of their values, in
+// the order of the lanes, without lost lanes. The last emission of the lanes is that of
+// the last lane that has one.
 //
-// # What is written
+// # Nodes
 //
-// Beside its slots and emissions a plan writes a node of type stone/plan where it
-// begins, stone/passed for every node that its guard has passed over, stone/lanes
-// where lanes come together, and stone/result for calls without "as".
-// The mode changes when a node runs, never what is written: ids are the same.
+// Beside its slots and emissions, a plan writes a node of type stone/plan at its start,
+// stone/passed for every node that its guard skipped, stone/lanes where lanes are
+// joined, and stone/result for calls without "as". The mode changes when a node runs,
+// but not the nodes: ids are the same.
 //
 // # Answers that are plans
 //
-// A capability can answer with a plan. It is checked like any other, within the
-// grant, the budget and the depth that its call has left, and its nodes stand beside
-// that of the call. Capability makes a capability of a plan file in this way.
+// A capability can answer with a plan. It is checked like any other, within the grant,
+// the budget and the depth that its call has left, and its nodes stand beside the node
+// of the call. Capability makes a capability of a plan file in this way.
 package plan
