@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/runvalue"
 )
 
 // A frame is one visit of an ashlar: where it stands in the tree and what its
@@ -146,6 +147,9 @@ func frameOf(ctx context.Context) *frame {
 func (f *frame) Value(key any) any {
 	if key == (frameKey{}) || key == (event.Key{}) {
 		return f
+	}
+	if key == (runvalue.Key{}) {
+		return &f.run.values
 	}
 	return f.around().Value(key)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/step"
 )
@@ -69,6 +70,7 @@ type run struct {
 	halted     atomic.Pointer[error]
 	apart      bool        // the run is held by another process, see Perform
 	lossy      atomic.Bool // lanes may have been lost
+	values     runvalue.Values
 }
 
 // halt stops the run: what is under way comes to its end, nothing more is

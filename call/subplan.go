@@ -11,6 +11,11 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
+// A Planner that is bounding limits what the plans do that it runs.
+type bounding interface {
+	Around(context.Context) context.Context
+}
+
 type depthKey struct{}
 
 // depthOf returns how many plans that were answered are around ctx.
@@ -42,6 +47,9 @@ func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, r
 		return nil, ran, nil, err
 	}
 	ctx := context.WithValue(budget.With(l.ctx, l.account), depthKey{}, depth)
+	if p, ok := l.app.Plans.(bounding); ok {
+		ctx = p.Around(ctx)
+	}
 	ran = stone.In(ctx).RunDynamic(stone.Seq("plan of "+step, p), start, grant)
 	if ran.Failed() {
 		failure, err = l.failureOf(ran.Cause())

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/plan"
 )
 
 // actFlags is what the flags of act say.
@@ -74,6 +76,9 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 		return err
 	}
 	defer a.closeCalls()
+	if conf.Budget.Roundtrips == 0 { // a request from outside is never unlimited
+		conf.Budget.Roundtrips = cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	}
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ type calls struct {
 	refused finding.List // why the file is no plan at all
 	opts    plan.Options
 	base    stone.Config // with which it runs
+	release func()       // the deadline of the run, if it has one
 }
 
 // callFlags adds the flags that say who answers calls, what they may do and what
@@ -106,6 +107,9 @@ func (a *app) noteSecrets() {
 
 // closeCalls ends what the configuration has started.
 func (a *app) closeCalls() {
+	if a.calls.release != nil {
+		a.calls.release()
+	}
 	if a.calls.conf == nil {
 		return
 	}
@@ -129,7 +133,10 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	if err != nil || limits == (budget.Limits{}) {
 		return ctx, err
 	}
-	return budget.With(ctx, budget.New(limits)), nil
+	// What makes no call has to end in time, too.
+	account := budget.New(limits)
+	ctx, k.release = account.Context(ctx)
+	return budget.With(ctx, account), nil
 }
 
 // bounded takes a limit over from its flag. A limit of 0 leaves nothing to spend.

@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -221,6 +222,15 @@ func (e *ReadError) Error() string {
 
 // Unwrap returns ErrMissing or ErrUndeclared.
 func (e *ReadError) Unwrap() error { return e.Err }
+
+// Context returns the context of the body that reads d, if its view has one. A reader that
+// takes long, or is bounded, can so tell on whose behalf it reads.
+func (d DAG) Context() context.Context {
+	if ctx, ok := d.view.(context.Context); ok {
+		return ctx
+	}
+	return context.Background()
+}
 
 // A View limits what one reader sees of a DAG to what its queries name. A read
 // beyond that answers with ErrUndeclared and is reported. Both methods may be

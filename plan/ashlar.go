@@ -22,12 +22,6 @@ const (
 	Lazy   = "lazy"   // batch after batch, each of as many nodes as do not wait for each other
 )
 
-// Limits bound a plan. Zero is the default.
-type Limits struct {
-	Nodes int // of all bodies together; 256
-	Depth int // of bodies in bodies and of plans that calls answer with; 16
-}
-
 // Options say how a plan becomes an ashlar. The zero value works.
 type Options struct {
 	Mode   string // Hybrid if empty
@@ -124,26 +118,11 @@ func slotsOf(d dag.DAG) (slots []string, hidden map[string]bool) {
 	return slots, hidden
 }
 
-const (
-	defaultNodes = 256
-	defaultDepth = 16
-	// largest is how many nodes a plan may have that is looked at all the same.
-	largest = 10_000
-)
+// largest is how many nodes a plan may have that is looked at all the same.
+const largest = 10_000
 
-func (l Limits) nodes() int {
-	if l.Nodes > 0 {
-		return l.Nodes
-	}
-	return defaultNodes
-}
-
-func (l Limits) depth() int {
-	if l.Depth > 0 {
-		return l.Depth
-	}
-	return defaultDepth
-}
+func (l Limits) nodes() int { return or(l.Nodes, defaultNodes) }
+func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
 // measure reports a plan that is beyond the limits, and tells whether the rest of
 // it is worth a look.
@@ -160,7 +139,31 @@ func (c *compiler) measure() bool {
 	default:
 		c.add(finding.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
 	}
+	c.attempts(c.plan.nodes)
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
+}
+
+// attempts reports nodes that ask for too many attempts.
+func (c *compiler) attempts(nodes []*node) {
+	most := or(c.opts.Limits.Attempts, defaultAttempts)
+	for _, n := range nodes {
+		asked := 0
+		for _, of := range []*int{n.spec.Dispatch.Retry.SameCapMax, n.spec.Dispatch.Retry.FallbackMax} {
+			if of != nil {
+				asked = max(asked, *of)
+			}
+		}
+		if repair := n.spec.Dispatch.Repair; repair != nil {
+			asked = max(asked, repair.Max)
+		}
+		if asked > most {
+			c.find(n.at, finding.Finding{Type: tooLarge, Ashlar: label(n), Queried: "attempts"},
+				"the node asks for %d attempts, at most %d are allowed: ask for fewer, or raise the limit attempts", asked, most)
+		}
+		for _, b := range n.bodies {
+			c.attempts(b.nodes)
+		}
+	}
 }
 
 // validate reports what the validator of pipelines finds, at the places of the plan.

@@ -89,8 +89,9 @@ func (c *compiler) compile() {
 	}
 	// It reads nothing. But what a plan writes of its own accord is not unused, so it
 	// says that it may.
-	begin := stone.Func0("begin", begun, func(context.Context) (beginning, error) {
-		return beginning{c.plan.id, c.plan.digest}, nil
+	visits := weight(c.plan.nodes)
+	begin := stone.Func0("begin", begun, func(ctx context.Context) (beginning, error) {
+		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
 	}, stone.Queries(own...), stone.Version(c.plan.digest))
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }

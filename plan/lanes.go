@@ -22,17 +22,22 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 	c.define(n, lane, slot{sure: true})
 	inside := lane.inner()
 	a := c.sequence("body", bodyOf(n), inside, depth+1)
+	visits := weight(bodyOf(n))
 	c.open(n, []*scope{inside}, true)
 	item, ok := c.typeOf(n).(dag.Type[json.RawMessage])
 	if !ok {
 		item = open(n.as)
 	}
 	return stone.Map(name, dag.ReaderFunc(func(d dag.DAG) ([]json.RawMessage, error) {
-		value, err := n.value.render(view{r, d})
+		value, err := c.render(n.value, r, d)
 		if err != nil {
 			return nil, err
 		}
-		return list(value)
+		items, err := list(value)
+		if err != nil {
+			return nil, err
+		}
+		return items, c.visit(d, len(items)*max(visits, 1))
 	}, r.queries()...), item, a)
 }
 

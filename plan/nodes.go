@@ -23,14 +23,23 @@ func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 		typ = open(n.as)
 	}
 	return stone.New(name, typ, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
-		return n.value.render(view{r, d})
+		return c.render(n.value, r, d)
 	}, c.leafOptions(r)...)
+}
+
+// render fills a template of a node, within the limits of the plan.
+func (c *compiler) render(t *template, r reads, d dag.DAG) (json.RawMessage, error) {
+	value, err := t.render(view{r, d}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
+	if err != nil {
+		return nil, err
+	}
+	return value, c.meter(d.Context()).take(len(value))
 }
 
 func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	return stone.New(name, Emission, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
-		return n.value.render(view{r, d})
+		return c.render(n.value, r, d)
 	}, c.leafOptions(r)...)
 }
 
@@ -40,17 +49,17 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
-	spec.Input = r.part(n.value)
-	spec.Context, spec.Constraints = r.part(n.context), r.part(n.constraints)
+	spec.Input = c.part(r, n.value)
+	spec.Context, spec.Constraints = c.part(r, n.context), c.part(r, n.constraints)
 	return call.New(name, c.typeOf(n), spec)
 }
 
 // part makes the reader that fills a template; nil if there is none.
-func (r reads) part(t *template) dag.Reader[any] {
+func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
 	}
-	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return t.render(view{r, d}) }, r.queries()...)
+	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...)
 }
 
 // appAt is the applicator of calls that are nested so deep: what they answer with
@@ -61,7 +70,7 @@ func (c *compiler) appAt(depth int) *call.Applicator {
 	}
 	app := *c.app
 	if _, other := app.Plans.(planner); app.Plans == nil || other {
-		app.Plans = planner{opts: c.opts, depth: c.depth + depth}
+		app.Plans = planner{opts: c.opts, depth: c.depth + depth, within: c}
 	}
 	c.apps[depth] = &app
 	return &app
@@ -98,8 +107,29 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	}
 	c.fanned = false
 	t := c.test(n.until, n, round)
+	c.neverHolds(n, t)
 	known.leave(round, "")
-	return stone.Loop(name, a, stone.Until(dag.ReaderFunc(t.holds, t.reads.queries()...), func(done bool) bool { return done }), n.max)
+	visits := weight(bodyOf(n))
+	holds := func(d dag.DAG) (bool, error) {
+		if err := c.visit(d, visits); err != nil {
+			return false, err
+		}
+		return t.holds(d)
+	}
+	return stone.Loop(name, a, stone.Until(dag.ReaderFunc(holds, t.reads.queries()...), func(done bool) bool { return done }), n.max)
+}
+
+// neverHolds warns of a loop that can only end by its bound, which is a failure.
+func (c *compiler) neverHolds(n *node, t *test) {
+	never := n.until.form == never
+	if t.form == expression && len(t.program.Variables()) == 0 {
+		holds, err := t.program.Bool(context.Background(), nil)
+		never = err == nil && !holds
+	}
+	if never {
+		c.find(n.until.at, finding.Finding{Type: "guard-never-holds", Ashlar: label(n), Warning: true},
+			"the condition of the loop never holds, so that it fails after %d rounds: name what ends it", n.max)
+	}
 }
 
 func (c *compiler) match(n *node, name string, known *scope, depth int) stone.Ashlar {
@@ -107,6 +137,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	c.unreachable(n, known)
 	var cases []stone.Branch
 	var ways []*scope
+	visits := map[string]int{}
 	pending := map[string]laneSlot{}
 	fanned := false
 	for _, b := range n.bodies {
@@ -115,6 +146,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 		a := c.sequence(cmp.Or(b.key, "empty"), b.nodes, inside, depth+1)
 		c.places[a] = b.at
 		cases = append(cases, stone.Case(b.key, a))
+		visits[b.key] = weight(b.nodes)
 		ways = append(ways, inside)
 		for slot, l := range c.pending {
 			pending[slot] = l
@@ -124,11 +156,15 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	c.pending, c.fanned = pending, fanned
 	known.either(ways)
 	on := stone.On(dag.ReaderFunc(func(d dag.DAG) (string, error) {
-		value, err := n.value.render(view{r, d})
+		value, err := c.render(n.value, r, d)
 		if err != nil {
 			return "", err
 		}
-		return selector(value)
+		key, err := selector(value)
+		if err != nil {
+			return "", err
+		}
+		return key, c.visit(d, visits[key])
 	}, append(r.queries(), begun)...), func(key string) string { return key })
 	return stone.Match(name, on, cases...)
 }
@@ -194,7 +230,7 @@ func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 		typ = dag.NewType[stone.Answer](cmp.Or(n.as, "answer"))
 	}
 	text := dag.ReaderFunc(func(d dag.DAG) (string, error) {
-		value, err := n.value.render(view{r, d})
+		value, err := c.render(n.value, r, d)
 		if err != nil {
 			return "", err
 		}

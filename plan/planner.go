@@ -20,8 +20,9 @@ import (
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
-	opts  Options
-	depth int // of the call that is answered
+	opts   Options
+	depth  int       // of the call that is answered
+	within *compiler // of the plan in which the call stands; nil if it stands in none
 }
 
 // Plan checks a plan that a capability answered with, and compiles it.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -185,8 +184,7 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 			}
 			values[name] = value
 		}
-		// What it may cost is bounded, so that it needs no context to end.
-		ok, err := t.program.Bool(context.Background(), values)
+		ok, err := t.program.Bool(d.Context(), values)
 		if err != nil {
 			return false, stone.Fail(badExpression, "%.200q: %w", t.text, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
@@ -294,38 +295,56 @@ type reader interface {
 	word(name string) (value json.RawMessage, ok bool, err error)
 }
 
-// render puts what slots hold into the template.
-func (t *template) render(r reader) (json.RawMessage, error) {
+// render puts what slots hold into the template. The value has at most so many bytes.
+func (t *template) render(r reader, most int) (json.RawMessage, error) {
 	if t == nil {
 		return json.RawMessage("{}"), nil
 	}
 	if t.constant != nil {
 		return t.constant, nil
 	}
-	return t.append(nil, r)
+	return t.append(nil, r, most)
 }
 
-func (t *template) append(dst []byte, r reader) (_ []byte, err error) {
+func tooManyBytes(most int) error {
+	return stone.Fail(NodeBytesExceeded, "the value has more than %d bytes: pass on less, or raise the limit node-bytes", most)
+}
+
+func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) {
+	if len(dst) > most {
+		return nil, tooManyBytes(most)
+	}
 	var value json.RawMessage
 	switch {
 	case t.constant != nil:
 		return append(dst, t.constant...), nil
 	case t.slot != nil:
-		value, err = r.slot(t.slot)
-		return append(dst, value...), err
+		if value, err = r.slot(t.slot); err == nil && len(dst)+len(value) > most {
+			err = tooManyBytes(most)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return append(dst, value...), nil
 	case t.word != "":
 		value, ok, err := r.word(t.word)
 		if err == nil && !ok {
 			return canon.Append(dst, t.word)
 		}
-		return append(dst, value...), err
+		if err == nil && len(dst)+len(value) > most {
+			err = tooManyBytes(most)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return append(dst, value...), nil
 	case t.items != nil:
 		dst = append(dst, '[')
 		for i, item := range t.items {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			if dst, err = item.append(dst, r); err != nil {
+			if dst, err = item.append(dst, r, most); err != nil {
 				return nil, err
 			}
 		}
@@ -336,7 +355,7 @@ func (t *template) append(dst []byte, r reader) (_ []byte, err error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = f.value.append(append(append(dst, f.key...), ':'), r); err != nil {
+		if dst, err = f.value.append(append(append(dst, f.key...), ':'), r, most); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -189,6 +190,11 @@ func (r *reader) read(m *form.Map) {
 	m.Map("limits", func(m *form.Map) {
 		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 1_000_000)
 		m.Int("depth", &r.Plan.Limits.Depth, 1, 1000)
+		m.Int("attempts", &r.Plan.Limits.Attempts, 1, 1_000_000)
+		m.Int("visits", &r.Plan.Limits.Visits, 1, math.MaxInt32)
+		m.Int("bytes", &r.Plan.Limits.Bytes, 1, math.MaxInt32)
+		m.Int("node-bytes", &r.Plan.Limits.NodeBytes, 1, math.MaxInt32)
+		m.Int("roundtrips", &r.Plan.Limits.Roundtrips, 1, math.MaxInt32)
 	})
 	r.App.Plans = plan.Planner(r.Plan)
 }

@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/runvalue"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Limits bound a plan: how large it may be, and what it may do while it runs. Zero means
+// the default, which is given in parentheses. A plan that a capability returned has stricter
+// ones, and draws on the limits of the plan around it as well.
+type Limits struct {
+	Nodes      int // nodes in all bodies together (256)
+	Depth      int // bodies in bodies, and plans that calls return (16)
+	Attempts   int // retries, fallbacks and repairs that one node may ask for (100)
+	Visits     int // nodes visited in loops, lanes and branches (100,000; returned plans 10,000)
+	Bytes      int // of all values that the plan makes of slots (256 MiB)
+	NodeBytes  int // of one of them (8 MiB)
+	Roundtrips int // invocations of capabilities, for returned plans alone (1,000)
+}
+
+// The kinds of failure of a plan that reaches a limit. Each is a limit of the configuration.
+const (
+	VisitsExceeded    kind.Kind = "limit/visits"
+	BytesExceeded     kind.Kind = "limit/bytes"
+	NodeBytesExceeded kind.Kind = "limit/node-bytes"
+)
+
+const (
+	defaultNodes     = 256
+	defaultDepth     = 16
+	defaultAttempts  = 100
+	defaultVisits    = 100_000
+	returnedVisits   = 10_000
+	defaultBytes     = 256 << 20
+	defaultNodeBytes = 8 << 20
+)
+
+// DefaultRoundtrips is how often returned plans, and requests that come without a budget, may
+// invoke capabilities.
+const DefaultRoundtrips = 1000
+
+// or returns a limit, or its default.
+func or(limit, otherwise int) int {
+	if limit > 0 {
+		return limit
+	}
+	return otherwise
+}
+
+// An exceeded is the error of a plan that has reached a limit on all that it does.
+type exceeded struct {
+	kind    kind.Kind
+	message string
+	part    bool // only of a returned plan
+}
+
+func (e *exceeded) Error() string       { return e.message }
+func (e *exceeded) FailureKind() string { return string(e.kind) }
+func (e *exceeded) Retryable() bool     { return false }
+
+// EndsRun reports that a fan-out ends with it: other lanes would meet the same limit.
+func (e *exceeded) EndsRun() bool { return !e.part }
+
+// A meter counts what plans do in a run, and what those do that they call.
+type meter struct {
+	returned      bool
+	above         *meter
+	maxVisits     int64
+	maxBytes      int64
+	visits, bytes atomic.Int64
+}
+
+func newMeter(above *meter, l Limits, visits int) *meter {
+	return &meter{above: above, maxVisits: int64(or(l.Visits, visits)), maxBytes: int64(or(l.Bytes, defaultBytes))}
+}
+
+// visit counts visits of nodes.
+func (m *meter) visit(n int) error {
+	for ; m != nil; m = m.above {
+		if m.visits.Add(int64(n)) > m.maxVisits {
+			return &exceeded{VisitsExceeded, fmt.Sprintf("the plan visits more than %d nodes: bound its loops and maps, or raise the limit visits", m.maxVisits), m.returned}
+		}
+	}
+	return nil
+}
+
+// take counts bytes.
+func (m *meter) take(n int) error {
+	for ; m != nil; m = m.above {
+		if m.bytes.Add(int64(n)) > m.maxBytes {
+			return &exceeded{BytesExceeded, fmt.Sprintf("the values of the plan have more than %d bytes: pass on less, or raise the limit bytes", m.maxBytes), m.returned}
+		}
+	}
+	return nil
+}
+
+type meterKey struct{}
+
+// meter returns what counts for the plan in the run of ctx: that of the returned plan of which
+// it is, or else its own.
+func (c *compiler) meter(ctx context.Context) *meter {
+	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
+		return m
+	}
+	return runvalue.Of(ctx, c, func() *meter { return newMeter(nil, c.opts.Limits, defaultVisits) })
+}
+
+// visit counts visits of nodes that are about to be made by whoever reads d.
+func (c *compiler) visit(d dag.DAG, n int) error { return c.meter(d.Context()).visit(n) }
+
+// Around returns a context in which a returned plan has the limits of one. A plan that is
+// returned inside of it shares them.
+func (pl planner) Around(ctx context.Context) context.Context {
+	if _, ok := ctx.Value(meterKey{}).(*meter); ok {
+		return ctx
+	}
+	var above *meter
+	if pl.within != nil {
+		above = pl.within.meter(ctx)
+	}
+	limits := pl.opts.Limits
+	m := newMeter(above, limits, returnedVisits)
+	m.returned = true
+	ctx = context.WithValue(ctx, meterKey{}, m)
+	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: or(limits.Roundtrips, DefaultRoundtrips)}))
+}
+
+// weight is how many nodes are visited when a sequence is: those in it, and those of bodies
+// that run once. Loops, maps and branches count for themselves.
+func weight(nodes []*node) int {
+	n := 0
+	for _, node := range nodes {
+		n++
+		switch node.op {
+		case "seq", "parallel", "reduce":
+			for _, b := range node.bodies {
+				n += weight(b.nodes)
+			}
+		}
+	}
+	return n
+}
