@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
@@ -55,7 +56,7 @@ type parts struct {
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk
-	question *Question                     // of an ask, as far as it is known before a run
+	question *ask.Question                 // of an ask, as far as it is known before a run
 	render   func(dag.DAG) ([]byte, error) // what an ask or a call says, made of the DAG before it begins
 	*composite
 }

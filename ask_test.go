@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -27,14 +28,14 @@ type formDoc struct {
 }
 
 // frontend answers questions with a function.
-type frontend func(context.Context, stone.Question) (string, error)
+type frontend func(context.Context, ask.Question) (string, error)
 
-func (f frontend) Ask(ctx context.Context, q stone.Question) (string, error) { return f(ctx, q) }
+func (f frontend) Ask(ctx context.Context, q ask.Question) (string, error) { return f(ctx, q) }
 
 // canned gives one answer after the other.
 func canned(answers ...string) frontend {
 	var mu sync.Mutex
-	return func(_ context.Context, q stone.Question) (string, error) {
+	return func(_ context.Context, q ask.Question) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(answers) == 0 {
@@ -53,11 +54,11 @@ func text(s string) func(struct{}) string {
 func TestAsk(t *testing.T) {
 	free := stone.Ask("free", dag.Nothing, reply, text("Well?"))
 	choice := stone.Ask("choice", dag.Nothing, reply, text("Ship it?"), stone.Choices("yes", "no"))
-	filled := stone.AskFor("filled", dag.Nothing, form, text("Who?"))
+	filled := stone.Ask("filled", dag.Nothing, form, text("Who?"))
 	tests := []struct {
 		name     string
 		p        stone.Ashlar
-		frontend stone.Frontend
+		frontend ask.Frontend
 		want     string    // content of the node
 		kind     kind.Kind // of the failure
 	}{
@@ -72,7 +73,7 @@ func TestAsk(t *testing.T) {
 		{"form, cancelled", filled, canned(""), "", kind.Unanswered},
 		{"nobody there", free, nil, "", kind.NoFrontend},
 		{"frontend fails", free, canned(), "", kind.Error},
-		{"frontend panics", free, frontend(func(context.Context, stone.Question) (string, error) { panic("no") }), "", kind.Panic},
+		{"frontend panics", free, frontend(func(context.Context, ask.Question) (string, error) { panic("no") }), "", kind.Panic},
 		{"text fails", stone.Ask("free", dag.ReaderFunc(func(dag.DAG) (string, error) { return "", stone.Fail("own", "no") }), reply, func(s string) string { return s }), canned("x"), "", "own"},
 	}
 	for _, tt := range tests {
@@ -88,8 +89,8 @@ func TestAsk(t *testing.T) {
 }
 
 func TestQuestionContents(t *testing.T) {
-	var got []stone.Question
-	f := frontend(func(_ context.Context, q stone.Question) (string, error) {
+	var got []ask.Question
+	f := frontend(func(_ context.Context, q ask.Question) (string, error) {
 		got = append(got, q)
 		return []string{"b", "a"}[len(got)-1], nil
 	})
@@ -97,13 +98,13 @@ func TestQuestionContents(t *testing.T) {
 	if _, err := stone.Run(t.Context(), p, stone.Config{Frontend: f, RunID: "r1"}); err != nil {
 		t.Fatal(err)
 	}
-	first := stone.Question{Name: "ask", RunID: "r1", Path: "s/ask", Text: "About x?", Choices: []string{"a", "c"}}
+	first := ask.Question{Name: "ask", RunID: "r1", Path: "s/ask", Text: "About x?", Choices: []string{"a", "c"}}
 	second := first
 	second.Problem = `"b" is no answer: want one of ["a" "c"]`
-	if diff := cmp.Diff([]stone.Question{first, second}, got); diff != "" {
+	if diff := cmp.Diff([]ask.Question{first, second}, got); diff != "" {
 		t.Error(diff)
 	}
-	listed := stone.Questions(stone.Seq("s", p, stone.AskFor("more", dag.Nothing, form, text("?")), p))
+	listed := stone.Questions(stone.Seq("s", p, stone.Ask("more", dag.Nothing, form, text("?")), p))
 	if len(listed) != 2 || listed[0].Name != "ask" || listed[0].Text != "" || listed[1].Schema == nil {
 		t.Errorf("Questions = %+v, want both, each once, the second with a schema", listed)
 	}
@@ -114,7 +115,7 @@ func TestQuestionContents(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	var memory journal.Memory
 	known, asked := map[string]string{}, map[string]int{}
-	f := frontend(func(_ context.Context, q stone.Question) (string, error) {
+	f := frontend(func(_ context.Context, q ask.Question) (string, error) {
 		if a, ok := known[q.Name]; ok {
 			return a, nil
 		}

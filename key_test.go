@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -189,15 +190,15 @@ func TestKeyCoversDetail(t *testing.T) {
 // A question with another text is another question.
 func TestKeyCoversQuestion(t *testing.T) {
 	var memory journal.Memory
-	ask := func(text string, choices ...string) (asked bool) {
+	asks := func(text string, choices ...string) (asked bool) {
 		p := stone.Ask("q", dag.Nothing, reply, func(struct{}) string { return text }, stone.Choices(choices...))
-		asker := frontend(func(context.Context, stone.Question) (string, error) { asked = true; return "yes", nil })
+		asker := frontend(func(context.Context, ask.Question) (string, error) { asked = true; return "yes", nil })
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker}); err != nil {
 			t.Fatal(err)
 		}
 		return asked
 	}
-	if !ask("deploy?", "yes") || ask("deploy?", "yes") || !ask("delete?", "yes") || !ask("deploy?", "yes", "no") {
+	if !asks("deploy?", "yes") || asks("deploy?", "yes") || !asks("delete?", "yes") || !asks("deploy?", "yes", "no") {
 		t.Error("want each question asked once")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 )
@@ -101,7 +102,7 @@ func TestRescuedEndOfRun(t *testing.T) {
 
 // A lane that waits is not lost, and what the others did is there.
 func TestWaitingLaneIsNotLost(t *testing.T) {
-	ask := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
+	question := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
 	other := errors.New("boom")
 	p := stone.Seq("s", numbers(3), stone.Map("m", list, number, stone.Seq("lane",
 		stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
@@ -109,8 +110,8 @@ func TestWaitingLaneIsNotLost(t *testing.T) {
 				return "", other
 			}
 			return "x", nil
-		}), ask)), last)
-	result, err := stone.Run(t.Context(), p, stone.Config{Frontend: frontend(func(context.Context, stone.Question) (string, error) { return "", kind.Waiting })})
+		}), question)), last)
+	result, err := stone.Run(t.Context(), p, stone.Config{Frontend: frontend(func(context.Context, ask.Question) (string, error) { return "", kind.Waiting })})
 	wantKind(t, err, kind.Waiting)
 	if got := dag.CountLost(result.Lost).String(); got != "1 of 3 lanes lost" {
 		t.Errorf("got %q, want the one that failed", got)

@@ -19,7 +19,7 @@ type (
 		AskOption
 		leaf()
 	}
-	// An AskOption is an option of Ask and AskFor.
+	// An AskOption is an option of Ask.
 	AskOption interface {
 		apply(*spec)
 		ask()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -130,7 +131,7 @@ func TestQuestions(t *testing.T) {
 	answer := dag.NewType[Answer]("answer")
 	sure, which := Ask("sure", dag.Nothing, answer, noText), Ask("which", dag.Nothing, answer, noText, Choices("left", "right"))
 	p := Seq("p", which, Rescue("r", sure, fork("m", sure, which)), first("e", draftType).with(Children(WalkInOrder, Ask("inside", dag.Nothing, answer, noText))))
-	want := []Question{{Name: "which", Choices: []string{"left", "right"}}, {Name: "sure"}, {Name: "inside"}}
+	want := []ask.Question{{Name: "which", Choices: []string{"left", "right"}}, {Name: "sure"}, {Name: "inside"}}
 	if diff := cmp.Diff(want, Questions(p)); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)
 	}

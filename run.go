@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
@@ -28,7 +29,7 @@ type Config struct {
 	// default logger.
 	Watch event.Watcher
 	// Frontend answers the questions of Ask.
-	Frontend Frontend
+	Frontend ask.Frontend
 	// Recorder remembers steps and decisions, and answers those it remembers.
 	Recorder step.Recorder
 	// Grant lists the effects that the run allows, in the words of package effect.
@@ -61,7 +62,7 @@ type run struct {
 	ctx        context.Context
 	stream     *event.Stream
 	words      words
-	frontend   Frontend
+	frontend   ask.Frontend
 	recorder   step.Recorder
 	executor   step.Executor
 	grant      []string

@@ -198,6 +198,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},

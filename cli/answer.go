@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone"
+
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
@@ -154,7 +155,7 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
 	}
 	var b strings.Builder
 	for _, q := range open {
-		putQuestion(&b, stone.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem})
+		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem})
 		if names[q.Name] > 1 {
 			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(q.Path))
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
@@ -48,8 +49,8 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 // refused by the run.
 const maxRefused = 10
 
-// Ask implements stone.Frontend. An answer that does not fit is asked for again at once.
-func (p *person) Ask(ctx context.Context, q stone.Question) (string, error) {
+// Ask implements ask.Frontend. An answer that does not fit is asked for again at once.
+func (p *person) Ask(ctx context.Context, q ask.Question) (string, error) {
 	select {
 	case <-p.turn:
 		defer func() { p.turn <- struct{}{} }()
@@ -103,7 +104,7 @@ func (p *person) ends() bool {
 }
 
 // putQuestion writes a question.
-func putQuestion(w io.Writer, q stone.Question) {
+func putQuestion(w io.Writer, q ask.Question) {
 	fmt.Fprintf(w, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
 	if len(q.Choices) > 0 {
 		fmt.Fprintln(w, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
@@ -122,7 +123,7 @@ func (p *person) prompt(s string) {
 
 // ended says what the end of the input means: at a terminal it is Ctrl-D, which
 // cancels this question; otherwise no further one can be answered here.
-func (p *person) ended(q stone.Question, err error) error {
+func (p *person) ended(q ask.Question, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
 		return fmt.Errorf("read the answer to %q: %w", q.Name, err)

@@ -3,7 +3,7 @@ package frontend
 import (
 	"context"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 )
 
 // A Channel is a frontend over Go channels: receive questions from it, in any
@@ -12,7 +12,7 @@ type Channel chan Asked
 
 // Asked is a question that waits for its answer.
 type Asked struct {
-	stone.Question
+	ask.Question
 	answer chan<- string
 	done   <-chan struct{}
 }
@@ -34,8 +34,8 @@ func (a Asked) Cancel() { a.Answer("") }
 // Done returns a channel that is closed when nobody waits for the answer any more.
 func (a Asked) Done() <-chan struct{} { return a.done }
 
-// Ask implements stone.Frontend.
-func (c Channel) Ask(ctx context.Context, q stone.Question) (string, error) {
+// Ask implements ask.Frontend.
+func (c Channel) Ask(ctx context.Context, q ask.Question) (string, error) {
 	answer := make(chan string, 1)
 	select {
 	case c <- Asked{q, answer, ctx.Done()}:

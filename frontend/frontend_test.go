@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/frontend"
 	"github.com/stonelayer/stone/kind"
@@ -198,7 +199,7 @@ func TestHTTPErrors(t *testing.T) {
 			t.Errorf("the key is shown in %s", shown)
 		}
 		server.Close()
-		if _, err := h.Ask(t.Context(), stone.Question{Name: "q"}); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if _, err := h.Ask(t.Context(), ask.Question{Name: "q"}); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("a server that is gone: %v", err)
 		}
 	}
@@ -213,7 +214,7 @@ func TestHTTPRedirect(t *testing.T) {
 	defer server.Close()
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	h := &frontend.HTTP{URL: server.URL, Header: map[string]string{"X-Api-Key": "s3cret"}}
-	if _, err := h.Ask(t.Context(), stone.Question{Name: "q"}); err == nil || !strings.Contains(err.Error(), "status 307") || elsewhere.Load() != 0 {
+	if _, err := h.Ask(t.Context(), ask.Question{Name: "q"}); err == nil || !strings.Contains(err.Error(), "status 307") || elsewhere.Load() != 0 {
 		t.Errorf("error %v, and %d requests elsewhere; want status 307, and none", err, elsewhere.Load())
 	}
 }
@@ -223,7 +224,7 @@ func TestHTTPHandler(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan string)
 	go func() {
-		response, err := h.Ask(ctx, stone.Question{Name: "q", Text: "Well?"})
+		response, err := h.Ask(ctx, ask.Question{Name: "q", Text: "Well?"})
 		answers <- fmt.Sprint(response, " ", err)
 	}()
 	for len(h.Open()) == 0 { // the question is on its way
@@ -255,7 +256,7 @@ func TestHTTPHandler(t *testing.T) {
 		t.Errorf("answer %q", got)
 	}
 	cancel()
-	if _, err := h.Ask(ctx, stone.Question{}); !errors.Is(err, context.Canceled) {
+	if _, err := h.Ask(ctx, ask.Question{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled question: %v", err)
 	}
 }

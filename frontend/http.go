@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 )
 
 // HTTP is a frontend over HTTP. Every question is posted to a URL as the JSON of
@@ -84,8 +84,8 @@ var defaultClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// Ask implements stone.Frontend.
-func (h *HTTP) Ask(ctx context.Context, q stone.Question) (string, error) {
+// Ask implements ask.Frontend.
+func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
 	key, answer := rand.Text(), make(chan string, 1)
 	posted := Posted{Run: q.RunID, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
 	if q.Schema != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -66,12 +67,12 @@ func (q Question) Check(ctx context.Context, response string) error {
 // frontend answers questions out of the journal, and has them asked if it cannot.
 type frontend struct {
 	*runner
-	next stone.Frontend
+	next ask.Frontend
 }
 
-// Ask implements stone.Frontend. An error of the journal is no failure of the
+// Ask implements ask.Frontend. An error of the journal is no failure of the
 // question, which a Rescue could heal: it stops the run, see recorder.Do.
-func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error) {
+func (f *frontend) Ask(ctx context.Context, asked ask.Question) (string, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
 		return "", err // the same question again, by a Retry
@@ -84,7 +85,7 @@ func (f *frontend) Ask(ctx context.Context, asked stone.Question) (string, error
 }
 
 // answer returns the answer in the journal, or asks for one.
-func (f *frontend) answer(ctx context.Context, asked stone.Question) (string, error) {
+func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, error) {
 	q := Question{
 		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
 		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
@@ -137,7 +138,7 @@ func (t *trouble) found() error {
 
 // either returns what the frontend answers, or the answer that comes into the
 // journal meanwhile. It does not keep the run from draining.
-func (f *frontend) either(ctx context.Context, asked stone.Question, q Question) (string, error) {
+func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {

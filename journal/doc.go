@@ -44,7 +44,7 @@
 //
 // The journal also keeps the questions that a pipeline asks people. A recorded
 // answer is used first; without one, Config.Frontend is asked; without a Frontend,
-// the run ends [Waiting] with an error that is [stone.ErrWaiting]. [Answer] answers
+// the run ends [Waiting] with an error that is [kind.Waiting]. [Answer] answers
 // a question at any time, in any process, and the run can be resumed.
 //
 // # Leases

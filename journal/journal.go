@@ -187,7 +187,7 @@ func (s Step) PossiblyPaid() int {
 	return max(n, 0)
 }
 
-// Question is a stone.Question as it is kept.
+// Question is a ask.Question as it is kept.
 type Question struct {
 	Run      string          `json:"run"`
 	Path     string          `json:"path"`

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -22,8 +23,8 @@ func TestMemory(t *testing.T) {
 
 // A frontend that panics fails the question and not the program.
 func TestFrontendPanics(t *testing.T) {
-	ask := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "?" })
-	_, err := stone.Run(t.Context(), ask, stone.Config{Frontend: frontend{}, Recorder: journal.Keep(new(journal.Memory), journal.Options{})})
+	question := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "?" })
+	_, err := stone.Run(t.Context(), question, stone.Config{Frontend: frontend{}, Recorder: journal.Keep(new(journal.Memory), journal.Options{})})
 	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Panic {
 		t.Errorf("Run: %v, want a failure of kind panic", err)
 	}
@@ -31,7 +32,7 @@ func TestFrontendPanics(t *testing.T) {
 
 type frontend struct{}
 
-func (frontend) Ask(context.Context, stone.Question) (string, error) { panic("no terminal") }
+func (frontend) Ask(context.Context, ask.Question) (string, error) { panic("no terminal") }
 
 // A run waits for a person, who answers later; then it goes on.
 func Example() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
@@ -65,12 +66,12 @@ func (r *redactor) Clean(text string) string { return r.secrets.Clean(text) }
 
 // discreet is a frontend that is shown no secrets.
 type discreet struct {
-	stone.Frontend
+	ask.Frontend
 	secrets *redact.Set
 }
 
-// Ask implements [stone.Frontend].
-func (d discreet) Ask(ctx context.Context, q stone.Question) (string, error) {
+// Ask implements [ask.Frontend].
+func (d discreet) Ask(ctx context.Context, q ask.Question) (string, error) {
 	q.Text, q.Problem = d.secrets.Clean(q.Text), d.secrets.Clean(q.Problem)
 	return d.Frontend.Ask(ctx, q)
 }

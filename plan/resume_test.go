@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/journal"
@@ -138,7 +139,7 @@ func (d *dying) Do(ctx context.Context, key step.Key, work func(context.Context)
 
 type yes struct{}
 
-func (yes) Ask(context.Context, stone.Question) (string, error) { return "yes", nil }
+func (yes) Ask(context.Context, ask.Question) (string, error) { return "yes", nil }
 
 // A run that is killed at any step, and resumed, asks everybody as often as one that
 // is not, and comes to the same end.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 )
@@ -29,12 +30,12 @@ type answers struct {
 	asked []string
 }
 
-func (a *answers) Ask(_ context.Context, q stone.Question) (string, error) {
+func (a *answers) Ask(_ context.Context, q ask.Question) (string, error) {
 	a.asked = append(a.asked, q.Text)
 	return a.text, nil
 }
 
-func run(t *testing.T, front stone.Frontend, args ...string) (stone.Result, error) {
+func run(t *testing.T, front ask.Frontend, args ...string) (stone.Result, error) {
 	t.Helper()
 	p, err := Pipeline(args)
 	if err != nil {

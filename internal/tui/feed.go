@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 )
@@ -65,7 +65,7 @@ type (
 
 // question is one that waits for its answer.
 type question struct {
-	stone.Question
+	ask.Question
 	answer chan string // takes one
 }
 
@@ -194,8 +194,8 @@ func (f *feed) join(p *piece, text string) bool {
 	return true
 }
 
-// Ask implements stone.Frontend.
-func (f *feed) Ask(ctx context.Context, q stone.Question) (string, error) {
+// Ask implements ask.Frontend.
+func (f *feed) Ask(ctx context.Context, q ask.Question) (string, error) {
 	open := &question{q, make(chan string, 1)}
 	f.must(open)
 	select {

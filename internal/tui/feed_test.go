@@ -10,7 +10,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/stonelayer/stone"
+
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/event"
 )
 
@@ -77,7 +78,7 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Ask(ctx, stone.Question{Name: "q"}); err != ctx.Err() {
+	if _, err := f.Ask(ctx, ask.Question{Name: "q"}); err != ctx.Err() {
 		t.Errorf("got %v", err)
 	}
 	size, questions, lost := 0, 0, 0

@@ -12,12 +12,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/exp/teatest/v2"
+	"pgregory.net/rapid"
+
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
-	"pgregory.net/rapid"
 )
 
 var (
@@ -103,11 +105,11 @@ func conversation() []any {
 }
 
 func question1() *question {
-	return &question{stone.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, make(chan string, 1)}
+	return &question{ask.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, make(chan string, 1)}
 }
 
 func question2() *question {
-	return &question{stone.Question{Name: "which", Text: "Which package\nis it?"}, make(chan string, 1)}
+	return &question{ask.Question{Name: "which", Text: "Which package\nis it?"}, make(chan string, 1)}
 }
 
 func TestFrames(t *testing.T) {

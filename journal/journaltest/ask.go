@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -55,7 +56,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 				cfg.RunID += "-answering"
 				store.ask.Store(0)
 				store.answer.Store(100)
-				cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
+				cfg.Frontend = person(func(context.Context, ask.Question) (string, error) { return "no", nil })
 			}
 			_, err := stone.Run(t.Context(), p, kept(cfg, store, journal.Options{}))
 			if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Recorder || !errors.Is(err, errLocked) {
@@ -68,7 +69,7 @@ func testQuestionTrouble(t *testing.T, j tested) {
 					t.Errorf("%s: recorded of the question: %+v", cfg.RunID, s)
 				}
 			}
-			cfg.Frontend = person(func(context.Context, stone.Question) (string, error) { return "no", nil })
+			cfg.Frontend = person(func(context.Context, ask.Question) (string, error) { return "no", nil })
 			result, err := stone.Run(t.Context(), p, kept(cfg, j.open(), journal.Options{}))
 			must(t, err)
 			answers, err := dag.All(reply).From(result.DAG)

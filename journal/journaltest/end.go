@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -47,7 +48,7 @@ func testDrainQuestion(t *testing.T, j tested) {
 	var c counter
 	drain := make(chan struct{})
 	cfg := config()
-	cfg.Frontend = person(func(ctx context.Context, _ stone.Question) (string, error) {
+	cfg.Frontend = person(func(ctx context.Context, _ ask.Question) (string, error) {
 		close(drain)
 		<-ctx.Done()
 		return "", ctx.Err()

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -311,14 +312,14 @@ func testWaiting(t *testing.T, j tested) {
 }
 
 // person is a frontend of functions.
-type person func(context.Context, stone.Question) (string, error)
+type person func(context.Context, ask.Question) (string, error)
 
-func (p person) Ask(ctx context.Context, q stone.Question) (string, error) { return p(ctx, q) }
+func (p person) Ask(ctx context.Context, q ask.Question) (string, error) { return p(ctx, q) }
 
 func testAnswerElsewhere(t *testing.T, j tested) {
 	var c counter
 	cfg := config()
-	cfg.Frontend = person(func(ctx context.Context, q stone.Question) (string, error) {
+	cfg.Frontend = person(func(ctx context.Context, q ask.Question) (string, error) {
 		if q.Problem == "" {
 			return "perhaps", nil // no answer: it is asked again
 		}

@@ -1,0 +1,57 @@
+// Package ask is the seam between a run and the people who answer its questions. A
+// program that only asks, with stone.Ask, does not need it; a [Frontend] does. Package
+// frontend has some.
+package ask
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Question is what a person is asked. In a program that serves several runs,
+// RunID and Path together tell the open questions apart.
+type Question struct {
+	Name    string         // of the ashlar that asks; unique in a pipeline
+	RunID   string         // the id of the run; empty before a run
+	Path    string         // the address of the ashlar; empty before a run
+	Text    string         // for the person; empty before a run
+	Choices []string       // if not empty, the answer must be one of them
+	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
+	Problem string         // why the previous answer was rejected, or ""
+}
+
+// Check returns why a response is refused, or nil. The empty response, which cancels
+// the question, is never refused. A [Frontend] that calls Check can ask again at once.
+func (q *Question) Check(response string) error {
+	if response == "" {
+		return nil
+	}
+	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
+		return fmt.Errorf("%.200q is no answer: want one of %q", response, q.Choices)
+	}
+	if q.Schema != nil {
+		if err := q.Schema.Validate(context.Background(), []byte(response)); err != nil {
+			return fmt.Errorf("%.200q is no answer: want JSON that fits the schema: %w", response, err)
+		}
+	}
+	return nil
+}
+
+// A Frontend brings questions to a person and answers back. It is no part of
+// the pipeline: the same pipeline runs under a terminal, a web page or a test.
+type Frontend interface {
+	// Ask returns the answer, or "" if the person cancelled the question. It
+	// must return when ctx is done. It is called from several goroutines at
+	// once when lanes ask. If the answer does not fit the question, it is called
+	// again, with the Problem. An error is a failure of the step.
+	//
+	// Ask returns [kind.Waiting], or an error that wraps it, if the question has been
+	// passed on but this process shall not wait for the answer. Other lanes go on,
+	// with questions of their own; then the run fails with that kind. The failure is
+	// neither rescued nor recorded, so that the same run with the same Recorder asks
+	// again and continues once there is an answer.
+	Ask(ctx context.Context, q Question) (string, error)
+}
