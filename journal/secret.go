@@ -104,8 +104,8 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 		return false, fmt.Errorf("a result cannot be recorded without its secrets: %w", err)
 	}
 	for k, v := range rec.Meta {
-		clean, had := cleanMeta(s, v)
-		rec.Meta[k], found = clean, found || had
+		clean := s.Text(v)
+		rec.Meta[k], found = clean, found || clean != v
 	}
 	if rec.Failure != nil && s.Holds(rec.Failure.Reason) {
 		rec.Failure.Reason, found = s.Clean(rec.Failure.Reason), true
@@ -114,17 +114,6 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 		return false, nil
 	}
 	return true, reseal(rec, content)
-}
-
-// cleanMeta takes the secrets out of a text that may be JSON.
-func cleanMeta(s *redact.Set, text string) (clean string, found bool) {
-	if json.Valid([]byte(text)) {
-		if clean, found, err := s.JSON([]byte(text)); err == nil {
-			return string(clean), found
-		}
-	}
-	clean = s.Clean(text)
-	return clean, clean != text
 }
 
 // reseal gives a record its changed content, with the node and the sum that go

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -83,7 +84,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return nil, err
 		}
-		return call.ReadOutput(out)
+		return call.ReadOutput([]byte(redact.From(ctx).Text(string(out))))
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -66,7 +67,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, failure(ctx, err)
 		}
-		reply, err := want.read(ctx, answer.Text)
+		reply, err := want.read(ctx, redact.From(ctx).Text(answer.Text))
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}

@@ -60,7 +60,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
 	}
 	header, own := http.Header{}, new(redact.Set)
-	clean := func(text string) string { return redact.From(ctx).Clean(own.Clean(text)) }
+	clean := func(text string) string { return redact.From(ctx).Text(own.Text(text)) }
 	for name, value := range c.Header {
 		v, err := value.read()
 		if err != nil {
@@ -85,19 +85,17 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	defer resp.Body.Close()
 	limit := cmp.Or(c.MaxBody, defaultBody)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	tooLong := len(body) > limit
+	body = []byte(clean(string(body))) // errors may quote parts of it
 	switch {
 	case err != nil:
 		return nil, c.failure(ctx, err)
-	case len(body) > limit:
+	case tooLong:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
-		return nil, hidden(refused(resp, []byte(clean(string(body)))), clean)
+		return nil, refused(resp, body)
 	}
-	reply, err := call.ReadOutput(body)
-	if said := (*call.Error)(nil); errors.As(err, &said) {
-		return nil, hidden(said, clean)
-	}
-	return reply, err
+	return call.ReadOutput(body)
 }
 
 // client is the configured one, held to the scope.
@@ -158,12 +156,6 @@ func refused(resp *http.Response, body []byte) *call.Error {
 		failed.RetryAfter = retryafter.Read(resp.Header, time.Now())
 	}
 	return failed
-}
-
-// hidden takes out of an error the secrets that a server repeats.
-func hidden(err *call.Error, clean func(string) string) error {
-	err.Message, err.Details = clean(err.Message), []byte(clean(string(err.Details)))
-	return err
 }
 
 func excerpt(body []byte) string {

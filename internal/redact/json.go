@@ -36,6 +36,20 @@ func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	return clean, hits > 0, nil
 }
 
+// Text is Clean for a text that may be JSON: what is JSON stays JSON. Output of others is
+// cleaned so before it is parsed, since errors quote parts of what cannot be.
+func (s *Set) Text(text string) string {
+	if s.Empty() || !s.Holds(text) {
+		return text
+	}
+	if json.Valid([]byte(text)) {
+		if clean, _, err := s.JSON([]byte(text)); err == nil {
+			return string(clean)
+		}
+	}
+	return s.Clean(text)
+}
+
 // controls undoes the escapes that end in a letter, which could be taken for the
 // first one of a secret.
 var controls = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\b`, "\b", `\f`, "\f")
