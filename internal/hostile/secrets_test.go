@@ -216,7 +216,7 @@ func TestNoKeyIsAnswered(t *testing.T) {
 	p := secretsProject(t)
 	for _, a := range secretAttacks {
 		for _, notation := range []string{"--json", "--edn"} {
-			request := fmt.Sprintf(`{:proto 1 :trace {:id "t"} :task {:op :call :intent :%s} :input {:prompt %q}}`, a.intent, a.prompt)
+			request := fmt.Sprintf(`{:proto 1 :trace {:id "t"} :task {:intent :%s} :input {:prompt %q}}`, a.intent, a.prompt)
 			if err := os.WriteFile(filepath.Join(p.dir, "r.edn"), []byte(request), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -326,7 +326,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 		"c.edn": fmt.Sprintf(`{:grant #{:net} :providers {:p {:protocol :openai :url %q}} :capabilities {:m/m {:cap/kind :llm :provider :p :model "m" :cap/intents #{:m/m}}}}`, s.URL),
 		"p.edn": `{:nodes [{:op :call :intent :m/m :input {:prompt "hi"} :as :a} {:op :emit :input {:slot/id :a}}]}`,
 		"e.edn": `{:nodes [{:op :call :intent :m/m :input {:prompt "as an error"} :as :a} {:op :emit :input {:slot/id :a}}]}`,
-		"r.edn": `{:proto 1 :trace {:id "t"} :task {:op :call :intent :m/m} :input {:prompt "hi"}}`,
+		"r.edn": `{:proto 1 :trace {:id "t"} :task {:intent :m/m} :input {:prompt "hi"}}`,
 	})
 	file, err := command()
 	if err != nil {
