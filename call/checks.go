@@ -243,7 +243,7 @@ func constraint(r *Request, name string, to any) error {
 	}
 	value, ok := all[name]
 	if !ok || string(value) == "null" {
-		return fmt.Errorf("the call says no %s in its constraints: add it", name)
+		return fmt.Errorf("the check needs constraints.%s: add it to the call", name)
 	}
 	if err := json.Unmarshal(value, to); err != nil {
 		return fmt.Errorf("constraints.%s: %w", name, err)

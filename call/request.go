@@ -71,7 +71,7 @@ func readProto(m *form.Map) bool {
 		return true // the others are worth a look
 	}
 	if n, ok := v.EDN().Int64(); !ok || n != Proto {
-		v.Fault("unsupported", "expected the integer %d, the protocol that is spoken here", Proto)
+		v.Fault("unsupported", "expected the integer %d, the supported protocol", Proto)
 		return false
 	}
 	return true
@@ -201,7 +201,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	}
 	intent, ok := app.Intents[s.Intent]
 	if !ok {
-		message := fmt.Sprintf("nobody here knows the intent %q", s.Intent)
+		message := fmt.Sprintf("unknown intent %q", s.Intent)
 		return refuseFor(message, refusal{Reason: "intent/not-supported", Path: "task.intent", Message: message})
 	}
 	if intent.In == "" || s.Input == nil {
@@ -209,7 +209,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	}
 	in, ok := app.Schema(intent.In)
 	if !ok {
-		message := fmt.Sprintf("the intent %q has the in-schema %q, which nobody defines", s.Intent, intent.In)
+		message := fmt.Sprintf("the intent %q has the undefined in-schema %q", s.Intent, intent.In)
 		return refuseFor(message, refusal{Reason: "unknown-schema", Path: "task.intent", Message: message})
 	}
 	input, err := s.Input.From(dag.DAG{})

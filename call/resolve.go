@@ -173,9 +173,9 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		r.takes(app, c.entry)
 	}
 	if len(why) == len(r.candidates) {
-		what := fmt.Sprintf("nobody can answer the intent %q", s.Intent)
+		what := fmt.Sprintf("no capability can answer the intent %q", s.Intent)
 		if s.Tool != "" {
-			what = fmt.Sprintf("nobody can answer as the tool %q", s.Tool)
+			what = fmt.Sprintf("no tool %q can answer", s.Tool)
 		}
 		if app.Intents != nil && s.Tool == "" {
 			if _, known := app.Intents[s.Intent]; !known {

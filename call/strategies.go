@@ -65,7 +65,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 
 // none is the outcome when nobody was asked.
 func (s *session) none() *outcome {
-	e := &Error{Type: NoCandidate, Message: "nobody can answer " + s.subject()}
+	e := &Error{Type: NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
 		if i == 0 {
 			e.Message += ": "

@@ -29,7 +29,7 @@ func depthOf(ctx context.Context) int {
 // accepted.
 func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	if l.app.Plans == nil {
-		return nil, ran, &Error{Type: PlanInvalid, Message: "nobody here runs plans: set Applicator.Plans"}, nil
+		return nil, ran, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
 	}
 	base, err := l.ground()
 	if err != nil {

@@ -56,18 +56,18 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 	case err != nil:
 		return err
 	case info.State == journal.Running:
-		a.complain("answered: the run is under way and goes on with it")
+		a.complain("answered: the run is active and continues")
 	case len(open) > 1:
 		a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
 	default:
-		a.complain("answered; to go on: %s", a.command(s, "resume", info.ID))
+		a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
 	}
 	return nil
 }
 
 func (a *app) asksNothing(s *store, info journal.RunInfo) string {
 	if info.State == journal.Answered {
-		return fmt.Sprintf("run %s asks nothing more; to go on: %s", info.ID, a.command(s, "resume", info.ID))
+		return fmt.Sprintf("run %s has no open question; to continue: %s", info.ID, a.command(s, "resume", info.ID))
 	}
 	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)
 }

@@ -72,7 +72,7 @@ func kept(f *pflag.FlagSet, names ...string) {
 func onlyPlans(c *cobra.Command, pipeline string) error {
 	for _, name := range []string{"bind", "mode"} {
 		if f := c.Flags().Lookup(name); f != nil && f.Changed {
-			return fmt.Errorf("--%s is for plans, and %s is none: their files end in .edn or .json", name, pipeline)
+			return fmt.Errorf("--%s applies only to plans, and %s is not one: plan files end in .edn or .json", name, pipeline)
 		}
 	}
 	return nil

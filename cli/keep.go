@@ -206,7 +206,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
 		return failed("%w", err)
 	case there && k.resume == "":
-		return fmt.Errorf("--id: there is a run %s, %s: go on with it by %q, or take another name", r.id, before.State, a.command(r.store, "resume", r.id))
+		return fmt.Errorf("--id: run %s exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
 	case there && before.State == journal.Interrupted:
 		a.complain("the process of run %s has ended without a word: its run is taken over within seconds", r.id)
 	case !there && k.resume != "":
@@ -267,7 +267,7 @@ func (a *app) ended(r *keptRun, err error) error {
 	default:
 		a.complain("failed: %v", err)
 		if r.resumable(err) {
-			a.complain("to go on with what is done: %s", a.command(r.store, "resume", r.id))
+			a.complain("to continue with the recorded steps: %s", a.command(r.store, "resume", r.id))
 		}
 	}
 	return &exitError{code: Failed}
@@ -289,10 +289,10 @@ func (a *app) waiting(r *keptRun) error {
 	if err != nil {
 		return err
 	}
-	a.complain("waiting: the run goes on when it is answered and resumed")
+	a.complain("waiting: the run continues when it is answered and resumed")
 	if err := a.printQuestions(a.Stderr, r.store, open); err != nil {
 		return failed("list the questions: %w", err)
 	}
-	a.complain("to go on: %s", a.command(r.store, "resume", r.id))
+	a.complain("to continue: %s", a.command(r.store, "resume", r.id))
 	return &exitError{code: Waiting}
 }

@@ -163,7 +163,7 @@ func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Ques
 		return err
 	}
 	if info.State != journal.Done && info.State != journal.Running {
-		a.complain("to go on: %s", a.command(s, "resume", info.ID))
+		a.complain("to continue: %s", a.command(s, "resume", info.ID))
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 				case again:
 					say("failed: " + string(kind.Canceled) + ": ended at once, what was under way is lost")
 					if resume != "" {
-						say("to go on with what is done: " + resume)
+						say("to continue with the recorded steps: " + resume)
 					}
 					os.Exit(Failed)
 				case resume != "" && sig == syscall.SIGTERM && !canceled:

@@ -212,7 +212,7 @@ var (
 	// ErrNoQuestion says that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrDrained is the error of a run that was stopped by Options.Drain.
-	ErrDrained = errors.New("stopped before its end: resume the run to go on")
+	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
 
 // HeldError reports that another holder has the run.

@@ -166,7 +166,7 @@ func stubRing(tool string, handler Handler) agent.Middleware {
 	}}
 }
 
-var errNotStubbed = errors.New("this tool is out of order: go on without it")
+var errNotStubbed = errors.New("this tool is out of order: continue without it")
 
 // guarded puts a ring around the stubs of an agent that takes all tools out of
 // order; the stubs put theirs back.

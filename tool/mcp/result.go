@@ -33,7 +33,7 @@ type reader struct {
 
 func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
 	if res.NeedsInput() {
-		return agent.Result{}, errors.New("the tool asks a person for something before it goes on, which cannot be done here; go on without it")
+		return agent.Result{}, errors.New("the tool asks a person for input, which is not supported here; continue without it")
 	}
 	var (
 		lines []string

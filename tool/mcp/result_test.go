@@ -51,7 +51,7 @@ func TestResult(t *testing.T) {
 			"{\"n\":\"1\"}\n[the structured content does not fit the schema: n: want integer, got string \"1\"]", "", `{"structured":{"n":"1"}}`},
 		{"too long", `{"content":[{"type":"text","text":"` + strings.Repeat("ü", 400) + `"}]}`,
 			strings.Repeat("ü", 249) + "\n[cut: these are the first 498 of 800 bytes]", "", "null"},
-		{"asks a person", `{"content":[],"resultType":"input_required","inputRequests":{}}`, "", "the tool asks a person for something before it goes on, which cannot be done here; go on without it", "null"},
+		{"asks a person", `{"content":[],"resultType":"input_required","inputRequests":{}}`, "", "the tool asks a person for input, which is not supported here; continue without it", "null"},
 	} {
 		var res sdk.CallToolResult
 		if err := json.Unmarshal([]byte(tt.wire), &res); err != nil {
