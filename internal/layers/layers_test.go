@@ -27,7 +27,7 @@ var table = []struct{ pkg, imports string }{
 	{"event", "budget"},
 	{"event/eventtest", "event"},
 	{"trace", ""},
-	{"trace/otlp", "trace internal/retryafter"},
+	{"trace/otlp", "trace internal/redact internal/retryafter"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
 	{"internal/canon", "internal/fields internal/jsonv2"},

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 )
 
@@ -211,15 +212,14 @@ func (s *sender) refused(r reply, more string) error {
 }
 
 // quiet fits what a collector says into an error: one line, not long, and without
-// the values of our headers, should it repeat them.
+// the secrets in our headers and in its address, should it repeat them.
 func (s *sender) quiet(message string) string {
+	secrets := new(redact.Set)
 	for _, values := range s.header {
-		for _, v := range values {
-			if v != "" {
-				message = strings.ReplaceAll(message, v, "…")
-			}
-		}
+		secrets.NoteHeader(values...)
 	}
+	secrets.NoteURL(s.url.String())
+	message = secrets.CleanCut(message)
 	message = strings.Join(strings.Fields(message), " ")
 	if runes := []rune(message); len(runes) > 200 {
 		message = string(runes[:200]) + "…"

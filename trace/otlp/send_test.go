@@ -39,7 +39,7 @@ func TestAnswers(t *testing.T) {
 		{"refused", []string{`400||{"code":3,"message":"no  spans\nhere"}`}, 1, 0, 0,
 			`the collector at http://c/v1/traces answers with status 400 Bad Request: no spans here`},
 		{"refused with our key", []string{`401||not with Bearer k3y`}, 1, 0, 0,
-			`the collector at http://c/v1/traces answers with status 401 Unauthorized: not with …`},
+			`the collector at http://c/v1/traces answers with status 401 Unauthorized: not with [redacted]`},
 		{"not found", []string{`404||`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 404 Not Found`},
 		{"moved", []string{`308||`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 308 Permanent Redirect`},
 		{"internal error", []string{`500|1|`}, 1, 0, 0, `the collector at http://c/v1/traces answers with status 500 Internal Server Error`},
