@@ -16,6 +16,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultMaxTurns   = 15
+	DefaultMaxCalls   = 128
 	DefaultMaxTokens  = 16384
 	DefaultMaxHealing = 3
 )
@@ -34,6 +35,9 @@ type Config struct {
 	// MaxTurns bounds the turns; 0 is DefaultMaxTurns. The turn in which an answer
 	// is repaired that did not fit the schema comes on top of it.
 	MaxTurns int
+	// MaxCalls bounds the tool calls of a turn; 0 is DefaultMaxCalls. The model is told
+	// that the others were not run.
+	MaxCalls int
 	// Model overrides the name of the model that is asked.
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
@@ -109,6 +113,7 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	}
 	a.cfg.Use = slices.Clone(cfg.Use)
 	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
 	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
 	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(DefaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)

@@ -23,8 +23,8 @@ func (a *agent) Check() []finding.Finding {
 	if a.cfg.System == nil && a.cfg.User == nil {
 		out.warn("no-prompt", "the model is told nothing: set System or User")
 	}
-	if a.cfg.MaxTurns < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
-		out.add("bad-option", "MaxTurns is %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxTokens, a.maxHealing)
+	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
+		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
 	}
 	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing != nil) {
 		out.add("missing-adversary", "there is a Healer or a MaxHealing but nobody to reject a draft: set Adversary")

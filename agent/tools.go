@@ -19,6 +19,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
+// maxInput bounds the arguments of a call, in bytes.
+const maxInput = 1 << 20
+
 // maxParallel bounds the calls of a turn that run at the same time.
 const maxParallel = 16
 
@@ -119,7 +122,7 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	if r.info {
 		j.begun = time.Now()
 	}
-	refusal, err := r.refuse(ctx, c.Tools, j.tool, j.call)
+	refusal, err := r.refuse(ctx, c.Tools, j)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -148,10 +151,15 @@ type job struct {
 }
 
 // refuse says to the model why a call is not run, or nothing if it can be run.
-func (r *run) refuse(ctx context.Context, tools []Tool, tool *Tool, call llm.ToolCall) (string, error) {
-	switch {
+func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
+	tool, call := j.tool, j.call
+	switch most := r.cfg.MaxCalls; {
+	case j.position > most:
+		return fmt.Sprintf("This call was not run: a turn may have at most %d calls. Call the tool again in the next turn, if it is still needed.", most), nil
 	case tool == nil:
 		return unknown(call.Name, tools), nil
+	case call.Input == nil && (json.Valid([]byte(call.InputText)) || strings.HasSuffix(call.InputText, " bytes)")):
+		return fmt.Sprintf("The arguments of this call cannot be kept, so it was not run. Call the tool again: name each property once, in at most %d bytes.", maxInput), nil
 	case call.Input == nil:
 		return "The arguments of this call were cut off, so it was not run. Call the tool again, with shorter arguments.", nil
 	case tool.Run == nil:

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -183,7 +186,23 @@ func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
 	if err != nil {
 		return turnRecord{}, q.failed(ctx, err)
 	}
+	reply.ToolCalls = keepable(reply.ToolCalls)
 	return turnRecord{reply, q.spent}, nil
+}
+
+// keepable takes arguments out that no node can hold, or that are too long: the call is then
+// refused, and the turn that was paid for is not lost.
+func keepable(calls []llm.ToolCall) []llm.ToolCall {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		c := &calls[i]
+		if len(c.Input) > maxInput || len(c.InputText) > maxInput {
+			c.InputText, c.Input = fmt.Sprintf("%.200s… (%d bytes)", cmp.Or(string(c.Input), c.InputText), max(len(c.Input), len(c.InputText))), nil
+		} else if _, err := canon.AppendJSON(nil, c.Input); c.Input != nil && err != nil {
+			c.InputText, c.Input = strings.ToValidUTF8(string(c.Input), "\uFFFD"), nil
+		}
+	}
+	return calls
 }
 
 func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }

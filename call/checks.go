@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"github.com/stonelayer/stone/internal/pattern"
 	"strings"
 	"unicode/utf8"
 
@@ -208,17 +208,22 @@ func isJSON(_ context.Context, s Subject) error {
 	return nil
 }
 
-func matches(_ context.Context, s Subject) error {
-	var pattern string
-	if err := constraint(s.Request, "regex", &pattern); err != nil {
+// matches ends with ctx: the pattern may come from a plan.
+func matches(ctx context.Context, s Subject) error {
+	var expr string
+	if err := constraint(s.Request, "regex", &expr); err != nil {
 		return err
 	}
-	re, err := regexp.Compile(pattern)
+	re, err := pattern.Compile(expr)
 	if err != nil {
 		return fmt.Errorf("constraints.regex: %w", err)
 	}
-	if text, _ := textOf(s.Out); !re.MatchString(text) {
-		return fmt.Errorf("the out does not match %s", pattern)
+	text, _ := textOf(s.Out)
+	switch ok, err := re.Match(ctx, text); {
+	case err != nil:
+		return fmt.Errorf("constraints.regex: %w", err)
+	case !ok:
+		return fmt.Errorf("the out does not match %.200s", expr)
 	}
 	return nil
 }

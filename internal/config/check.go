@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/stonelayer/stone/internal/pattern"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/stonelayer/stone"
@@ -65,13 +65,13 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 		check = builtInWith("max-chars", n)
 	}
 	if v, ok := is("regex"); ok {
-		var pattern string
-		if v.Text(&pattern) {
-			if _, err := regexp.Compile(pattern); err != nil {
+		var expr string
+		if v.Text(&expr) {
+			if _, err := pattern.Compile(expr); err != nil {
 				v.Fault(form.Invalid, "%v", err)
 			}
 		}
-		check = builtInWith("regex", pattern)
+		check = builtInWith("regex", expr)
 	}
 	if _, ok := is("command"); ok {
 		c := r.program(m)

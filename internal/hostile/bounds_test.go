@@ -1,14 +1,24 @@
 package hostile
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/tool"
 )
 
 // A tool server's schema of 75 bytes and a result of 400: before the verdicts of a walk were
@@ -89,4 +99,109 @@ func TestPlansThatCallWithoutEnd(t *testing.T) {
 			t.Errorf("%s: %d requests, %+v", name, n, r)
 		}
 	}
+}
+
+// A server that streams without end: text, or the arguments of one call. Before there was a
+// limit, the process ended at 4 GB.
+func TestStreamsThatNeverEnd(t *testing.T) {
+	piece := strings.Repeat("x", 1<<20)
+	for name, chunk := range map[string]string{
+		"text":      `{"choices":[{"index":0,"delta":{"content":"` + piece + `"}}]}`,
+		"reasoning": `{"choices":[{"index":0,"delta":{"reasoning_content":"` + piece + `"}}]}`,
+		"arguments": `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"` + piece + `"}}]}}]}`,
+	} {
+		var sent atomic.Int64
+		s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for r.Context().Err() == nil {
+				n, err := fmt.Fprintf(w, "data: %s\n\n", chunk)
+				if sent.Add(int64(n)); err != nil {
+					return
+				}
+			}
+		}))
+		_, err := llm.Collect(t.Context(), openai.New(openai.Config{URL: s.URL + "/v1", Model: "m"}), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+		if _, ok := errors.AsType[*llm.ProtocolError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := sent.Load(); n > 256<<20 {
+			t.Errorf("%s: %d bytes were taken", name, n)
+		}
+	}
+}
+
+// A document of millions of choices took 3.2 GB. The first one is the answer.
+func TestManyChoices(t *testing.T) {
+	const n = 200_000
+	s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"first"},"finish_reason":"stop"}`+strings.Repeat(`,{"a":1}`, n)+`]}`)
+	}))
+	m := openai.New(openai.Config{URL: s.URL + "/v1", Model: "m"})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	reply, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+	runtime.ReadMemStats(&after)
+	if err != nil || reply.Text != "first" {
+		t.Errorf("%v, %+v", err, reply)
+	}
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 64*n {
+		t.Errorf("%d bytes were allocated for %d choices", taken, n)
+	}
+}
+
+// A turn of ten thousand calls, and arguments that no node can hold: the tool runs as often as
+// a turn may have calls, and the turn that was paid for is kept.
+func TestToolCalls(t *testing.T) {
+	call := func(i int, args string) string {
+		return fmt.Sprintf(`{"index":%d,"id":"c%[1]d","function":{"name":"act","arguments":%s}}`, i, args)
+	}
+	var many []string
+	for i := range 10_000 {
+		many = append(many, call(i, `"{\"n\":1}"`))
+	}
+	for name, test := range map[string]struct {
+		calls string
+		runs  int64
+	}{
+		"many calls":     {strings.Join(many, ","), agent.DefaultMaxCalls},
+		"a name twice":   {call(0, `"{\"n\":1,\"n\":2}"`), 0},
+		"a large number": {call(0, `"{\"n\":1e999}"`), 0},
+		"long arguments": {call(0, `"{\"n\":1,\"x\":\"`+strings.Repeat("x", 2<<20)+`\"}"`), 0},
+	} {
+		var asked, ran atomic.Int64
+		s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if asked.Add(1) > 1 {
+				io.WriteString(w, `{"choices":[{"index":0,"message":{"content":"done"},"finish_reason":"stop"}]}`)
+				return
+			}
+			io.WriteString(w, `{"choices":[{"index":0,"message":{"tool_calls":[`+test.calls+`]},"finish_reason":"tool_calls"}]}`)
+		}))
+		act := tool.Func("act", "Acts.", func(context.Context, struct {
+			N int `json:"n"`
+		}) (string, error) {
+			ran.Add(1)
+			return "done", nil
+		})
+		out := dag.NewType[agent.Text]("answer")
+		a := agent.New("a", out, openai.New(openai.Config{URL: s.URL + "/v1", Model: "m"}), agent.Config{User: agent.Say("hi"), Use: []agent.Middleware{act}})
+		if _, err := stone.Run(t.Context(), a, stone.Config{}); err != nil || ran.Load() != test.runs {
+			t.Errorf("%s: %v, the tool ran %d times, want %d", name, err, ran.Load(), test.runs)
+		}
+	}
+}
+
+// A check whose pattern comes from a plan ends with the run: this one took 99 seconds.
+func TestPatternsEnd(t *testing.T) {
+	p := newProject(t, map[string]string{"p.edn": `{:nodes [{:op :call :intent :cel/eval :cap/id :solver/cel :input {:expression "a" :vars {:a "` + strings.Repeat("a", 1<<20) + `"}}
+		:constraints {:regex "(a?){900}b"} :done {:must #{:regex}} :as :x}]}`})
+	if r := p.stone("run", "--no-db", "p.edn"); r.code != 1 || !strings.Contains(r.stderr, "too much work") {
+		t.Errorf("%+v", cutResult(r))
+	}
+}
+
+func cutResult(r result) result {
+	r.stdout, r.stderr = r.stdout[:min(len(r.stdout), 500)], r.stderr[:min(len(r.stderr), 1500)]
+	return r
 }

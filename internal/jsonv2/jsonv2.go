@@ -34,6 +34,9 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // skipping unknown ones cheap.
 func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
 
+// DecodeLenient is UnmarshalLenient of the next value of a decoder.
+func DecodeLenient(in *Decoder, to any) error { return json.UnmarshalDecode(in, to, lenient) }
+
 // Marshal follows the rules of encoding/json/v2.
 func Marshal(v any, opts ...Options) ([]byte, error) { return json.Marshal(v, opts...) }
 

@@ -15,7 +15,7 @@ import (
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
-	Choices []choice        `json:"choices"`
+	Choices choices         `json:"choices"`
 	Usage   json.RawMessage `json:"usage"`
 	Groq    *struct {
 		Usage json.RawMessage `json:"usage"`
@@ -27,6 +27,41 @@ type chunk struct {
 	Detail  json.RawMessage `json:"detail"`
 	Object  string          `json:"object"`
 }
+
+// choices are read one by one, and only those of the answer are kept: a server can send
+// millions in one document.
+type choices []choice
+
+// UnmarshalJSONFrom keeps the choices of index 0, at most a few, or else the first one.
+func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
+	*c = nil
+	if in.PeekKind() != '[' {
+		return jsonv2.DecodeLenient(in, (*[]choice)(c))
+	}
+	if _, err := in.ReadToken(); err != nil {
+		return err
+	}
+	for in.PeekKind() != ']' {
+		if len(*c) == maxChoices {
+			if err := in.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		var one choice
+		if err := jsonv2.DecodeLenient(in, &one); err != nil {
+			return err
+		}
+		if len(*c) == 0 || one.Index == 0 {
+			*c = append(*c, one)
+		}
+	}
+	_, err := in.ReadToken()
+	return err
+}
+
+// maxChoices bounds the choices of one event. One is enough for all that is asked.
+const maxChoices = 8
 
 type choice struct {
 	Index        int    `json:"index"`

@@ -26,8 +26,14 @@ type Decoder interface {
 	Reply() *llm.Reply
 }
 
-// maxWhole is the largest JSON document that is taken for an answer.
-const maxWhole = 64 << 20
+const (
+	// maxWhole is the largest JSON document that is taken for an answer, in bytes.
+	maxWhole = 64 << 20
+	// maxSaid bounds text, reasoning and arguments of a streamed answer together.
+	maxSaid = 32 << 20
+	// maxStream bounds the events of a streamed answer, most of whose bytes are not said.
+	maxStream = 512 << 20
+)
 
 // errStopped means that the consumer wants no more.
 var errStopped = errors.New("stopped")
@@ -106,6 +112,8 @@ type session struct {
 	requestID string
 	begun     bool // a byte of the answer has come
 	deltas    []llm.Delta
+	said      int         // bytes of text and arguments
+	streamed  int         // bytes of events
 	reply     *llm.Reply // never nil after run
 }
 
@@ -196,7 +204,22 @@ func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
 	if s.deltas = deltas; !s.pass() {
 		return false, errStopped
 	}
+	if err == nil {
+		err = s.count(len(ev.Data))
+	}
 	return complete, err
+}
+
+// count counts what an event had in it, against a server that never ends.
+func (s *session) count(event int) error {
+	s.streamed += event
+	for i := range s.deltas {
+		s.said += len(s.deltas[i].Text)
+	}
+	if s.said > maxSaid || s.streamed > maxStream {
+		return &llm.ProtocolError{Reason: fmt.Sprintf("an answer longer than %d MiB", maxSaid>>20), RequestID: s.requestID}
+	}
+	return nil
 }
 
 // whole decodes an answer that is not a stream.
