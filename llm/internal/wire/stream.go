@@ -112,8 +112,8 @@ type session struct {
 	requestID string
 	begun     bool // a byte of the answer has come
 	deltas    []llm.Delta
-	said      int         // bytes of text and arguments
-	streamed  int         // bytes of events
+	said      int        // bytes of text and arguments
+	streamed  int        // bytes of events
 	reply     *llm.Reply // never nil after run
 }
 
