@@ -61,6 +61,7 @@ func (a *app) act() *cobra.Command {
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
 	f.BoolVar(&flags.stream, "stream", false, "print parts of the answer as they arrive, one a line; a line \"retracted\" voids the earlier parts of a capability")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
+	a.trustFlag(f)
 	c.MarkFlagsMutuallyExclusive("edn", "json")
 	a.callFlags(f)
 	return c
@@ -76,6 +77,9 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 		return err
 	}
 	defer a.closeCalls()
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
 	if conf.Budget.Roundtrips == 0 { // a request from outside is never unlimited
 		conf.Budget.Roundtrips = cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/llm"
@@ -27,7 +29,16 @@ import (
 //
 // It is chosen when the model is used, so that a package can have it in a
 // variable. A choice that cannot be made is reported by stone.Validate.
-func DefaultModel() llm.Model { return &defaultModel{} }
+//
+// An address in the project's settings is used only if the user trusts them, see the
+// command trust.
+func DefaultModel() llm.Model {
+	defaultWanted.Store(true)
+	return &defaultModel{}
+}
+
+// defaultWanted is set when a pipeline has a default model.
+var defaultWanted atomic.Bool
 
 type defaultModel struct {
 	mu    sync.Mutex
@@ -85,8 +96,29 @@ func (d *defaultModel) Info() llm.Info {
 // Stream implements llm.Model.
 func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	m, err := d.choose()
+	if err == nil {
+		err = trustedSettings()
+	}
 	if err != nil {
 		return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Reply: &llm.Reply{}}, err) }
 	}
 	return m.Stream(ctx, req)
+}
+
+// trustedSettings refuses an address of the project that nobody trusts. A command has
+// asked for trust before it runs a pipeline; other programs can not.
+func trustedSettings() error {
+	if trusting.Load() || os.Getenv(trustEnv) == "1" {
+		return nil
+	}
+	f, err := foundSettings()
+	if err != nil || len(f.wants) == 0 {
+		return err
+	}
+	changed, _, err := f.changed()
+	if err == nil && len(changed) > 0 {
+		err = fmt.Errorf("%s is not trusted: %s: run %s, or set %s=1",
+			f.dir, f.does(), quotedAll("stone", "trust", filepath.Dir(f.dir)), trustEnv)
+	}
+	return err
 }

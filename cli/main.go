@@ -83,8 +83,9 @@ func Run(ctx context.Context, cfg Config) int {
 // app is one run of the command.
 type app struct {
 	Config
-	calls   calls
-	secrets redact.Set // of everything that runs
+	calls    calls
+	secrets  redact.Set // of everything that runs
+	trusting bool       // whatever is found, see consent
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }

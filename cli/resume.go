@@ -70,6 +70,7 @@ func (a *app) resume() *cobra.Command {
 	f.Bool("force", false, "resume although the pipeline changed; steps that are unchanged are not repeated")
 	graceFlag(f, &flags.keep.grace)
 	flags.shown(f)
+	a.trustFlag(f)
 	return c
 }
 

@@ -40,6 +40,7 @@ func (a *app) run() *cobra.Command {
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
 	c.Flags().StringVar(&flags.input, "input", "", "start with the DAG in `FILE`, as written by --dag")
 	flags.shown(c.Flags())
+	a.trustFlag(c.Flags())
 	addKeepFlags(c, &flags.keep)
 	return c
 }
@@ -57,6 +58,9 @@ func (flags *runFlags) shown(f *pflag.FlagSet) {
 }
 
 func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) error {
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
 	input, err := readDAG(flags.input)
 	if err != nil {
 		return err

@@ -35,11 +35,12 @@ func (a *app) terminalUI(root *cobra.Command) {
 	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
 	var k keepFlags
 	addStoreFlags(root, &k)
+	a.trustFlag(root.Flags())
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
 	// It fails for flags that there are not.
 	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
 
-	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is run and shown on the whole screen."
+	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is shown on the whole screen, and is run when you press Enter."
 	root.Args = func(c *cobra.Command, args []string) error {
 		if c.ArgsLenAtDash() == 0 {
 			return nil
@@ -67,7 +68,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 			return err
 		}
 		if a.fromArgument() {
-			return a.showProject(c, args)
+			return a.showProject(c, args, k)
 		}
 		p, err := pipeline(a.Pipeline, args)
 		if err != nil {
@@ -86,7 +87,7 @@ func (a *app) shownPipeline() string {
 
 // showProject builds the package of the project and passes the command on to its
 // program.
-func (a *app) showProject(c *cobra.Command, args []string) error {
+func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	dir, err := config.Find(".")
 	if err != nil {
 		return err
@@ -108,8 +109,16 @@ func (a *app) showProject(c *cobra.Command, args []string) error {
 			path = "." + string(filepath.Separator) + rel
 		}
 	}
+	f, err := a.foundProject(dir, s.Pipeline)
+	if err == nil {
+		err = a.consent(f)
+	}
+	if err != nil {
+		return err
+	}
 	if isPlan(path) {
-		return fmt.Errorf("the pipeline of this project is a plan, which has no screen: %s run %s", a.Name, path)
+		k.made.Pipeline = path
+		return a.overPlan(c, path, args, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
 	}
 	return a.build(c, []string{path}, args)
 }
@@ -117,6 +126,9 @@ func (a *app) showProject(c *cobra.Command, args []string) error {
 // show runs the pipeline on the terminal until the person leaves it, and keeps each
 // of its runs. What the last one has left is printed then, since the screen is gone.
 func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
 	kept, err := a.keep(ctx, k, true)
 	if err != nil {
 		return err
@@ -124,7 +136,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), Run: kept.another, Show: shownResult})
+	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), Run: kept.another, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
@@ -135,14 +147,14 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err != nil && ctx.Err() == nil {
 		failure = nil // it was seen, and left
 	}
-	return errors.Join(failure, a.printResult(result, false, false), kept.close())
+	return errors.Join(failure, a.printResult(a.emitted(result), false, false), kept.close())
 }
 
 // shownResult is what run prints of a result.
-func shownResult(result stone.Result) string {
+func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
-	on := app{Config: Config{Stdout: &b, Stderr: &b}}
-	if err := on.printResult(result, false, false); err != nil {
+	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}
+	if err := on.printResult(on.emitted(result), false, false); err != nil {
 		on.complain("Error: %v", err)
 	}
 	return b.String()

@@ -126,6 +126,8 @@ func inTmux(t *testing.T, command string) tmux {
 	t.Cleanup(func() { m.do("kill-server") })
 	m.do("new-session", "-d", "-x", "80", "-y", "24", "-c", dir, "-e", "HOME="+dir,
 		"PATH="+dir+":$PATH "+command+"; echo exit code $?; exec sleep 600")
+	m.until("has not started")
+	m.keys("Enter")
 	return m
 }
 

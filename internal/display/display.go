@@ -21,6 +21,8 @@ type Config struct {
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
 	// Show returns what a result is shown as, "" for nothing.
 	Show func(stone.Result) string
+	// Wait starts nothing, which may cost money, before the person presses Enter.
+	Wait bool
 	Now  func() time.Time // nil is time.Now
 }
 

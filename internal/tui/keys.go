@@ -39,8 +39,12 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		if !m.busy() {
 			return tea.Quit
 		}
+	case "enter":
+		if m.state == ready {
+			return m.launch()
+		}
 	case "r":
-		if !m.busy() {
+		if !m.busy() && m.state != ready {
 			m.scroll(m.transcript.height())
 			return m.start()
 		}

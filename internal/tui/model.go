@@ -28,6 +28,7 @@ type state uint8
 
 const (
 	refused   state = iota // it never began: the pipeline is invalid
+	ready                  // it starts when the person says so
 	running                // it has started
 	canceling              // it was told to end
 	done                   // it ended with a result
@@ -76,17 +77,37 @@ func newModel(ctx context.Context, cfg Config, f *feed) *model {
 	return m
 }
 
-// Init starts the first run.
-func (m *model) Init() tea.Cmd { return m.start() }
+// Init starts the first run, or waits for the person to do so.
+func (m *model) Init() tea.Cmd {
+	if !m.cfg.Wait {
+		return m.start()
+	}
+	if m.prepare() {
+		m.state = ready
+	}
+	return nil
+}
 
 // start begins a run of the pipeline.
 func (m *model) start() tea.Cmd {
+	if !m.prepare() {
+		return nil
+	}
+	return m.launch()
+}
+
+// config is what a run is given.
+func (m *model) config() stone.Config {
+	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
+}
+
+// prepare shows the pipeline before a run, and reports whether it can be run.
+func (m *model) prepare() bool {
 	m.tree = progress.NewTree(m.cfg.Pipeline)
 	m.transcript.begin()
-	m.began, m.spent, m.tokens, m.failure = m.cfg.Now(), 0, used{}, ""
+	m.spent, m.tokens, m.failure = 0, used{}, ""
 	m.result, m.err = stone.Result{}, nil
-	cfg := stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
-	findings := stone.Validate(m.cfg.Pipeline, cfg.Given())
+	findings := stone.Validate(m.cfg.Pipeline, m.config().Given())
 	for _, f := range findings.Warnings() {
 		m.transcript.note(yellow, "", f.String())
 	}
@@ -95,12 +116,17 @@ func (m *model) start() tea.Cmd {
 		for _, f := range findings.Errors() {
 			m.transcript.note(red, "", f.String())
 		}
-		return nil
 	}
-	m.state = running
+	return m.err == nil
+}
+
+// launch runs the pipeline that is prepared.
+func (m *model) launch() tea.Cmd {
+	m.state, m.began = running, m.cfg.Now()
 	m.feed.running.Store(true)
 	ctx, cancel := context.WithCancelCause(m.ctx)
 	m.cancel = cancel
+	cfg := m.config()
 	return func() tea.Msg {
 		result, err := m.cfg.Run(ctx, m.cfg.Pipeline, cfg)
 		return ended{result, err}

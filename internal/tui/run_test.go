@@ -122,6 +122,37 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
+// TestWait holds that nothing is run, and paid for, before the person says so.
+func TestWait(t *testing.T) {
+	ran := 0
+	p := stone.Func0("costly", word, func(context.Context) (string, error) { ran++; return "done", nil })
+	for _, keys := range [][]string{{"r"}, {"q"}, {"ctrl+c"}, {"y", "n", "down"}} {
+		m := newModel(t.Context(), Config{Pipeline: p, Show: show, Now: func() time.Time { return start }, Wait: true}, &feed{})
+		if cmd := m.Init(); cmd != nil || !strings.Contains(m.shown(), "has not started") || !strings.Contains(m.shown(), "costly") {
+			t.Errorf("before the run:\n%s", m.shown())
+		}
+		press(m, keys...)
+		if m.state != ready || ran > 0 {
+			t.Errorf("%q starts the run", keys)
+		}
+	}
+	m := newModel(t.Context(), Config{Pipeline: p, Show: show, Now: func() time.Time { return start }, Wait: true}, &feed{})
+	m.Init()
+	cmd := press(m, "enter")
+	if m.state != running || cmd == nil {
+		t.Fatalf("enter does not start the run:\n%s", m.shown())
+	}
+	m.Update(cmd())
+	if m.state != done || ran != 1 {
+		t.Errorf("state %d after %d runs", m.state, ran)
+	}
+	invalid := stone.Func("b", reply, word, func(context.Context, agent.Text) (string, error) { return "", nil })
+	m = newModel(t.Context(), Config{Pipeline: invalid, Show: show, Now: func() time.Time { return start }, Wait: true}, &feed{})
+	if m.Init(); m.state != refused || press(m, "enter") != nil {
+		t.Errorf("what is invalid is ready:\n%s", m.shown())
+	}
+}
+
 func TestCancel(t *testing.T) {
 	begun := make(chan struct{})
 	w := watch(t, stone.Func0("sleep", word, func(ctx context.Context) (string, error) {

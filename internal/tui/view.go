@@ -123,6 +123,8 @@ func (m *model) header() line {
 	switch m.state {
 	case refused:
 		word, spent, x.style, mark = "is invalid", "", red, progress.Failed
+	case ready:
+		word, spent, mark = "has not started", "", progress.Pending
 	case running:
 		word, spent = "running", progress.Duration(now.Sub(m.began))
 	case canceling:
@@ -171,6 +173,8 @@ func (m *model) help(below int) line {
 		if m.state == canceling {
 			keys = []string{"ctrl+c leave at once"}
 		}
+	case m.state == ready:
+		keys = []string{"enter run", "q leave"}
 	default:
 		keys = []string{"q leave", "r run again"}
 	}

@@ -1,0 +1,341 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/trust"
+)
+
+// trustEnv is the variable that trusts whatever is found, as --trust does.
+const trustEnv = "STONE_TRUST"
+
+// trusting is set by --trust, for the default model, which belongs to no command.
+var trusting atomic.Bool
+
+// A found is what a command has picked up without being told to: what it would do, and
+// the files that say so.
+type found struct {
+	dir   string // .stone of the project
+	wants []string
+	files []string
+}
+
+// trustFlag adds the flag that trusts what is found.
+func (a *app) trustFlag(f *pflag.FlagSet) {
+	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
+}
+
+// consent returns nil if the user trusts what was found: by flag, by the environment, by
+// an earlier answer, or by one at this terminal.
+func (a *app) consent(f found) error {
+	if a.trusting {
+		trusting.Store(true)
+	}
+	if len(f.wants) == 0 || a.trusting || os.Getenv(trustEnv) == "1" {
+		return nil
+	}
+	changed, known, err := f.changed()
+	if err != nil {
+		return fmt.Errorf("%w: name the configuration with --config, or give --trust", err)
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	why := "is not trusted"
+	if known {
+		why = "has changed since it was trusted: " + strings.Join(changed, ", ")
+	}
+	if terminal(a.Stdin) == nil || terminal(a.Stderr) == nil {
+		return fmt.Errorf("%s %s: %s: read its files, then run %s, or set %s=1",
+			f.dir, why, f.does(), quotedAll(a.Name, "trust", filepath.Dir(f.dir)), trustEnv)
+	}
+	a.complain("%s %s. It was found here, and not named:", f.dir, why)
+	f.print(a.Stderr)
+	if !a.agrees("Trust it?") {
+		return failed("%s is not trusted: nothing was run", f.dir)
+	}
+	return f.trust()
+}
+
+// does says what was found in one line.
+func (f found) does() string {
+	said := text.Line(f.wants[0])
+	if n := len(f.wants) - 1; n > 0 {
+		said += fmt.Sprintf(" and %d more", n)
+	}
+	return said
+}
+
+func (f found) print(w io.Writer) {
+	for _, want := range f.wants {
+		fmt.Fprintln(w, "  "+text.Line(want))
+	}
+	for _, file := range f.files {
+		fmt.Fprintln(w, "  see "+text.Line(file))
+	}
+}
+
+func (f found) changed() (files []string, known bool, err error) {
+	s, err := trust.Open()
+	if err != nil {
+		return nil, false, err
+	}
+	return s.Changed(filepath.Dir(f.dir), f.files)
+}
+
+func (f found) trust() error {
+	s, err := trust.Open()
+	if err == nil {
+		err = s.Add(filepath.Dir(f.dir), f.files)
+	}
+	if err != nil {
+		return failed("the trust in %s cannot be kept: %w", f.dir, err)
+	}
+	return nil
+}
+
+// agrees asks at the terminal until the answer is yes or no. It reads no further than
+// the line of the answer.
+func (a *app) agrees(question string) bool {
+	for {
+		fmt.Fprint(a.Stderr, question+" yes or no: ")
+		line, err := readLine(a.Stdin)
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "yes":
+			return true
+		case "no":
+			return false
+		}
+		if err != nil {
+			fmt.Fprintln(a.Stderr)
+			return false
+		}
+	}
+}
+
+// maxAnswer bounds a line that is typed.
+const maxAnswer = 4096
+
+func readLine(in io.Reader) (string, error) {
+	var line []byte
+	var one [1]byte
+	for len(line) < maxAnswer {
+		if _, err := io.ReadFull(in, one[:]); err != nil {
+			return string(line), err
+		}
+		if one[0] == '\n' {
+			break
+		}
+		line = append(line, one[0])
+	}
+	return string(line), nil
+}
+
+// consentToConfig asks for trust in the configuration that a run would use.
+func (a *app) consentToConfig() error {
+	f, err := a.foundConfig()
+	if err != nil {
+		return err
+	}
+	return a.consent(f)
+}
+
+// foundConfig is the configuration that was found for calls, and the settings for the
+// default model if the pipeline has one.
+func (a *app) foundConfig() (found, error) {
+	var f found
+	if conf := a.calls.conf; conf != nil && conf.File != "" && a.calls.config == "" {
+		file, err := filepath.Abs(conf.File)
+		if err != nil {
+			return f, err
+		}
+		f.dir, f.wants, f.files = filepath.Dir(file), conf.Reaches(), []string{file}
+	}
+	if !defaultWanted.Load() {
+		return f, nil
+	}
+	of, err := foundSettings()
+	if err == nil && len(of.wants) > 0 {
+		f.dir, f.wants = of.dir, append(f.wants, of.wants...)
+		f.add(of.files...)
+	}
+	return f, err
+}
+
+// foundSettings is where the settings of the project send the requests of the default
+// model.
+func foundSettings() (f found, err error) {
+	if os.Getenv("STONE_URL") != "" {
+		return f, nil // the user's own choice
+	}
+	if f.dir, err = config.Find("."); err != nil || f.dir == "" {
+		return f, err
+	}
+	s, err := config.Read(f.dir)
+	if err != nil || s.URL == "" {
+		return f, err
+	}
+	f.wants = []string{"the default model " + s.Model + " is asked at " + s.URL}
+	f.files = config.Files(f.dir)
+	return f, nil
+}
+
+// foundProject is what the command without a sub-command picks up in a directory .stone:
+// its pipeline, its configuration and its settings.
+func (a *app) foundProject(dir, pipeline string) (found, error) {
+	f := found{dir: dir, files: config.Files(dir)}
+	code, err := filepath.Glob(filepath.Join(pipeline, "*.go"))
+	switch {
+	case isPlan(pipeline):
+		f.wants = []string{"the plan " + pipeline + " is run"}
+	case err == nil && len(code) > 0:
+		f.wants = []string{"the Go code in " + pipeline + " is compiled and run"}
+	default:
+		pipeline = ""
+	}
+	var of []string
+	if pipeline != "" {
+		if of, err = config.PipelineFiles(pipeline); err != nil {
+			return f, err
+		}
+	}
+	f.add(of...)
+	settings, err := foundSettings()
+	if err != nil {
+		return f, err
+	}
+	f.wants = append(f.wants, settings.wants...)
+	conf, err := config.Nearest(filepath.Dir(dir))
+	if err != nil {
+		return f, err
+	}
+	f.wants = append(f.wants, conf.Reaches()...)
+	return f, conf.Close()
+}
+
+// add adds files, each once.
+func (f *found) add(files ...string) {
+	for _, file := range files {
+		if !slices.Contains(f.files, file) {
+			f.files = append(f.files, file)
+		}
+	}
+}
+
+func (a *app) trust() *cobra.Command {
+	var list, remove bool
+	c := &cobra.Command{
+		Use:   "trust [DIR] [flags]",
+		Short: "Trust the project in a directory, or list or remove what is trusted",
+		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
+			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
+			"without being told to. A file that has changed is not trusted any more.\n\n" +
+			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
+			"the other commands, or " + trustEnv + "=1, trusts what is found there.",
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q: %s takes one DIR", args[1], c.CommandPath())
+			case list && (remove || len(args) > 0):
+				return errors.New("--list lists all projects: leave out the rest")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir := cmp.Or(strings.Join(args, ""), ".")
+			switch {
+			case list:
+				return a.listTrust()
+			case remove:
+				return a.removeTrust(dir)
+			}
+			return a.addTrust(dir)
+		},
+	}
+	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
+	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
+	return c
+}
+
+// quotedAll returns a command line as a shell takes it.
+func quotedAll(words ...string) string {
+	for i, w := range words {
+		words[i] = quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+func (a *app) listTrust() error {
+	s, err := trust.Open()
+	if err != nil {
+		return err
+	}
+	all, err := s.All()
+	if err != nil {
+		return failed("%w", err)
+	}
+	for _, dir := range all {
+		if _, err := fmt.Fprintln(a.Stdout, text.Line(dir)); err != nil {
+			return output(err)
+		}
+	}
+	return nil
+}
+
+func (a *app) removeTrust(dir string) error {
+	if of, err := config.Find(dir); err == nil && of != "" {
+		dir = filepath.Dir(of)
+	}
+	s, err := trust.Open()
+	if err != nil {
+		return err
+	}
+	was, err := s.Remove(dir)
+	switch {
+	case err != nil:
+		return failed("%w", err)
+	case !was:
+		return fmt.Errorf("%s was not trusted: --list lists what is", dir)
+	}
+	return nil
+}
+
+func (a *app) addTrust(dir string) error {
+	of, err := config.Find(dir)
+	if err != nil {
+		return err
+	}
+	if of == "" {
+		return fmt.Errorf("there is no .stone in %s or above it: there is nothing to trust", dir)
+	}
+	settings, err := config.Read(of)
+	if err != nil {
+		return err
+	}
+	f, err := a.foundProject(of, settings.Pipeline)
+	if err != nil {
+		return err
+	}
+	if len(f.wants) == 0 {
+		return fmt.Errorf("%s starts, asks and sends nothing: it needs no trust", of)
+	}
+	if err := f.trust(); err != nil {
+		return err
+	}
+	a.complain("%s is trusted:", of)
+	f.print(a.Stderr)
+	return nil
+}

@@ -1,0 +1,180 @@
+// Package trust remembers which files of which projects a user trusts, in the user's
+// configuration directory. A file that has changed is not trusted any more.
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A Store is the file with what is trusted. It holds digests, no contents.
+type Store struct{ file string }
+
+// Open returns the store of the user of this process.
+func Open() (*Store, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, fmt.Errorf("trust is kept in the user's configuration directory, which is not known: %w", err)
+	}
+	return &Store{filepath.Join(dir, "stone", "trust.json")}, nil
+}
+
+// book has the digests of files, by the directory of the project and the path of the
+// file.
+type book map[string]map[string]string
+
+func (s *Store) read() (book, error) {
+	data, err := os.ReadFile(s.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return book{}, nil
+	}
+	b := book{}
+	if err == nil {
+		err = json.Unmarshal(data, &b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("what is trusted cannot be read from %s: %w", s.file, err)
+	}
+	return b, nil
+}
+
+// write replaces the file as a whole. Of two processes that write at once one may be
+// forgotten: it asks again.
+func (s *Store) write(b book) error {
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(s.file)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "trust-*") // its mode is 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.file)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
+}
+
+// Changed returns which of the files of a project are not trusted as they are, and
+// whether the project is known at all.
+func (s *Store) Changed(project string, files []string) (changed []string, known bool, err error) {
+	b, err := s.read()
+	if err != nil {
+		return nil, false, err
+	}
+	project, now, err := digests(project, files)
+	if err != nil {
+		return nil, false, err
+	}
+	trusted, known := b[project]
+	for _, file := range slices.Sorted(maps.Keys(now)) {
+		if trusted[file] != now[file] {
+			changed = append(changed, file)
+		}
+	}
+	return changed, known, nil
+}
+
+// Add trusts files of a project as they are, beside those that it trusts already.
+func (s *Store) Add(project string, files []string) error {
+	b, err := s.read()
+	if err != nil {
+		return err
+	}
+	project, now, err := digests(project, files)
+	if err != nil {
+		return err
+	}
+	if b[project] == nil {
+		b[project] = map[string]string{}
+	}
+	maps.Copy(b[project], now)
+	return s.write(b)
+}
+
+// Remove ends the trust in a project, and reports whether there was any.
+func (s *Store) Remove(project string) (bool, error) {
+	b, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	if project, err = real(project); err != nil {
+		return false, err
+	}
+	if b[project] == nil {
+		return false, nil
+	}
+	delete(b, project)
+	return true, s.write(b)
+}
+
+// All returns the projects that have trusted files.
+func (s *Store) All() ([]string, error) {
+	b, err := s.read()
+	return slices.Sorted(maps.Keys(b)), err
+}
+
+// real returns a path without links. What it names may be gone.
+func real(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	if path, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = path
+	}
+	return dir, nil
+}
+
+// digests returns the digests of files, by their paths within the project.
+func digests(project string, files []string) (dir string, of map[string]string, err error) {
+	if dir, err = real(project); err != nil {
+		return "", nil, err
+	}
+	of = map[string]string{}
+	for _, file := range files {
+		digest, err := digest(file)
+		if err != nil {
+			return "", nil, err
+		}
+		path, err := real(file)
+		if err == nil {
+			path, err = filepath.Rel(dir, path)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		of[filepath.ToSlash(path)] = digest
+	}
+	return dir, of, nil
+}
+
+func digest(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
