@@ -38,11 +38,11 @@ type Applicator struct {
 // A Planner makes an ashlar of a plan that a capability answered with.
 type Planner interface {
 	// Plan checks a plan whole and compiles it. Its last emission is the node of
-	// type EmitType that is nearest at the end. The slots of d, as its caller would
-	// read them, can be read, with the bindings over them; grant is what its
-	// effects must be within; depth is how deep it stands. The error is an *Error
-	// of type PlanInvalid or PlanTooDeep.
-	Plan(app *Applicator, reply *Reply, d dag.DAG, grant []string, depth int) (stone.Ashlar, error)
+	// type EmitType that is nearest at the end. Of d it reads what the call passed on,
+	// which are these queries and the slots of the plan in which the call stands, with
+	// the bindings over them. Its effects must be within the grant; depth is how deep
+	// it stands. The error is an *Error of type PlanInvalid or PlanTooDeep.
+	Plan(app *Applicator, reply *Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error)
 }
 
 // EmitType is the type of the nodes that hold what a plan emits.

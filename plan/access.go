@@ -91,6 +91,9 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	a := c.access(r, ref.name)
 	def := known.find(ref.name)
 	switch {
+	case def == nil && c.withheld[ref.name]:
+		c.find(ref.at, finding.Finding{Type: finding.MissingProducer, Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
+		return
 	case reserved(ref.name):
 		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return

@@ -88,7 +88,7 @@ func (o Options) equal(to Options) bool {
 // unknown-op, unknown-field, missing-field, bad-value, reserved-name and
 // too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) finding.List {
-	slots, hidden := slotsOf(cfg.Input)
+	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
 	c := p.compiled(app, opts, hidden)
 	r := report{findings: slices.Clone(c.findings)}
@@ -96,16 +96,22 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) findi
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG, and the types that are hidden
-// in lanes.
-func slotsOf(d dag.DAG) (slots []string, hidden map[string]bool) {
+// slotsOf lists the slots that can be read in a DAG, and the types that are hidden: in
+// lanes, or because they are withheld from a plan, which are those not passed on. A nil
+// passes is for a plan of the user, from which nothing is withheld.
+func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withheld map[string]bool) {
 	seen := map[string]bool{}
+	withheld = map[string]bool{}
 	for n := range d.Nodes() {
 		name := n.Type()
 		if seen[name] {
 			continue
 		}
 		seen[name] = true
+		if passes != nil && !passes(name) {
+			withheld[name] = true
+			continue
+		}
 		switch _, err := d.Nearest(name); {
 		case err == nil && !reserved(name):
 			slots = append(slots, name)
@@ -115,7 +121,11 @@ func slotsOf(d dag.DAG) (slots []string, hidden map[string]bool) {
 			hidden[name] = true
 		}
 	}
-	return slots, hidden
+	if hidden == nil && len(withheld) > 0 {
+		hidden = map[string]bool{}
+	}
+	maps.Copy(hidden, withheld)
+	return slots, hidden, withheld
 }
 
 // largest is how many nodes a plan may have that is looked at all the same.

@@ -26,12 +26,15 @@ type compiler struct {
 	types   map[string]dag.AnyType
 	hidden  map[string]bool // types that are there, but only in lanes, where a slot does not look
 	visible []string        // in expressions
-	guards  []string        // that hold where the compiler is
-	apps    map[int]*call.Applicator
-	pending map[string]laneSlot // of a fan-out that is not reduced yet
-	fanned  bool                // there is one
-	places  map[stone.Ashlar]*place
-	ashlar  stone.Ashlar // what it all comes to; zero if the plan is too large to look at
+
+	answers  bool            // a capability answered with the plan
+	withheld map[string]bool // types that its call did not pass on
+	guards   []string        // that hold where the compiler is
+	apps     map[int]*call.Applicator
+	pending  map[string]laneSlot // of a fan-out that is not reduced yet
+	fanned   bool                // there is one
+	places   map[stone.Ashlar]*place
+	ashlar   stone.Ashlar // what it all comes to; zero if the plan is too large to look at
 }
 
 // result is the type of what has no name.

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 )
@@ -74,6 +76,16 @@ func (c *compiler) appAt(depth int) *call.Applicator {
 	}
 	c.apps[depth] = &app
 	return &app
+}
+
+// readable returns the slots that a plan reads or defines. Plans that answer its calls
+// read those too.
+func (c *compiler) readable() map[string]bool {
+	all := maps.Clone(c.used)
+	for _, name := range c.visible {
+		all[name] = true
+	}
+	return all
 }
 
 // body compiles the one body of a node.
@@ -222,6 +234,9 @@ func (c *compiler) ask(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	c.define(n, known, slot{sure: true})
 	opts := []stone.AskOption{stone.Version(c.plan.digest)}
+	if c.answers { // a user's own plan may ask its user
+		opts = append(opts, stone.Effects(effect.Ask))
+	}
 	if n.choices != nil {
 		opts = append(opts, stone.Choices(n.choices...))
 	}

@@ -16,7 +16,9 @@ import (
 )
 
 // Planner runs the plans that capabilities answer with, for call.Applicator.Plans.
-// Calls in plans have one without being given it.
+// Calls in plans have one without being given it. Such a plan reads what its call
+// passed on: what the call declares to read, and the slots of the plan in which it
+// stands or those in opts. To ask a person it needs the effect ask.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
@@ -25,8 +27,30 @@ type planner struct {
 	within *compiler // of the plan in which the call stands; nil if it stands in none
 }
 
+// passes tells which slots a call passes on to the plan that answers it.
+func (pl planner) passes(passed []dag.Query) func(name string) bool {
+	names := map[string]bool{}
+	for _, q := range passed {
+		if q.IsEverything() || q.Type() == nil {
+			return func(string) bool { return true }
+		}
+		names[q.Type().Name()] = true
+	}
+	slots := map[string]bool{}
+	if pl.within != nil {
+		slots = pl.within.readable()
+	}
+	return func(name string) bool {
+		own := strings.TrimPrefix(name, failedPrefix) // the record of a slot is passed on with it
+		return names[name] || names[own] || slots[own] || slices.Contains(pl.opts.Slots, own)
+	}
+}
+
+// failedPrefix is that of the types of failures that calls allow.
+var failedPrefix = call.Failed(open("")).Name()
+
 // Plan checks a plan that a capability answered with, and compiles it.
-func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant []string, depth int) (stone.Ashlar, error) {
+func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error) {
 	p, err := Read(reply.Plan)
 	if err != nil {
 		return stone.Ashlar{}, refused(asInvalid(err))
@@ -37,9 +61,10 @@ func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant
 		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would stand %d deep, at most %d are allowed", depth+p.depth, limit)}
 	}
 	bound, names, findings := bindings(reply.Bindings)
-	slots, hidden := slotsOf(d)
+	slots, hidden, withheld := slotsOf(d, pl.passes(passed))
 	opts.Slots = slices.Concat(slots, names)
 	c := newCompiler(p, app, opts, hidden, depth)
+	c.answers, c.withheld = true, withheld
 	c.findings = append(c.findings, findings...)
 	c.compile()
 	if len(bound) > 0 && !c.ashlar.IsZero() {

@@ -1,12 +1,19 @@
 package hostile
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/plan"
 )
 
 // A plan that does not say which effects it has gets none that its run does not grant.
@@ -114,3 +121,59 @@ func says(text string) http.Handler {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", text)
 	})
 }
+
+// A plan that a capability answered with reads what its call passed on: not what else
+// the pipeline around it knows.
+func TestAnswersReadWhatWasPassedOn(t *testing.T) {
+	secret, passed := dag.NewType[string]("customer"), dag.NewType[string]("question")
+	for _, template := range []string{`{:slot/id :customer}`, `{:slot/id [:customer]}`, `{:slot/record :customer}`, `":customer"`, `:customer`} {
+		for _, where := range []string{`{:op :emit :input {:x %s}}`, `{:op :let :value %s :as :l} {:op :emit :input {:x {:slot/id :l}}}`, `{:op :call :cap/id :out :intent :a/b :input {:x %s}} {:op :emit :input 1}`} {
+			var sent atomic.Value
+			sent.Store("")
+			spy := call.Func(call.Metadata{ID: "out", CanProduce: []string{call.Value}}, func(_ context.Context, in map[string]any) (string, error) {
+				sent.Store(fmt.Sprint(in))
+				return "", nil
+			})
+			plans := call.Capability{Metadata: call.Metadata{ID: "planner", CanProduce: []string{call.Plan}}, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+				return &call.Reply{Type: call.Plan, Plan: []byte(`{:nodes [` + fmt.Sprintf(where, template) + `]}`)}, nil
+			}}
+			app := &call.Applicator{Registry: call.NewRegistry(spy, plans), Plans: plan.Planner(plan.Options{})}
+			p := stone.Seq("p",
+				stone.Func0("customer", secret, func(context.Context) (string, error) { return "Ada-4711", nil }),
+				stone.Func0("question", passed, func(context.Context) (string, error) { return "why", nil }),
+				call.New("ask", dag.NewType[any]("answer"), call.Spec{Applicator: app, Cap: "planner", Intent: "a/b", Queries: dag.Types(passed),
+					Input: func(d dag.DAG) (any, error) { return passed.From(d) }}))
+			r, err := stone.Run(t.Context(), p, stone.Config{})
+			if n, none := r.DAG.Nearest("answer"); none == nil && strings.Contains(n.JSON(), "Ada") || strings.Contains(sent.Load().(string), "Ada") {
+				t.Errorf("%s in %s read the customer (%v)", template, where, err)
+			}
+			if strings.Contains(template, "slot/id") && err == nil {
+				t.Errorf("%s in %s was not refused", template, where)
+			}
+		}
+	}
+}
+
+// What the call has passed on can be read, and a question needs the effect ask.
+func TestAnswersAsk(t *testing.T) {
+	for _, c := range []struct {
+		grant, stated []string
+		asked         bool
+	}{{nil, nil, false}, {[]string{"ask"}, nil, false}, {[]string{"ask"}, []string{"ask"}, true}, {[]string{}, []string{"ask"}, false}} {
+		questions := 0
+		person := asker(func() string { questions++; return "hunter2" })
+		plans := call.Capability{Metadata: call.Metadata{ID: "planner", CanProduce: []string{call.Plan}, Effects: []string{"ask"}}, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+			return &call.Reply{Type: call.Plan, Plan: []byte(`{:nodes [{:op :ask :question "Your password?" :as :w} {:op :emit :input {:slot/id :w}}]}`)}, nil
+		}}
+		app := &call.Applicator{Registry: call.NewRegistry(plans), Plans: plan.Planner(plan.Options{})}
+		_, err := stone.Run(t.Context(), call.New("ask", dag.NewType[any]("answer"), call.Spec{Applicator: app, Cap: "planner", Intent: "a/b", Effects: c.stated}),
+			stone.Config{Grant: c.grant, Frontend: person})
+		if c.asked != (questions == 1) || c.asked != (err == nil) {
+			t.Errorf("%+v: %d questions, %v", c, questions, err)
+		}
+	}
+}
+
+type asker func() string
+
+func (a asker) Ask(context.Context, stone.Question) (string, error) { return a(), nil }
