@@ -166,7 +166,7 @@ type planner struct {
 
 var emitted = dag.NewType[call.JSON](call.EmitType)
 
-func (p *planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, grant []string, depth int) (stone.Ashlar, error) {
+func (p *planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, _ []dag.Query, grant []string, depth int) (stone.Ashlar, error) {
 	p.mu.Lock()
 	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", grant, " ", depth))
 	p.mu.Unlock()

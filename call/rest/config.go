@@ -21,7 +21,7 @@ type Config struct {
 	// Client makes the requests; by default one for all capabilities. How it
 	// follows redirects is replaced.
 	Client *http.Client
-	Scope  scope.Scope // the server, and those that it redirects to, must be in Net
+	Scope  scope.Scope // the server, and those that it redirects to, must be in Net; if that is nil, no other server is followed to
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }

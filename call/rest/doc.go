@@ -12,6 +12,6 @@
 //
 // A server that is busy (429, 503) or out of reach is runtime/unavailable, and when it
 // says how long to wait, that is known. Redirects are followed if they keep the
-// method, within the scope; the configured headers go to the server of the URL only.
+// method, within the scope or, if that names no servers, to the same server. The configured headers go to the server of the URL only.
 // No header and nothing of a URL beyond its path appears in an error.
 package rest

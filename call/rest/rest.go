@@ -98,7 +98,8 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	return call.ReadOutput(body)
 }
 
-// client is the configured one, held to the scope.
+// client is the configured one, held to the scope; without one, to the server that is
+// asked.
 func (c Config) client(secret http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
@@ -111,7 +112,7 @@ func (c Config) client(secret http.Header) *http.Client {
 		if r.Method != http.MethodPost {
 			return errors.New("a redirect that changes the method")
 		}
-		if err := c.Scope.Net.Check(r.URL); err != nil {
+		if err := c.Scope.Net.Follow(via[0].URL, r.URL); err != nil {
 			return err
 		}
 		r.Header.Del("Referer") // the URL, which may hold secrets

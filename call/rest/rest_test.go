@@ -191,6 +191,10 @@ func TestRedirect(t *testing.T) {
 		}
 		return string(reply.Out), nil
 	}
+	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "a redirect from") {
+		t.Errorf("%v, want no redirect to somebody else", err)
+	}
+	c.Scope.Net = scope.Net{url, other}
 	if got, err := ask(); err != nil || !strings.HasPrefix(got, `"POST, `) || got == `"POST, 0 bytes"` || seen.Get("X-Key") != "" {
 		t.Errorf("%s, %v, X-Key %q", got, err, seen.Get("X-Key"))
 	}

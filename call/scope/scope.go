@@ -124,6 +124,15 @@ func (n Net) Check(u *url.URL) error {
 	return fmt.Errorf("the server %s is not in scope: %s", origin(u), list(n))
 }
 
+// Follow says why a redirect must not be followed: without a list of servers, to any other
+// server than the one that was asked.
+func (n Net) Follow(asked, to *url.URL) error {
+	if n == nil && origin(asked) != origin(to) {
+		return fmt.Errorf("a redirect from %s to %s: name both in scope.net to allow it", origin(asked), origin(to))
+	}
+	return n.Check(to)
+}
+
 func origin(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {

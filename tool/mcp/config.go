@@ -44,7 +44,8 @@ type Config struct {
 	URL llm.Secret
 	// Header is sent with every request to the host of the URL, and to no other.
 	Header map[string]llm.Secret
-	// Client makes the requests; the default is a new one. Its Timeout bounds the
+	// Client makes the requests; the default is a new one. Unless it has a
+	// CheckRedirect, redirects to another server are not followed. Its Timeout bounds the
 	// streams that answer calls as well, so it is best zero.
 	Client *http.Client
 
@@ -58,10 +59,12 @@ type Config struct {
 	// Effects is what the tools do to the world beside what reaching the server does,
 	// which is process for a command and net otherwise.
 	Effects []string
-	// Approve, if set, is asked before every call of a tool that may destroy
-	// something: one that does not say of itself that it is read-only or not
-	// destructive.
+	// Approve, if set, is asked before every call of a tool that is not in Harmless.
 	Approve tool.Approve
+	// Harmless lists tools, by the names that the server gives them, that change
+	// nothing: they run in parallel, without approval, and are called again if the
+	// first call was lost. What a server says of its tools itself is not believed.
+	Harmless []string
 
 	// StartTimeout bounds one start of the server and the reading of its tools; the
 	// default is a minute. Timeout bounds a call; the default is two minutes.

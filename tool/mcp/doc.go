@@ -38,13 +38,14 @@
 // started again by the next call, after a pause that grows while it keeps failing.
 // A call that did not reach the server is sent again. One that may have been
 // received is not: the model is told that it may or may not have been done
-// ([ErrUncertain]). Only a tool that says of itself that it is read-only or
-// idempotent is called once more. A call that takes longer than Config.Timeout is
-// cancelled at the server and reported in the same way, and the server is asked for
+// ([ErrUncertain]). Only a tool in Config.Harmless is called once more. A call that
+// takes longer than Config.Timeout is cancelled at the server and reported in the same way, and the server is asked for
 // a sign of life before the next call.
 //
-// What a tool says of itself is only as good as its server: give servers that you
-// do not trust an Approve function, and let the agent have few of their tools.
+// What a server says of its own tools, such as that one is read-only, is not believed:
+// it neither spares an approval nor makes calls parallel. List what you know to change
+// nothing in Config.Harmless, give servers that you do not trust an Approve function, and
+// let the agent have few of their tools.
 //
 // # Secrets
 //

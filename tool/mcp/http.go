@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -40,6 +42,9 @@ func httpTransport(c Config) (sdk.Transport, func(), error) {
 	if c.Client != nil {
 		*client = *c.Client
 	}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = sameOrigin
+	}
 	done := func() {}
 	if client.Transport == nil {
 		client.Transport = http.DefaultTransport
@@ -56,6 +61,21 @@ func httpTransport(c Config) (sdk.Transport, func(), error) {
 		MaxEventSize:         maxFrame,
 	}, done, nil
 }
+
+// sameOrigin follows redirects within the server that was asked: another one must see
+// neither the arguments of calls nor the id of the session.
+func sameOrigin(r *http.Request, via []*http.Request) error {
+	asked := via[0].URL
+	switch {
+	case r.URL.Scheme != asked.Scheme || r.URL.Host != asked.Host:
+		return errors.New("a redirect to another server: set Config.Client with a CheckRedirect to allow it")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("more than %d redirects", maxRedirects)
+	}
+	return nil
+}
+
+const maxRedirects = 10
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, _ := req.Context().Value(fateKey{}).(*fate)

@@ -113,6 +113,7 @@ func TestHTTPFailures(t *testing.T) {
 			door, peer := &front{}, handler(t, nil)
 			door.set(peer.ServeHTTP)
 			_, cfg := serve(t, door)
+			cfg.Harmless = []string{"echo"}
 			s := connect(t, cfg)
 			doomed := toolOf(t, s, tt.tool)
 			var once atomic.Bool

@@ -53,7 +53,7 @@ func TestPeerFilesystem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := connect(t, Config{Command: script(t, "server-filesystem", dir), Sandbox: granted(t, "server-filesystem", dir)})
+	s := connect(t, Config{Command: script(t, "server-filesystem", dir), Sandbox: granted(t, "server-filesystem", dir), Harmless: []string{"read_text_file"}})
 	path := strconv.Quote(filepath.Join(dir, "note.txt"))
 	for _, tt := range []struct{ tool, input, want, err string }{
 		{"write_file", `{"path":` + path + `,"content":"Grüezi\n"}`, "Successfully wrote", ""},

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,7 +42,9 @@ func TestTransports(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			noLeak(t)
-			s := connect(t, tt.cfg(t))
+			cfg := tt.cfg(t)
+			cfg.Harmless = []string{"echo"}
+			s := connect(t, cfg)
 			want(t, s, "echo", "Grüezi <b>", "Grüezi <b>")
 			if _, err := call(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
 				t.Errorf("fail: got %v", err)
@@ -54,8 +55,8 @@ func TestTransports(t *testing.T) {
 					t.Errorf("%s: got %v", input, err)
 				}
 			}
-			if !echo.Parallel || toolOf(t, s, "fail").Parallel {
-				t.Error("want echo to be parallel, and fail not")
+			if !echo.Parallel || toolOf(t, s, "fail").Parallel || toolOf(t, s, "die.reading").Parallel {
+				t.Error("want echo to be parallel, and no other")
 			}
 			const schema = `{"additionalProperties":false,"properties":{"text":{"description":"what to say","type":"string"}},"type":"object"}`
 			if string(echo.Schema) != schema || echo.Description != "Does echo." {
@@ -106,20 +107,25 @@ func TestToolSelection(t *testing.T) {
 func TestApprove(t *testing.T) {
 	var asked []string
 	cfg := overMemory(t)
+	cfg.Harmless = []string{"echo"}
 	cfg.Approve = func(_ context.Context, name string, _ json.RawMessage) (bool, error) {
 		asked = append(asked, name)
 		return name == "fail", nil
 	}
 	s := connect(t, cfg)
-	want(t, s, "echo", "a", "a")                     // read-only
-	want(t, s, "pid", "", strconv.Itoa(os.Getpid())) // not destructive
+	want(t, s, "echo", "a", "a")
+	for _, name := range []string{"pid", "die.reading"} { // which says that it is not destructive, or read-only
+		if text, err := call(t, s, name, ""); !strings.HasPrefix(text, strings.ReplaceAll(name, ".", "_")+" did not run") || err != nil {
+			t.Errorf("got %q, %v", text, err)
+		}
+	}
 	if text, err := call(t, s, "die", ""); !strings.HasPrefix(text, "die did not run") || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if _, err := call(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
 		t.Error(err)
 	}
-	if !slices.Equal(asked, []string{"die", "fail"}) {
+	if !slices.Equal(asked, []string{"pid", "die_reading", "die", "fail"}) {
 		t.Errorf("asked about %q", asked)
 	}
 }
@@ -150,11 +156,12 @@ func TestDeathDuringCall(t *testing.T) {
 	}{
 		{"die", "", true, "."},
 		{"die.reading", "survived", false, ".."},
-		{"die.again", "survived", false, ".."},
+		{"die.again", "", true, "."}, // whatever it says of itself
 	} {
 		t.Run(tt.tool, func(t *testing.T) {
 			noLeak(t)
 			cfg := overStdio(t, "serve")
+			cfg.Harmless = []string{"die.reading"}
 			s := connect(t, cfg)
 			got, err := call(t, s, tt.tool, "")
 			if got != tt.want || errors.Is(err, ErrUncertain) != tt.uncertain || (err != nil) != tt.uncertain {

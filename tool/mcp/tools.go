@@ -48,8 +48,8 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 // Tools returns the tools of these names, which are the server's, or all of them.
 // They work until Close. A name that providers refuse is offered to the model with
 // its odd letters replaced by "_", and every name with Config.Prefix in front. A
-// tool is Parallel if it says of itself that it is read-only. A name that the
-// server does not have, and a schema that cannot be read, are errors.
+// tool is Parallel if it is in Config.Harmless. A name that the server does not have,
+// there too, and a schema that cannot be read, are errors.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -59,6 +59,11 @@ func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware
 	if len(names) == 0 {
 		for _, t := range all {
 			names = append(names, t.Name)
+		}
+	}
+	for _, name := range s.cfg.Harmless {
+		if !slices.ContainsFunc(all, func(t *sdk.Tool) bool { return t.Name == name }) {
+			return nil, s.unknown(name, all)
 		}
 	}
 	var out []agent.Middleware
@@ -146,10 +151,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 		}
 		input = data
 	}
-	hints := sdk.ToolAnnotations{}
-	if t.Annotations != nil {
-		hints = *t.Annotations
-	}
+	harmless := slices.Contains(s.cfg.Harmless, t.Name)
 	description := t.Description
 	if description == "" {
 		description = t.Title
@@ -157,7 +159,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
 	m := agent.Use(agent.Tool{
 		Tool:     llm.Tool{Name: offered, Description: description, Schema: input},
-		Parallel: hints.ReadOnlyHint,
+		Parallel: harmless,
 		Effects:  slices.Clone(s.needs),
 		Run: func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 			if len(input) == 0 {
@@ -167,14 +169,13 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 				return agent.Result{}, fmt.Errorf("the arguments of %s are no JSON; call it again with an object that fits its schema", offered)
 			}
 			redact.From(ctx).Join(s.secrets)
-			res, err := s.call(ctx, t.Name, hints.ReadOnlyHint || hints.IdempotentHint, input)
+			res, err := s.call(ctx, t.Name, harmless, input)
 			if err != nil {
 				return agent.Result{}, err
 			}
 			return reading.result(ctx, res)
 		},
 	})
-	harmless := hints.ReadOnlyHint || hints.DestructiveHint != nil && !*hints.DestructiveHint
 	if s.cfg.Approve != nil && !harmless {
 		m = tool.Confirm(m, s.cfg.Approve)
 	}
