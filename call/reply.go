@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/kind"
 )
 
 // ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error:
@@ -161,6 +162,16 @@ func (u *Usage) read(m *form.Map) {
 	m.Name("cap/id", &u.Cap)
 }
 
+// ofRun are the kinds of failure that say something about the run itself. Data must not
+// say that: an error of such a type gets the prefix "remote/".
+var ofRun = map[string]bool{BudgetExhausted: true, ForbiddenEffect: true}
+
+func init() {
+	for _, k := range kind.All() {
+		ofRun[string(k)] = true
+	}
+}
+
 // readError reads the field "error". Whatever else it says, it stays that error.
 func readError(m *form.Map) *Error {
 	e := &Error{}
@@ -168,7 +179,9 @@ func readError(m *form.Map) *Error {
 	m.Map("error", func(m *form.Map) {
 		m.AllowRest()
 		m.Need("type")
-		m.Name("type", &e.Type)
+		if m.Name("type", &e.Type) && ofRun[e.Type] {
+			e.Type = "remote/" + e.Type
+		}
 		m.Text("message", &e.Message)
 		m.Bool("retryable?", &e.Retryable)
 		if v, ok := m.Field("where"); ok {

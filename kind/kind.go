@@ -61,3 +61,11 @@ const (
 	// Replay is a recorded step that does not fit what the run does now.
 	Replay Kind = "replay-mismatch"
 )
+
+// All returns the kinds of this package.
+func All() []Kind {
+	return []Kind{
+		Error, Panic, Canceled, Timeout, MissingInput, UndeclaredQuery, BadContent, Invalid, EmptySequence,
+		LoopExhausted, MatchFailed, MapEmpty, ParallelEmpty, LanesFailed, NoFrontend, Unanswered, Waiting, Recorder, Executor, Replay,
+	}
+}

@@ -18,8 +18,10 @@
 // Where the call wants text, or nothing in particular, the out is {"text": …}. Where
 // the out has another schema, the model is asked for JSON of it; an answer that is
 // none, in a code fence or not, is format/drift. Where the call requires a plan, the
-// answer is the text of one, in EDN or JSON. A model may also answer with the
-// envelope of a response, which is then its reply.
+// answer is the text of one, in EDN or JSON. A model whose metadata say that it
+// produces plans may also answer with the envelope of a response, which is then its
+// reply; not within a code fence, and an error in it is format/drift. For any other
+// model an envelope is text.
 //
 // The voice of the request streams pieces of the answer as they arrive. The tokens of an answer that
 // is refused are told beside the error, since they were paid for.

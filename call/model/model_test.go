@@ -86,17 +86,19 @@ func TestAnswers(t *testing.T) {
 		{"", "plain", `value {"text":"plain"}`},
 		{"", "```go\nx\n```", "value {\"text\":\"```go\\nx\\n```\"}"},
 		{"", `{"proto":1}`, `value {"text":"{\"proto\":1}"}`},
-		{"", envelope, `value {"cake":"from an envelope"}`},
-		{"", `{"proto":1,"trace":{"id":"r"},"error":{"type":"oven/cold","message":"no gas"}}`, `oven/cold: no gas`},
+		{"", envelope, `value {"text":"{\"proto\":1,`},
+		{"", "may " + envelope, `value {"cake":"from an envelope"}`},
+		{"", "may ```\n" + envelope + "\n```", "value {\"text\":\"```\\n{"},
+		{"", `may {"proto":1,"trace":{"id":"r"},"error":{"type":"oven/cold","message":"no gas"}}`, `format/drift: the model answers with an error: oven/cold: no gas`},
 		{"res/cake", `{"cake":"sponge"}`, `value {"cake":"sponge"}`},
 		{"res/cake", "Here it is:\n```json\n{\"cake\":\"sponge\"}\n```\nEnjoy!", `value {"cake":"sponge"}`},
-		{"res/cake", "```json\n" + envelope + "\n```", `value {"cake":"from an envelope"}`},
+		{"res/cake", "may ```json\n" + envelope + "\n```", `format/drift: the answer does not fit res/cake`},
 		{"res/cake", `{"pie":1}`, `format/drift: the answer does not fit res/cake: `},
 		{"res/cake", `I would rather not.`, `format/drift: the answer is no JSON, but "I would rather not."`},
 		{"res/unknown", `{}`, `runtime/invoke-failed: the schema res/unknown is not known here`},
 		{"plan", "```edn\n{:nodes [{:op :emit :input 1}]}\n```", `plan {:nodes [{:op :emit :input 1}]}`},
 		{"plan", `{"nodes":[]}`, `plan {"nodes":[]}`},
-		{"plan", `{:proto 1 :trace {:id "r"} :result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
+		{"plan", `may {:proto 1 :trace {:id "r"} :result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
 		{"plan", `First I would heat the oven.`, `format/drift: the answer is no plan: `},
 		{"plan", `{:steps []}`, `format/drift: the answer is no plan: want a map with nodes`},
 	} {
@@ -104,8 +106,12 @@ func TestAnswers(t *testing.T) {
 		if req.Requires.OutSchema = test.requires; test.requires == "plan" {
 			req.Requires = call.Requires{Reply: call.Plan}
 		}
-		m := script.New(script.Text(test.text))
-		reply, err := model.New(call.Metadata{}, model.Config{Model: m, Schema: schemas}).Invoke(t.Context(), req)
+		text, may := strings.CutPrefix(test.text, "may ")
+		m, meta := script.New(script.Text(text)), call.Metadata{}
+		if may {
+			meta.CanProduce = []string{call.Value, call.Plan}
+		}
+		reply, err := model.New(meta, model.Config{Model: m, Schema: schemas}).Invoke(t.Context(), req)
 		got := ""
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
@@ -16,6 +17,7 @@ import (
 // wanted is the form in which a call wants its answer.
 type wanted struct {
 	plan   bool
+	may    bool           // reply with an envelope: plans are among what the capability produces
 	name   string         // of the schema
 	schema *schema.Schema // nil is text
 }
@@ -24,19 +26,20 @@ type wanted struct {
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
+	may := slices.Contains(m.CanProduce, call.Plan)
 	if req.Requires.Reply == call.Plan {
-		return wanted{plan: true}, nil
+		return wanted{plan: true, may: may}, nil
 	}
 	name := req.Requires.OutSchema
 	if name == "" {
 		name = m.Out
 	}
 	if texts[name] {
-		return wanted{}, nil
+		return wanted{may: may}, nil
 	}
 	if c.Schema != nil {
 		if s, ok := c.Schema(name); ok && s != nil {
-			return wanted{name: name, schema: s}, nil
+			return wanted{may: may, name: name, schema: s}, nil
 		}
 	}
 	return wanted{}, &call.Error{Type: call.InvokeFailed, Where: "out-schema",
@@ -112,8 +115,10 @@ func plain(input call.JSON) string {
 // read makes a reply of the text of an answer.
 func (w wanted) read(ctx context.Context, text string) (*call.Reply, error) {
 	body := unfence.Text(text)
-	if reply, err, ok := envelope(body); ok {
-		return reply, err
+	if w.may && strings.TrimSpace(text) == body { // not within a fence, where it is quoted
+		if reply, err, ok := envelope(body); ok {
+			return reply, err
+		}
 	}
 	switch {
 	case w.plan:
@@ -141,14 +146,17 @@ func drift(format string, args ...any) error {
 }
 
 // envelope reads an answer that is the envelope of a response; ok is false for
-// others.
+// others. An error in it is text of a model, whose type says nothing to the call.
 func envelope(body string) (reply *call.Reply, err error, ok bool) {
 	if !strings.HasPrefix(body, "{") || !strings.Contains(body, "proto") || !strings.Contains(body, "trace") {
 		return nil, nil, false
 	}
 	reply, err = call.ReadReply([]byte(body))
-	if typed := (*call.Error)(nil); errors.As(err, &typed) && typed.Type == call.SchemaInvalid {
-		return nil, nil, false
+	if typed := (*call.Error)(nil); errors.As(err, &typed) {
+		if typed.Type == call.SchemaInvalid {
+			return nil, nil, false
+		}
+		return nil, drift("the model answers with an error: %v", err), true
 	}
 	return reply, err, true
 }
