@@ -33,18 +33,22 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 		name = produces.Name()
 	}
 	c := &caller{name: name, produces: produces, spec: spec}
-	var queries []dag.Querier
-	for _, part := range []dag.Reader[any]{spec.Input, spec.Context, spec.Constraints} {
-		if part != nil {
-			queries = append(queries, part)
-		}
-	}
 	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
-	leaf := stone.Leaf(name, produces, c.run, stone.Queries(queries...), stone.Effects(effects...), stone.Detail(c))
+	leaf := stone.Leaf(name, produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), stone.Detail(c))
 	if !spec.Dispatch.AllowFailure || produces == nil {
 		return leaf
 	}
 	return stone.Rescue(name, leaf, heal(name, produces))
+}
+
+// reads returns what the parts of the call read.
+func (s *Spec) reads() (queries []dag.Querier) {
+	for _, part := range []dag.Reader[any]{s.Input, s.Context, s.Constraints} {
+		if part != nil {
+			queries = append(queries, part)
+		}
+	}
+	return queries
 }
 
 // heal makes the node of an allowed failure.

@@ -37,7 +37,7 @@ func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, r
 	}
 	grant := append([]string{}, effects...) // not nil, which would be everything
 	depth := depthOf(l.ctx) + 1
-	p, err := l.app.Plans.Plan(l.app, reply, base, l.spec.Queries, grant, depth)
+	p, err := l.app.Plans.Plan(l.app, reply, base, dag.Types(l.spec.reads()...), grant, depth)
 	l.checked(step, err)
 	if err != nil {
 		return nil, ran, errorOf(err), nil

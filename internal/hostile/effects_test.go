@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/plan"
@@ -141,8 +142,7 @@ func TestAnswersReadWhatWasPassedOn(t *testing.T) {
 			p := stone.Seq("p",
 				stone.Func0("customer", secret, func(context.Context) (string, error) { return "Ada-4711", nil }),
 				stone.Func0("question", passed, func(context.Context) (string, error) { return "why", nil }),
-				call.New("ask", dag.NewType[any]("answer"), call.Spec{Applicator: app, Cap: "planner", Intent: "a/b", Queries: dag.Types(passed),
-					Input: func(d dag.DAG) (any, error) { return passed.From(d) }}))
+				call.New("ask", dag.NewType[any]("answer"), call.Spec{Applicator: app, Cap: "planner", Intent: "a/b", Input: call.From(passed)}))
 			r, err := stone.Run(t.Context(), p, stone.Config{})
 			if n, none := r.DAG.Nearest("answer"); none == nil && strings.Contains(n.JSON(), "Ada") || strings.Contains(sent.Load().(string), "Ada") {
 				t.Errorf("%s in %s read the customer (%v)", template, where, err)
@@ -176,4 +176,4 @@ func TestAnswersAsk(t *testing.T) {
 
 type asker func() string
 
-func (a asker) Ask(context.Context, stone.Question) (string, error) { return a(), nil }
+func (a asker) Ask(context.Context, ask.Question) (string, error) { return a(), nil }
