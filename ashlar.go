@@ -55,9 +55,9 @@ type parts struct {
 	faults   []finding.Finding // mistakes seen at construction, for Validate
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
-	walk     Walk
-	question *ask.Question                 // of an ask, as far as it is known before a run
-	render   func(dag.DAG) ([]byte, error) // what an ask or a call says, made of the DAG before it begins
+	walk     Walk                                                         // of a leaf with children, or a scoped
+	question *ask.Question                                                // of an ask, as far as it is known before a run
+	render   func(dag.DAG) ([]byte, error)                                // what an ask or a call says, made of the DAG before it begins
 	*composite
 }
 

@@ -30,7 +30,7 @@ func TestReadsAndProduces(t *testing.T) {
 		{"the condition of a loop", Loop("l", draft, Until(reviewType, done), 2), `["ticket" "review"]`, "[draft]"},
 		{"branches", fork("m", draft, from("other", reviewType, reportType)), `["ticket" "review"]`, "[draft report]"},
 		{"items and lanes", Seq("p", overTickets("each", from("write", itemType, draftType)), gather("end", draftType, reportType)), `["ticket"]`, "[item draft report]"},
-		{"helpers", New("judged", draftType, nil, Children(WalkInOrder, from("judge", draftType, reviewType), from("other", ticketType, reviewType))), `["ticket"]`, "[draft review]"},
+		{"helpers", New("judged", draftType, nil, Children(Walk{}.InOrder(from("judge", draftType, reviewType), from("other", ticketType, reviewType)))), `["ticket"]`, "[draft review]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := fmt.Sprint(tt.p.QueriesAll()); got != tt.reads {

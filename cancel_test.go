@@ -66,7 +66,7 @@ func TestCancel(t *testing.T) {
 	t.Run("starts no scoped body", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := stone.Run(ctx, stone.Scoped("c", nil, stone.WalkInOrder, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
+		_, err := stone.Run(ctx, stone.Scoped("c", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
 			t.Error("the body ran")
 			return d, nil
 		}), stone.Config{})

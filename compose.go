@@ -181,16 +181,17 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
-// Scoped makes a composite that is no combination of the others. Body runs its
-// children with RunChild, as often as it likes, and returns a DAG that extends the
-// one it was given; what it does must follow from what it reads. The walk rule
-// tells the validator in which way body runs the children.
-func Scoped(name string, children []Ashlar, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), opts ...ScopeOption) Ashlar {
-	s := &spec{parts: parts{form: scopedForm, name: name, children: append([]Ashlar(nil), children...), walk: walk, composite: &composite{scope: body}}}
+// Scoped makes a composite that is no combination of the others. Body runs the
+// children that the walk names with RunChild, as often as it likes, and returns a DAG
+// that extends the one it was given; what it does must follow from what it reads. It
+// reads the queries that reads lists. The walk tells the validator in which way body
+// runs the children.
+func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
+	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
 		s.fault(finding.NilBody, "the body is nil: give it a function")
 	}
-	return Ashlar{with(s, opts)}
+	return Ashlar{s}
 }
 
 // An Extractor finds the value on which a Match branches.

@@ -165,7 +165,7 @@ func TestCancelReachesBody(t *testing.T) {
 				}
 				return "", err
 			})
-			_, err := stone.Run(ctx, stone.Scoped("c", []stone.Ashlar{child}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			_, err := stone.Run(ctx, stone.Scoped("c", stone.Walk{}.InOrder(child), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 				return stone.In(derive(ctx)).RunChild(child, d), nil
 			}), stone.Config{})
 			wantKind(t, err, kind.Timeout)
@@ -177,7 +177,7 @@ func TestCancelReachesBody(t *testing.T) {
 func TestScopedBodyCancelsChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow, quick := stone.Func0("slow", word, wait), say("quick", "x")
-		result, err := stone.Run(t.Context(), stone.Scoped("c", []stone.Ashlar{slow, quick}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		result, err := stone.Run(t.Context(), stone.Scoped("c", stone.Walk{}.InOrder(slow, quick), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			out := stone.In(short).RunChild(slow, d)

@@ -286,7 +286,7 @@ func (g *grove) tree(depth int) plot {
 		name, child := g.name("scoped"), g.tree(depth-1)
 		return func(c compose) stone.Ashlar {
 			a := child(c)
-			return stone.Scoped(name, []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			return stone.Scoped(name, stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 				return stone.In(ctx).RunChild(a, d), nil
 			})
 		}

@@ -42,7 +42,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 		"items":  stone.Seq("all", stone.Map("vote", items, list, sample), stone.Reduce(say("end", "x"))),
 		"steps":  stone.Seq("vote", five()...),
 		"rounds": stone.Loop("vote", sample, stone.Until(number, func(n int) bool { return n%5 == 0 }), 5),
-		"visits": stone.Scoped("vote", []stone.Ashlar{sample}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		"visits": stone.Scoped("vote", stone.Walk{}.InOrder(sample), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 5 {
 				d = stone.In(ctx).RunChild(sample, d)
 			}
@@ -103,7 +103,7 @@ func TestKeyCoversChildren(t *testing.T) {
 		leaf := stone.New("leaf", word, func(ctx context.Context, d dag.DAG) (string, error) {
 			out := stone.In(ctx).RunChild(judge, d)
 			return out.Within(nil).Latest().Text(), out.Cause()
-		}, stone.Reusable(), stone.Children(stone.WalkInOrder, judge))
+		}, stone.Reusable(), stone.Children(stone.Walk{}.InOrder(judge)))
 		run := func(id string, rule int) string {
 			rules := stone.Func0("rules", list, func(context.Context) ([]int, error) { return []int{rule}, nil }, stone.Version(fmt.Sprint(rule)))
 			result, err := stone.Run(t.Context(), stone.Seq("s", rules, leaf), stone.Config{RunID: id, Recorder: &memory})
@@ -142,7 +142,7 @@ func TestUnshared(t *testing.T) {
 					return "", errors.Join(err, kind.Waiting)
 				}
 				return "x", nil
-			}, stone.Reusable(), stone.Children(stone.WalkInOrder, planner))
+			}, stone.Reusable(), stone.Children(stone.Walk{}.InOrder(planner)))
 			for i, id := range []string{"one", "one", "two"} {
 				crash = i == 0
 				_, err := stone.Run(t.Context(), leaf, stone.Config{RunID: id, Recorder: &memory})

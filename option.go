@@ -24,11 +24,6 @@ type (
 		apply(*spec)
 		ask()
 	}
-	// A ScopeOption is an option of Scoped. All of them are options of a leaf too.
-	ScopeOption interface {
-		LeafOption
-		scope()
-	}
 	// A FanOption is an option of a fan-out: of Map and Parallel.
 	FanOption interface {
 		FanPart
@@ -40,16 +35,10 @@ type (
 )
 
 type (
-	scopeOption func(*spec)
-	leafOption  func(*spec)
-	askOption   func(*spec)
-	fanOption   func(*spec)
+	leafOption func(*spec)
+	askOption  func(*spec)
+	fanOption  func(*spec)
 )
-
-func (o scopeOption) apply(s *spec) { o(s) }
-func (scopeOption) ask()            {}
-func (scopeOption) leaf()           {}
-func (scopeOption) scope()          {}
 
 func (o leafOption) apply(s *spec) { o(s) }
 func (leafOption) ask()            {}
@@ -93,8 +82,8 @@ func (s *spec) fault(typ finding.Code, format string, args ...any) {
 // Queries declares what a body reads: types for their nearest node, and dag.All,
 // dag.Since, dag.Latest, dag.Maybe, dag.Everything for the rest. What is not
 // declared cannot be read.
-func Queries(qs ...dag.Querier) ScopeOption {
-	return scopeOption(func(s *spec) {
+func Queries(qs ...dag.Querier) LeafOption {
+	return leafOption(func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)
 	})
 }
@@ -117,9 +106,9 @@ func Reusable() LeafOption {
 
 // Children gives a leaf ashlars that its body may run with RunChild: judges and
 // helpers, of whose nodes none stays in the DAG. They see a node of the type that
-// the leaf produces, its draft. The walk rule is that of Scoped.
-func Children(walk Walk, children ...Ashlar) LeafOption {
-	return leafOption(func(s *spec) { s.walk, s.children = walk, append(s.children, children...) })
+// the leaf produces, its draft. The walk is that of Scoped.
+func Children(walk Walk) LeafOption {
+	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }
 
 // Detail attaches a value for the package that makes the leaf, which
@@ -142,8 +131,8 @@ func Detail(v any) LeafOption {
 
 // Effects declares what a leaf does to the world, in the words of package effect. A
 // run that is given a grant refuses a pipeline that needs more.
-func Effects(effects ...string) ScopeOption {
-	return scopeOption(func(s *spec) { s.effects = append(s.effects, effects...) })
+func Effects(effects ...string) LeafOption {
+	return leafOption(func(s *spec) { s.effects = append(s.effects, effects...) })
 }
 
 // Retry is the option that tries a leaf again when it fails:

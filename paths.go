@@ -45,7 +45,7 @@ func follow(a Ashlar, path []string, next then) bool {
 	case rescueForm:
 		return follow(s.children[0], path, next) && followAll(s.children, path, next)
 	case scopedForm:
-		blocks, _ := s.blocks()
+		blocks := s.blocks()
 		return followBlocks(blocks, path, next)
 	}
 	return followAll(s.children, path, next)
@@ -116,7 +116,7 @@ func (c counts) paths(a Ashlar) *big.Int {
 
 func (c counts) blocks(s *spec) *big.Int {
 	n := big.NewInt(1)
-	blocks, _ := s.blocks()
+	blocks := s.blocks()
 	for _, b := range blocks {
 		switch b.how {
 		case exactlyOne, apart:

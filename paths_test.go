@@ -44,7 +44,7 @@ func join(paths iter.Seq[[]string]) string {
 func TestPaths(t *testing.T) {
 	ab, cd := steps("a", "b"), steps("c", "d")
 	e := first("e", draftType)
-	rule := func(walk func(w *Walker)) Ashlar { return scopedOver("s", walk, append(ab, cd...)...) }
+	rule := func(walk Walk) Ashlar { return scopedOver("s", walk) }
 	for _, tt := range []struct {
 		name  string
 		p     Ashlar
@@ -60,12 +60,11 @@ func TestPaths(t *testing.T) {
 		{"map", Seq("p", Map("f", dag.Derive(ticketType, notesOf), itemType, ab[0]), Reduce(e)), "p f a e", "a e"},
 		{"reduce of a sequence", Reduce(Seq("p", ab...)), "p a b", "a b"},
 		{"rescue", Seq("p", Rescue("r", Seq("q", ab...), fork("m", cd...)), e), "p r q a b m c d e", "a b e | a b c e | a b d e"},
-		{"scoped in order", scopedOver("s", WalkInOrder, ab...), "s a b", "a b"},
-		{"scoped of all kinds", rule(func(w *Walker) { w.OneOf(ab...); w.Perhaps(cd[0]); w.Reads(); w.Repeat(cd[1]) }), "s a b c d", "a c d | a d | b c d | b d"},
-		{"scoped in lanes", Seq("p", rule(func(w *Walker) { w.Lanes(append(ab, cd...)...) }), Reduce(e)), "p s a b c d e", "a e | b e | c e | d e"},
-		{"scoped without a rule", rule(nil), "s a b c d", "a b c d"},
+		{"scoped in order", scopedOver("s", Walk{}.InOrder(ab...)), "s a b", "a b"},
+		{"scoped of all kinds", rule(Walk{}.OneOf(ab...).Perhaps(cd[0]).Reads().Repeat(cd[1])), "s a b c d", "a c d | a d | b c d | b d"},
+		{"scoped in lanes", Seq("p", rule(Walk{}.Lanes(append(ab, cd...)...)), Reduce(e)), "p s a b c d e", "a e | b e | c e | d e"},
 		{"one ashlar twice", Seq("p", e, e), "p e e", "e e"},
-		{"children of a leaf are no steps", e.with(Children(WalkInOrder, ab...)), "e a b", "e"},
+		{"children of a leaf are no steps", e.with(Children(Walk{}.InOrder(ab...))), "e a b", "e"},
 		{"nothing", Seq("p"), "p", ""},
 		{"no branch", Seq("p", e, fork("m")), "p e m", ""},
 		{"no name", Seq("", e, Ashlar{}), "e", "e ?"},
@@ -130,7 +129,7 @@ func TestPathsAreCounted(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	answer := dag.NewType[Answer]("answer")
 	sure, which := Ask("sure", dag.Nothing, answer, noText), Ask("which", dag.Nothing, answer, noText, Choices("left", "right"))
-	p := Seq("p", which, Rescue("r", sure, fork("m", sure, which)), first("e", draftType).with(Children(WalkInOrder, Ask("inside", dag.Nothing, answer, noText))))
+	p := Seq("p", which, Rescue("r", sure, fork("m", sure, which)), first("e", draftType).with(Children(Walk{}.InOrder(Ask("inside", dag.Nothing, answer, noText)))))
 	want := []ask.Question{{Name: "which", Choices: []string{"left", "right"}}, {Name: "sure"}, {Name: "inside"}}
 	if diff := cmp.Diff(want, Questions(p)); diff != "" {
 		t.Errorf("questions (-want +got):\n%s", diff)

@@ -169,7 +169,7 @@ func (f *forest) ashlar(depth int) stone.Ashlar {
 
 func (f *forest) scoped(depth int) stone.Ashlar {
 	a, b := f.ashlar(depth-1), f.leaf()
-	return stone.Scoped(f.name("scoped"), []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	return stone.Scoped(f.name("scoped"), stone.Walk{}.InOrder(a, b), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		for range 2 {
 			if d = stone.In(ctx).RunChild(a, d); d.Failed() {
 				return d, nil
@@ -439,7 +439,7 @@ func (s *strict) Do(ctx context.Context, key step.Key, work func(context.Context
 // on around it.
 func TestContextEndsInsideOfRun(t *testing.T) {
 	child := say("child", "x")
-	late := stone.Scoped("late", []stone.Ashlar{child}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+	late := stone.Scoped("late", stone.Walk{}.InOrder(child), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		return stone.In(ctx).RunChild(child, d), nil

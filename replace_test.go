@@ -15,15 +15,15 @@ func TestReplaceBelowBodies(t *testing.T) {
 		return stone.Func0(name, word, func(context.Context) (string, error) { return content, nil })
 	}
 	inner := text("inner", "first")
-	walk := func(w *stone.Walker) { w.InOrder(inner) }
+	walk := stone.Walk{}.InOrder(inner)
 	run := func(ctx context.Context, d dag.DAG) (string, error) {
 		return stone.In(ctx).RunChild(inner, d).Latest().Text(), nil
 	}
 	p := stone.Seq("p",
-		stone.Scoped("scoped", []stone.Ashlar{inner}, walk, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		stone.Scoped("scoped", walk, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			return stone.In(ctx).RunChild(inner, d), nil
 		}),
-		stone.New("leaf", word, run, stone.Children(walk, inner), stone.Queries(dag.Latest)),
+		stone.New("leaf", word, run, stone.Children(walk), stone.Queries(dag.Latest)),
 	)
 	for _, want := range []string{"first", "second", "third"} {
 		if want != "first" {

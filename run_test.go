@@ -288,14 +288,14 @@ func TestBadBodies(t *testing.T) {
 		{"step panics", stone.Func0("f", word, func(ctx context.Context) (string, error) {
 			return stone.Step(ctx, "s", nil, func(context.Context, any) (string, error) { panic("no") })
 		}), kind.Panic, "no"},
-		{"scoped panics", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { panic("no") }), kind.Panic, "no"},
-		{"scoped returns another DAG", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) {
+		{"scoped panics", stone.Scoped("c", stone.Walk{}, func(context.Context, dag.DAG) (dag.DAG, error) { panic("no") }), kind.Panic, "no"},
+		{"scoped returns another DAG", stone.Scoped("c", stone.Walk{}, func(context.Context, dag.DAG) (dag.DAG, error) {
 			return dag.DAG{}, nil
 		}), kind.BadContent, "does not extend"},
-		{"scoped fails without a DAG", stone.Scoped("c", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) {
+		{"scoped fails without a DAG", stone.Scoped("c", stone.Walk{}, func(context.Context, dag.DAG) (dag.DAG, error) {
 			return dag.DAG{}, errBoom
 		}), kind.Error, "boom"},
-		{"scoped returns a failure of its own", stone.Scoped("c", nil, stone.WalkInOrder, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
+		{"scoped returns a failure of its own", stone.Scoped("c", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
 			return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil), nil
 		}), "own", "because"},
 		{"content without JSON", stone.Func0("f", dag.NewType[float64]("float"), func(context.Context) (float64, error) { return nan(), nil }), kind.BadContent, "NaN"},
@@ -358,7 +358,7 @@ func TestScoped(t *testing.T) {
 			paths = append(paths, stone.In(ctx).Path())
 			return len(paths), nil
 		})
-		p := stone.Scoped("c", []stone.Ashlar{where}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		p := stone.Scoped("c", stone.Walk{}.InOrder(where), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 2 {
 				d = stone.In(ctx).RunChild(where, d)
 			}
@@ -388,7 +388,7 @@ func TestScoped(t *testing.T) {
 			"error with a DAG":    func(d dag.DAG) (dag.DAG, error) { return d, errBoom },
 			"panic":               func(dag.DAG) (dag.DAG, error) { panic(errBoom) },
 		} {
-			p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+			p := stone.Scoped("c", stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 				return end(stone.In(ctx).RunChild(a, d))
 			})
 			result, err := stone.Run(t.Context(), stone.Seq("s", count("x"), p), stone.Config{})
@@ -398,7 +398,7 @@ func TestScoped(t *testing.T) {
 		}
 	})
 	t.Run("failure passes through children", func(t *testing.T) {
-		p := stone.Scoped("c", []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		p := stone.Scoped("c", stone.Walk{}.InOrder(a, b), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			return stone.In(ctx).RunChild(a, stone.In(ctx).RunChild(b, d)), nil
 		})
 		result, err := stone.Run(t.Context(), p, stone.Config{})
@@ -406,7 +406,7 @@ func TestScoped(t *testing.T) {
 		wantShow(t, result.DAG, `failure {"kind":"error","reason":"boom"}`)
 	})
 	t.Run("foreign child", func(t *testing.T) {
-		p := stone.Scoped("c", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		p := stone.Scoped("c", stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			return stone.In(ctx).RunChild(b, d), nil
 		})
 		_, err := stone.Run(t.Context(), p, stone.Config{})

@@ -119,7 +119,7 @@ func (p *place) path() string {
 		path += "[" + address.Escape(p.up.spec.keys[p.index]) + "]"
 	}
 	nth := 1
-	if p.up.spec.walk == nil {
+	if p.up.spec.form != scopedForm && p.up.spec.form != leafForm {
 		nth = p.up.spec.occurrence(p.index)
 	}
 	return address.Child(path, p.spec.name, nth)

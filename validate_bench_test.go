@@ -35,7 +35,7 @@ var shapes = []struct {
 		return nested(chain(names, types), func(steps []Ashlar) Ashlar { return Seq("s", steps...) })
 	}},
 	{"scoped", func(names []string, types []dag.Type[benchDoc]) Ashlar {
-		return Scoped("p", chain(names, types), WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, nil })
+		return Scoped("p", Walk{}.InOrder(chain(names, types)...), func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, nil })
 	}},
 	{"parallel, n lanes", func(names []string, types []dag.Type[benchDoc]) Ashlar {
 		lanes := make([]FanPart, len(names), len(names)+1)

@@ -82,21 +82,21 @@ func TestValidateFanOuts(t *testing.T) {
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/one/two/each)
 			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/one/two/each/lane)
 		`, Config{}},
-		{"before a scoped", Seq("p", read, each, scopedOver("s", WalkInOrder, sum)), `
+		{"before a scoped", Seq("p", read, each, scopedOver("s", Walk{}.InOrder(sum))), `
 			[fanout-not-reduced] each: its lanes reach "s" without a reducer between: follow it with stone.Reduce (at p/each)
 		`, Config{}},
-		{"in a scoped", Seq("p", read, scopedOver("s", WalkInOrder, each, first("after", reportType))), `
+		{"in a scoped", Seq("p", read, scopedOver("s", Walk{}.InOrder(each, first("after", reportType)))), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
 			warning [unused-produce] lane: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/s/each/lane)
 		`, Config{}},
-		{"lanes of a scoped", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, first("a", draftType), first("b", draftType)), readingLeaf("after", reportType, dag.All(draftType))), `
+		{"lanes of a scoped", Seq("p", scopedOver("s", Walk{}.Lanes(first("a", draftType), first("b", draftType))), readingLeaf("after", reportType, dag.All(draftType))), `
 			[fanout-not-reduced] s: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s)
 		`, Config{}},
-		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", ticketType, reviewType), each), sum), `
+		{"at the end of a round of a scoped", Seq("p", read, scopedOver("s", Walk{}.Repeat(from("x", ticketType, reviewType), each)), sum), `
 			warning [unused-produce] x: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/s/x)
 			[fanout-not-reduced] each: its lanes reach "s" at the end of a round without a reducer between: follow it with stone.Reduce (at p/s/each)
 		`, Config{}},
-		{"perhaps reduced", Seq("p", read, scopedOver("s", func(w *Walker) { c := w.Children(); w.InOrder(c[0]); w.Perhaps(c[1]) }, each, sum), after), `
+		{"perhaps reduced", Seq("p", read, scopedOver("s", Walk{}.InOrder(each).Perhaps(sum)), after), `
 			[fanout-not-reduced] each: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/s/each)
 		`, Config{}},
 		{"twice over", Seq("p", read, each, after, fan), `
@@ -164,64 +164,42 @@ func TestValidateLanes(t *testing.T) {
 func TestValidateWalks(t *testing.T) {
 	a, b := first("a", draftType), first("b", reviewType)
 	end := readingLeaf("end", reportType, draftType, reviewType)
-	rule := func(walk func(w *Walker, a, b Ashlar)) Ashlar {
-		return Seq("p", scopedOver("s", func(w *Walker) { walk(w, w.Children()[0], w.Children()[1]) }, a, b), end)
+	rule := func(walk Walk) Ashlar { return Seq("p", scopedOver("s", walk), end) }
+	result := func(out dag.Type[noteDoc], walk func(a, b Ashlar) Walk) Ashlar {
+		return Scoped("s", walk(first("a", draftType), from("b", draftType, out)), noScope, out)
 	}
-	result := func(out dag.Type[noteDoc], walk func(w *Walker, a, b Ashlar)) Ashlar {
-		return Scoped("s", []Ashlar{first("a", draftType), from("b", draftType, out)}, func(w *Walker) { walk(w, w.Children()[0], w.Children()[1]) }, noScope, Queries(out))
-	}
-	stranger := first("stranger", draftType)
 	checkPrograms(t, []program{
-		{"in order", Seq("p", scopedOver("s", WalkInOrder, a, b), end), ``, Config{}},
-		{"in order, the wrong one", Seq("p", scopedOver("s", WalkInOrder, from("x", draftType, reviewType), a), end), `
+		{"in order", Seq("p", scopedOver("s", Walk{}.InOrder(a, b)), end), ``, Config{}},
+		{"in order, the wrong one", Seq("p", scopedOver("s", Walk{}.InOrder(from("x", draftType, reviewType), a)), end), `
 			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s/a does, but not before it (at p/s/x)
 		`, Config{}},
-		{"one of", rule(func(w *Walker, a, b Ashlar) { w.OneOf(a, b) }), `
+		{"one of", rule(Walk{}.OneOf(a, b)), `
 			warning [maybe-unavailable] end: end queries "draft", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"perhaps", rule(func(w *Walker, a, b Ashlar) { w.InOrder(a); w.Perhaps(b) }), `
+		{"perhaps", rule(Walk{}.InOrder(a).Perhaps(b)), `
 			warning [maybe-unavailable] end: end queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/end)
 		`, Config{}},
-		{"repeat", rule(func(w *Walker, a, b Ashlar) { w.Repeat(a, b) }), ``, Config{}},
-		{"repeat: a round reads the round before", Seq("p", scopedOver("s", func(w *Walker) { w.Repeat(w.Children()...) }, from("x", draftType, reviewType), a), end), `
+		{"repeat", rule(Walk{}.Repeat(a, b)), ``, Config{}},
+		{"repeat: a round reads the round before", Seq("p", scopedOver("s", Walk{}.Repeat(from("x", draftType, reviewType), a)), end), `
 			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/s/x)
 		`, Config{}},
-		{"lanes", Seq("p", scopedOver("s", func(w *Walker) { w.Lanes(w.Children()...) }, a, b), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
+		{"lanes", Seq("p", scopedOver("s", Walk{}.Lanes(a, b)), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
 			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
-		{"the body reads before its children", result(reportType, func(w *Walker, a, b Ashlar) { w.InOrder(a, b) }), `
+		{"the body reads before its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b) }), `
 			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it
 		`, Config{}},
-		{"the body reads after its children", result(reportType, func(w *Walker, a, b Ashlar) { w.InOrder(a, b); w.Reads() }), ``, Config{}},
-		{"a child twice", Seq("p", scopedOver("s", func(w *Walker) { w.InOrder(w.Children()...); w.InOrder(w.Children()...) }, a, b), end), ``, Config{}},
-		{"a stranger", rule(func(w *Walker, a, b Ashlar) { w.InOrder(a, stranger, b) }), `
-			[bad-walk] s: its walk rule names "stranger", which is none of its children: list it among them (at p/s)
-		`, Config{}},
-		{"a child left out", rule(func(w *Walker, a, b Ashlar) { w.InOrder(b) }), `
-			[bad-walk] s: its walk rule leaves out its child "a": say how it is run (at p/s)
-		`, Config{}},
-		{"a rule that panics", rule(func(w *Walker, a, b Ashlar) { panic("oh") }), `
-			[bad-walk] s: its walk rule panicked: oh (at p/s)
-		`, Config{}},
-		{"nothing said of nothing", rule(func(w *Walker, a, b Ashlar) {
-			w.InOrder()
-			w.OneOf()
-			w.Perhaps()
-			w.Repeat()
-			w.Lanes()
-			w.InOrder(a, b)
-		}), ``, Config{}},
-		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(WalkInOrder, readingLeaf("judge", reviewType, ticketType, draftType)))), ``, Config{}},
-		{"of a leaf's children nothing stays", Seq("p", readingLeaf("write", draftType).with(Children(WalkInOrder, readingLeaf("judge", reviewType, ticketType))), from("end", reviewType, reportType)), `
+		{"the body reads after its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b).Reads() }), ``, Config{}},
+		{"a child twice", Seq("p", scopedOver("s", Walk{}.InOrder(a, b).InOrder(a, b)), end), ``, Config{}},
+		{"nothing said of nothing", rule(Walk{}.InOrder().OneOf().Perhaps().Repeat().Lanes().InOrder(a, b)), ``, Config{}},
+		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType, draftType))))), ``, Config{}},
+		{"of a leaf's children nothing stays", Seq("p", readingLeaf("write", draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType)))), from("end", reviewType, reportType)), `
 			warning [unused-produce] write: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/write)
 			[missing-producer] judge: judge queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write/judge)
 			[missing-producer] end: end queries "review" but no upstream ashlar produces it: p/write/judge does, but not before it (at p/end)
 		`, Config{}},
-		{"a leaf's children without a rule", Seq("p", readingLeaf("write", draftType).with(Children(nil, a))), `
-			[bad-walk] write: its walk rule is nil: give it one, as WalkInOrder (at p/write)
-		`, Config{}},
-		{"a leaf's child is a fan-out", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(WalkInOrder, overTickets("each", from("lane", itemType, reviewType))))), `
+		{"a leaf's child is a fan-out", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(overTickets("each", from("lane", itemType, reviewType)))))), `
 			[fanout-not-reduced] each: its lanes reach the body of "write" without a reducer between: follow it with stone.Reduce (at p/write/each)
 		`, Config{}},
 	})

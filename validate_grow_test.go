@@ -107,7 +107,7 @@ func (g *grower) suits(a Ashlar) bool {
 	return true
 }
 
-func declared(qs []dag.Query) ScopeOption {
+func declared(qs []dag.Query) LeafOption {
 	var all []dag.Querier
 	for _, q := range qs {
 		all = append(all, q)
@@ -138,7 +138,7 @@ func (g *grower) leaf() Ashlar {
 	var judges []Ashlar
 	if g.oneIn(15) {
 		g.aside(func() { g.made(out); judges = []Ashlar{g.ashlar(2)} })
-		opts = append(opts, Children(WalkInOrder, judges...))
+		opts = append(opts, Children(Walk{}.InOrder(judges...)))
 	}
 	a := New(name, out, func(ctx context.Context, d dag.DAG) (cell, error) {
 		n, err := g.readAll(ctx, d, queries)
@@ -329,22 +329,21 @@ func (g *grower) scoped(depth int) Ashlar {
 		queries = g.queries(2)
 		blocks = append(blocks, block{how: reading})
 	}
-	walk := func(w *Walker) {
-		for _, b := range blocks {
-			switch b.how {
-			case inOrder:
-				w.InOrder(b.children...)
-			case exactlyOne:
-				w.OneOf(b.children...)
-			case inOrderOrNot:
-				w.Perhaps(b.children...)
-			case again:
-				w.Repeat(b.children...)
-			case apart:
-				w.Lanes(b.children...)
-			case reading:
-				w.Reads()
-			}
+	var walk Walk
+	for _, b := range blocks {
+		switch b.how {
+		case inOrder:
+			walk = walk.InOrder(b.children...)
+		case exactlyOne:
+			walk = walk.OneOf(b.children...)
+		case inOrderOrNot:
+			walk = walk.Perhaps(b.children...)
+		case again:
+			walk = walk.Repeat(b.children...)
+		case apart:
+			walk = walk.Lanes(b.children...)
+		case reading:
+			walk = walk.Reads()
 		}
 	}
 	body := func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
@@ -361,7 +360,7 @@ func (g *grower) scoped(depth int) Ashlar {
 		}
 		return d, nil
 	}
-	return Scoped(name, children, walk, body, declared(queries))
+	return Scoped(name, walk, body, queriers(queries)...)
 }
 
 func runBlock(ctx context.Context, b block, d dag.DAG) (dag.DAG, error) {

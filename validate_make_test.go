@@ -182,16 +182,12 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?#2)
 		`, Config{}},
-		{"Scoped", Scoped("", nil, nil, nil), `
+		{"Scoped", Scoped("", Walk{}, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings
-			[bad-walk] "": its walk rule is nil: give it one, as WalkInOrder
 		`, Config{}},
-		{"Scoped of zero", Scoped("p", []Ashlar{{}}, WalkInOrder, noScope), `
+		{"Scoped of zero", Scoped("p", Walk{}.InOrder(Ashlar{}), noScope), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
-		`, Config{}},
-		{"Scoped, nil rule", Scoped("p", []Ashlar{first("a", n)}, nil, noScope), `
-			[bad-walk] p: its walk rule is nil: give it one, as WalkInOrder
 		`, Config{}},
 		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Query{}.Optional(), dag.Query{}.All(), dag.Since(n, nil), dag.Query{}.Since(n), zero, dag.All(zero)), `
 			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
@@ -202,8 +198,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
-		{"Children of nothing", first("a", n).with(Children(nil, Ashlar{})), `
-			[bad-walk] a: its walk rule is nil: give it one, as WalkInOrder
+		{"Children of nothing", first("a", n).with(Children(Walk{}.InOrder(Ashlar{}))), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
 		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry{}).with(Version("")), `
@@ -229,9 +224,8 @@ func TestValidateOptions(t *testing.T) {
 			[bad-option] a: Timeout(0s): want more than zero
 		`, Config{}},
 		{"effects within the grant", a.with(Effects("net", "fs/write")), ``, Config{Grant: []string{"fs/write", "net"}}},
-		{"effects beyond the grant", Seq("p", a.with(Effects("net", "fs/write")), Scoped("s", []Ashlar{from("b", draftType, reportType).with(Effects("git"))}, WalkInOrder, noScope, Effects("net"))), `
+		{"effects beyond the grant", Seq("p", a.with(Effects("net", "fs/write")), Scoped("s", Walk{}.InOrder(from("b", draftType, reportType).with(Effects("git"))), noScope)), `
 			[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar (at p/a)
-			[effect-not-granted] s: it needs the effect "net", which the run does not grant: grant it, or do without this ashlar (at p/s)
 			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or do without this ashlar (at p/s/b)
 		`, Config{Grant: []string{"fs/write"}}},
 		{"no grant allows all", a.with(Effects("net")), ``, Config{}},
@@ -291,7 +285,7 @@ func TestValidateNames(t *testing.T) {
 			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)
 		`, Config{}},
 		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
-		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", WalkInOrder, a)), `
+		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", Walk{}.InOrder(a))), `
 			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
 			[duplicate-name] "": two different ashlars under it have the name "": rename one
 			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings (at /)

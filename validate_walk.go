@@ -2,29 +2,23 @@ package stone
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 )
 
-// A Walk is the rule by which an ashlar's children are read without being run:
-// by the validator and by Paths. It calls the methods of w in the order in which
-// the body runs the children, and names each of them.
-type Walk func(w *Walker)
+// A Walk names the children that a body runs, and says in which way, for readers that
+// do not run them: the validator and package tree. Its methods return a longer walk:
+//
+//	stone.Walk{}.InOrder(draft).OneOf(short, long)
+//
+// A body whose walk does not say when it reads what it has declared reads that before
+// the first child.
+type Walk struct{ blocks []block }
 
-// WalkInOrder is the walk rule of a body that runs each child once, in order.
-var WalkInOrder Walk = func(w *Walker) { w.InOrder(w.Children()...) }
-
-// A Walker notes what a walk rule says.
-type Walker struct {
-	spec     *spec
-	blocks   []block
-	named    map[*spec]bool // of the children
-	problems []string
-}
-
-// block is one thing that a walk rule says.
+// block is one thing that a walk says.
 type block struct {
 	how      how
 	children []Ashlar
@@ -41,80 +35,81 @@ const (
 	reading
 )
 
-// Children returns the children of the ashlar.
-func (w *Walker) Children() []Ashlar { return slices.Clone(w.spec.children) }
+var howNames = [...]string{"in-order", "one-of", "perhaps", "repeat", "lanes", "reads"}
 
 // InOrder says that the children run one after the other.
-func (w *Walker) InOrder(children ...Ashlar) { w.add(inOrder, children) }
+func (w Walk) InOrder(children ...Ashlar) Walk { return w.add(inOrder, children) }
 
 // OneOf says that exactly one of the children runs.
-func (w *Walker) OneOf(children ...Ashlar) { w.add(exactlyOne, children) }
+func (w Walk) OneOf(children ...Ashlar) Walk { return w.add(exactlyOne, children) }
 
 // Perhaps says that the children run in order, or not at all.
-func (w *Walker) Perhaps(children ...Ashlar) { w.add(inOrderOrNot, children) }
+func (w Walk) Perhaps(children ...Ashlar) Walk { return w.add(inOrderOrNot, children) }
 
 // Repeat says that the children run in order, at least once.
-func (w *Walker) Repeat(children ...Ashlar) { w.add(again, children) }
+func (w Walk) Repeat(children ...Ashlar) Walk { return w.add(again, children) }
 
 // Lanes says that the children run apart from each other, each on the DAG as it
 // is now, that all of them must survive, and that their nodes are then found by
-// All, as dag.Join has it.
-func (w *Walker) Lanes(children ...Ashlar) { w.add(apart, children) }
+// dag.All, as after dag.Join.
+func (w Walk) Lanes(children ...Ashlar) Walk { return w.add(apart, children) }
 
-// Reads says that the body itself reads here what its Queries name. A rule that
-// does not say so has it read before the first child.
-func (w *Walker) Reads() { w.blocks = append(w.blocks, block{how: reading}) }
+// Reads says that the body itself reads here what it has declared.
+func (w Walk) Reads() Walk { return Walk{append(slices.Clip(w.blocks), block{how: reading})} }
 
-func (w *Walker) add(how how, children []Ashlar) {
-	children = slices.Clone(children)
-	for i, c := range children {
-		own, ok := w.spec.child(c)
-		if !ok {
-			w.problems = append(w.problems, fmt.Sprintf("its walk rule names %q, which is none of its children: list it among them", c.Name()))
+func (w Walk) add(how how, children []Ashlar) Walk {
+	if len(children) == 0 {
+		return w
+	}
+	return Walk{append(slices.Clip(w.blocks), block{how, slices.Clone(children)})}
+}
+
+// children returns those that the walk names, each once.
+func (w Walk) children() []Ashlar {
+	var out []Ashlar
+	seen := map[*spec]bool{}
+	for _, b := range w.blocks {
+		for _, c := range b.children {
+			if !seen[c.s] {
+				seen[c.s] = true
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// blocks returns the walk of s over the children that it has now.
+func (s *spec) blocks() []block {
+	blocks := make([]block, 0, len(s.walk.blocks)+1)
+	reads := false
+	for _, b := range s.walk.blocks {
+		reads = reads || b.how == reading
+		now := block{b.how, make([]Ashlar, len(b.children))}
+		for i, c := range b.children {
+			now.children[i], _ = s.child(c)
+		}
+		blocks = append(blocks, now)
+	}
+	if !reads {
+		blocks = slices.Insert(blocks, 0, block{how: reading})
+	}
+	return blocks
+}
+
+// Walk ranges over what the walk of a Scoped, or of a leaf with Children, says:
+// "in-order", "one-of", "perhaps", "repeat", "lanes" or "reads", and the children that
+// are meant. It is empty for everything else.
+func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
+	return func(yield func(string, []Ashlar) bool) {
+		s := a.spec()
+		if s.form != scopedForm && s.form != leafForm {
 			return
 		}
-		children[i], w.named[own.s] = own, true
-	}
-	if len(children) > 0 {
-		w.blocks = append(w.blocks, block{how, children})
-	}
-}
-
-// blocks asks the walk rule of s what it says, and what is wrong with it; then
-// the children are taken in order.
-func (s *spec) blocks() (blocks []block, problems []string) {
-	w := &Walker{spec: s, named: make(map[*spec]bool, len(s.children))}
-	for _, c := range s.children {
-		w.named[c.s] = false
-	}
-	w.ask()
-	if len(w.problems) > 0 {
-		w.blocks = []block{{inOrder, s.children}}
-	}
-	if !slices.ContainsFunc(w.blocks, func(b block) bool { return b.how == reading }) {
-		w.blocks = slices.Insert(w.blocks, 0, block{how: reading})
-	}
-	return w.blocks, w.problems
-}
-
-// ask calls the walk rule and notes what is wrong with it.
-func (w *Walker) ask() {
-	defer func() {
-		if p := recover(); p != nil {
-			w.problems = append(w.problems, fmt.Sprintf("its walk rule panicked: %v", p))
-		}
-	}()
-	if w.spec.walk == nil {
-		w.problems = append(w.problems, "its walk rule is nil: give it one, as WalkInOrder")
-		return
-	}
-	w.spec.walk(w)
-	if len(w.problems) > 0 {
-		return
-	}
-	for _, c := range w.spec.children {
-		if !w.named[c.s] {
-			w.problems = append(w.problems, fmt.Sprintf("its walk rule leaves out its child %q: say how it is run", c.Name()))
+		for _, b := range s.blocks() {
+			if !yield(howNames[b.how], b.children) {
+				return
+			}
 		}
 	}
 }
@@ -164,11 +159,7 @@ func (v *validator) scoped(s *spec) {
 
 // byRule walks the children as their walk rule says.
 func (v *validator) byRule(s *spec) {
-	blocks, problems := s.blocks()
-	for _, problem := range problems {
-		v.find(v.here, finding.Finding{Type: finding.BadWalk}, "%s", problem)
-	}
-	for _, b := range blocks {
+	for _, b := range s.blocks() {
 		switch b.how {
 		case inOrder:
 			v.inOrder(b.children)

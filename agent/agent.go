@@ -158,8 +158,7 @@ func (a *agent) options() []stone.LeafOption {
 	}
 	if judges != nil {
 		// The healer sees what the adversary saw, not what that produced.
-		walk := func(w *stone.Walker) { w.OneOf(w.Children()...) }
-		options = append(options, stone.Children(walk, judges...))
+		options = append(options, stone.Children(stone.Walk{}.OneOf(judges...)))
 	}
 	return options
 }

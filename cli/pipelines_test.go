@@ -176,7 +176,7 @@ func every() stone.Ashlar {
 		stone.Parallel("parallel", step("one", sum, 1), step("two", sum, 2)),
 		total,
 		stone.Rescue("rescue", step("try", word, "a"), step("heal", word, "b")),
-		stone.Scoped("scoped", []stone.Ashlar{step("inner", word, "c")}, stone.WalkInOrder, nested),
+		stone.Scoped("scoped", stone.Walk{}.InOrder(step("inner", word, "c")), nested),
 		stone.Ask("ask", dag.Nothing, reply, func(struct{}) string { return "Really?" }),
 	)
 }

@@ -118,7 +118,7 @@ func (g *grower) leaf() stone.Ashlar {
 	if g.IntN(6) == 0 {
 		seen := g.reads()
 		judge = stone.New(g.name("judge"), g.typ(), value(seen, salt), stone.Queries(seen))
-		opts = append(opts, stone.Children(stone.WalkInOrder, judge))
+		opts = append(opts, stone.Children(stone.Walk{}.InOrder(judge)))
 	}
 	inner := stone.Func0("inner", types[0], func(context.Context) (int, error) { return salt, nil })
 	body := value(reads, salt)
@@ -210,7 +210,7 @@ func (g *grower) ashlar(depth int) stone.Ashlar {
 		return stone.Rescue(g.name("rescue"), g.ashlar(depth-1), g.ashlar(depth-1))
 	default:
 		a, b := g.ashlar(depth-1), g.leaf()
-		return stone.Scoped(g.name("scoped"), []stone.Ashlar{a, b}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
+		return stone.Scoped(g.name("scoped"), stone.Walk{}.InOrder(a, b), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 2 {
 				if d = stone.In(ctx).RunChild(a, d); d.Failed() {
 					return d, nil

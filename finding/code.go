@@ -48,8 +48,6 @@ const (
 	BadType Code = "bad-type"
 	// BadBranch is a branch whose value has no JSON.
 	BadBranch Code = "bad-branch"
-	// BadWalk is a walk rule that does not fit the children.
-	BadWalk Code = "bad-walk"
 	// BadDetail is a detail whose Check panicked.
 	BadDetail Code = "bad-detail"
 

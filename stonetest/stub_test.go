@@ -114,8 +114,8 @@ func TestStubErrors(t *testing.T) {
 	shared := say("echo", &ran)
 	a := talker("a", model, shared, say("look", &ran))
 	b := talker("b", model, say("echo", &ran))
-	scoped := stone.Scoped("scope", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
-	leaf := stone.New("own", note, func(context.Context, dag.DAG) (agent.Text, error) { return agent.Text{}, nil }, stone.Children(stone.WalkInOrder, a))
+	scoped := stone.Scoped("scope", stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
+	leaf := stone.New("own", note, func(context.Context, dag.DAG) (agent.Text, error) { return agent.Text{}, nil }, stone.Children(stone.Walk{}.InOrder(a)))
 	under := agent.New("judged", note, model, agent.Config{Adversary: stone.Seq("vote", scoped), Use: []agent.Middleware{say("echo", &ran)}})
 	for _, tt := range []struct {
 		name, tool string
@@ -160,7 +160,7 @@ func TestStubBelowScoped(t *testing.T) {
 	h := stonetest.Mock(t, echo, stonetest.Text("x"), echo, stonetest.Text("y"))
 	h.Strict = true
 	a := stonetest.Stub(t, talker("a", h.Model(), say("echo", &ran)), "echo", stonetest.Answer("inside"))
-	scoped := stone.Scoped("scope", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
+	scoped := stone.Scoped("scope", stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
 	p := stone.Seq("p", scoped, talker("b", h.Model(), say("echo", &ran)))
 	p = stonetest.Stub(t, p, "b/echo", stonetest.Answer("beside"))
 	h.Run(stonetest.Stub(t, p, "a/echo", stonetest.Answer("below")), dag.DAG{})
@@ -216,7 +216,7 @@ func TestHandlers(t *testing.T) {
 func TestStrict(t *testing.T) {
 	var ran []string
 	scoped := func(a stone.Ashlar) stone.Ashlar {
-		return stone.Scoped("scope", []stone.Ashlar{a}, stone.WalkInOrder, func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
+		return stone.Scoped("scope", stone.Walk{}.InOrder(a), func(ctx context.Context, d dag.DAG) (dag.DAG, error) { return stone.In(ctx).RunChild(a, d), nil })
 	}
 	for _, tt := range []struct {
 		name string

@@ -66,7 +66,7 @@ var pipelines = map[string]stone.Ashlar{
 	"fan": stone.Seq("all", stone.Map("map", items, item, seq("one", "two")), stone.Reduce(step("join")),
 		stone.Parallel("parallel", step("left"), stone.Map("inner", items, item, step("lane"))), stone.Reduce(seq("first", "second"))),
 	"rescue": stone.Seq("all", step("before"), stone.Rescue("outer", stone.Rescue("inner", step("try"), step("heal")), step("give-up")), step("after")),
-	"scoped": stone.Seq("all", step("before"), stone.Scoped("scoped", []stone.Ashlar{step("one"), seq("two", "three")}, stone.WalkInOrder, nil), step("after")),
+	"scoped": stone.Seq("all", step("before"), stone.Scoped("scoped", stone.Walk{}.InOrder(step("one"), seq("two", "three")), nil), step("after")),
 	"names": stone.Seq("all", step(`"quoted" \n back\slash`), step("<b>&amp;#35;`x`"), step("two\nlines\x1b[1m"), step("end"), step("größe 表"),
 		stone.Match(`{"}`, stone.Lens("x"), stone.Case(`a|b"`, step("graph")), stone.Case(map[string]int{"k": 1}, step("")))),
 }

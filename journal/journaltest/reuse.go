@@ -151,7 +151,7 @@ func testIncremental(t *testing.T, j tested) {
 func testSecretFailures(t *testing.T, j tested) {
 	const token = "0123456789abcdef"
 	told := "GET https://x.test/?key=" + token
-	scoped := stone.Scoped("scoped", nil, stone.WalkInOrder, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, errors.New(told) })
+	scoped := stone.Scoped("scoped", stone.Walk{}, func(context.Context, dag.DAG) (dag.DAG, error) { return dag.DAG{}, errors.New(told) })
 	leaf := stone.Func0("leaf", draft, func(ctx context.Context) (string, error) {
 		stone.In(ctx).Event(slog.LevelInfo, "asked", slog.String("url", told), slog.Any("error", errors.New(told)))
 		return "", errors.New(told)
