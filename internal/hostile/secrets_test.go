@@ -3,12 +3,15 @@ package hostile
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,8 +21,22 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/examples/audit"
+	"github.com/stonelayer/stone/examples/cascade"
+	"github.com/stonelayer/stone/examples/fix"
+	"github.com/stonelayer/stone/examples/puzzle"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/trace"
 )
 
 // The keys of the user. They have what JSON and URLs escape.
@@ -355,5 +372,109 @@ func TestTerminalIsNotSteered(t *testing.T) {
 	}
 	if r := p.stone("model", "call", "--raw", "--model", "m", "--url", s.URL, "hi"); !strings.Contains(r.stdout, `]52`) {
 		t.Errorf("a pipe got %q", r.stdout)
+	}
+}
+
+// Nor in what the examples write, when every server that they ask says the key again.
+func TestNoKeyOfExamples(t *testing.T) {
+	s := newServer(t, http.HandlerFunc(echo))
+	args := map[string][]string{"cascade": {"--", "--data", "responses.jsonl"}, "audit": {"--", "--dir", "module"}}
+	cache, err := os.UserCacheDir() // of the go command, which fix runs
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
+	for name, pipeline := range map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t, map[string]string{"module/go.mod": "module m\n\ngo 1.26\n", "module/m.go": "package m\n", "responses.jsonl": `{"id": "q", "question": "1 and 3?", "responses": {"mixtral-8x7b-instruct-v0.1": ` +
+				`{"text": "#### 4", "correct": true}, "gpt-4-1106-preview": {"text": "#### 4", "correct": true}}}` + "\n"})
+			for _, v := range append(p.env, "OPENAI_API_KEY="+modelKey, "ANTHROPIC_API_KEY="+serverKey, "OPENAI_BASE_URL="+s.URL, "ANTHROPIC_BASE_URL="+s.URL, "STONE_LOG_LEVEL=debug") {
+				key, value, _ := strings.Cut(v, "=")
+				t.Setenv(key, value)
+			}
+			t.Chdir(p.dir)
+			var stdout, stderr bytes.Buffer
+			code := cli.Run(t.Context(), cli.Config{Pipeline: pipeline, Name: name, Args: append([]string{"run", "--max-roundtrips", "3", "--trace", "t.jsonl", "--dag", "d.dag"}, args[name]...),
+				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr})
+			t.Logf("exit code %d", code)
+			p.searched(name, result{stdout.String(), stderr.String(), code})
+			if !p.touched("t.jsonl") || !p.touched(".stone/stone.db") {
+				t.Errorf("%s did not run: %s", name, &stderr)
+			}
+		})
+	}
+}
+
+// Nor in the events, the database and the errors of a program that uses the library: the
+// model says its key in pieces of three bytes, as arguments of a tool, the tool repeats
+// it, and a step panics with it.
+func TestNoKeyOfAgents(t *testing.T) {
+	turn := 0
+	s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if turn++; turn > 1 {
+			streamed(w, said(key), 3)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		input, _ := json.Marshal(map[string]string{"text": said(key)})
+		fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"repeat","arguments":""}}]}}]}`+"\n\n")
+		for len(input) > 0 {
+			n := min(3, len(input))
+			piece, _ := json.Marshal(string(input[:n]))
+			fmt.Fprintf(w, `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":%s}}]}}]}`+"\n\n", piece)
+			input = input[n:]
+		}
+		io.WriteString(w, `data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n")
+	}))
+	type said struct {
+		Text string `json:"text"`
+	}
+	repeat := tool.Func("repeat", "Repeats a text.", func(_ context.Context, in said) (string, error) { return "again: " + in.Text, nil })
+	p := stone.Seq("all",
+		agent.New("agent", dag.NewType[agent.Text]("text"), openai.New(openai.Config{Model: "m", URL: s.URL, Key: modelKey}), agent.Config{
+			User: agent.Say("Say it."), Use: []agent.Middleware{repeat}}),
+		stone.Func0("panics", dag.NewType[string]("last"), func(context.Context) (string, error) { panic("with the key " + modelKey) }),
+	)
+	for _, kept := range []bool{true, false} {
+		t.Run(fmt.Sprint("kept ", kept), func(t *testing.T) {
+			turn = 0
+			project := newProject(t, nil)
+			file, err := trace.Append(filepath.Join(project.dir, "t.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var r eventtest.Recorder
+			cfg := stone.Config{Watch: event.All(&r, event.Log(trace.NewHandler(file, slog.LevelDebug))), Recorder: journal.Redact()}
+			if kept {
+				db, err := sqlite.Open(filepath.Join(project.dir, "runs.db"), sqlite.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				cfg.Recorder = journal.Keep(db, journal.Options{})
+			}
+			got, err := stone.Run(t.Context(), p, cfg)
+			if err == nil || !strings.Contains(err.Error(), "[redacted]") {
+				t.Errorf("%v, want the panic without the key", err)
+			}
+			var d bytes.Buffer
+			if err := errors.Join(dag.Write(&d, got.DAG), file.Close()); err != nil {
+				t.Fatal(err)
+			}
+			pieces := ""
+			for _, e := range r.Events() {
+				if delta, ok := e.Data.(event.Delta); ok {
+					pieces += delta.Text
+				}
+				if part := leaked(fmt.Sprintf("%+v", e)); part != "" {
+					t.Errorf("the event %T has %q", e.Data, part)
+				}
+			}
+			if part := leaked(pieces); part != "" || !strings.Contains(pieces, "[redacted]") {
+				t.Errorf("the deltas have %q: %s", part, pieces)
+			}
+			project.searched("agent", result{d.String(), fmt.Sprint(err), 0})
+		})
 	}
 }
