@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -236,13 +237,15 @@ func TestHTTPHandler(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/", "", 200, `"text":"Well?"`},
+		{"GET", "/", "", 403, "Bearer"},
+		{"GET", "/?run=", "", 403, "Bearer"},
 		{"PUT", "/", "", 405, "POST an answer"},
 		{"POST", "/guess", `{"response":"x"}`, 410, "no such question"},
 		{"POST", key, `yes`, 400, `{"response":"yes"}`},
 		{"POST", key, `{}`, 400, `{"response":"yes"}`},
 		{"POST", key, `{"response":"yes"}`, 204, ""},
 		{"POST", key, `{"response":"no"}`, 410, "has its answer"},
+		{"POST", key + "x", `{"response":"no"}`, 410, "no such question"},
 	}
 	for _, tt := range tests {
 		w := httptest.NewRecorder()
@@ -259,4 +262,119 @@ func TestHTTPHandler(t *testing.T) {
 	if _, err := h.Ask(ctx, ask.Question{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled question: %v", err)
 	}
+}
+
+// TestHTTPList holds that a run's questions are listed to those who have its token only.
+func TestHTTPList(t *testing.T) {
+	h := &frontend.HTTP{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for _, run := range []string{"a", "b"} {
+		group.Go(func() { _, _ = h.Ask(ctx, ask.Question{Name: "q", RunID: run, Path: "p", Text: "of " + run}) })
+	}
+	for len(h.Open()) < 2 {
+		runtime.Gosched()
+	}
+	get := func(run, token string) string {
+		r := httptest.NewRequest("GET", "/?run="+run, nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return fmt.Sprint(w.Code, " ", w.Body)
+	}
+	if got := get("a", h.Token("a")); !strings.Contains(got, "of a") || strings.Contains(got, "of b") || !strings.HasPrefix(got, "200") {
+		t.Errorf("with the token: %s", got)
+	}
+	for _, token := range []string{"", "guess", h.Token("b"), (&frontend.HTTP{}).Token("a")} {
+		if got := get("a", token); !strings.HasPrefix(got, "403") || strings.Contains(got, "of a") {
+			t.Errorf("with the token %q: %s", token, got)
+		}
+	}
+	cancel()
+	group.Wait()
+}
+
+// TestHTTPLate holds that an address outlives the process that made it, with its key.
+func TestHTTPLate(t *testing.T) {
+	key := []byte("a key of the store")
+	ctx, cancel := context.WithCancel(t.Context())
+	first := &frontend.HTTP{Key: key}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = first.Ask(ctx, ask.Question{Name: "q", RunID: "r", Path: "a/b[2]/c"})
+	}()
+	for len(first.Open()) == 0 {
+		runtime.Gosched()
+	}
+	address := first.Open()[0].Answer
+	cancel()
+	<-ended
+
+	var late string
+	for _, tt := range []struct {
+		h    *frontend.HTTP
+		path string
+		want int
+	}{
+		{&frontend.HTTP{Key: key}, address, 410},
+		{&frontend.HTTP{}, address, 410},
+		{&frontend.HTTP{Key: []byte("another key, as long")}, address, 410},
+		{&frontend.HTTP{Key: key}, strings.Replace(address, "/", "/x", 1), 410},
+		{&frontend.HTTP{Key: key}, address, 204},
+	} {
+		if tt.want == 204 || tt.path != address {
+			tt.h.Late = func(_ context.Context, run, path, response string) error {
+				late = run + " " + path + " " + response
+				return nil
+			}
+		}
+		w := httptest.NewRecorder()
+		tt.h.ServeHTTP(w, httptest.NewRequest("POST", tt.path, strings.NewReader(`{"response":"yes"}`)))
+		if w.Code != tt.want {
+			t.Errorf("%s: %d %s", tt.path, w.Code, w.Body)
+		}
+	}
+	if late != "r a/b[2]/c yes" {
+		t.Errorf("the late answer is %q", late)
+	}
+	if _, err := (&frontend.HTTP{Key: []byte("short")}).Ask(t.Context(), ask.Question{}); err == nil {
+		t.Error("a key that can be guessed")
+	}
+}
+
+// TestHTTPSlowBody holds that who sends an answer byte by byte does not hold a connection.
+func TestHTTPSlowBody(t *testing.T) {
+	deadlines := 0
+	w := &deadlined{ResponseRecorder: httptest.NewRecorder(), set: &deadlines}
+	h := &frontend.HTTP{Key: []byte("a key of the store")}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = h.Ask(ctx, ask.Question{Name: "q"})
+	}()
+	for len(h.Open()) == 0 {
+		runtime.Gosched()
+	}
+	h.ServeHTTP(w, httptest.NewRequest("POST", h.Open()[0].Answer, strings.NewReader(`{"response":"yes"}`)))
+	cancel()
+	<-ended
+	if deadlines != 1 || w.Code != 204 {
+		t.Errorf("%d read deadlines, status %d", deadlines, w.Code)
+	}
+}
+
+type deadlined struct {
+	*httptest.ResponseRecorder
+	set *int
+}
+
+func (d *deadlined) SetReadDeadline(t time.Time) error {
+	if until := time.Until(t); until > 0 && until < time.Minute {
+		*d.set++
+	}
+	return nil
 }

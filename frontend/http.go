@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +31,11 @@ import (
 //	people := &frontend.HTTP{URL: "https://example.org/questions", Base: "https://runs.example.org/answers"}
 //	http.Handle("/answers/", http.StripPrefix("/answers", people))
 //
-// The last element of an Answer address is a secret of 128 random bits: who has
-// it may answer. A GET of the handler's root lists the open questions without it.
+// The last element of an Answer address names the run and the path, signed with Key:
+// who has the address may answer. With a Key of the store, addresses outlive the process;
+// an answer to a question for which nobody waits here goes to Late. A GET of the root
+// lists the open questions of one run, ?run=ID, to those who have its Token.
+//
 // An HTTP may serve any number of runs; its fields must not change once it is used.
 type HTTP struct {
 	// URL is where questions are posted. If it is empty nothing is posted, and
@@ -37,6 +43,12 @@ type HTTP struct {
 	URL string
 	// Base is the address under which the handler is reached from outside.
 	Base string
+	// Key signs the Answer addresses and tokens, 16 bytes or more. Nil is a random key
+	// of this process, whose addresses end with it.
+	Key []byte
+	// Late takes answers to questions for which no run waits in this process, as
+	// journal.Answer with a store does. Nil refuses them.
+	Late func(ctx context.Context, run, path, response string) error
 	// Header is sent with every question, as {"Authorization": "…"}. Its
 	// values appear in no error, nor where an HTTP is printed.
 	Header map[string]string
@@ -47,8 +59,9 @@ type HTTP struct {
 	// is 4. The pause between two tries begins with a second and doubles.
 	Tries int
 
-	mu   sync.Mutex
-	open map[string]waiting
+	mu     sync.Mutex
+	open   map[string]waiting
+	random []byte // the key if there is no Key
 }
 
 type waiting struct {
@@ -76,7 +89,9 @@ type answered struct {
 const (
 	defaultTries = 4
 	firstPause   = time.Second
-	maxAnswer    = 1 << 20 // bytes of an answer
+	maxAnswer    = 1 << 20          // bytes of an answer
+	readTime     = 10 * time.Second // for the body of an answer
+	minKey       = 16
 )
 
 var defaultClient = &http.Client{
@@ -86,7 +101,10 @@ var defaultClient = &http.Client{
 
 // Ask implements ask.Frontend.
 func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
-	key, answer := rand.Text(), make(chan string, 1)
+	if n := len(h.Key); n > 0 && n < minKey {
+		return "", fmt.Errorf("frontend.HTTP: Key has %d bytes: want %d or more", n, minKey)
+	}
+	key, answer := h.address(q.RunID, q.Path), make(chan string, 1)
 	posted := Posted{Run: q.RunID, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
 	if q.Schema != nil {
 		posted.Schema = q.Schema.JSON()
@@ -96,8 +114,14 @@ func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
 	if h.open == nil {
 		h.open = map[string]waiting{}
 	}
-	h.open[key] = waiting{posted, answer}
+	_, twice := h.open[key]
+	if !twice {
+		h.open[key] = waiting{posted, answer}
+	}
 	h.mu.Unlock()
+	if twice {
+		return "", fmt.Errorf("question %q at %q of run %q is open already", q.Name, q.Path, q.RunID)
+	}
 	defer h.close(key)
 
 	if h.URL != "" {
@@ -215,37 +239,111 @@ func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again b
 	return a.Response, false, nil
 }
 
-// ServeHTTP lists the open questions on GET of the root, and takes answers on
+// sign returns a signature of words, of 128 bits.
+func (h *HTTP) sign(words ...string) []byte {
+	key := h.Key
+	if len(key) == 0 {
+		h.mu.Lock()
+		if h.random == nil {
+			h.random = []byte(rand.Text())
+		}
+		key = h.random
+		h.mu.Unlock()
+	}
+	m := hmac.New(sha256.New, key)
+	for _, w := range words {
+		fmt.Fprintf(m, "%d:%s", len(w), w)
+	}
+	return m.Sum(nil)[:16]
+}
+
+var encoding = base64.RawURLEncoding
+
+// address is the last element of the address of a question.
+func (h *HTTP) address(run, path string) string {
+	question := encoding.EncodeToString([]byte(run)) + "." + encoding.EncodeToString([]byte(path))
+	return question + "." + encoding.EncodeToString(h.sign("answer", run, path))
+}
+
+// question returns what an address names, if this HTTP, or one with its Key, made it.
+func (h *HTTP) question(address string) (run, path string, ok bool) {
+	var parts [3][]byte
+	words := strings.Split(address, ".")
+	if len(words) != len(parts) {
+		return "", "", false
+	}
+	for i, w := range words {
+		var err error
+		if parts[i], err = encoding.DecodeString(w); err != nil {
+			return "", "", false
+		}
+	}
+	run, path = string(parts[0]), string(parts[1])
+	return run, path, hmac.Equal(parts[2], h.sign("answer", run, path))
+}
+
+// Token returns what lists the open questions of a run: a GET of the root with ?run=ID and
+// the header "Authorization: Bearer TOKEN".
+func (h *HTTP) Token(run string) string { return encoding.EncodeToString(h.sign("list", run)) }
+
+// ServeHTTP lists the open questions of a run on GET of the root, and takes answers on
 // POST of a question's address.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.Trim(r.URL.Path, "/")
 	switch {
 	case key == "" && r.Method == http.MethodGet:
-		all := h.Open()
-		for i := range all {
-			all[i].Answer = ""
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(all)
+		h.list(w, r)
 	case key != "" && r.Method == http.MethodPost:
 		h.take(w, r, key)
 	default:
-		http.Error(w, "GET the list of questions, or POST an answer to a question's address", http.StatusMethodNotAllowed)
+		http.Error(w, "GET the list of a run's questions, or POST an answer to a question's address", http.StatusMethodNotAllowed)
 	}
 }
 
+func (h *HTTP) list(w http.ResponseWriter, r *http.Request) {
+	run := r.URL.Query().Get("run")
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || !hmac.Equal([]byte(token), []byte(h.Token(run))) {
+		http.Error(w, "want ?run=ID and the header Authorization: Bearer with the token of that run", http.StatusForbidden)
+		return
+	}
+	all := slices.DeleteFunc(h.Open(), func(q Posted) bool { return q.Run != run })
+	for i := range all {
+		all[i].Answer = ""
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all) // or the client has gone
+}
+
 func (h *HTTP) take(w http.ResponseWriter, r *http.Request, key string) {
+	run, path, known := h.question(key)
+	if !known {
+		http.Error(w, "no such question", http.StatusGone)
+		return
+	}
+	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(readTime))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		http.Error(w, "the answer cannot be read in time", http.StatusInternalServerError)
+		return
+	}
 	var a answered
-	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAnswer)).Decode(&a)
+	err = json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAnswer)).Decode(&a)
 	if err != nil || a.Response == nil {
 		http.Error(w, `want JSON like {"response":"yes"}; an empty response cancels the question`, http.StatusBadRequest)
 		return
 	}
-	asked, ok := h.close(key)
-	if !ok {
-		http.Error(w, "no such question, or it has its answer", http.StatusGone)
+	asked, open := h.close(h.address(run, path)) // which is spelled in one way
+	switch {
+	case open:
+		asked.answer <- *a.Response
+	case h.Late == nil:
+		http.Error(w, "the question is not open, or it has its answer", http.StatusGone)
 		return
+	default:
+		if err := h.Late(r.Context(), run, path, *a.Response); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict)
+			return
+		}
 	}
-	asked.answer <- *a.Response
 	w.WriteHeader(http.StatusNoContent)
 }
