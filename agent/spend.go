@@ -83,3 +83,15 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 	}
 	return v, err
 }
+
+// Unpriced returns the models that the agent asks and whose price nobody knows: a budget
+// that bounds money refuses them.
+func (a *agent) Unpriced(ctx context.Context) []string {
+	if a.model == nil {
+		return nil
+	}
+	if model := llm.Quote(ctx, a.model, &llm.Request{Model: a.cfg.Model}).Unpriced; model != "" {
+		return []string{model}
+	}
+	return nil
+}

@@ -219,7 +219,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case err == nil:
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
-	case errors.Is(err, kind.Waiting):
+	case errors.Is(err, kind.Waiting) || endsRun(err):
 		return outcome{}, err
 	}
 	o := outcome{Text: utf8Only(res.Text), Recommend: res.Recommend, Failed: err != nil}
@@ -233,6 +233,12 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	}
 	j.dispatched(o)
 	return o, nil
+}
+
+// endsRun reports whether an error is that of the whole run, as of its account.
+func endsRun(err error) bool {
+	var of interface{ EndsRun() bool }
+	return errors.As(err, &of) && of.EndsRun()
 }
 
 func (j *job) guarded(ctx context.Context) (res Result, err error) {

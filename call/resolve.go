@@ -40,7 +40,10 @@ func (c *caller) resolve() *resolved {
 }
 
 // Check returns what is wrong with the call. Validate asks it.
-func (c *caller) Check() []finding.Finding { return c.resolve().faults }
+func (c *caller) Check() []finding.Finding {
+	r := c.resolve()
+	return append(slices.Clone(r.faults), c.unpayable()...)
+}
 
 func (r *resolved) fault(typ finding.Code, format string, args ...any) *finding.Finding {
 	r.faults = append(r.faults, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})

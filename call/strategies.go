@@ -95,9 +95,9 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 		}
 		if s.reasons[i] == "" && asked > 0 { // things may have changed since
 			s.reasons[i] = s.unavailable(c.entry, s.account.Left())
-			poor = poor || s.reasons[i] == CostExceeded || s.reasons[i] == LatencyExceeded
 		}
 		if s.reasons[i] != "" {
+			poor = poor || asked > 0 && (s.reasons[i] == CostExceeded || s.reasons[i] == LatencyExceeded)
 			continue
 		}
 		asked++

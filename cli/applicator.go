@@ -28,17 +28,26 @@ func Applicator() *call.Applicator {
 	return &shared.app
 }
 
-// fillApplicator reads the configuration if the pipeline wants it.
-func (a *app) fillApplicator() error {
+func applicatorWanted() bool {
 	shared.Lock()
 	defer shared.Unlock()
-	if !shared.wanted {
+	return shared.wanted
+}
+
+// fillApplicator reads the configuration if the pipeline wants it, or if its prices are
+// needed because money is bounded.
+func (a *app) fillApplicator(prices bool) error {
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.wanted && !prices {
 		return nil
 	}
 	conf, err := a.configured()
 	if err != nil {
 		return err
 	}
-	shared.app = *conf.App
+	if shared.wanted {
+		shared.app = *conf.App
+	}
 	return nil
 }

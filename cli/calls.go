@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type calls struct {
 	opts    plan.Options
 	base    stone.Config // with which it runs
 	release func()       // the deadline of the run, if it has one
+
+	limits budget.Limits // of the run, by the flags or the configuration
+	prices budget.Prices // nil without a configuration
 }
 
 // callFlags adds the flags that say who answers calls, what they may do and what
@@ -43,11 +47,33 @@ func (a *app) callFlags(f *pflag.FlagSet) {
 	k := &a.calls
 	f.StringVar(&k.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
 	f.StringSliceVar(&k.grant, "grant", nil, "also grant the `EFFECT`")
-	f.Float64Var(&k.budget.USD, "max-usd", 0, "spend at most `USD` dollars")
-	f.IntVar(&k.budget.Tokens, "max-tokens", 0, "spend at most `N` tokens")
-	f.IntVar(&k.budget.Roundtrips, "max-roundtrips", 0, "send at most `N` requests to models and capabilities")
-	f.DurationVar(&k.budget.Latency, "max-time", 0, "limit the duration to `90s`")
-	kept(f, "config", "grant", "max-usd", "max-tokens", "max-roundtrips", "max-time")
+	kept(f, "config", "grant")
+	budgetFlags(f, &k.budget)
+}
+
+// budgetFlags adds the flags that say what a run may spend.
+func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
+	f.Float64Var(&to.USD, "max-usd", 0, "spend at most `USD` dollars")
+	f.IntVar(&to.Tokens, "max-tokens", 0, "spend at most `N` tokens")
+	f.IntVar(&to.Roundtrips, "max-roundtrips", 0, "send at most `N` requests to models and capabilities")
+	f.DurationVar(&to.Latency, "max-time", 0, "limit the duration to `90s`")
+}
+
+// budgetLine is the budget as flags, which a run is resumed with.
+func budgetLine(l budget.Limits) (line []string) {
+	if l.USD != 0 {
+		line = append(line, "--max-usd="+strconv.FormatFloat(max(l.USD, 0), 'g', -1, 64))
+	}
+	if l.Tokens != 0 {
+		line = append(line, fmt.Sprint("--max-tokens=", max(l.Tokens, 0)))
+	}
+	if l.Roundtrips != 0 {
+		line = append(line, fmt.Sprint("--max-roundtrips=", max(l.Roundtrips, 0)))
+	}
+	if l.Latency != 0 {
+		line = append(line, fmt.Sprint("--max-time=", max(l.Latency, 0)))
+	}
+	return line
 }
 
 // planFlags adds the flags that only plans have.
@@ -123,14 +149,15 @@ func (a *app) closeCalls() {
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
 	var limits budget.Limits
 	if k.conf != nil {
-		limits = k.conf.Budget
+		limits, k.prices = k.conf.Budget, k.conf.Prices
+		ctx = budget.WithPrices(ctx, k.prices)
 	}
 	err := errors.Join(
 		bounded(f, "max-usd", k.budget.USD, &limits.USD),
 		bounded(f, "max-tokens", k.budget.Tokens, &limits.Tokens),
 		bounded(f, "max-roundtrips", k.budget.Roundtrips, &limits.Roundtrips),
 		bounded(f, "max-time", k.budget.Latency, &limits.Latency))
-	if err != nil || limits == (budget.Limits{}) {
+	if k.limits = limits; err != nil || limits == (budget.Limits{}) {
 		return ctx, err
 	}
 	// What makes no call has to end in time, too.
@@ -156,7 +183,7 @@ func bounded[N int | float64 | time.Duration](f *pflag.FlagSet, name string, val
 // overPipeline does something with a pipeline in Go, whose applicator it fills.
 func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
-	if err := a.fillApplicator(); err != nil {
+	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
 	a.calls.base.Grant = a.calls.granted(p)
@@ -171,7 +198,7 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 // configuration that it wants says something.
 func (k *calls) granted(p stone.Ashlar) []string {
 	switch {
-	case k.conf == nil:
+	case k.conf == nil || !applicatorWanted():
 		return k.grant
 	case k.grant == nil && !k.conf.Grants() && !p.IsZero():
 		return k.conf.Unbounded(p.Effects())
@@ -199,10 +226,36 @@ func (k *calls) subject() string {
 
 // findings is what is wrong with a pipeline, or with the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
+	unpriced := a.calls.unpriced(p)
 	if a.calls.file == "" {
-		return stone.Validate(p, cfg.Given())
+		return append(stone.Validate(p, cfg.Given()), unpriced...)
 	}
-	return a.calls.findings(cfg)
+	return append(a.calls.findings(cfg), unpriced...)
+}
+
+// unpriced finds what asks models whose price is not known, if the budget bounds money.
+func (k *calls) unpriced(p stone.Ashlar) (found finding.List) {
+	if k.limits.USD == 0 || p.IsZero() {
+		return nil
+	}
+	ctx := budget.WithPrices(context.Background(), k.prices)
+	var walk func(a stone.Ashlar, path string)
+	walk = func(a stone.Ashlar, path string) {
+		path += a.Name()
+		if asks, ok := a.Detail().(interface {
+			Unpriced(context.Context) []string
+		}); ok {
+			for _, model := range asks.Unpriced(ctx) {
+				err := &budget.UnpricedError{Model: model}
+				found = append(found, finding.Finding{Type: "unpriced-model", Ashlar: a.Name(), Path: path, Message: err.Error()})
+			}
+		}
+		for _, child := range a.Children() {
+			walk(child, path+"/")
+		}
+	}
+	walk(p, "")
+	return found
 }
 
 // emitted makes what a plan emits its result, if it came to its end.

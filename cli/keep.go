@@ -41,6 +41,7 @@ type source struct {
 	Pipeline string   `json:"pipeline,omitempty"` // the argument PIPELINE, none for a program with a pipeline of its own
 	Flags    []string `json:"flags,omitempty"`    // those that make another pipeline
 	Args     []string `json:"args,omitempty"`     // behind --
+	Budget   []string `json:"budget,omitempty"`   // as flags: of the run, also where the configuration says it
 }
 
 // String returns the command as it was typed, but for the flags that only say
@@ -50,7 +51,7 @@ func (s source) String() string {
 	if s.Pipeline != "" {
 		words = append(words, s.Pipeline)
 	}
-	words = append(words, s.Flags...)
+	words = append(append(words, s.Flags...), s.Budget...)
 	if len(s.Args) > 0 {
 		words = append(append(words, "--"), s.Args...)
 	}
@@ -186,6 +187,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 }
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
+	k.made.Budget = budgetLine(a.calls.limits)
 	r.opts = journal.Options{Resume: k.resume != "", Force: k.force, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)

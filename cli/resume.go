@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
@@ -62,13 +63,15 @@ func (a *app) resume() *cobra.Command {
 		Use:   "resume RUN [flags]",
 		Short: "Resume an interrupted, failed or waiting run",
 		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
-			"and continues the run. Recorded steps are not repeated. Failed steps are retried.",
-		Example: a.example("resume last", "resume nightly --force"),
+			"and continues the run. Recorded steps are not repeated. Failed steps are retried. The run keeps its\n" +
+			"budget, of which what it has spent is gone, unless a flag raises or lowers it.",
+		Example: a.example("resume last", "resume nightly --max-usd 5"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
 	f := c.Flags()
 	dbFlag(f, &db)
 	f.Bool("force", false, "resume although the pipeline changed; steps that are unchanged are not repeated")
 	graceFlag(f, &flags.keep.grace)
+	budgetFlags(f, new(budget.Limits)) // which run reads
 	flags.shown(f)
 	a.trustFlag(f)
 	return c
@@ -98,7 +101,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	} else if from.Pipeline != "" {
 		line = append(line, "--"+packageFlag+"="+from.Pipeline)
 	}
-	line = slices.Concat(line, from.Flags, fromAnywhere(c.Flags()), []string{"--"}, from.Args)
+	line = slices.Concat(line, from.Flags, from.Budget, fromAnywhere(c.Flags()), []string{"--"}, from.Args)
 	here, err := os.Getwd()
 	if err == nil {
 		err = os.Chdir(from.Dir)

@@ -129,6 +129,7 @@ func Bound(maxTokens int, left budget.Limits) int {
 // stream breaks off or the model begins anew. What no server has told it estimates,
 // where an account or a price makes that count.
 type Meter struct {
+	ctx     context.Context // of the request
 	price   budget.Price
 	counts  bool // an account or a price
 	req     *Request
@@ -140,7 +141,7 @@ type Meter struct {
 // NewMeter returns the meter of a request to a model.
 func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 	price, priced := PriceOf(ctx, m, req)
-	return &Meter{price: price, counts: priced || budget.From(ctx) != nil, req: req}
+	return &Meter{ctx: ctx, price: price, counts: priced || budget.From(ctx) != nil, req: req}
 }
 
 // Hear takes the next delta.
@@ -179,9 +180,10 @@ func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 }
 
 // billed reports whether the input of a request is taken for billed, of which no
-// server says so: unless it refused or was not reached.
+// server says so: unless it refused or was not reached. A server may have begun to work on
+// a request that was cancelled.
 func (m *Meter) billed(reply *Reply, err error) bool {
-	if err == nil || m.said > 0 || reply.outputTokens() > 0 {
+	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true
 	}
 	if timeout, ok := errors.AsType[*TimeoutError](err); ok {

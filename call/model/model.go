@@ -88,20 +88,17 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}, nil
 }
 
-// quote estimates what a request may cost. What cannot be asked costs nothing: the
-// invocation says why.
+// quote estimates what a request may cost. One that cannot be made is taken for empty:
+// the invocation says why.
 func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) budget.Quote {
-	once := budget.Fixed(budget.Amount{Roundtrips: 1})
 	if c.Model == nil {
-		return once
+		return budget.Fixed(budget.Amount{Roundtrips: 1})
 	}
-	want, err := c.wanted(req, m)
-	if err != nil {
-		return once
-	}
-	request, err := c.request(req, want)
-	if err != nil {
-		return once
+	request := &llm.Request{Model: c.Name}
+	if want, err := c.wanted(req, m); err == nil {
+		if made, err := c.request(req, want); err == nil {
+			request = made
+		}
 	}
 	return llm.Quote(ctx, c.Model, request)
 }

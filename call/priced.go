@@ -1,0 +1,42 @@
+package call
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/finding"
+)
+
+// Unpriced returns the models that the call may ask and whose price nobody knows, each
+// once: a budget that bounds money refuses them.
+func (c *caller) Unpriced(ctx context.Context) (models []string) {
+	r := c.resolve()
+	entries := []*entry{r.judge, r.repairer}
+	for _, candidate := range r.candidates {
+		if candidate.reason == "" {
+			entries = append(entries, candidate.entry)
+		}
+	}
+	for _, e := range entries {
+		if e == nil {
+			continue
+		}
+		if model := e.quote(ctx, &Request{}).Unpriced; model != "" && !slices.Contains(models, model) {
+			models = append(models, model)
+		}
+	}
+	return models
+}
+
+// unpayable finds what the budget of the call itself cannot pay.
+func (c *caller) unpayable() (found []finding.Finding) {
+	if c.spec.Budget.USD == 0 {
+		return nil
+	}
+	for _, model := range c.Unpriced(context.Background()) {
+		err := &budget.UnpricedError{Model: model}
+		found = append(found, finding.Finding{Type: "unpriced-model", Message: err.Error()})
+	}
+	return found
+}
