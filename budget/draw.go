@@ -54,7 +54,7 @@ func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, 
 		select {
 		case <-settled:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, Costly(context.Cause(ctx), Usage{}) // nothing was sent
 		}
 	}
 }

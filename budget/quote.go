@@ -1,6 +1,9 @@
 package budget
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // A Quote is what something may cost, before it is done.
 type Quote struct {
@@ -40,3 +43,8 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
+
+// Refused reports whether err says that an account did not pay.
+func Refused(err error) bool {
+	return errors.As(err, new(*ExhaustedError)) || errors.As(err, new(*UnpricedError))
+}

@@ -160,7 +160,7 @@ type Step struct {
 	// run's. If it is not Recorded, the last one is under way, or was when its
 	// process ended or gave up.
 	Attempts int          `json:"attempts"`
-	Failures int          `json:"failures,omitempty"` // attempts whose failure was recorded and forgotten, see Begin
+	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was forgotten, see Begin, or see Ended
 	Recorded bool         `json:"recorded"`
 	From     string       `json:"from,omitempty"`    // run from which the result was reused
 	Time     time.Time    `json:"time,omitzero"`     // of the result, as in step.Record

@@ -52,6 +52,9 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	}
 	rec, err := work(WithAttempt(ctx, attempt))
 	if err != nil {
+		if used, ok := Ended(budget.Declared(ctx), err); ok {
+			m.ended(key, used)
+		}
 		return step.Record{}, err
 	}
 	if raw, err = json.Marshal(rec); err != nil {
@@ -61,6 +64,17 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 		return decode(first)
 	}
 	return rec, nil
+}
+
+// ended notes that an attempt has come to its end without a result.
+func (m *Memory) ended(key step.Key, used budget.Usage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.run(key.RunID).index[key.Digest]; s != nil {
+		s.Failures++
+		s.Usage = s.Usage.Add(used)
+		s.run.append(s, true, used)
+	}
 }
 
 // find returns what is recorded under the key. Otherwise it notes that the step

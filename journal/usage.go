@@ -28,6 +28,18 @@ func UsageOf(rec step.Record) budget.Usage {
 	return found.Usage.Sane()
 }
 
+// Ended reports whether the work of a step that ended with err, and has no result, is
+// known not to be paid beyond the usage that it returns: the account refused it, or the
+// error says what it has cost. Declared is budget.Declared of the context of Do. What is
+// within a step that has declared nothing is counted there.
+func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
+	used, ok = budget.CostOf(err)
+	if declared == (budget.Amount{}) {
+		return budget.Usage{}, ok || budget.Refused(err)
+	}
+	return used, ok
+}
+
 // Spent returns what a step has cost: what its attempts have used up and, for each
 // attempt that has left no result, what it had declared.
 func (s Step) Spent() budget.Amount {

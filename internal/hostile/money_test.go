@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -353,4 +355,45 @@ func (r refusing) Stream(context.Context, *llm.Request) iter.Seq2[llm.Delta, err
 		r.asked.Add(1)
 		yield(llm.Delta{Reply: &llm.Reply{}}, fmt.Errorf("my account: %w", &budget.ExhaustedError{Limit: "max-usd"}))
 	}
+}
+
+// A run keeps its budget when it is resumed, less what it has spent, until a flag changes
+// it. What the budget has refused is not shown as possibly paid.
+func TestResumeKeepsTheBudget(t *testing.T) {
+	x := newTill(t)
+	p := newProject(t, map[string]string{
+		".stone/stone.edn": fmt.Sprintf(`{:providers {:here {:protocol :openai :url %q}}
+			:capabilities {:m/good {:cap/kind :llm :provider :here :model "good" :cap/intents #{:x/y}}}
+			:prices [{:model "good" :date "2026-11-21" :usd-per-mtok-in 1000 :usd-per-mtok-out 10000 :usd-per-mtok-cache-read 100}]}`, x.URL),
+		"p.edn": `{:nodes [{:op :call :intent :x/y :as :a} {:op :call :intent :x/y :as :b :input {:t {:slot/id :a}}}
+			{:op :call :intent :x/y :as :c :input {:t {:slot/id :b}}} {:op :emit :input {:slot/id :c}}]}`,
+		"unpriced.edn": fmt.Sprintf(`{:providers {:here {:protocol :openai :url %q}}
+			:capabilities {:m/good {:cap/kind :llm :provider :here :model "good" :cap/intents #{:x/y}}}}`, x.URL),
+	})
+	step := func(requests int64, code int, want string, args ...string) {
+		t.Helper()
+		r := p.stone(args...)
+		if n := x.requests.Load(); n != requests || r.code != code || !strings.Contains(r.stderr+r.stdout, want) {
+			t.Errorf("stone %s: %d requests and code %d, want %d and %d, with %q:\n%s%s", strings.Join(args, " "), n, r.code, requests, code, want, r.stdout, r.stderr)
+		}
+	}
+	step(0, 1, "needs a price for model", "run", "--config=unpriced.edn", "--grant=net", "--max-usd=5", "p.edn")
+	step(1, 1, "budget/exhausted", "run", "--grant=net", "--id=r", "--max-roundtrips=1", "p.edn")
+	step(1, 1, "budget/exhausted", "resume", "r")
+	step(2, 1, "budget/exhausted", "resume", "r", "--max-roundtrips=2")
+	step(2, 1, "budget/exhausted", "resume", "r")
+	if r := p.stone("show", "r"); strings.Contains(r.stdout, "possibly paid") {
+		t.Errorf("what was refused is taken for paid:\n%s", r.stdout)
+	}
+	step(2, 1, "max-usd", "resume", "r", "--max-roundtrips=10", "--max-usd=0.5")
+	step(3, 0, "ok", "resume", "r", "--max-usd=5")
+	cost := fmt.Sprintf("%.4f", x.total())
+	step(3, 0, cost, "runs")
+	step(3, 0, cost, "show", "r")
+	data := filepath.Join(p.dir, "r.json")
+	request := `{"proto":1,"trace":{"id":"t"},"task":{"intent":"x/y"},"input":{"text":"go"}}`
+	if err := os.WriteFile(data, []byte(request), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step(4, 0, fmt.Sprintf(`"usd":%v`, once), "act", "--grant=net", "r.json")
 }

@@ -29,6 +29,9 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 			return paid{}, err
 		}
 		if err := work(ctx); err != nil {
+			if ctx.Err() != nil { // as if the process had died
+				return paid{}, err
+			}
 			return paid{}, budget.Costly(err, cost)
 		}
 		return paid{cost}, nil

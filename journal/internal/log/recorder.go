@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -44,7 +45,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	j.opts.Reached("after intent")
 	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
-		return step.Record{}, err
+		return step.Record{}, errors.Join(err, j.ended(ctx, r, key, err))
 	}
 	j.opts.Reached("after work")
 	result, err := newResult(ctx, key, rec, "", j.now())
@@ -52,6 +53,27 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		return step.Record{}, err
 	}
 	return j.keep(ctx, r, key, result, rec)
+}
+
+// ended notes that an attempt has come to its end without a result.
+func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
+	used, ok := journal.Ended(budget.Declared(ctx), cause)
+	if !ok {
+		return nil
+	}
+	row := new(Row)
+	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
+	if err := row.fill(h, step.Record{}, nil); err != nil {
+		return err
+	}
+	return j.out.write(&write{run: r, do: func(t *transaction) error {
+		p := t.part(r)
+		if p.rows < 0 {
+			return refused{errStale}
+		}
+		t.append(p, row)
+		return nil
+	}})
 }
 
 // keep writes a result, unless the step has one already, which it returns then.
