@@ -5,9 +5,9 @@
 //	ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Tokens: 500_000}))
 //	result, err := stone.Run(ctx, pipeline, cfg)
 //
-// Calls and agents draw on the account in their context: they reserve what an
-// invocation is declared to cost before it is made, which fails if that would
-// overdraw any account up the chain, and settle what it did cost after it:
+// Calls and agents draw on the account in their context: they reserve what a request
+// may cost before it is sent, which fails if the account cannot pay it, and settle what
+// it did cost after it. See [Draw]. What has a price of its own needs no estimate:
 //
 //	draw, err := budget.From(ctx).Reserve(budget.Amount{Roundtrips: 1, USD: 0.01})
 //	if err != nil {
@@ -20,7 +20,7 @@
 // again when a run is resumed. The account of such a run is charged with what the
 // run has cost before, in whatever process, see [Account.Run].
 //
-// What is reserved counts as spent, so invocations at the same time can not
-// overdraw together. What cannot be known before, such as tokens, may end beyond
-// its limit; then nothing more is given.
+// What is reserved counts as spent, so requests at the same time cannot overdraw
+// together: the account exceeds a limit by one estimate at most. An account that bounds
+// money refuses models whose [Price] is not known.
 package budget
