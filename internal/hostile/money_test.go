@@ -107,7 +107,7 @@ func (x *till) model(name string) llm.Model {
 
 var (
 	answer = dag.NewType[call.JSON]("answer")
-	said   = dag.NewType[agent.Text]("said")
+	spoken   = dag.NewType[agent.Text]("spoken")
 	items  = dag.NewType[[]int]("items")
 	item   = dag.NewType[int]("item")
 )
@@ -144,7 +144,7 @@ func (x *till) looker() stone.Ashlar {
 	tool := agent.Tool{Tool: llm.Tool{Name: "look", Schema: json.RawMessage(`{"type":"object"}`)}, Run: func(context.Context, json.RawMessage) (agent.Result, error) {
 		return agent.Result{Text: "seen"}, nil
 	}}
-	return agent.New("looker", said, x.model("tools"), agent.Config{User: agent.Say("look"), Use: []agent.Middleware{agent.Use(tool)}})
+	return agent.New("looker", spoken, x.model("tools"), agent.Config{User: agent.Say("look"), Use: []agent.Middleware{agent.Use(tool)}})
 }
 
 // What the server has billed is what the run says that it has cost: in its journal, on
@@ -185,7 +185,7 @@ func TestBilledIsShown(t *testing.T) {
 		}, 2},
 		"an agent": {(*till).looker, 2},
 		"an agent that fails": {func(x *till) stone.Ashlar {
-			return stone.Rescue("r", agent.New("cut", said, x.model("cut"), agent.Config{User: agent.Say("x")}), x.looker())
+			return stone.Rescue("r", agent.New("cut", spoken, x.model("cut"), agent.Config{User: agent.Say("x")}), x.looker())
 		}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestLanesOverdrawByOneEstimate(t *testing.T) {
 	const limit = 3.0
 	for name, lanes := range map[string][2]stone.Ashlar{
 		"agents": {
-			agent.New("lane", said, x.model("good"), agent.Config{User: agent.Say("x"), MaxTokens: 50}),
-			stone.Func("sum", dag.All(said), item, func(_ context.Context, all []agent.Text) (int, error) { return len(all), nil }),
+			agent.New("lane", spoken, x.model("good"), agent.Config{User: agent.Say("x"), MaxTokens: 50}),
+			stone.Func("sum", dag.All(spoken), item, func(_ context.Context, all []agent.Text) (int, error) { return len(all), nil }),
 		},
 		"calls": {
 			x.call(x.app("good"), call.Dispatch{}, call.Done{}),
@@ -296,7 +296,7 @@ func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 	}{
 		"an agent that is too dear": {x.looker(), 1e-8, &budget.ExhaustedError{}},
 		"a call that is too dear":   {x.call(x.app("good"), call.Dispatch{}, call.Done{}), 1e-8, &budget.ExhaustedError{}},
-		"an agent without a price":  {agent.New("a", said, unpriced, agent.Config{User: agent.Say("x")}), 100, &budget.UnpricedError{}},
+		"an agent without a price":  {agent.New("a", spoken, unpriced, agent.Config{User: agent.Say("x")}), 100, &budget.UnpricedError{}},
 		"a call without a price":    {x.call(app, call.Dispatch{}, call.Done{}), 100, &budget.UnpricedError{}},
 	} {
 		ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: tc.usd}))
@@ -338,7 +338,7 @@ func TestTokensBoundTheFirstAnswer(t *testing.T) {
 func TestExhaustedStaysExhausted(t *testing.T) {
 	var asked atomic.Int64
 	refuses := refusing{&asked}
-	p := agent.New("a", said, refuses, agent.Config{User: agent.Say("x"), Options: []stone.LeafOption{
+	p := agent.New("a", spoken, refuses, agent.Config{User: agent.Say("x"), Options: []stone.LeafOption{
 		stone.Retry{Attempts: 5, Kinds: []kind.Kind{agent.KindModel}},
 	}})
 	_, err := stone.Run(t.Context(), p, stone.Config{})
