@@ -107,7 +107,7 @@ func (x *till) model(name string) llm.Model {
 
 var (
 	answer = dag.NewType[call.JSON]("answer")
-	spoken   = dag.NewType[agent.Text]("spoken")
+	spoken = dag.NewType[agent.Text]("spoken")
 	items  = dag.NewType[[]int]("items")
 	item   = dag.NewType[int]("item")
 )
