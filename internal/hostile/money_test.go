@@ -370,6 +370,7 @@ func TestResumeKeepsTheBudget(t *testing.T) {
 		"unpriced.edn": fmt.Sprintf(`{:providers {:here {:protocol :openai :url %q}}
 			:capabilities {:m/good {:cap/kind :llm :provider :here :model "good" :cap/intents #{:x/y}}}}`, x.URL),
 	})
+	p.env = append(p.env, "STONE_TRUST=1")
 	step := func(requests int64, code int, want string, args ...string) {
 		t.Helper()
 		r := p.stone(args...)
