@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
@@ -103,6 +104,12 @@ type Tool struct {
 	// Parallel says that it may run at the same time as other calls of a turn
 	// that say so.
 	Parallel bool
+	// Timeout ends the context of a call; the model is told. Zero means unlimited. A Run
+	// that does not watch its context is waited for all the same.
+	Timeout time.Duration
+	// MaxResult bounds the text of a result, in bytes; zero means 256 KiB, a negative
+	// value means unlimited. The model is told how much was cut.
+	MaxResult int
 	// Effects is what it does to the world, as "fs/write".
 	Effects []string
 	// Err says why the tool cannot work as it was made, as with a name that

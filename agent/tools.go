@@ -222,9 +222,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case errors.Is(err, kind.Waiting) || endsRun(err):
 		return outcome{}, err
 	}
-	o := outcome{Text: utf8Only(res.Text), Recommend: res.Recommend, Failed: err != nil}
+	o := outcome{Text: utf8Only(j.tool.cut(res.Text)), Recommend: res.Recommend, Failed: err != nil}
 	if err != nil {
-		o.Text = utf8Only(err.Error())
+		o.Text = utf8Only(j.tool.cut(err.Error()))
 	}
 	if res.Meta != nil {
 		if o.Meta, err = json.Marshal(res.Meta); err != nil {
@@ -248,7 +248,30 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 			err = fmt.Errorf("the tool %q broke down: %v", j.tool.Name, p)
 		}
 	}()
-	return j.tool.Run(ctx, j.call.Input)
+	limit := j.tool.Timeout
+	if limit <= 0 {
+		return j.tool.Run(ctx, j.call.Input)
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	res, err = j.tool.Run(within, j.call.Input)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", j.tool.Name, limit, err)
+	}
+	return res, err
+}
+
+// defaultMaxResult bounds the text of a result, in bytes.
+const defaultMaxResult = 256 << 10
+
+// cut bounds the text of a result and says what is missing.
+func (t *Tool) cut(text string) string {
+	most := cmp.Or(t.MaxResult, defaultMaxResult)
+	if most < 0 || len(text) <= most {
+		return text
+	}
+	kept := strings.ToValidUTF8(text[:most], "")
+	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", kept, len(kept), len(text))
 }
 
 // schemas compiles the schema of a tool once for the life of the agent.

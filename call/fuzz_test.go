@@ -41,6 +41,7 @@ func FuzzReadReply(f *testing.F) {
 	for _, part := range []string{
 		`:result {:type :value :out {:b [1.5 :k] "n m" nil} :usage {:usd 0.1 :input-tokens 3 :mode :live}}`,
 		`:result {:type :stream :stream ["Once " "upon"]}`,
+		`:result {:type :stream :stream ["&<>"]}`,
 		`:result {:type :plan :plan {:nodes [{:op :emit :input :x}]} :bindings {:x {:y :z}}}`,
 		`:error {:type :kiln/cold :message "out" :retryable? true :where :pilot :details {:p [1]}}`,
 		`:result {:type :error :error {:type :kiln/cold}}`,

@@ -2,6 +2,7 @@ package call
 
 import (
 	"encoding/json"
+	"github.com/stonelayer/stone/internal/canon"
 	"math"
 	"strings"
 	"time"
@@ -141,8 +142,8 @@ func (r *Reply) readPlan(v form.Value) {
 
 // textOut is the out of a stream of text.
 func textOut(text string) JSON {
-	// Text can always be written.
-	data, _ := json.Marshal(map[string]string{"text": text})
+	// Text can always be written; canonical, it reads as what was written.
+	data, _ := canon.Append(nil, map[string]string{"text": text})
 	return data
 }
 

@@ -131,7 +131,7 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 // largest is how many nodes a plan may have that is looked at all the same.
 const largest = 10_000
 
-func (l Limits) nodes() int { return or(l.Nodes, defaultNodes) }
+func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }
 func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
 // measure reports a plan that is beyond the limits, and tells whether the rest of

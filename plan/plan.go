@@ -55,13 +55,19 @@ type body struct {
 // wrong is among the findings of Check, and such a plan does not become an ashlar.
 // The error is a *finding.Invalid if the text is neither EDN nor JSON, longer than
 // 8 MiB, or nested more than 512 deep.
-func Read(data []byte) (*Plan, error) {
+func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
+
+// maxNodes is how many nodes of a plan are read. Others are counted, and such a plan is
+// refused when it is compiled.
+const maxNodes = 100_000
+
+func read(data []byte, most int) (*Plan, error) {
 	v, err := edn.ReadEither(data, edn.Limits{})
 	if err != nil {
 		fault := finding.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
 		return nil, &finding.Invalid{Findings: finding.List{fault}}
 	}
-	r := &reading{}
+	r := &reading{most: most}
 	p := r.plan(v)
 	p.faults = r.findings
 	if len(p.faults) == 0 {

@@ -51,7 +51,7 @@ var failedPrefix = call.Failed(open("")).Name()
 
 // Plan checks a plan that a capability answered with, and compiles it.
 func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error) {
-	p, err := Read(reply.Plan)
+	p, err := read(reply.Plan, pl.opts.Limits.nodes())
 	if err != nil {
 		return stone.Ashlar{}, refused(asInvalid(err))
 	}

@@ -16,6 +16,7 @@ import (
 type reading struct {
 	report
 	size, depth int
+	most        int // nodes that are read; the rest is counted
 }
 
 func (r *reading) plan(v edn.Value) *Plan {
@@ -41,7 +42,7 @@ func (r *reading) sequence(at *place, depth int) []*node {
 	var nodes []*node
 	for i, v := range at.value.Elements() {
 		r.size++
-		if r.full() {
+		if r.full() || r.size > r.most {
 			continue
 		}
 		if n := r.node(at.item(i, v), depth); n != nil {

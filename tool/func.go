@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/llm"
@@ -25,6 +26,17 @@ func Parallel() Option {
 // Effects declares what the tool does to the world, as "fs/write" or "net".
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) { t.Effects = append(t.Effects, effects...) }
+}
+
+// Timeout ends the context of each call after a time. The model is told.
+func Timeout(d time.Duration) Option {
+	return func(t *agent.Tool) { t.Timeout = d }
+}
+
+// MaxResult bounds the text of a result, in bytes, in place of 256 KiB. What is longer is
+// cut, and the model is told so. A negative number means unlimited.
+func MaxResult(n int) Option {
+	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
 // Func makes a tool of a function. The name has 1 to 64 letters, digits, "_" and

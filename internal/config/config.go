@@ -188,7 +188,7 @@ func (r *reader) read(m *form.Map) {
 	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.Map("limits", func(m *form.Map) {
-		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 1_000_000)
+		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 100_000)
 		m.Int("depth", &r.Plan.Limits.Depth, 1, 1000)
 		m.Int("attempts", &r.Plan.Limits.Attempts, 1, 1_000_000)
 		m.Int("visits", &r.Plan.Limits.Visits, 1, math.MaxInt32)

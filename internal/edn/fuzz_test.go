@@ -40,7 +40,7 @@ func FuzzRead(f *testing.F) {
 
 // FuzzFromJSON does the same for JSON.
 func FuzzFromJSON(f *testing.F) {
-	for _, text := range []string{`{"a": [1, 1.5, null, true, "é\u00e9\n"]}`, `1e400`, `-0.0`, `"\ud83d\ude00"`, `[[`, `{"a":1,"a":2}`} {
+	for _, text := range []string{`{"a": [1, 1.5, null, true, "é\u00e9\n"]}`, `1e400`, `-0.0`, `70000000000000001.0`, `"\ud83d\ude00"`, `[[`, `{"a":1,"a":2}`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

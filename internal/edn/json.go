@@ -160,7 +160,11 @@ func appendJSON(dst []byte, v Value) ([]byte, error) {
 	case KindInt:
 		return appendInt(dst, v, ""), nil
 	case KindDecimal:
-		return appendDecimal(dst, v), nil
+		start := len(dst)
+		if dst = appendDecimal(dst, v); v.IsJSON() && !bytes.ContainsAny(dst[start:], ".eE") {
+			dst = append(dst, ".0"...) // without a point it would be read as an integer
+		}
+		return dst, nil
 	case KindFloat:
 		f, _ := v.Float64()
 		if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -20,8 +20,14 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// maxTools bounds what a server may list.
-const maxTools = 10_000
+const (
+	// maxTools bounds what a server may list.
+	maxTools = 1000
+	// maxListed bounds the text of a list: names, descriptions and schemas, in bytes.
+	maxListed = 8 << 20
+	// maxDescription bounds a description that a model reads, in bytes.
+	maxDescription = 16 << 10
+)
 
 // Tools is the lazy form, for pipelines that are made without an error to return:
 // it starts the server, reads its tools, and lets it go when it has been idle. What
@@ -109,6 +115,7 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.Tool, err error) {
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
+	size := 0
 	for t, err := range s.client.Tools(ctx, nil) {
 		if context.Cause(ctx) == errTimeout {
 			s.doubt.Store(true)
@@ -120,8 +127,20 @@ func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.T
 		if all = append(all, t); len(all) > maxTools {
 			return nil, fmt.Errorf("there are more than %d", maxTools)
 		}
+		if size += sizeOf(t); size > maxListed {
+			return nil, fmt.Errorf("the list has more than %d bytes", maxListed)
+		}
 	}
 	return all, nil
+}
+
+// sizeOf is the size of what a server says of a tool, in bytes.
+func sizeOf(t *sdk.Tool) int {
+	data, err := encode(t)
+	if err != nil {
+		return maxListed + 1
+	}
+	return len(data)
 }
 
 func (s *Server) unknown(name string, all []*sdk.Tool) error {
@@ -155,6 +174,9 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	description := t.Description
 	if description == "" {
 		description = t.Title
+	}
+	if len(description) > maxDescription {
+		description = strings.ToValidUTF8(description[:maxDescription], "") + " [cut]"
 	}
 	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
 	m := agent.Use(agent.Tool{
