@@ -320,6 +320,16 @@ func TestSettingsGetNoKey(t *testing.T) {
 				t.Errorf("%s: STONE_URL was sent %s", provider, &sent)
 			}
 			t.Setenv("STONE_URL", "")
+			// So is a key that stands beside the server; it is sent that one alone.
+			t.Setenv("MY_KEY", serverKey)
+			settings := fmt.Sprintf(`{"provider":%q,"url":%q,"model":"m","key":{"env":"MY_KEY"}}`, provider, s.URL)
+			if err := os.WriteFile(filepath.Join(p.dir, ".stone", file), []byte(settings), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			llm.Collect(t.Context(), cli.DefaultModel(), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
+			if sent.Reset(); header.Write(&sent) != nil || !strings.Contains(sent.String(), serverKey) || strings.Contains(sent.String(), modelKey) {
+				t.Errorf("%s, %s: with a key beside the URL the server was sent %s", provider, file, &sent)
+			}
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package text
 
 import (
+	"io"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -61,4 +63,22 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("Cut(%q, %d) = %q takes %d columns", s, n, got, Width(got))
 		}
 	})
+}
+
+func TestWriter(t *testing.T) {
+	const in = "ż\x1b[2J\tone\r\ntwo\u009b\u202e 表"
+	for n := 1; n <= len(in); n++ {
+		var out strings.Builder
+		w := &Writer{W: &out}
+		for rest := in; rest != ""; {
+			piece := rest[:min(n, len(rest))]
+			rest = rest[len(piece):]
+			if wrote, err := io.WriteString(w, piece); err != nil || wrote != len(piece) {
+				t.Fatalf("wrote %d of %d bytes, %v", wrote, len(piece), err)
+			}
+		}
+		if want := "ż\ufffd[2J\tone\ntwo\ufffd\ufffd 表"; out.String() != want {
+			t.Errorf("in pieces of %d: %q, want %q", n, out.String(), want)
+		}
+	}
 }
