@@ -182,6 +182,15 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 	return out
 }
 
+// Question returns what a asks, as far as it is known before a run, and whether it is an
+// Ask.
+func (a Ashlar) Question() (ask.Question, bool) {
+	if q := a.spec().question; q != nil {
+		return *q, true
+	}
+	return ask.Question{}, false
+}
+
 // Detail returns what the option Detail attached to a leaf, or nil.
 func (a Ashlar) Detail() any { return a.spec().detail }
 

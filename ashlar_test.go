@@ -48,3 +48,11 @@ func TestLens(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func fork(name string, children ...Ashlar) Ashlar {
+	var branches []Branch
+	for _, c := range children {
+		branches = append(branches, Case(c.Name(), c))
+	}
+	return Match(name, Lens("text"), branches...)
+}

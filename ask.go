@@ -124,17 +124,3 @@ func put(ctx context.Context, q ask.Question) (string, error) {
 	}
 	return "", Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
 }
-
-// Questions lists what a pipeline can ask, each name once, in the order of the
-// tree: what a frontend has to expect.
-func Questions(p Ashlar) []ask.Question {
-	var out []ask.Question
-	seen := map[*spec]bool{}
-	p.each(func(s *spec) {
-		if s.question != nil && !seen[s] {
-			seen[s] = true
-			out = append(out, *s.question)
-		}
-	})
-	return out
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/tree"
 )
 
 var (
@@ -104,7 +105,7 @@ func TestQuestionContents(t *testing.T) {
 	if diff := cmp.Diff([]ask.Question{first, second}, got); diff != "" {
 		t.Error(diff)
 	}
-	listed := stone.Questions(stone.Seq("s", p, stone.Ask("more", dag.Nothing, form, text("?")), p))
+	listed := tree.Questions(stone.Seq("s", p, stone.Ask("more", dag.Nothing, form, text("?")), p))
 	if len(listed) != 2 || listed[0].Name != "ask" || listed[0].Text != "" || listed[1].Schema == nil {
 		t.Errorf("Questions = %+v, want both, each once, the second with a schema", listed)
 	}

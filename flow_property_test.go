@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/step"
+	"github.com/stonelayer/stone/tree"
 )
 
 // plot is a tree that was drawn once and is built several times, around Seq or
@@ -427,10 +428,10 @@ func TestFlowValidatesAsSeq(t *testing.T) {
 		if diff := cmp.Diff(stone.Validate(seq, stone.Given{}), stone.Validate(flow, stone.Given{})); diff != "" {
 			t.Fatalf("findings (-seq +flow):\n%s", diff)
 		}
-		if diff := cmp.Diff(stone.Names(seq), stone.Names(flow)); diff != "" {
+		if diff := cmp.Diff(tree.Names(seq), tree.Names(flow)); diff != "" {
 			t.Fatalf("names (-seq +flow):\n%s", diff)
 		}
-		if stone.CountPaths(seq).Cmp(stone.CountPaths(flow)) != 0 || fmt.Sprint(seq.QueriesAll()) != fmt.Sprint(flow.QueriesAll()) || seq.Schema() != flow.Schema() {
+		if tree.CountPaths(seq).Cmp(tree.CountPaths(flow)) != 0 || fmt.Sprint(seq.QueriesAll()) != fmt.Sprint(flow.QueriesAll()) || seq.Schema() != flow.Schema() {
 			t.Fatal("paths, queries or schema differ")
 		}
 		if seq.Fingerprint() == flow.Fingerprint() {

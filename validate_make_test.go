@@ -205,9 +205,7 @@ func TestValidateNothing(t *testing.T) {
 			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
 		`, Config{Grant: []string{}}},
 	})
-	if Ask[noteDoc]("", n, dag.Type[Answer]{}, nil); len(Questions(Ashlar{})) != 0 || CountPaths(Ashlar{}).Int64() != 1 {
-		t.Error("the zero Ashlar has questions, or not one path")
-	}
+	Ask[noteDoc]("", n, dag.Type[Answer]{}, nil) // does not panic
 }
 
 func TestValidateOptions(t *testing.T) {

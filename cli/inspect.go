@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/graph"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/tree"
 )
 
 func (a *app) validate() *cobra.Command {
@@ -117,7 +118,7 @@ func (a *app) names() *cobra.Command {
 		Long:    "Names prints the name of every ashlar of a pipeline, one a line, parents first.",
 		Example: a.example("names ./examples/hello", "names plan.edn"),
 	}, func(_ context.Context, p stone.Ashlar) error {
-		for _, name := range stone.Names(p) {
+		for _, name := range tree.Names(p) {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
 				return output(err)
 			}
@@ -144,7 +145,7 @@ func (a *app) paths() *cobra.Command {
 func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
 	printed := uint(0)
 	if limit > 0 {
-		for path := range stone.Paths(p) {
+		for path := range tree.Paths(p) {
 			if _, err := fmt.Fprintln(w, text.Line(strings.Join(path, " -> "))); err != nil {
 				return err
 			}
@@ -153,7 +154,7 @@ func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
 			}
 		}
 	}
-	more := stone.CountPaths(p)
+	more := tree.CountPaths(p)
 	more.Sub(more, new(big.Int).SetUint64(uint64(printed)))
 	if more.Sign() <= 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/tree"
 )
 
 // maxNodes bounds a drawing: nobody can read a larger one, and a pipeline that
@@ -122,7 +123,7 @@ func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if len(a.Children()) > 0 { // a composite of the user's own, or a leaf with helpers
 		return g.scoped(in, a)
 	}
-	if len(stone.Questions(a)) > 0 {
+	if len(tree.Questions(a)) > 0 {
 		leaf = question
 	}
 	return alone(g.node(in, a.Name(), leaf))

@@ -1,0 +1,43 @@
+// Package tree lists what a pipeline consists of, without running it: the names of its
+// ashlars, the ways through its leaves, and the questions that it can ask.
+package tree
+
+import (
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+)
+
+// Names returns the name of every ashlar of p, parents first, each place once. Ashlars
+// without a name are left out. Compare the names with what a package declares to find
+// an ashlar that nobody wired in.
+func Names(p stone.Ashlar) []string {
+	var out []string
+	each(p, func(a stone.Ashlar) {
+		if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() { // a reduce has the name of its body
+			out = append(out, a.Name())
+		}
+	})
+	return out
+}
+
+// Questions lists what p can ask, each ashlar once, in the order of the tree: what a
+// frontend has to expect.
+func Questions(p stone.Ashlar) []ask.Question {
+	var out []ask.Question
+	seen := map[stone.Ashlar]bool{}
+	each(p, func(a stone.Ashlar) {
+		if q, ok := a.Question(); ok && !seen[a] {
+			seen[a] = true
+			out = append(out, q)
+		}
+	})
+	return out
+}
+
+// each calls fn for p and everything below it, parents first.
+func each(p stone.Ashlar, fn func(stone.Ashlar)) {
+	fn(p)
+	for _, c := range p.Children() {
+		each(c, fn)
+	}
+}
