@@ -23,6 +23,11 @@ type runsFlags struct {
 	limit  uint
 	before string
 	states []string
+
+	pipeline string
+	labels   []string
+	text     string
+	minCost  float64
 }
 
 var states = []string{
@@ -52,6 +57,10 @@ func (a *app) runs() *cobra.Command {
 	f.UintVar(&flags.limit, "limit", pageOfRuns, "list at most `N` runs")
 	f.StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
 	f.StringSliceVar(&flags.states, "state", nil, "list only runs in these `STATES`: "+strings.Join(states, ", "))
+	f.StringVar(&flags.pipeline, "pipeline", "", "list only runs of the pipeline `NAME`")
+	f.StringArrayVar(&flags.labels, "label", nil, "list only runs with the label `NAME=VALUE`; may be repeated")
+	f.StringVar(&flags.text, "failure", "", "list only runs whose failure has `TEXT` in its kind, path or reason")
+	f.Float64Var(&flags.minCost, "min-cost", 0, "list only runs that cost at least `USD`")
 	// These fail for flags that there are not.
 	_ = c.RegisterFlagCompletionFunc("before", runNames)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
@@ -95,6 +104,18 @@ func (flags runsFlags) again() []string {
 	if len(flags.states) > 0 {
 		words = append(words, "--state="+strings.Join(flags.states, ","))
 	}
+	if flags.pipeline != "" {
+		words = append(words, quoted("--pipeline="+flags.pipeline))
+	}
+	for _, label := range flags.labels {
+		words = append(words, quoted("--label="+label))
+	}
+	if flags.text != "" {
+		words = append(words, quoted("--failure="+flags.text))
+	}
+	if flags.minCost > 0 {
+		words = append(words, fmt.Sprint("--min-cost=", flags.minCost))
+	}
 	if flags.json {
 		words = append(words, "--json")
 	}
@@ -108,7 +129,20 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		}
 		q.States = append(q.States, journal.State(state))
 	}
+	for _, label := range flags.labels {
+		name, value, ok := strings.Cut(label, "=")
+		if !ok || name == "" {
+			return q, fmt.Errorf("--label %s: want NAME=VALUE", label)
+		}
+		if q.Labels == nil {
+			q.Labels = map[string]string{}
+		}
+		q.Labels[name] = value
+	}
+	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
 	switch {
+	case flags.minCost < 0:
+		return q, fmt.Errorf("--min-cost %v: want 0 or more", flags.minCost)
 	case flags.all:
 		q.Limit = everything
 	case flags.limit == 0 || flags.limit >= everything:
