@@ -25,7 +25,9 @@ type Applicator struct {
 	// Checks by name, beside the built-in ones.
 	Checks map[string]Check
 	// CheckNeeds are the effects of checks that have some, by name: a check that starts
-	// a program has the effect process, and only holds in a run that grants it.
+	// a program has the effect process, and only holds in a run that grants it. One that
+	// is listed, also without effects, costs something, and is not run as a should of an
+	// answer that is refused already.
 	CheckNeeds map[string][]string
 	Policy     Policy
 	// Plans runs what capabilities answer with plans; nil refuses such answers.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -225,17 +226,25 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	return nil, cause
 }
 
+// endingOf tells what an invocation says about the capability: that it is unavailable,
+// which opens its breaker in the end, or that it answers, be it with a failure. Bad input,
+// a refusal or an answer in the wrong form of one caller must not take it from others.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return well
 	}
+	var unreached net.Error
 	switch e := (*Error)(nil); {
-	case errors.As(err, &e) && (e.Type == InvalidRequest || e.Type == InputInvalid):
-		return stopped // the fault is not with the capability
-	case ctx.Err() != nil && !(errors.As(err, &e) && e.Type == SoftTimeout):
+	case errors.As(err, &e) && e.Type == SoftTimeout:
+		return badly
+	case ctx.Err() != nil:
+		return stopped
+	case e != nil && e.Type == Unavailable, errors.As(err, &unreached), errors.Is(err, context.DeadlineExceeded):
+		return badly
+	case e != nil && (e.Type == InvalidRequest || e.Type == InputInvalid):
 		return stopped
 	}
-	return badly
+	return well
 }
 
 // call calls Invoke; a panic is an error.

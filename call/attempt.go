@@ -23,6 +23,9 @@ import (
 const (
 	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
 	maxBackoff   = 30 * time.Second
+	// maxRetryAfter is how long a call waits for a capability that says when to come
+	// back. Beyond it the next candidate is asked.
+	maxRetryAfter = 5 * time.Second
 )
 
 // A lane asks one candidate, as often as it may be asked. A cascade has one after
@@ -65,6 +68,12 @@ func (l *lane) run() error {
 	for n := 1; ; n++ {
 		err := l.attempt(n)
 		o := &l.last
+		if err == nil && o.failure != nil && o.failure.RetryAfter > maxRetryAfter {
+			if o.live {
+				l.entry.breaker.busyFor(o.failure.RetryAfter)
+			}
+			return nil // others may be free meanwhile
+		}
 		if err != nil || !l.goesOn(o) || n > l.sameCapMax || l.entry.down() {
 			return err
 		}

@@ -3,7 +3,6 @@ package call_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -285,10 +284,10 @@ func TestLimits(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
-		broken := true
+		broken, failing := true, call.FormatDrift
 		app := app(w.cap(func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 			if broken {
-				return nil, errors.New("no route")
+				return nil, &call.Error{Type: failing, Message: "no route"}
 			}
 			return says("a")(ctx, req)
 		}, call.Metadata{ID: "a"}))
@@ -300,15 +299,21 @@ func TestBreaker(t *testing.T) {
 				t.Errorf("got %s after %d invocations, want %s after %d", v.brief(), len(w.calls), want, calls)
 			}
 		}
+		for _, failing = range []string{call.FormatDrift, call.InvokeFailed, call.InvalidRequest, "chess/game-over"} {
+			for range 6 { // what one caller gets wrong is not held against the capability
+				ask("!"+failing, 1)
+			}
+		}
+		failing = call.Unavailable
 		for range 5 {
-			ask("!runtime/invoke-failed", 1)
+			ask("!runtime/unavailable", 1)
 		}
 		if s := app.Registry.State("a"); !s.Down || s.Failures != 5 {
 			t.Errorf("after five failures: %+v", s)
 		}
 		ask("!dispatch/no-candidate", 0)
 		time.Sleep(10 * time.Second)
-		ask("!runtime/invoke-failed", 1) // a probe
+		ask("!runtime/unavailable", 1) // a probe
 		ask("!dispatch/no-candidate", 0)
 		time.Sleep(10 * time.Second)
 		broken = false

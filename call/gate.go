@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -35,6 +36,7 @@ type namedCheck struct {
 	name  string
 	run   Check
 	needs []string // effects
+	costs bool     // it starts a program or asks a capability
 }
 
 // gate passes an answer through the gate: its schema, what it must and should be,
@@ -48,15 +50,21 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return v, err
 	}
+	skipped := 0
 	if v.must, err = failed(ctx, l.must, sub); err == nil {
-		v.should, err = failed(ctx, l.should, sub)
+		should := l.should
+		if sub.invalid != nil || len(v.must) > 0 { // it is refused: what costs is not run
+			should = slices.DeleteFunc(slices.Clone(should), func(c namedCheck) bool { return c.costs })
+			skipped = len(l.should) - len(should)
+		}
+		v.should, err = failed(ctx, should, sub)
 	}
 	if err != nil {
 		return v, err
 	}
 	v.score = 1
 	if n := len(l.should); n > 0 {
-		v.score = float64(n-len(v.should)) / float64(n)
+		v.score = float64(n-skipped-len(v.should)) / float64(n)
 	}
 	switch {
 	case sub.invalid != nil:

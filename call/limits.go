@@ -2,6 +2,7 @@ package call
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -22,6 +23,19 @@ type breaker struct {
 	failed  int // in a row
 	until   time.Time
 	probing bool
+	busy    time.Time // until then it wants no requests, as it said itself
+}
+
+// maxBusy bounds for how long a capability can say that it is busy.
+const maxBusy = time.Hour
+
+// busyFor holds the capability down for the time that it asked for.
+func (b *breaker) busyFor(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := time.Now().Add(min(d, maxBusy)); until.After(b.busy) {
+		b.busy = until
+	}
 }
 
 // down reports whether enter would refuse.
@@ -32,7 +46,7 @@ func (b *breaker) down() bool {
 }
 
 func (b *breaker) closedTo(now func() time.Time) bool {
-	return b.failed >= breakAfter && (b.probing || now().Before(b.until))
+	return now().Before(b.busy) || b.failed >= breakAfter && (b.probing || now().Before(b.until))
 }
 
 func (b *breaker) row() int {
@@ -96,8 +110,7 @@ func (w *window) wait(ctx context.Context) error {
 	}
 	if end, ok := ctx.Deadline(); ok && at.After(end) {
 		w.mu.Unlock()
-		<-ctx.Done()
-		return context.Cause(ctx)
+		return &Error{Type: Unavailable, Message: fmt.Sprintf("its %d places a minute are taken until the deadline has passed", len(w.starts))}
 	}
 	w.starts[w.next] = at
 	w.next = (w.next + 1) % len(w.starts)

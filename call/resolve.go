@@ -147,7 +147,8 @@ func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
 	var out []namedCheck
 	for _, name := range names {
 		if run := app.check(name); run != nil {
-			out = append(out, namedCheck{name, run, app.CheckNeeds[name]})
+			needs, costs := app.CheckNeeds[name]
+			out = append(out, namedCheck{name, run, needs, costs})
 			continue
 		}
 		r.unknown("unknown-check", "check", name, func(yield func(string) bool) {

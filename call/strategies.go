@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -120,8 +121,8 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 
 // tournament asks all at once and takes the best, of equals the earliest. What
 // the first attempts cost is drawn in order before any of them is made, and those
-// who cannot be paid are not asked. Where the account does not last to the end of
-// a lane, all fail: or who wins would depend on who was first to draw.
+// who cannot be paid are not asked. Where the account does not last to the end of a
+// lane, an answer of another lane that passed was paid for and still wins.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -147,18 +148,21 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 		})
 	}
 	all.Wait()
+	var spent *outcome // of a lane to whose end the account did not last
 	for k, l := range lanes {
 		tried = append(tried, l.tried...)
 		switch o := &l.last; {
 		case errs[k] != nil:
 			return nil, tried, errs[k]
 		case o.final:
-			discard(lanes, o)
-			return o, tried, nil
+			spent = cmp.Or(spent, o)
 		case o.failure == nil && (win == nil || win.failure != nil || o.verdict.score > win.verdict.score),
 			o.failure != nil && (win == nil || win.failure != nil):
 			win = o
 		}
+	}
+	if spent != nil && (win == nil || win.failure != nil) {
+		win = spent
 	}
 	discard(lanes, win)
 	return win, tried, nil
