@@ -155,6 +155,10 @@ func refused(resp *http.Response, body []byte) *call.Error {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
 		failed.Type, failed.Retryable = call.Unavailable, true
 		failed.RetryAfter = retryafter.Read(resp.Header, time.Now())
+	default:
+		if resp.StatusCode >= 500 && failed.Type == call.InvokeFailed {
+			failed.Type = call.Unavailable
+		}
 	}
 	return failed
 }

@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 		{200, "", `"` + strings.Repeat("x", 2000) + `"`, `schema/invalid: the server 127.0.0.1:`, 0},
 		{400, "", `{"error":{"type":"oven/cold","message":"no gas"}}`, `oven/cold: no gas`, 0},
 		{400, "", "no\nsuch thing", `runtime/invoke-failed: the server answers with status 400: no such thing`, 0},
-		{500, "", ``, `runtime/invoke-failed: the server answers with status 500`, 0},
+		{500, "", ``, `runtime/unavailable: the server answers with status 500`, 0},
 		{429, "7", `slow down`, `runtime/unavailable: the server answers with status 429: slow down`, 7 * time.Second},
 		{503, "", `{"error":{"type":"x/y","message":"later"}}`, `runtime/unavailable: later`, 0},
 		{503, "-5", ``, `runtime/unavailable: `, 0},
