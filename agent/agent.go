@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // Defaults of Config.
@@ -38,6 +39,12 @@ type Config struct {
 	// MaxCalls bounds the tool calls of a turn; 0 is DefaultMaxCalls. The model is told
 	// that the others were not run.
 	MaxCalls int
+	// Repetition makes the watchers of an answer, one for the text and one for the
+	// thinking; see repetition.Guard. When one trips, the model is asked once more and then
+	// the agent fails with KindDegenerate. Nil watches for 1,000 bytes that come for the 64th
+	// time, which no ordinary text has; a function that returns an empty Watcher watches
+	// nothing.
+	Repetition func() *repetition.Watcher
 	// Model overrides the name of the model that is asked.
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
@@ -113,6 +120,9 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	}
 	a.cfg.Use = slices.Clone(cfg.Use)
 	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	if a.cfg.Repetition == nil {
+		a.cfg.Repetition = stuck
+	}
 	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
 	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
 	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(DefaultMaxHealing))

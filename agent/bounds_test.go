@@ -53,3 +53,23 @@ func TestToolBounds(t *testing.T) {
 		}
 	}
 }
+
+// A model that is stuck is asked once more, and then the agent ends. A long table is no loop.
+func TestStuckModel(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer string
+		asked  int
+		want   error
+	}{
+		"a loop":  {strings.Repeat("I will try again. ", 10_000), 2, agent.KindDegenerate},
+		"a table": {strings.Repeat("| 0 | 0 | 0 | 0 |\n", 60), 1, nil},
+		"zeros":   {strings.Repeat("0", 1000), 1, nil},
+	} {
+		model := script.Func(func(int, *llm.Request) script.Answer { return script.Text(test.answer) })
+		a := agent.New("a", dag.NewType[agent.Text]("answer"), model, agent.Config{User: agent.Say("hi")})
+		_, err := stone.Run(t.Context(), a, stone.Config{})
+		if !errors.Is(err, test.want) || len(model.Requests()) != test.asked {
+			t.Errorf("%s: %v, asked %d times", name, err, len(model.Requests()))
+		}
+	}
+}

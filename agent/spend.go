@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // A payment is what a step that asks a model draws on the account of the context:
@@ -14,7 +15,17 @@ import (
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
-	spent budget.Usage // by what was asked here
+	watch func() *repetition.Watcher // nil watches nothing
+	spent budget.Usage               // by what was asked here
+}
+
+// repetitionRetries is how often a model that got stuck is asked again.
+const repetitionRetries = 1
+
+// stuck watches for what no text has in it: 1,000 bytes that come for the 64th time. Tables,
+// logs and padding stay far below; a model that is stuck in a loop goes on for ever.
+func stuck() *repetition.Watcher {
+	return &repetition.Watcher{NGram: &repetition.NGram{N: 1000, Threshold: 64}}
 }
 
 func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payment, error) {
@@ -31,7 +42,11 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	bounded := *req
 	bounded.MaxTokens = llm.Bound(req.MaxTokens, p.Left())
 	p.meter, err = llm.NewMeter(ctx, m, req), errNoEnd
-	m.Stream(ctx, &bounded)(func(d llm.Delta, failed error) bool {
+	asked := m
+	if p.watch != nil {
+		asked = repetition.Guard(m, p.watch, repetitionRetries)
+	}
+	asked.Stream(ctx, &bounded)(func(d llm.Delta, failed error) bool {
 		p.meter.Hear(&d)
 		hear(&d)
 		if d.Reply != nil && d.Kind != llm.Start && d.Kind != llm.Restart {

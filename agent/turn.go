@@ -178,6 +178,7 @@ func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
 		voice = q.answer.Speak(llm.Name(q.model, &q.req))
 	}
 	q.tell = llm.NewReport(q.answer, voice, q.model, &q.req, q.turn)
+	q.payment.watch = q.cfg.Repetition
 	reply, err := q.payment.ask(ctx, q.model, &q.req, q.hear)
 	if err == nil && reply.StopReason != pausedTurn && blank(reply) {
 		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // A provider is where models are asked, and in which protocol.
@@ -26,6 +27,7 @@ type provider struct {
 	url      string       // "" is that of the protocol's owner
 	key      kinds.Secret // none for a server that wants none
 	extra    map[string]any
+	watch    func() *repetition.Watcher // nil watches nothing
 }
 
 // owners are the providers that need not be configured.
@@ -54,6 +56,10 @@ func (r *reader) readProviders(m *form.Map) {
 				p.key = own.key
 			}
 			r.object(m, "extra", &p.extra)
+			watched := false
+			if m.Bool("repetition", &watched); watched {
+				p.watch = repetition.New
+			}
 		})
 		r.providers[name] = p
 	})
@@ -86,9 +92,9 @@ func (p *provider) connect(model string) (llm.Model, error) {
 
 func (p *provider) client(model string, key llm.Secret) llm.Model {
 	if p.protocol == "anthropic" {
-		return anthropic.New(anthropic.Config{Model: model, URL: p.url, Key: key, Extra: p.extra})
+		return anthropic.New(anthropic.Config{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
 	}
-	return openai.New(openai.Config{Model: model, URL: p.url, Key: key, Extra: p.extra})
+	return openai.New(openai.Config{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
 }
 
 // host is the address that is asked.

@@ -73,7 +73,7 @@ var table = []struct{ pkg, imports string }{
 
 	{"tree", "."},
 	{"frontend", "."},
-	{"agent", ". budget internal/unfence llm"},
+	{"agent", ". budget internal/unfence llm llm/repetition"},
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox internal/redact"},
 	{"executortest", "journal"},
