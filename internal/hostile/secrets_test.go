@@ -307,6 +307,7 @@ func TestSettingsGetNoKey(t *testing.T) {
 			t.Setenv("OPENAI_API_KEY", modelKey)
 			t.Setenv("ANTHROPIC_API_KEY", modelKey)
 			t.Chdir(p.dir)
+			t.Setenv("STONE_TRUST", "1") // also when its user trusts it
 			_, err := llm.Collect(t.Context(), cli.DefaultModel(), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
 			var sent bytes.Buffer
 			header.Write(&sent)
