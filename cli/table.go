@@ -119,20 +119,7 @@ func amount(n int) string {
 
 func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
-// cost is in USD; "~" marks a sum with estimates.
-func cost(u budget.Usage) string {
-	mark := ""
-	if u.Estimated {
-		mark = "~"
-	}
-	switch {
-	case u.USD == 0:
-		return ""
-	case u.USD < 1:
-		return fmt.Sprintf("%s%.4f", mark, u.USD)
-	}
-	return fmt.Sprintf("%s%.2f", mark, u.USD)
-}
+func cost(u budget.Usage) string { return text.USD(u.USD, u.Estimated) }
 
 // plural counts things of a name that takes an s.
 func plural(n int, what string) string {

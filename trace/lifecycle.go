@@ -79,6 +79,7 @@ var extras = []extra{
 	{"in", []string{"input-tokens"}},
 	{"out", []string{"output-tokens"}},
 	{"tokens", []string{"tokens"}},
+	{"usd", []string{"usd"}},
 	{"chars", []string{"chars"}},
 	{"calls", []string{"tool-calls", "tool-call-count"}},
 	{"stop", []string{"stop-reason"}},

@@ -4,6 +4,7 @@ package text
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -121,4 +122,19 @@ func columns(r rune) int {
 		return 2
 	}
 	return 1
+}
+
+// USD prints what something costs, "" if that is nothing. "~" marks an estimate.
+func USD(usd float64, estimated bool) string {
+	mark, digits := "", 2
+	if estimated {
+		mark = "~"
+	}
+	switch {
+	case usd == 0:
+		return ""
+	case usd < 1:
+		digits = 4
+	}
+	return mark + strconv.FormatFloat(usd, 'f', digits, 64)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
 )
@@ -25,7 +26,7 @@ type (
 		path, model string
 		turn        int
 	}
-	used struct{ input, output int64 } // tokens of an answer
+	used budget.Usage // by an answer
 	// piece is one or several deltas of a kind, joined.
 	piece struct {
 		path  string // of the agent, or of what else speaks
@@ -262,7 +263,7 @@ func (f *feed) answer(path string, d event.ModelResponse) {
 		f.put(whole{who, d.Turn, d.Reply}, len(d.Reply.Text)+len(d.Reply.Reasoning))
 	}
 	if u := d.Usage; !d.Replayed && u.Tokens() > 0 {
-		f.put(used{int64(u.InputTokens), int64(u.OutputTokens)}, 0)
+		f.put(used(u), 0)
 	}
 }
 

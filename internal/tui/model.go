@@ -8,6 +8,7 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
@@ -56,7 +57,7 @@ type model struct {
 	cancel        context.CancelCauseFunc
 	began         time.Time
 	spent         time.Duration
-	tokens        used
+	used          budget.Usage
 	failure       string // the last that was shown
 	leaving, quit bool   // when the run has ended; at once
 	result        stone.Result
@@ -105,7 +106,7 @@ func (m *model) config() stone.Config {
 func (m *model) prepare() bool {
 	m.tree = progress.NewTree(m.cfg.Pipeline)
 	m.transcript.begin()
-	m.spent, m.tokens, m.failure = 0, used{}, ""
+	m.spent, m.used, m.failure = 0, budget.Usage{}, ""
 	m.result, m.err = stone.Result{}, nil
 	findings := stone.Validate(m.cfg.Pipeline, m.config().Given())
 	for _, f := range findings.Warnings() {
@@ -188,8 +189,7 @@ func (m *model) take(item any) {
 	case asked:
 		t.at(item.path, item.turn).model = item.model
 	case used:
-		m.tokens.input += item.input
-		m.tokens.output += item.output
+		m.used = m.used.Add(budget.Usage(item))
 	case *piece:
 		t.take(item)
 	case voided:

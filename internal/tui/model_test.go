@@ -94,12 +94,12 @@ func conversation() []any {
 		piece(1, event.Thinking, "The issue speaks of a nil map. I should look at the code before I say anything about it."),
 		piece(1, event.Text, "I read the file.\n"),
 		begun, piece(1, event.Arguments, `{"path":`), piece(1, event.Arguments, `"map.go"}`),
-		used{1200, 80},
+		used{InputTokens: 1200, OutputTokens: 80, USD: 0.25},
 		called{agentPath, 1, 1, "read_file", `{"path":"map.go"}`, "package m\n\nvar all map[string]int\n", true, 12 * time.Millisecond},
 		failed{"no-luck", agentPath, "a test failed", 1},
 		asked{agentPath, "gpt-5-mini", 2},
 		piece(2, event.Text, "The map is never made: 地図は作られていません。\n\nI make it in "), piece(2, event.Text, "init."),
-		used{1500, 260},
+		used{InputTokens: 1500, OutputTokens: 260, USD: 0.125},
 		left{agentPath},
 	}
 }

@@ -138,8 +138,11 @@ func (m *model) header() line {
 	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(stands)-4))
 	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, stands)
 	parts := []string{m.result.RunID}
-	if n := m.tokens; n.input+n.output > 0 {
-		parts = []string{fmt.Sprintf("%s tokens in, %s out", count(n.input), count(n.output)), m.result.RunID}
+	if u := m.used; u.Tokens() > 0 {
+		parts = []string{fmt.Sprintf("%s tokens in, %s out", count(u.InputTokens), count(u.OutputTokens)), "", m.result.RunID}
+		if cost := text.USD(u.USD, u.Estimated); cost != "" {
+			parts[1] = cost + " USD"
+		}
 	}
 	for _, part := range parts {
 		if part != "" && text.Width(x.text)+2+text.Width(part) <= m.width {
@@ -150,7 +153,7 @@ func (m *model) header() line {
 }
 
 // count prints a number of tokens.
-func count(n int64) string {
+func count(n int) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)
