@@ -184,10 +184,14 @@ func foundSettings() (f found, err error) {
 		return f, err
 	}
 	s, err := config.Read(f.dir)
-	if err != nil || s.URL == "" {
+	if err != nil || s.URL == "" && s.KeyEnv == "" {
 		return f, err
 	}
-	f.wants = []string{"the default model " + s.Model + " is asked at " + s.URL}
+	want := "the default model " + s.Model + " is asked at " + cmp.Or(s.URL, "the server of its provider")
+	if s.KeyEnv != "" {
+		want += ", with the key in " + s.KeyEnv
+	}
+	f.wants = []string{want}
 	f.files = config.Files(f.dir)
 	return f, nil
 }
