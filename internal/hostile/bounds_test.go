@@ -94,6 +94,7 @@ func TestPlansThatCallWithoutEnd(t *testing.T) {
 			".stone/stone.edn": `{:limits {:roundtrips 60} :providers {:own {:protocol :openai :url "` + s.URL + `/v1"}}
 				:capabilities {:m/x {:cap/kind :llm :provider :own :model "m" :cap/intents #{:a/b} :cap/can-produce #{:plan :value}}}}`,
 		})
+		p.env = append(p.env, "STONE_TRUST=1") // the user trusts the folder, not the model
 		r := p.stone("run", "--no-db", "p.edn")
 		if n := s.requests.Load(); (n == 1) != (name == "retries") || n != 1 && n < 60 || n > 61 {
 			t.Errorf("%s: %d requests, %+v", name, n, r)
