@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
@@ -232,6 +235,9 @@ func (v *validator) own(s *spec) {
 	if s.name == "" && s.form != reduceForm { // which has the name of its body
 		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
 	}
+	if why := badName(s.name); why != "" && s.form != reduceForm {
+		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: s.name}, "the name %q %s: rename it", s.name, why)
+	}
 	v.sameNames(s)
 	v.effects(s)
 	if s.question != nil {
@@ -266,6 +272,22 @@ func (v *validator) checkDetail(s *spec) {
 	for _, f := range found {
 		v.find(v.here, f, "%s", f.Message)
 	}
+}
+
+// badName says why a name cannot stand in paths, events and findings, or returns "". A
+// missing name is a finding of its own.
+func badName(name string) string {
+	switch {
+	case name == "":
+		return ""
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case strings.TrimSpace(name) == "":
+		return "is blank"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return "has a control character"
+	}
+	return ""
 }
 
 // few is how many children are compared one by one; more are put into a map.

@@ -292,6 +292,8 @@ func TestValidateNames(t *testing.T) {
 			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings (at /#2)
 		`, Config{}},
 		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
+			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron%2F🍐/a\nb\x1b%5B2J)
+			[bad-name] �: the name "\xff" is not UTF-8: rename it (at päron%2F🍐/a\nb\x1b%5B2J/�)
 			[missing-producer] \u202ertl: \u202ertl queries "日本\n" but no upstream ashlar produces it: put one before it that does, or give it with the input (at päron%2F🍐/\u202ertl)
 		`, Config{}},
 		{"names of types that are no UTF-8", Seq("p", first("a", dag.NewType[noteDoc]("\xff"))), `

@@ -23,6 +23,8 @@ const (
 
 	// NoName is an ashlar without a name.
 	NoName Code = "no-name"
+	// BadName is a name of an ashlar or a type that paths and events cannot show.
+	BadName Code = "bad-name"
 	// DuplicateName is a name that two different children of an ashlar have.
 	DuplicateName Code = "duplicate-name"
 	// DuplicateQuestion is a name that two different questions have.
