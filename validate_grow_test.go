@@ -303,7 +303,6 @@ func (g *grower) rescue(depth int) Ashlar {
 // scoped draws a walk rule, and a body that keeps to it.
 func (g *grower) scoped(depth int) Ashlar {
 	name := g.name("scoped")
-	var children []Ashlar
 	var blocks []block
 	var queries []dag.Query
 	for range 1 + g.upTo(2) {
@@ -318,11 +317,11 @@ func (g *grower) scoped(depth int) Ashlar {
 		} else {
 			g.aside(draw)
 		}
-		children, blocks = append(children, b.children...), append(blocks, b)
+		blocks = append(blocks, b)
 		if b.how == apart && !g.oneIn(20) {
 			g.joined = true
 			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
-			children, blocks = append(children, reducer), append(blocks, block{inOrder, []Ashlar{reducer}})
+			blocks = append(blocks, block{inOrder, []Ashlar{reducer}})
 		}
 	}
 	if g.oneIn(2) {
