@@ -379,9 +379,9 @@ func TestEventsAndCounters(t *testing.T) {
 		}
 	}
 	want := []string{
-		"msg=call-attempt call=ask cap=a attempt=1 failure=timeout/soft",
-		"msg=call-attempt call=ask cap=b attempt=1 score=0.75",
-		"msg=call-verdict call=ask intent=mail/sort cap=b attempts=2 score=0.75",
+		"msg=call-attempt ashlar-name=ask path=ask call=ask cap=a attempt=1 failure=timeout/soft",
+		"msg=call-attempt ashlar-name=ask path=ask call=ask cap=b attempt=1 score=0.75",
+		"msg=call-verdict ashlar-name=ask path=ask call=ask intent=mail/sort cap=b attempts=2 score=0.75",
 	}
 	if !slices.Equal(events, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(events, "\n"), strings.Join(want, "\n"))

@@ -195,8 +195,8 @@ func (d ToolPanicked) attrs(e Event) []slog.Attr {
 	return e.named(slog.String("tool-name", d.Tool), slog.String("error", d.Error), slog.String("stack", d.Stack))
 }
 
-func (d CallAttempt) attrs(Event) []slog.Attr {
-	attrs := []slog.Attr{slog.String("call", d.Call), slog.String("cap", d.Cap), slog.Int("attempt", d.Attempt)}
+func (d CallAttempt) attrs(e Event) []slog.Attr {
+	attrs := e.placed(slog.String("call", d.Call), slog.String("cap", d.Cap), slog.Int("attempt", d.Attempt))
 	attrs = append(attrs, cost(d.Usage, d.Latency)...)
 	if d.Repair {
 		attrs = append(attrs, slog.Bool("repair", true))
@@ -204,8 +204,8 @@ func (d CallAttempt) attrs(Event) []slog.Attr {
 	return append(attrs, verdict(d.Score, d.Failure)...)
 }
 
-func (d CallVerdict) attrs(Event) []slog.Attr {
-	attrs := []slog.Attr{slog.String("call", d.Call), slog.String("intent", d.Intent), slog.String("cap", d.Cap), slog.Int("attempts", d.Attempts)}
+func (d CallVerdict) attrs(e Event) []slog.Attr {
+	attrs := e.placed(slog.String("call", d.Call), slog.String("intent", d.Intent), slog.String("cap", d.Cap), slog.Int("attempts", d.Attempts))
 	attrs = append(attrs, cost(d.Usage, d.Latency)...)
 	return append(attrs, verdict(d.Score, d.Failure)...)
 }

@@ -1,0 +1,56 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// asking is a project with one model, which answers greetings.
+func asking(t *testing.T) (*project, *till) {
+	x := newTill(t)
+	p := newProject(t, map[string]string{
+		"c.edn": fmt.Sprintf(`{:providers {:own {:protocol :openai :url %q}}
+			:capabilities {:m/x {:cap/kind :llm :provider :own :model "m" :cap/intents #{:text/greet}}}}`, x.URL),
+		"r.edn": `{:proto 1 :trace {:id "r-4a2b"} :task {:intent :text/greet} :input {:prompt "Who is Ada?"}}`,
+		"p.edn": `{:nodes [{:op :call :as :hail :intent :text/greet :input {:prompt "Who is Bob?"}} {:op :emit :input :slot/hail}]}`,
+	})
+	p.env = append(p.env, "STONE_LOG_LEVEL=debug")
+	return p, x
+}
+
+// A model that is asked by a call is seen as one that is asked by an agent is: its
+// prompt is in the trace, and every line says which ashlar it belongs to.
+func TestCallsAreSeen(t *testing.T) {
+	p, x := asking(t)
+	for _, test := range []struct {
+		args   []string
+		prompt string
+	}{
+		{[]string{"act", "--config", "c.edn", "r.edn"}, "Who is Ada?"},
+		{[]string{"run", "--no-db", "--config", "c.edn", "p.edn"}, "Who is Bob?"},
+	} {
+		file := test.args[0] + ".jsonl"
+		before := x.requests.Load()
+		if r := p.stone(append(test.args, "--trace", file)...); r.code != 0 || x.requests.Load() != before+1 {
+			t.Fatalf("%v: %+v, %d requests", test.args, r, x.requests.Load()-before)
+		}
+		if r := p.stone("trace", "payload", file); !strings.Contains(r.stdout, test.prompt) || strings.Contains(r.stdout, "ashlar    -") {
+			t.Errorf("%v: payload %+v", test.args, r)
+		}
+		r := p.stone("trace", "lifecycle", file)
+		for _, event := range []string{"api-call", "api-response", "call-attempt", "call-verdict"} {
+			found := 0
+			for line := range strings.Lines(r.stdout) {
+				if f := strings.Fields(line); len(f) > 2 && f[1] == event {
+					if found++; f[2] == "-" {
+						t.Errorf("%v: no ashlar in %s", test.args, line)
+					}
+				}
+			}
+			if found != 1 {
+				t.Errorf("%v: %d of %s in\n%s", test.args, found, event, r.stdout)
+			}
+		}
+	}
+}
