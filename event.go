@@ -36,7 +36,7 @@ func (f *frame) parentSpanID() string {
 	if up := f.spanned().up; up != nil {
 		return up.spanID()
 	}
-	return ""
+	return f.run.parent
 }
 
 // Wants implements event.Sender.

@@ -260,3 +260,27 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 		t.Error("outside of a run there is something to see")
 	}
 }
+
+// A run hangs below a span of the program around it, and every event has the id of
+// the request that the run answers.
+func TestOutside(t *testing.T) {
+	h := &events{level: slog.LevelDebug}
+	cfg := stone.Config{Watch: event.Log(h), Request: "r-4a2b", Parent: "outer-7"}
+	if _, err := stone.Run(t.Context(), stone.Seq("s", numbers(3), last), cfg); err != nil {
+		t.Fatal(err)
+	}
+	roots := 0
+	for _, ev := range h.all {
+		if ev.attrs["request-id"] != "r-4a2b" {
+			t.Errorf("%+v: want the id of the request", ev)
+		}
+		if root := ev.attrs["ashlar-name"] == "s"; root != (ev.attrs["parent-span-id"] == "outer-7") {
+			t.Errorf("%+v: want the span outside around the root alone", ev)
+		} else if root {
+			roots++
+		}
+	}
+	if roots < 4 {
+		t.Errorf("%d events of the root in %+v", roots, h.all)
+	}
+}

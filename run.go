@@ -40,6 +40,12 @@ type Config struct {
 	Executor step.Executor
 	// RunID names the run; a fresh name is made if it is empty.
 	RunID string
+	// Request is the id of the request from outside that the run answers. Every event
+	// of the run has it.
+	Request string
+	// Parent is the id of a span of the embedding program. It is the parent of the
+	// span of the root in the events of the run.
+	Parent string
 	// Now is the clock of the run; nil is time.Now.
 	Now func() time.Time
 }
@@ -59,6 +65,7 @@ type Result struct {
 type run struct {
 	id         string
 	spanPrefix string
+	parent     string // the span outside of the run
 	ctx        context.Context
 	stream     *event.Stream
 	words      words
@@ -220,7 +227,7 @@ func accept(p Ashlar, cfg Config) error {
 
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
-		id: cfg.RunID, ctx: ctx, now: cfg.Now,
+		id: cfg.RunID, parent: cfg.Parent, ctx: ctx, now: cfg.Now,
 		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor, grant: cfg.Grant,
 	}
 	if r.now == nil {
@@ -236,6 +243,6 @@ func newRun(ctx context.Context, cfg Config) *run {
 	if r.id == "" {
 		r.id = fmt.Sprintf("run-%d-%s", r.now().UnixMilli(), nonce)
 	}
-	r.stream = event.NewStream(ctx, r.id, r.now, cfg.Watch)
+	r.stream = event.NewStream(ctx, r.id, cfg.Request, r.now, cfg.Watch)
 	return r
 }

@@ -22,6 +22,7 @@ func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg ston
 	if err := app.CheckRequest(spec); err != nil {
 		return refuse(err)
 	}
+	cfg.Request = trace.ID
 	p := New("act", actType, spec)
 	if err := RefuseRequest(stone.Validate(p, cfg.Given())); err != nil {
 		return refuse(err)

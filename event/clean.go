@@ -69,7 +69,7 @@ func (c *cleaning) Watch(ctx context.Context, e Event) {
 
 func (c *cleaning) pass(ctx context.Context, e Event) {
 	c.seq++
-	e.Seq = c.seq
+	e.Seq, e.Request = c.seq, c.cleaner.Clean(e.Request)
 	c.Watcher.Watch(ctx, e)
 }
 

@@ -8,15 +8,19 @@ import (
 
 // An Event is one thing that happened in a run.
 type Event struct {
-	Run  string    // the id of the run
-	Seq  uint64    // its number in the run, from 1 without gaps
-	Time time.Time // by the clock of the run
+	Run string // the id of the run
+	// Request is the id of the request from outside that the run answers, "" if it
+	// answers none.
+	Request string
+	Seq     uint64    // its number in the run, from 1 without gaps
+	Time    time.Time // by the clock of the run
 
 	// Path is the address of the step, lane or attempt, as
 	// "review/loop[2]/lane[17]/draft~2". Name is the name of its ashlar.
 	Path, Name string
-	// Span identifies the visit of the ashlar, Parent the visit around it. Parent
-	// is empty at the root of the run. Both are unique among all runs.
+	// Span identifies the visit of the ashlar, Parent the visit around it. At the
+	// root of the run, Parent is the span outside of the run, or empty. Spans of runs
+	// are unique among all runs.
 	Span, Parent string
 
 	Data Data

@@ -11,7 +11,7 @@ import (
 
 // Log returns a Watcher that passes events to a slog.Handler as records: the
 // message is the type of the event, the attributes begin with trace-id, span-id
-// and parent-span-id. Package trace writes them to files.
+// and parent-span-id, and request-id in a run that answers a request. Package trace writes them to files.
 //
 // Contents of requests, responses and tool calls are records of their own at level
 // debug, named after the event with "-payload". Deltas, retractions, starts of
@@ -50,6 +50,9 @@ func (l logger) Watch(ctx context.Context, e Event) {
 func (l logger) record(ctx context.Context, e Event, level slog.Level, name string, attrs []slog.Attr) {
 	r := slog.NewRecord(e.Time, level, name, 0)
 	r.AddAttrs(slog.String("trace-id", e.Run), slog.String("span-id", e.Span), slog.String("parent-span-id", e.Parent))
+	if e.Request != "" {
+		r.AddAttrs(slog.String("request-id", e.Request))
+	}
 	r.AddAttrs(attrs...)
 	_ = l.handler.Handle(ctx, r)
 }

@@ -15,6 +15,7 @@ import (
 type Stream struct {
 	ctx   context.Context
 	run   string
+	asked string // the id of the request
 	now   func() time.Time
 	slots []*slot
 
@@ -29,13 +30,14 @@ type slot struct {
 	told     bool
 }
 
-// NewStream returns the stream of a run, or nil if w is nil.
-func NewStream(ctx context.Context, run string, now func() time.Time, w Watcher) *Stream {
+// NewStream returns the stream of a run that answers a request, or none with the
+// id "". It is nil if w is nil.
+func NewStream(ctx context.Context, run, request string, now func() time.Time, w Watcher) *Stream {
 	watchers := flat(w)
 	if len(watchers) == 0 {
 		return nil
 	}
-	s := &Stream{ctx: ctx, run: run, now: now}
+	s := &Stream{ctx: ctx, run: run, asked: request, now: now}
 	for _, w := range watchers {
 		s.slots = append(s.slots, &slot{Watcher: w})
 	}
@@ -68,7 +70,7 @@ func (s *Stream) Send(e Event) {
 
 func (s *Stream) pass(e Event) {
 	s.seq++
-	e.Run, e.Seq, e.Time = s.run, s.seq, s.now()
+	e.Run, e.Request, e.Seq, e.Time = s.run, s.asked, s.seq, s.now()
 	level := e.Level()
 	for _, w := range s.slots {
 		if w.wants(s.ctx, level) {

@@ -11,7 +11,7 @@ import (
 // Context returns a context whose place, see event.At, passes events to w without a
 // run: to test a capability or a model alone.
 func Context(ctx context.Context, w event.Watcher) context.Context {
-	return context.WithValue(ctx, event.Key{}, sender{event.NewStream(ctx, "test", time.Now, w)})
+	return context.WithValue(ctx, event.Key{}, sender{event.NewStream(ctx, "test", "", time.Now, w)})
 }
 
 type sender struct{ stream *event.Stream }

@@ -2,6 +2,8 @@ package hostile
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -37,6 +39,15 @@ func TestCallsAreSeen(t *testing.T) {
 		}
 		if r := p.stone("trace", "payload", file); !strings.Contains(r.stdout, test.prompt) || strings.Contains(r.stdout, "ashlar    -") {
 			t.Errorf("%v: payload %+v", test.args, r)
+		}
+		text, err := os.ReadFile(filepath.Join(p.dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, `"request-id":"r-4a2b"`) != (test.args[0] == "act") {
+				t.Errorf("%v: the id of the request: %s", test.args, line)
+			}
 		}
 		r := p.stone("trace", "lifecycle", file)
 		for _, event := range []string{"api-call", "api-response", "call-attempt", "call-verdict"} {
