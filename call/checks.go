@@ -77,7 +77,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		if e == nil {
 			return fmt.Errorf("there is no capability %q", cap)
 		}
-		input, err := gradeInput(&s)
+		input, err := gradeInput(&s, "")
 		if err != nil {
 			return err
 		}

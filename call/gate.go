@@ -2,21 +2,15 @@ package call
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
-
-// EvalGrade is the intent of judges.
-const EvalGrade = "eval/grade"
 
 // A verdict is what the gate says of an answer.
 type verdict struct {
@@ -141,81 +135,4 @@ func names(checks []failedCheck) []string {
 		out = append(out, c.Name)
 	}
 	return out
-}
-
-// judged reports whether the judge is asked: always, or about a sample that is the
-// same when the run is resumed.
-func (l *lane) judged(ctx context.Context, sub *Subject) bool {
-	j := &l.effective.judge
-	if !j.on || j.canary >= 1 {
-		return j.on
-	}
-	h := fnv.New64a()
-	h.Write([]byte(stone.In(ctx).RunID() + "\x00" + stone.In(ctx).Path() + "\x00" + sub.Step + "\x00"))
-	h.Write(sub.Out)
-	// FNV spreads well over the low bits only.
-	return float64(h.Sum64()*0x9E3779B97F4A7C15>>11)/(1<<53) < j.canary
-}
-
-// grade asks the judge. Without a score within 0..1 it is as configured: nobody
-// judged, or a failure. The account may be spent, which is a failure too.
-func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure *Error, err error) {
-	grade, why := 0.0, "there is nobody to grade: register a capability with the intent "+EvalGrade
-	if e := l.judge; e != nil {
-		req := l.request
-		req.Intent, req.Cap, req.Attempt, req.judges = EvalGrade, e.ID, 1, true
-		req.Input, err = gradeInput(sub)
-		if err != nil {
-			return nil, nil, err
-		}
-		// What the answer may do is not for the judge to do.
-		req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
-		var a answer
-		a, failure, err = l.pay(ctx, e, &req, "judge "+sub.Step)
-		if failure != nil || err != nil {
-			return nil, failure, err
-		}
-		grade, why = gradeOf(&a)
-	}
-	if why == "" {
-		return &grade, nil, nil
-	}
-	if l.effective.judge.open {
-		return nil, nil, nil
-	}
-	return nil, &Error{Type: JudgeInvalid, Message: why}, nil
-}
-
-// gradeInput is what the judge is asked.
-func gradeInput(sub *Subject) (JSON, error) {
-	r := sub.Request
-	return canon.Append(nil, struct {
-		Intent      string `json:"intent"`
-		Cap         string `json:"cap/id"` // who answered
-		Input       JSON   `json:"input"`
-		Context     JSON   `json:"context,omitempty"`
-		Constraints JSON   `json:"constraints,omitempty"`
-		Done        Done   `json:"done"`
-		Out         JSON   `json:"out"`
-	}{r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Done, sub.Out})
-}
-
-// gradeOf reads what the judge answered: an object with a number "score", or the
-// number alone. Why says what is wrong with it.
-func gradeOf(a *answer) (score float64, why string) {
-	switch {
-	case a.Failure != nil:
-		return 0, "the judge failed: " + a.Failure.Error()
-	case a.Reply.Type == Plan:
-		return 0, "the judge answered with a plan: want a score"
-	}
-	out := a.Reply.Out
-	var object struct{ Score JSON }
-	if json.Unmarshal(out, &object) == nil && object.Score != nil {
-		out = object.Score
-	}
-	if err := json.Unmarshal(out, &score); err != nil || string(out) == "null" || score < 0 || score > 1 {
-		return 0, fmt.Sprintf("the judge gave %.60s: want a score within 0 and 1", out)
-	}
-	return score, ""
 }

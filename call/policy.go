@@ -24,7 +24,8 @@ type effective struct {
 type judging struct {
 	on, veto, open bool
 	weight, canary float64
-	cap            string
+	attempts       int
+	cap, rubric    string
 }
 
 // resolve lays the levels over each other. What is tried again by default need not
@@ -37,7 +38,7 @@ func (p *Policy) resolve(s *Spec) effective {
 	if s.Tool != "" {
 		levels = []Rules{levels[0], {Done: p.Default.Done}}
 	}
-	e := effective{fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1}}
+	e := effective{fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1, attempts: 1}}
 	for _, l := range slices.Backward(levels) {
 		e.done.Must = union(e.done.Must, l.Done.Must)
 		e.done.Should = union(e.done.Should, l.Done.Should)
@@ -69,7 +70,8 @@ func (j *judging) over(level Judge) {
 	over(&j.veto, level.Veto)
 	over(&j.weight, level.Weight)
 	over(&j.canary, level.Canary)
-	j.cap = cmp.Or(level.Cap, j.cap)
+	over(&j.attempts, level.MaxAttempts)
+	j.cap, j.rubric = cmp.Or(level.Cap, j.cap), cmp.Or(level.Rubric, j.rubric)
 	if level.OnError != "" {
 		j.open = level.OnError == "open"
 	}

@@ -80,6 +80,9 @@ func (r *resolved) checkSpec(s *Spec) {
 	if j := &r.effective.judge; j.weight < 0 || j.weight > 1 || j.canary < 0 || j.canary > 1 {
 		bad("the weight of the judge is %v and the share that it judges %v: want both within 0 and 1", j.weight, j.canary)
 	}
+	if n := r.effective.judge.attempts; n < 1 {
+		bad("the judge is asked %d times: want at least 1", n)
+	}
 	if s.Tool != "" && s.Cap != "" {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
 	}

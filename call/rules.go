@@ -3,6 +3,7 @@ package call
 import (
 	"encoding/json"
 
+	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/schema"
 )
@@ -42,6 +43,10 @@ func (j *Judge) read(m *form.Map) {
 	m.OneOf("on-error", &j.OnError, "closed", "open")
 	form.Ptr(&j.Canary, func(to *float64) bool { return m.Float("canary", to, 0, 1) })
 	m.Name("cap/id", &j.Cap)
+	form.Ptr(&j.MaxAttempts, func(to *int) bool { return m.Int("max-attempts", to, 1, counted) })
+	if v, ok := m.Field("rubric"); ok && v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads
+		v.Text(&j.Rubric)
+	}
 }
 
 // readIntents reads the known intents: what each takes and gives, by its name. It

@@ -24,17 +24,18 @@ func parseForm(t *testing.T, text string, read func(*form.Map)) []string {
 }
 
 func TestReadPolicy(t *testing.T) {
-	yes, quarter, half, two := true, 0.25, 0.5, 2
+	yes, quarter, half, two, three := true, 0.25, 0.5, 2, 3
 	var app call.Applicator
 	faults := parseForm(t, `{:policy {:default {:done {:must #{:non-empty}} :retry {:same-cap-max 2} :fallback [:b :a]}
 		:intents {:verse/write {:switch-on #{:x/y} :done {:score-min 0.5}
-		                        :judge {:on true :w 0.25 :veto true :on-error :open :canary 0.5 :cap/id :judge/a}}}}}`,
+		                        :judge {:on true :w 0.25 :veto true :on-error :open :canary 0.5 :cap/id :judge/a
+		                                :rubric "short" :max-attempts 3}}}}}`,
 		func(m *form.Map) { form.Into(m, &app, "policy") })
 	want := call.Policy{
 		Default: call.Rules{Done: call.Done{Must: []string{"non-empty"}}, Retry: call.Retry{SameCapMax: &two}, Fallback: []string{"b", "a"}},
 		Intents: map[string]call.Rules{"verse/write": {
 			SwitchOn: []string{"x/y"}, Done: call.Done{ScoreMin: &half},
-			Judge: call.Judge{On: &yes, Weight: &quarter, Veto: &yes, OnError: "open", Canary: &half, Cap: "judge/a"},
+			Judge: call.Judge{On: &yes, Weight: &quarter, Veto: &yes, OnError: "open", Canary: &half, Cap: "judge/a", Rubric: "short", MaxAttempts: &three},
 		}},
 	}
 	if diff := gocmp.Diff(want, app.Policy); diff != "" || faults != nil {
@@ -51,6 +52,9 @@ func TestRulesFaults(t *testing.T) {
 		{"policy", `{:policy {:default {:judge {:w 2 :on-error :shut}} :intents {:a {:done 1} "b" {}}}}`,
 			func(m *form.Map) { form.Into(m, new(call.Applicator), "policy") },
 			[]string{"out-of-range policy.default.judge.w", "unknown policy.default.judge.on-error", "invalid policy.intents.a.done", "invalid policy.intents"}},
+		{"judge", `{:policy {:default {:judge {:max-attempts 0 :rubric [1]}}}}`,
+			func(m *form.Map) { form.Into(m, new(call.Applicator), "policy") },
+			[]string{"out-of-range policy.default.judge.max-attempts", "invalid policy.default.judge.rubric"}},
 		{"routing", `{:routing {:fallback [:a] :done {}}}`,
 			func(m *form.Map) { form.Into(m, new(call.Applicator), "routing") },
 			[]string{"unknown-keys routing.done"}},

@@ -8,7 +8,7 @@ const (
 	AnyAnswer   = "res/any"  // anything
 	TextRequest = "req/text" // text that is not blank in "prompt", "text" or "content"
 	TextAnswer  = "res/text" // text that is not blank in "text" or "content"
-	EvalRequest = "req/eval" // what a judge is asked: "intent", "input", "out", "done"
+	EvalRequest = "req/eval" // what a judge is asked: "rubric", "intent", "input", "out", "done"
 	EvalAnswer  = "res/eval" // what a judge says: a "score" within 0..1, and why
 )
 
@@ -22,6 +22,7 @@ var builtin = map[string]*schema.Schema{
 		"type": "object",
 		"required": ["intent", "input", "out"],
 		"properties": {
+			"rubric": {"type": "string", "description": "what it is graded by"},
 			"intent": {"type": "string", "description": "what was wanted"},
 			"input": {"description": "what it was wanted for"},
 			"out": {"description": "what was answered, which is to be graded"},

@@ -111,6 +111,10 @@ type Judge struct {
 	OnError string   `json:"on-error,omitempty"` // "closed" (the end) fails the call, "open" ignores the judge
 	Canary  *float64 `json:"canary,omitempty"`   // share of the calls that are judged; 1 in the end
 	Cap     string   `json:"cap/id,omitempty"`   // who judges; the first with intent "eval/grade" if empty
+	Rubric  string   `json:"rubric,omitempty"`   // what the judge grades by; it is part of its input
+	// MaxAttempts is how often the judge is asked about one answer until it gives a
+	// score; 1 in the end.
+	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
 // A Policy holds the rules by intent. The order is: the call itself, its intent,

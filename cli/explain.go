@@ -144,7 +144,10 @@ func (e explanation) rows() [][2]string {
 	rows = append(rows, [2]string{"strategy", e.strategy()})
 	rows = append(rows, [2]string{"done", shownDone(e.Rules.Done)})
 	if j := e.Rules.Judge; *j.On {
-		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError)})
+		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts)})
+		if j.Rubric != "" {
+			rows = append(rows, [2]string{"rubric", text.Line(j.Rubric)})
+		}
 	}
 	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
 	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"effects", words(e.Effects)})

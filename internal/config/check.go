@@ -130,7 +130,8 @@ var verdictType = dag.NewType[call.JSON]("stone/verdict")
 // eval/grade, for a score. No policy holds for it, which could demand this very
 // check of it.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
-	var id string
+	var id, rubric string
+	r.Text(m, "rubric", &rubric)
 	enough := 0.5
 	if v, ok := m.Field("capability"); ok && v.Name(&id) {
 		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
@@ -141,6 +142,9 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 		app := *r.App
 		app.Policy = call.Policy{}
 		input := map[string]any{"intent": s.Request.Intent, "cap/id": s.Request.Cap, "input": s.Request.Input, "done": s.Request.Done, "out": s.Out}
+		if rubric != "" {
+			input["rubric"] = rubric
+		}
 		ask := call.New("check "+name+" "+s.Step, verdictType, call.Spec{
 			Applicator: &app, Intent: call.EvalGrade, Cap: id,
 			Input:    dag.Derive(dag.Nothing, func(struct{}) any { return input }),

@@ -184,6 +184,7 @@ func (r *reader) read(m *form.Map) {
 			r.checkPolicy(v)
 		}
 	}
+	r.readRubrics(m)
 	r.readRights(m)
 	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
@@ -197,6 +198,27 @@ func (r *reader) read(m *form.Map) {
 		m.Int("roundtrips", &r.Plan.Limits.Roundtrips, 1, math.MaxInt32)
 	})
 	r.App.Plans = plan.Planner(r.Plan)
+}
+
+// readRubrics reads what judges grade by: as it is, or as {:file "path"}.
+func (r *reader) readRubrics(m *form.Map) {
+	read := func(m *form.Map, to *call.Rules) {
+		m.AllowRest()
+		m.Map("judge", func(m *form.Map) {
+			m.AllowRest()
+			r.Text(m, "rubric", &to.Judge.Rubric)
+		})
+	}
+	policy := &r.App.Policy
+	m.Map("policy", func(m *form.Map) {
+		m.AllowRest()
+		m.Map("default", func(m *form.Map) { read(m, &policy.Default) })
+		m.Entries("intents", func(intent string, v form.Value) {
+			rules := policy.Intents[intent]
+			v.Map(func(m *form.Map) { read(m, &rules) })
+			policy.Intents[intent] = rules
+		})
+	})
 }
 
 // readSections reads the parts that belong to kinds.

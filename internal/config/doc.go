@@ -38,8 +38,9 @@
 //   - schemas, by their names, as they are or as {:file "path"}; intents;
 //   - checks, by their names: an expression of CEL over call and out in a string,
 //     or a map with one of schema, max-chars, regex, command and capability (with
-//     score-min);
-//   - policy (default, intents) and routing;
+//     score-min and rubric);
+//   - policy (default, intents) and routing; the rubric of a judge is text or
+//     {:file "path"};
 //   - grant, principal and roles: what runs may do; budget: what they may spend;
 //   - mode and limits (nodes, depth) of plans.
 //

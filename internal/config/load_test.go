@@ -92,6 +92,8 @@ func TestFaults(t *testing.T) {
 		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
 		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; there is none yet: add one`},
 		{"price", `{:prices [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: prices[0].date: expected the day when the price was looked up, as "2026-11-21"`},
+		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
+		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},
 		{"mode", `{:mode :eager}`, `1:8: mode: unknown name "eager"; known are hybrid, strict, lazy`},
 		{"text", `{:mode "lazy"}`, `1:8: mode: expected a name (a keyword such as :text/respond), found the string "lazy"`},
@@ -192,6 +194,27 @@ func TestChecks(t *testing.T) {
 		if got := act(t, c, intent, bad); !strings.HasPrefix(got, call.MustFailed+": ") {
 			t.Errorf("%s: %s", intent, got)
 		}
+	}
+}
+
+// A rubric stands in the policy, in a check or in a file.
+func TestRubric(t *testing.T) {
+	c := mustLoad(t, `
+		{:capabilities
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c} :expression "call.input.say"}
+		  :grader {:cap/kind :command :cap/intents #{:eval/grade}
+		           :command ["/bin/sh" "-c" "if grep -q '\"rubric\":\"kind'; then echo '{\"score\": 1}'; else echo '{\"score\": 0}'; fi"]}}
+		 :checks {:graded {:capability :grader :rubric {:file "rubric.md"}} :harsh {:capability :grader :rubric "harsh"}}
+		 :policy {:default {:judge {:on true :w 1 :rubric {:file "rubric.md"}} :done {:score-min 0.5}}
+		          :intents {:b {:judge {:rubric "harsh"}} :c {:done {:must #{:harsh}}}}}}`,
+		"rubric.md", "kind words")
+	for intent, want := range map[string]string{"a": `{"value":"x"}`, "b": call.LowScore, "c": call.MustFailed + ": harsh: "} {
+		if got := act(t, c, intent, `{"say":"x"}`); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", intent, got, want)
+		}
+	}
+	if got := c.App.Policy.Default.Judge.Rubric; got != "kind words" {
+		t.Errorf("the rubric is %q", got)
 	}
 }
 
