@@ -26,7 +26,7 @@ func (a *app) validate() *cobra.Command {
 		Short: "Check a pipeline without running it",
 		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
 			"Warnings alone leave it at 0.",
-		Example:     a.example("validate ./examples/hello", "validate plan.edn --json"),
+		Example:     a.example("validate ./examples/fix", "validate plan.edn --json"),
 		Annotations: map[string]string{onlyFailed: "yes"},
 	}, func(_ context.Context, p stone.Ashlar) error {
 		findings := a.findings(p, a.with(dag.DAG{}))
@@ -83,7 +83,7 @@ func (a *app) graph() *cobra.Command {
 		Short: "Draw a pipeline as Mermaid, DOT or SVG",
 		Long: "Graph prints the steps of a pipeline and how they are connected. SVG needs the command dot of\n" +
 			"Graphviz.",
-		Example: a.example("graph ./examples/hello", "graph ./examples/hello --format svg > hello.svg"),
+		Example: a.example("graph ./examples/fix", "graph ./examples/fix --format svg > fix.svg"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
 		g, err := graph.Of(p)
 		if err != nil {
@@ -116,7 +116,7 @@ func (a *app) names() *cobra.Command {
 		Use:     "names",
 		Short:   "List the steps of a pipeline",
 		Long:    "Names prints the name of every ashlar of a pipeline, one a line, parents first.",
-		Example: a.example("names ./examples/hello", "names plan.edn"),
+		Example: a.example("names ./examples/fix", "names plan.edn"),
 	}, func(_ context.Context, p stone.Ashlar) error {
 		for _, name := range tree.Names(p) {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
@@ -134,7 +134,7 @@ func (a *app) paths() *cobra.Command {
 		Short: "List the paths that a run can take through a pipeline",
 		Long: "Paths prints one path a line. A match has a path for each branch, a parallel one for each lane, and\n" +
 			"a rescue one with and one without the healing step.",
-		Example: a.example("paths ./examples/hello", "paths plan.edn --limit 20"),
+		Example: a.example("paths ./examples/fix", "paths plan.edn --limit 20"),
 	}, func(_ context.Context, p stone.Ashlar) error {
 		return output(printPaths(a.Stdout, p, limit))
 	})

@@ -36,7 +36,7 @@ func (a *app) run() *cobra.Command {
 			"can finish an interrupted run without repeating recorded steps. It asks the questions of the\n" +
 			"pipeline at the terminal. If a question stays open, the run waits: the exit code is 3, and answer\n" +
 			"and resume continue it.",
-		Example: a.example("run ./examples/hello", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
+		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
 	c.Flags().StringVar(&flags.input, "input", "", "start with the DAG in `FILE`, as written by --dag")
 	flags.shown(c.Flags())

@@ -21,11 +21,11 @@
 // Whether the model says it, with these prompts and these schemas, only the model
 // can tell. So the first line is all that changes:
 //
-//	h := stonetest.Live(t, stonetest.FromEnv(t, stonetest.Models{OpenAI: "gpt-5-mini"}))
+//	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini"}))
 //
 // [Mock] answers from a list, which must neither run out nor be left over;
 // [MockFunc] asks a function; [Live] takes any model and bounds the time.
-// [FromEnv] skips the test where the environment offers no model. A run is never
+// Package live skips the test where the environment offers no model. A run is never
 // repeated: a test that fails now and then says something about the model.
 //
 // # What is looked at

@@ -94,12 +94,12 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 	return h
 }
 
-// Live makes a harness around a model, mostly a real one; see FromEnv. Its Timeout
+// Live makes a harness around a model, usually a real one; see package live. Its Timeout
 // is LiveTimeout, which models that think at length outrun.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
-		t.Fatal("stonetest.Live: the model is nil: give it one, as from FromEnv")
+		t.Fatal("stonetest.Live: the model is nil: give it one, such as live.Model")
 	}
 	h := newHarness(t)
 	h.model, h.Timeout = &observed{model, h}, LiveTimeout

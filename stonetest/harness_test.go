@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/stonetest"
+	"github.com/stonelayer/stone/stonetest/live"
 	"github.com/stonelayer/stone/trace"
 )
 
@@ -63,7 +64,7 @@ func TestMockAndLive(t *testing.T) {
 // TestLive asks a real model the question of which a mock knows nothing: does it
 // ask, with these prompts, in place of guessing?
 func TestLive(t *testing.T) {
-	h := stonetest.Live(t, stonetest.FromEnv(t, stonetest.Models{OpenAI: "gpt-5-mini", Anthropic: "claude-sonnet-4-5"}))
+	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini", Anthropic: "claude-sonnet-4-5"}))
 	p, _ := discover(h.Model())
 	p = stonetest.Stub(t, p, "ask_user", stonetest.Answer("It is in Go."))
 	h.Strict = true
@@ -106,7 +107,7 @@ func TestReports(t *testing.T) {
 			h.AllowUnused = true
 			run(h)
 		}, ""},
-		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: give it one, as from FromEnv"},
+		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: give it one, such as live.Model"},
 		{"an input that is not JSON", func(t *fakeT) { stonetest.Mock(t, done, stonetest.Call("x", `{`)) },
 			"stonetest.Mock: answer 2: the input of x is not JSON: {"},
 		{"a call of nothing", func(t *fakeT) { stonetest.Mock(t, stonetest.Call("", `{}`)) },
@@ -206,39 +207,6 @@ func TestModelKeepsItsPowers(t *testing.T) {
 type wrong struct{ *script.Model }
 
 func (wrong) Check() error { return errors.New("wrong") }
-
-func TestFromEnv(t *testing.T) {
-	both := stonetest.Models{OpenAI: "gpt", Anthropic: "claude"}
-	for _, tt := range []struct {
-		name   string
-		env    map[string]string
-		models stonetest.Models
-		want   string
-	}{
-		{"nothing", nil, both, "no live test: set OPENAI_API_KEY, OPENAI_BASE_URL for a server that wants no key, or ANTHROPIC_API_KEY"},
-		{"no names", map[string]string{"OPENAI_API_KEY": "k"}, stonetest.Models{}, "no live test: name a model in Models or STONE_TEST_MODEL"},
-		{"a key", map[string]string{"OPENAI_API_KEY": "k"}, both, "openai gpt"},
-		{"a server", map[string]string{"OPENAI_BASE_URL": "http://localhost:8000"}, both, "openai gpt"},
-		{"the other key", map[string]string{"ANTHROPIC_API_KEY": "k"}, both, "anthropic claude"},
-		{"both keys", map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, both, "openai gpt"},
-		{"both keys, one name", map[string]string{"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, stonetest.Models{Anthropic: "claude"}, "anthropic claude"},
-		{"a key without a name", map[string]string{"OPENAI_API_KEY": "k"}, stonetest.Models{Anthropic: "claude"}, "no live test: set"},
-		{"another name", map[string]string{"ANTHROPIC_API_KEY": "k", "STONE_TEST_MODEL": "qwen"}, stonetest.Models{}, "anthropic qwen"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			for _, name := range []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "STONE_TEST_MODEL"} {
-				t.Setenv(name, tt.env[name])
-			}
-			got, failed := try(t, func(t *fakeT) {
-				info := stonetest.FromEnv(t, tt.models).(llm.Informer).Info()
-				t.say(false, info.Provider+" "+info.Model)
-			})
-			if failed || !strings.HasPrefix(got, tt.want) {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
-	}
-}
 
 // TestKind holds that the usual way to a kind of failure is Fails.
 func TestKind(t *testing.T) {

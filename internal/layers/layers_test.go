@@ -77,7 +77,8 @@ var table = []struct{ pkg, imports string }{
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox internal/redact"},
 	{"executortest", "journal"},
-	{"stonetest", "agent llm/script llm/openai llm/anthropic"},
+	{"stonetest", "agent llm/script"},
+	{"stonetest/live", "llm/openai llm/anthropic"},
 
 	{"internal/edn", "internal/jsonv2"},
 	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic"},

@@ -1,0 +1,46 @@
+// Package live offers tests the model of the environment. It links the providers, which
+// package stonetest does not.
+//
+//	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini"}))
+package live
+
+import (
+	"cmp"
+	"os"
+	"testing"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// Names are the models to ask at each provider; "" is none there.
+type Names struct{ OpenAI, Anthropic string }
+
+// Model returns the model that the environment offers, and skips the test if it offers
+// none: a model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
+// OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set.
+// STONE_TEST_MODEL replaces the name of the model.
+func Model(t testing.TB, names Names) llm.Model {
+	t.Helper()
+	m, missing := offered(names)
+	if m == nil {
+		t.Skip("no live test: " + missing)
+	}
+	return m
+}
+
+// offered returns the model, or says what is missing.
+func offered(names Names) (m llm.Model, missing string) {
+	name := os.Getenv("STONE_TEST_MODEL")
+	names.OpenAI, names.Anthropic = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic)
+	switch {
+	case names.OpenAI != "" && (os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != ""):
+		return openai.New(openai.Config{Model: names.OpenAI}), ""
+	case names.Anthropic != "" && os.Getenv("ANTHROPIC_API_KEY") != "":
+		return anthropic.New(anthropic.Config{Model: names.Anthropic}), ""
+	case names == Names{}:
+		return nil, "name a model in Names or STONE_TEST_MODEL"
+	}
+	return nil, "set OPENAI_API_KEY, OPENAI_BASE_URL for a server without a key, or ANTHROPIC_API_KEY"
+}
