@@ -1,106 +1,149 @@
-// Package stone composes work that language models do with work that ordinary
-// code does, as one kind of thing.
+// Package stone composes work that language models do with work that ordinary code
+// does. Pipelines are checked before they run, and recorded while they run.
 //
 // # Ashlars
 //
-// Every step is an [Ashlar]: a function from DAG to DAG that carries what it
-// reads and what it produces. A parser, a call to a model, an agent of twelve
-// turns, a question to a person and a composition of all of these are ashlars,
-// and compose in the same way. Steps never call each other. They agree on types:
+// Every step is an [Ashlar]: a function from DAG to DAG that declares what it reads and
+// what it produces. A parser, a call to a model, an agent, a question to a person and a
+// composition of these are all ashlars. Steps never call each other. They share types of
+// nodes:
 //
 //	var (
-//		Ticket = dag.NewType[TicketDoc]("ticket")
-//		Triage = dag.NewType[TriageDoc]("triage")
-//		Reply  = dag.NewType[ReplyDoc]("reply")
+//		Letter = dag.NewType[LetterDoc]("letter")
+//		Sorted = dag.NewType[SortedDoc]("sorted")
+//		Draft  = dag.NewType[string]("draft")
 //	)
 //
-// A leaf reads nodes of some types and returns the content of one node. A type
-// reads the nearest node; [dag.All], [dag.Maybe] and other readers read in other
-// ways. The queries of the leaf are those of its readers:
+// [Func] makes a leaf of a Go function. It is given the nearest node of the type that it
+// reads, and its result becomes a node of the type that it produces:
 //
-//	triage := stone.Func("triage", Ticket, Triage, func(ctx context.Context, t TicketDoc) (TriageDoc, error) {
-//		…
+//	sort := stone.Func("sort", Letter, Sorted, func(_ context.Context, l LetterDoc) (SortedDoc, error) {
+//		if strings.Contains(l.Text, "invoice") {
+//			return SortedDoc{Area: "billing"}, nil
+//		}
+//		return SortedDoc{Area: "bug"}, nil
 //	})
 //
-// A body that reads in other ways is given the DAG, and declares what it reads.
-// What is not declared cannot be read:
+// A type is a [dag.Reader]; others read in other ways. [dag.All] reads all nodes of a
+// type, [dag.Maybe] makes a read optional, and [dag.Derive] applies a function:
 //
-//	stone.New("summary", Summary, func(ctx context.Context, d dag.DAG) (SummaryDoc, error) {
-//		replies, err := dag.All(Reply).From(d)
-//		…
-//	}, stone.Queries(dag.All(Reply)))
+//	draft := stone.Func2("draft", Letter, dag.Maybe(Sorted), Draft,
+//		func(_ context.Context, l LetterDoc, s *SortedDoc) (string, error) {
+//			if s == nil {
+//				return "", stone.Fail("unsorted", "the letter %.20q has no area", l.Text)
+//			}
+//			return "About " + s.Area + ": thank you.", nil
+//		})
+//
+// A leaf sees only what it declares to read. [New] and [Leaf] make leaves whose bodies
+// read the DAG themselves; they declare their reads with [Queries].
+//
+// Package agent makes leaves of models that work in turns and call tools. Package call
+// makes leaves whose capability is selected late, by contract and quality.
 //
 // # Composition
 //
-//	stone.Seq("support",
-//		read,                                        // produces Ticket
-//		triage,                                      // Ticket → Triage
-//		stone.Match("route", stone.Lens("area"),     // look into the latest node
+// Compositions are ashlars too:
+//
+//	p := stone.Seq("answer",
+//		sort,
+//		stone.Match("route", stone.Lens("area"),
 //			stone.Case("billing", billing),
-//			stone.Case("bug", stone.Loop("until-reproduced", reproduce,
-//				stone.Until(Report, Report.Conclusive), 3)),
+//			stone.Case("bug", draft),
 //		),
 //	)
 //
-// [Seq] runs steps in order. [Flow] leaves the same as Seq, but lets steps go on
-// at the same time that do not read from each other. [Loop] repeats a body until a condition holds, at
-// most Max times. [Match] takes the one branch that a value selects. [Map] runs
-// a body for each item of a list and [Parallel] runs several bodies, each in a
-// lane of its own that sees nothing of the others; [Reduce] marks the step that
-// brings lanes together. [Rescue] is the one place where a failure stops. [Ask]
-// asks a person. [Scoped] makes composites of other shapes.
+// The forms:
 //
-// Composition is data. What runs it is one interpreter, which hands leaves,
-// decisions and fan-outs to a [step.Executor] and passes each through a [step.Recorder],
-// so that the same pipeline runs in a test, on a laptop and elsewhere.
+//   - [Seq] runs steps in order. [Flow] produces the same nodes, but starts each step as
+//     soon as every earlier step that could produce its input has finished.
+//   - [Match] runs the branch that a value selects. [Lens] takes the value from a field of
+//     the latest node, [On] computes it.
+//   - [Loop] repeats a step until a condition holds, at most a given number of times.
+//   - [Map] runs a step for each item of a list, and [Parallel] runs several steps, each
+//     in a lane that sees nothing of the others. [Reduce] marks the step that joins the
+//     lanes.
+//   - [Rescue] handles failures: it runs another step if the first one fails.
+//   - [Ask] asks a person.
+//   - [Scoped] makes composites of other shapes.
 //
-// # What is made during a run
+// A fan-out and its reducer:
 //
-// A body can run an ashlar that did not exist when the run began, such as a plan
-// that a model wrote: [Body.RunDynamic] validates it, holds it to a grant of effects,
-// and runs it as part of the run. [Body.Keep] leaves its nodes in the DAG, beside the
-// node of the leaf, and in a Flow [Body.Await] brings what it reads:
+//	words := dag.Derive(Letter, func(l LetterDoc) []string { return strings.Fields(l.Text) })
+//	loud := stone.Func("loud", Word, Shout, func(_ context.Context, w string) (string, error) {
+//		return strings.ToUpper(w), nil
+//	})
+//	all := stone.Seq("shout",
+//		stone.Map("each-word", words, Word, loud, stone.AllLanes()),
+//		stone.Reduce(stone.Func("join", dag.All(Shout), Short, func(_ context.Context, said []string) (string, error) {
+//			return strings.Join(said, " "), nil
+//		})),
+//	)
 //
-//	d, err := stone.In(ctx).Await(d)
-//	…
-//	out := stone.In(ctx).RunDynamic(compiled, d, []string{"fs/read"})
-//	if out.Failed() {
-//		return none, out.Cause()
-//	}
-//	d, err = stone.In(ctx).Keep(d, out)
+// A lane that fails is dropped, unless [AllLanes] or [Quorum] requires it. At least one
+// must succeed. Result.Lost says how many lanes were lost.
 //
 // # Validation
 //
-// Because ashlars carry what they read and produce, [Validate] finds what is
-// wrong before anything runs: a type that nobody produces, or only some
-// branches, a fan-out that nobody reduces, a field that a lens will not find, a
-// branch that no value selects. It returns all findings at once, each with its
-// place in the tree and what to do. [Run] refuses a pipeline that has errors.
+// [Validate] finds mistakes before anything runs: a type that no step produces, or only
+// some branches; a fan-out without a reducer; a field that a lens cannot find; a value
+// without a branch. It returns all findings at once, each with its place in the tree and
+// what to do. [Run] refuses a pipeline that has errors. Package finding lists the codes.
 //
 // # Running
 //
-//	res, err := stone.Run(ctx, Pipeline(), stone.Config{Watch: event.Log(handler)})
-//	reply, err := Reply.From(res.DAG)
+// [Run] runs a pipeline and returns the DAG, which is the record of the run. [Produce]
+// returns what a reader finds in it:
 //
-// The DAG is the record of the run: every result, who it came from, and every
-// failure, each under an id that is a hash of what it is and of all that came
-// before. The order of nodes and their ids do not depend on which lane finished
-// first.
+//	reply, err := stone.Produce(ctx, p, Draft, stone.Config{
+//		Input: dag.Of(Letter.With(LetterDoc{Text: "My invoice is missing."})),
+//	})
+//
+// The id of a node is a hash of its content, its type and its parents. Ids and order of
+// nodes do not depend on which lane finished first.
+//
+// A run is made durable by a recorder, and watched by a watcher:
+//
+//	res, err := stone.Run(ctx, p, stone.Config{
+//		RunID:    "letter-17",
+//		Input:    input,
+//		Recorder: journal.Keep(db, journal.Options{}),
+//		Watch:    event.Log(handler),
+//	})
+//
+// Running it again with the same RunID resumes it: recorded steps are not repeated, in
+// this process or in another one. See package journal. Package event defines the stream
+// of events; without a watcher, events cost nothing. Package budget limits what a run may
+// spend.
 //
 // # Failures
 //
-// A body fails by returning an error; [Fail] gives it a kind of its own. Inside
-// a run the failure travels in flight, beside the nodes: a Seq stops, a Loop
-// stops, a fan-out drops the lane and goes on with the others (unless AllLanes
-// or Quorum say otherwise), a Rescue records it. At the edge Run returns a
-// [*Failure] with kind, reason and place, which unwraps to the error of the
-// body. A panic is a failure like any other. Package kind names the kinds. What an
-// error says in a method FailureMeta() map[string]string is noted beside the node
-// of the failure.
+// A body fails by returning an error or by panicking. Inside a run the failure travels
+// beside the nodes: a Seq and a Loop stop, a fan-out drops the lane, a Rescue records the
+// failure and handles it. Run returns a [*Failure] with kind, reason and place. It unwraps
+// to the error of the body, and errors.Is finds its kind:
 //
-// # Watching
+//	_, err := stone.Run(ctx, p, stone.Config{Input: input})
+//	if errors.Is(err, kind.Timeout) {
+//		return "try again later"
+//	}
 //
-// A run sends its events to the slog.Handler in its [Config] and nowhere else.
-// Inside a body, [Body.Event] sends one of the body's own, with the ids of run and
-// span that tie all events together. With no handler an event costs nothing.
+// [Fail] makes an error with a kind of its own. [Retry] and [Timeout] are options of a
+// leaf. An error with a method FailureMeta() map[string]string adds to the meta of the
+// node of the failure.
+//
+// # Inside a body
+//
+// [Step] records a part of a body's work, so that a resumed run does not repeat it. [In]
+// returns the place of a body in its run, with further methods: [Body.Event] sends an
+// event; [Body.RunChild] runs a child; [Body.RunDynamic] validates and runs an ashlar that
+// was made during the run, such as a plan that a model wrote, within a grant of effects;
+// [Body.Keep] leaves its nodes in the DAG; and [Body.Await] waits, in a Flow, for all
+// earlier steps.
+//
+// # Executors
+//
+// One interpreter runs every pipeline. It passes leaves, decisions and fan-outs to a
+// [step.Executor] and records them with a [step.Recorder]. [Perform] performs a leaf in
+// another process, by its address.
 package stone
