@@ -179,7 +179,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	change := func(folder, file os.FileMode) {
 		t.Helper()
-		for name, mode := range map[string]os.FileMode{v.database(): file, v.database() + "-wal": file, filepath.Dir(v.database()): folder} {
+		for name, mode := range map[string]os.FileMode{v.database(): file, v.database() + "-wal": file, v.database() + "-shm": file, filepath.Dir(v.database()): folder} {
 			if err := os.Chmod(name, mode); err != nil {
 				t.Fatal(err)
 			}
