@@ -30,6 +30,7 @@ type actFlags struct {
 	edn, json bool
 	stream    bool
 	trace     string
+	keep      keepFlags
 }
 
 func (a *app) act() *cobra.Command {
@@ -39,7 +40,9 @@ func (a *app) act() *cobra.Command {
 		Short: "Answer a request with a configured capability",
 		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input. It routes\n" +
 			"the request to a configured capability and prints the envelope of the response in the same notation.\n" +
-			"The exit code is 1 if the response is an error, also for a request that cannot be read.",
+			"It records the run like the command run. A request that was answered before gets the recorded answer,\n" +
+			"and no capability is asked; a request that failed is tried again. The exit code is 1 if the response\n" +
+			"is an error, also for a request that cannot be read.",
 		Example:               a.example("act request.edn", "act --stream < request.json"),
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -48,6 +51,7 @@ func (a *app) act() *cobra.Command {
 			}
 			return nil
 		},
+		PreRunE: func(c *cobra.Command, _ []string) error { return flags.keep.check(c.Flags()) },
 		RunE: func(c *cobra.Command, args []string) error {
 			file := "-"
 			if len(args) == 1 {
@@ -61,6 +65,9 @@ func (a *app) act() *cobra.Command {
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
 	f.BoolVar(&flags.stream, "stream", false, "print parts of the answer as they arrive, one a line; a line \"retracted\" voids the earlier parts of a capability")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
+	dbFlag(f, &flags.keep.db)
+	f.BoolVar(&flags.keep.none, "no-db", false, "do not record the answer, and ask although one is recorded")
+	f.StringVar(&flags.keep.id, "id", "", "`NAME` of the run for other commands; the id of the request by default")
 	a.trustFlag(f)
 	c.MarkFlagsMutuallyExclusive("edn", "json")
 	a.callFlags(f)
@@ -92,7 +99,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 		return err
 	}
 	out := &responses{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
-	resp := a.respond(ctx, conf.App, data, events, out, flags.stream)
+	resp := a.respond(ctx, conf.App, data, events, out, flags)
 	if err := errors.Join(out.response(resp), events.close()); err != nil {
 		return output(err)
 	}
@@ -130,7 +137,7 @@ func isJSON(file string, data []byte) bool {
 }
 
 // respond answers a request.
-func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *responses, stream bool) call.Response {
+func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *responses, flags actFlags) (resp call.Response) {
 	trace, spec, err := call.ReadRequest(data)
 	if err != nil {
 		return call.Response{Trace: traceIn(data), Err: err}
@@ -142,10 +149,24 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	if events != nil {
 		cfg.Watch = event.Log(events.handler)
 	}
-	if stream {
+	if flags.stream {
 		cfg.Watch = event.All(cfg.Watch, out)
 	}
-	resp, _ := app.Act(ctx, trace, spec, cfg)
+	if err := app.CheckRequest(spec); err != nil {
+		return call.Response{Trace: trace, Err: err} // nothing of it is kept
+	}
+	if !flags.keep.none {
+		kept, err := a.keepRequest(ctx, flags.keep, trace, spec.Intent, data, &cfg)
+		if err != nil {
+			return call.Response{Trace: trace, Err: err}
+		}
+		defer func() {
+			if err := kept.Close(); err != nil && resp.Err == nil {
+				resp = call.Response{Trace: trace, Err: err}
+			}
+		}()
+	}
+	resp, _ = app.Act(ctx, trace, spec, cfg)
 	return resp
 }
 

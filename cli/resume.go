@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -131,7 +132,10 @@ func fromAnywhere(flags *pflag.FlagSet) []string {
 // sourceOf returns how to make the pipeline of a run again.
 func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 	from, ok := readSource(info)
+	var request answered
 	switch {
+	case json.Unmarshal(info.Source, &request) == nil && request.Request != "":
+		return from, fmt.Errorf("run %s answers a request: send the request again with %s act", info.ID, a.Name)
 	case !ok:
 		return from, fmt.Errorf("run %s was not started by this command: resume it with the program that started it", info.ID)
 	case a.fromArgument() && from.Pipeline == "":

@@ -38,7 +38,7 @@ func TestActStream(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		code := cli.Run(t.Context(), cli.Config{
-			Pipeline: cli.FromArgument, Args: []string{"act", "--stream", "--config", file},
+			Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
 			Stdin: strings.NewReader(c.request), Stdout: &out, Stderr: &errs,
 		})
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -64,7 +64,7 @@ func TestActStreamRetracts(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), cli.Config{
-		Pipeline: cli.FromArgument, Args: []string{"act", "--stream", "--config", file},
+		Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
 		Stdin: strings.NewReader(`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"},
 			"constraints":{"max-chars":5},"done":{"must":["max-chars"]}}`), Stdout: &out, Stderr: &errs,
 	})

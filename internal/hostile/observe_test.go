@@ -65,3 +65,24 @@ func TestCallsAreSeen(t *testing.T) {
 		}
 	}
 }
+
+// A request that is sent again gets the recorded answer: nobody is asked and paid for it
+// twice. One that only has the same id gets nothing.
+func TestRequestsAreAnsweredOnce(t *testing.T) {
+	p, x := asking(t)
+	first := p.stone("act", "--config", "c.edn", "r.edn")
+	again := p.stone("act", "--config", "c.edn", "r.edn")
+	if first.code != 0 || again != first || x.requests.Load() != 1 {
+		t.Errorf("%d requests\n%+v\n%+v", x.requests.Load(), first, again)
+	}
+	other := `{"proto":1,"trace":{"id":"r-4a2b"},"task":{"intent":"text/greet"},"input":{"prompt":"Who is Eve?"}}`
+	if err := os.WriteFile(filepath.Join(p.dir, "r.json"), []byte(other), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.stone("act", "--config", "c.edn", "r.json"); r.code != 1 || !strings.Contains(r.stdout, "trace/id-used") || x.requests.Load() != 1 {
+		t.Errorf("%d requests, %+v", x.requests.Load(), r)
+	}
+	if r := p.stone("act", "--no-db", "--config", "c.edn", "r.json"); r.code != 0 || x.requests.Load() != 2 {
+		t.Errorf("%d requests, %+v", x.requests.Load(), r)
+	}
+}

@@ -231,9 +231,9 @@ func TestNoKeyIsWritten(t *testing.T) {
 // Nor in the answer to a request, and its pieces as they arrive.
 func TestNoKeyIsAnswered(t *testing.T) {
 	p := secretsProject(t)
-	for _, a := range secretAttacks {
+	for i, a := range secretAttacks {
 		for _, notation := range []string{"--json", "--edn"} {
-			request := fmt.Sprintf(`{:proto 1 :trace {:id "t"} :task {:intent :%s} :input {:prompt %q}}`, a.intent, a.prompt)
+			request := fmt.Sprintf(`{:proto 1 :trace {:id "%d%s"} :task {:intent :%s} :input {:prompt %q}}`, i, notation, a.intent, a.prompt)
 			if err := os.WriteFile(filepath.Join(p.dir, "r.edn"), []byte(request), 0o600); err != nil {
 				t.Fatal(err)
 			}
