@@ -72,6 +72,7 @@ func setbackIn(err error) (a answer, ok bool) {
 type asked struct {
 	Intent      string   `json:"intent"`
 	Cap         string   `json:"cap"`
+	Version     string   `json:"version,omitempty"` // of the capability
 	Input       JSON     `json:"input,omitempty"`
 	Context     JSON     `json:"context,omitempty"`
 	Constraints JSON     `json:"constraints,omitempty"`
@@ -79,8 +80,8 @@ type asked struct {
 	Done        Done     `json:"done,omitzero"`
 }
 
-func (r *Request) asked() asked {
-	return asked{r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Requires, r.Done}
+func (r *Request) asked(version string) asked {
+	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.Done}
 }
 
 // paid asks in a step of its own, which is not made again in a run that is resumed,
@@ -88,7 +89,7 @@ func (r *Request) asked() asked {
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	defer draw.Close()
 	var at event.Place
-	a, err := stone.Step(draw.Context(ctx), step, req.asked(), func(ctx context.Context, _ asked) (answer, error) {
+	a, err := stone.Step(draw.Context(ctx), step, req.asked(e.Version), func(ctx context.Context, _ asked) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}

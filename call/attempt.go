@@ -60,6 +60,7 @@ type outcome struct {
 	final   bool   // nothing more can be paid for
 	live    bool   // it was not taken from the recorder
 	cap     string // who was asked
+	version string // of it
 }
 
 // run makes the attempts. The error says that the lane did not come to its end:
@@ -138,7 +139,8 @@ func (l *lane) attempt(n int) error {
 // refused before stays what is repaired if there is no new out.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	refused := l.last.out
-	l.last = outcome{cap: e.ID}
+	as.Version = e.Version
+	l.last = outcome{cap: e.ID, version: e.Version}
 	o := &l.last
 	req := l.request
 	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, e.given(&l.spec)

@@ -42,7 +42,7 @@ func (app *Applicator) check(name string) Check {
 // Applicator has it.
 func Paid(name string, check Check) Check {
 	return func(ctx context.Context, s Subject) error {
-		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(), s.Out}, func(ctx context.Context, _ judged) (string, error) {
+		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(""), s.Out}, func(ctx context.Context, _ judged) (string, error) {
 			if err := check(ctx, s); err != nil {
 				if ctx.Err() != nil {
 					return "", err

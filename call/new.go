@@ -221,7 +221,7 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	if win.out != nil {
 		rec.Score = &win.verdict.score
 	}
-	rec.Cap = win.cap
+	rec.Cap, rec.Version = win.cap, win.version
 	if win.failure != nil {
 		rec.Failure, rec.Error, rec.Out = win.failure.Type, win.failure.Message, win.out
 	}

@@ -9,7 +9,8 @@ import (
 
 // printed is what can change the answer of a call and is not seen in its name and
 // its queries. Budget and candidates are not in it: an answer that was paid for
-// stands when more may be spent, or when others could be asked.
+// stands when more may be spent, or when others could be asked. The versions of those that
+// may be asked are: a new version is another capability.
 type printed struct {
 	Intent   string   `json:"intent"`
 	Cap      string   `json:"cap"`
@@ -20,6 +21,8 @@ type printed struct {
 	Effects  []string `json:"effects"`
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
+
+	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
 }
 
 // Fingerprint is a part of the fingerprint of the leaf.
@@ -29,6 +32,7 @@ func (c *caller) Fingerprint() []byte {
 	if s.Applicator != nil {
 		e := s.Applicator.Policy.resolve(s)
 		p.Done, p.ScoreMin, p.Judge = e.done, e.scoreMin, fmt.Sprintf("%+v", e.judge)
+		p.Versions = s.Applicator.versions(s, &e)
 	}
 	data, err := canon.Append(nil, p)
 	if err != nil { // a number that JSON has not, which Check reports
@@ -52,4 +56,25 @@ func (c *caller) Render(d dag.DAG) ([]byte, error) {
 		parts = append(parts, part)
 	}
 	return canon.Append(nil, parts)
+}
+
+// versions returns the versions of the capabilities that may answer, repair or judge, where
+// they have one.
+func (app *Applicator) versions(s *Spec, e *effective) map[string]string {
+	versions := map[string]string{}
+	add := func(e *entry) {
+		if e != nil && e.Version != "" {
+			versions[e.ID] = e.Version
+		}
+	}
+	for _, c := range app.candidates(s, nil) {
+		if c.reason == "" {
+			add(c.entry)
+		}
+	}
+	if fix := s.Dispatch.Repair; fix != nil {
+		add(app.Registry.entry(fix.Cap))
+	}
+	add(app.judge(&e.judge))
+	return versions
 }

@@ -14,8 +14,9 @@ import (
 type Record struct {
 	Intent   string   `json:"intent,omitempty"`
 	Cap      string   `json:"cap/id,omitempty"` // who answered, or was asked last
-	Attempts int      `json:"attempts"`         // invocations in all, repairs included
-	Plan     bool     `json:"plan,omitempty"`   // it answered with a plan
+	Version  string   `json:"cap/version,omitempty"`
+	Attempts int      `json:"attempts"`       // invocations in all, repairs included
+	Plan     bool     `json:"plan,omitempty"` // it answered with a plan
 	Failure  string   `json:"failure/type,omitempty"`
 	Error    string   `json:"error,omitempty"`
 	Out      JSON     `json:"out,omitempty"` // what was refused; what was accepted is the content of the node
@@ -41,6 +42,7 @@ type Rejection struct {
 // An Attempt is one invocation.
 type Attempt struct {
 	Cap          string   `json:"cap/id"`
+	Version      string   `json:"cap/version,omitempty"`
 	Number       int      `json:"attempt"`          // of this capability, from 1
 	Repair       bool     `json:"repair,omitempty"` // it mended what was refused before
 	Cancelled    bool     `json:"cancelled,omitempty"`

@@ -239,15 +239,22 @@ func (r *resolved) resolveJudge(app *Applicator) {
 	if !j.on {
 		return
 	}
-	r.judge = app.Registry.entry(j.cap)
-	if j.cap == "" && app.Registry != nil {
-		for _, e := range app.Registry.order {
-			if r.judge == nil && slices.Contains(e.Intents, EvalGrade) {
-				r.judge = e
-			}
-		}
-	}
-	if r.judge == nil {
+	if r.judge = app.judge(j); r.judge == nil {
 		r.fault("no-candidate", "the call is to be judged, but there is no judge %s: register a capability with the intent %s", j.cap, EvalGrade)
 	}
+}
+
+func (app *Applicator) judge(j *judging) *entry {
+	switch {
+	case !j.on || app.Registry == nil:
+		return nil
+	case j.cap != "":
+		return app.Registry.entry(j.cap)
+	}
+	for _, e := range app.Registry.order {
+		if slices.Contains(e.Intents, EvalGrade) {
+			return e
+		}
+	}
+	return nil
 }

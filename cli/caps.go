@@ -110,7 +110,11 @@ func printCaps(w io.Writer, all []capability) error {
 		if c.Intents == nil {
 			intents = "any"
 		}
-		cells := []string{c.ID, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Effects)}
+		id := c.ID
+		if c.Version != "" {
+			id += "@" + c.Version
+		}
+		cells := []string{id, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Effects)}
 		for i, cell := range cells {
 			cells[i] = text.Line(cell)
 		}
