@@ -23,12 +23,17 @@ type Given struct {
 	Input []dag.AnyType
 	// Grant lists the effects that the run allows. Nil allows all.
 	Grant []string
+	// Unattended says that no one answers questions: the run has neither a Frontend nor a
+	// journal in which they can wait.
+	Unattended bool
 
 	dag dag.DAG // in place of Input: the nodes themselves
 }
 
 // Given returns what a run with this Config gives its pipeline.
-func (c Config) Given() Given { return Given{Grant: c.Grant, dag: c.Input} }
+func (c Config) Given() Given {
+	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, dag: c.Input}
+}
 
 // Validate checks p without running any of it, and returns all findings at once,
 // in the order of the tree.
@@ -39,7 +44,7 @@ func Validate(p Ashlar, g Given) finding.List { return check(p, g).sorted() }
 
 func check(p Ashlar, given Given) *validator {
 	n := p.changes()
-	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: given.Grant}
+	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: given.Grant, unattended: given.Unattended}
 	v.reserve()
 	v.input(p, given)
 	v.visit(p, 0)
@@ -75,6 +80,8 @@ type validator struct {
 	readings []demand // of types that nobody had written yet
 	asked    map[string]*spec
 	grant    []string
+
+	unattended bool // no one answers questions
 
 	everything   bool    // somebody reads all there is
 	failuresRead bool    // somebody reads all failures
@@ -243,6 +250,9 @@ func (v *validator) own(s *spec) {
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
 			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
+		}
+		if v.asked[s.name] == nil && v.unattended {
+			v.find(v.here, finding.Finding{Type: finding.NobodyAnswers, Warning: true, Queried: s.name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", s.name)
 		}
 		v.asked[s.name] = s
 	}

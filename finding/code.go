@@ -67,6 +67,8 @@ const (
 	UnusedProduce Code = "unused-produce"
 	// LanesMayBeLost is a fan-out that drops failed lanes without saying how many may fail.
 	LanesMayBeLost Code = "lanes-may-be-lost"
+	// NobodyAnswers is an Ask in a run without a Frontend and without a journal.
+	NobodyAnswers Code = "nobody-answers"
 	// NothingToReduce is a Reduce without a fan-out before it.
 	NothingToReduce Code = "nothing-to-reduce"
 )
