@@ -226,6 +226,7 @@ func (k *calls) subject() string {
 
 // findings is what is wrong with a pipeline, or with the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
+	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
 	unpriced := a.calls.unpriced(p)
 	if a.calls.file == "" {
 		return append(stone.Validate(p, cfg.Given()), unpriced...)

@@ -29,13 +29,13 @@ func Secret(ctx context.Context, value string) error {
 // what steps return, of failures, questions and events, as that of [Keep] does.
 func Redact(secrets ...string) step.Recorder { return &redactor{values: secrets} }
 
-// A redactor implements stone.RunWrapper.
+// A redactor is a recorder that records nothing.
 type redactor struct {
 	values  []string
 	secrets *redact.Set // of a run
 }
 
-// WrapRun implements [stone.RunWrapper].
+// WrapRun is called by stone.Run, see [step.Recorder].
 func (r *redactor) WrapRun(ctx context.Context, _ stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
 	s, err := secretsOf(ctx, r.values)
 	if err == nil {
