@@ -26,7 +26,7 @@ type spec struct {
 	memo atomic.Pointer[found]
 }
 
-// found returns what is kept about s.
+// found returns the facts derived from s, which are kept beside it.
 func (s *spec) found() *found {
 	f := s.memo.Load()
 	for f == nil {
@@ -36,7 +36,7 @@ func (s *spec) found() *found {
 	return f
 }
 
-// clone returns a copy of s that shares nothing that is changed.
+// clone returns a copy of s whose composite may be changed.
 func (s *spec) clone() *spec {
 	own := *s.composite
 	c := &spec{parts: s.parts}
@@ -50,21 +50,21 @@ type parts struct {
 	name     string
 	children []Ashlar
 	out      dag.AnyType       // what a leaf produces; the item of a map
-	queries  []dag.Query       // what its own body or decision reads
-	settings                   // what options set
+	queries  []dag.Query       // the reads of its own body or decision
+	settings                   // from options
 	faults   []finding.Finding // mistakes seen at construction, for Validate
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk                                                         // of a leaf with children, or a scoped
 	question *ask.Question                                                // of an ask, as far as it is known before a run
-	render   func(dag.DAG) ([]byte, error)                                // what an ask or a call says, made of the DAG before it begins
+	render   func(dag.DAG) ([]byte, error)                                // the text of an ask or a call, made of the DAG before it starts
 	*composite
 }
 
-// composite is what only some composites have, and what Replace has made anew. Most
-// ashlars are others, leaves above all: they share an empty one.
+// composite has the fields of some composites only, and those that Replace sets. All
+// other ashlars, most of them leaves, share an empty one.
 type composite struct {
-	replaced   map[*spec]Ashlar      // the children by those for which they stand since Replace
+	replaced   map[*spec]Ashlar      // by original child: the child that replaced it
 	keys       []string              // of a match: canonical JSON, one for each child
 	lens       []string              // of a match that looks into the latest node
 	key        func() *schema.Schema // of a match by On: the schema of its key
@@ -99,11 +99,11 @@ const (
 
 var formNames = [...]string{"leaf", "seq", "flow", "loop", "match", "map", "parallel", "reduce", "rescue", "scoped"}
 
-// decision is a choice that the machine asks for and records: whether to go on,
-// which branch, which items.
+// decision is a choice that the machine asks for and records: whether to continue a
+// loop, which branch of a match, which items of a map.
 type decision struct {
 	take    func(dag.DAG) (any, error)
-	restore func(json.RawMessage) (any, error) // what take returned, from its JSON
+	restore func(json.RawMessage) (any, error) // reads the result of take from its JSON
 }
 
 var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []finding.Finding{{
@@ -120,7 +120,7 @@ func (a Ashlar) spec() *spec {
 // IsZero reports whether a is the zero Ashlar.
 func (a Ashlar) IsZero() bool { return a.s == nil }
 
-// Name returns the name under which a stands in paths, events and findings.
+// Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
 // Form returns "leaf", "seq", "flow", "loop", "match", "map", "parallel",
@@ -134,18 +134,18 @@ func (a Ashlar) Children() []Ashlar { return append([]Ashlar(nil), a.spec().chil
 // the order of Children. It is nil for everything else.
 func (a Ashlar) Branches() []string { return append([]string(nil), a.spec().keys...) }
 
-// Version returns which version of its work a leaf does, "" if it does not say.
+// Version returns the version of a leaf, "" if it has none.
 func (a Ashlar) Version() string { return a.spec().version }
 
 // Rounds returns the bound of a loop, 0 for everything else.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
-// Queries returns what a itself reads, not what its children read.
+// Queries returns the queries of a itself, without those of its children.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
-// QueriesAll returns what a and everything below it reads and nothing before it
-// within a produces: what must be there when a begins. Reads of the latest node
-// and of everything are not among them.
+// QueriesAll returns the queries of a and of everything below it that no earlier step
+// within a answers: the inputs that a needs when it starts. Queries of the latest node
+// and of everything are left out.
 func (a Ashlar) QueriesAll() []dag.Query {
 	var out []dag.Query
 	for _, d := range check(a, Given{}).unmet {
@@ -182,8 +182,8 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 	return out
 }
 
-// Question returns what a asks, as far as it is known before a run, and whether it is an
-// Ask.
+// Question returns the question of an Ask, as far as it is known before a run. It
+// returns false if a is not an Ask.
 func (a Ashlar) Question() (ask.Question, bool) {
 	if q := a.spec().question; q != nil {
 		return *q, true
@@ -194,15 +194,15 @@ func (a Ashlar) Question() (ask.Question, bool) {
 // Detail returns what the option Detail attached to a leaf, or nil.
 func (a Ashlar) Detail() any { return a.spec().detail }
 
-// Replace returns a tree in which every ashlar for which with has a replacement
-// is replaced, and everything around it is made anew. With is asked once for each
-// ashlar: one that is used in several places stays one ashlar. The replacement is
-// not searched again. The original is not changed.
+// Replace returns a copy of the tree with every ashlar replaced for which with returns a
+// replacement and true. With is called once for each ashlar: one that is used in several
+// places stays one ashlar. Replacements are not searched again. The original is not
+// changed.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 	return replacer{with, map[*spec]Ashlar{}}.replace(a)
 }
 
-// replacer remembers by what each ashlar was replaced.
+// replacer remembers the replacement of each ashlar.
 type replacer struct {
 	with func(Ashlar) (Ashlar, bool)
 	done map[*spec]Ashlar
@@ -220,7 +220,7 @@ func (r replacer) replace(a Ashlar) Ashlar {
 	return out
 }
 
-// within replaces what is below a.
+// within replaces the ashlars below a.
 func (r replacer) within(a Ashlar) Ashlar {
 	old := a.spec()
 	children := make([]Ashlar, len(old.children))
@@ -245,8 +245,8 @@ func (r replacer) within(a Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// child returns the child that a is, or that stands for it since Replace: bodies
-// and walk rules name the children with which they were written.
+// child returns the child that a is, or that replaced it: bodies and walk rules name
+// the children with which they were written.
 func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	for _, c := range s.children {
 		if c.s == a.s {
@@ -257,9 +257,8 @@ func (s *spec) child(a Ashlar) (Ashlar, bool) {
 	return c, ok
 }
 
-// Schema returns the schema of what a produces, through sequences, loops and
-// reducers down to the step that writes last; nil where branches or lanes leave
-// it open.
+// Schema returns the schema of the node that a writes last. It looks through sequences,
+// loops and reducers, and is nil where the type depends on branches or lanes.
 func (a Ashlar) Schema() *schema.Schema {
 	if t := a.last(); t != nil {
 		return t.Schema()
@@ -267,7 +266,7 @@ func (a Ashlar) Schema() *schema.Schema {
 	return nil
 }
 
-// last returns the type of the node that a writes last, nil where it is open.
+// last returns the type of the node that a writes last, nil if it is not known.
 func (a Ashlar) last() dag.AnyType {
 	s := a.spec()
 	switch s.form {
@@ -296,8 +295,8 @@ func (a Ashlar) Effects() []string {
 	return out
 }
 
-// each calls fn for a and everything below it, parents first. A part that is
-// used in several places is met each time.
+// each calls fn for a and everything below it, parents first. A part that is used in
+// several places is visited each time.
 func (a Ashlar) each(fn func(*spec)) {
 	s := a.spec()
 	fn(s)

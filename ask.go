@@ -19,11 +19,11 @@ type Answer struct {
 	Response string `json:"response"` // empty if the question was cancelled
 }
 
-// maxAnswers is how many answers that are none a person may give.
+// maxAnswers is how many invalid answers a person may give.
 const maxAnswers = 10
 
 // Ask makes a leaf that asks a person for the content of out. Text makes the question
-// from what the reader finds.
+// from the value that the reader finds.
 //
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
@@ -49,7 +49,7 @@ func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) 
 	})
 }
 
-// wording is what is asked, nil if there is no text.
+// wording returns the reader of the question, nil if text is nil.
 func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
 	if text == nil {
 		return nil
@@ -96,12 +96,12 @@ func Choices(choices ...string) AskOption {
 	return askOption(func(s *spec) { s.question.Choices = choices })
 }
 
-// put puts a question to the frontend until there is an answer that fits.
+// put puts a question to the frontend until an answer fits, at most maxAnswers times.
 func put(ctx context.Context, q ask.Question) (string, error) {
 	f := frameOf(ctx)
 	frontend := f.run.frontend
 	if frontend == nil {
-		return "", Fail(kind.NoFrontend, "there is nobody to ask %q: set Config.Frontend", q.Name)
+		return "", Fail(kind.NoFrontend, "no frontend to ask %q: set Config.Frontend", q.Name)
 	}
 	for range maxAnswers {
 		if f.Wants(slog.LevelInfo) {
@@ -109,7 +109,7 @@ func put(ctx context.Context, q ask.Question) (string, error) {
 		}
 		response, err := frontend.Ask(ctx, q)
 		if errors.Is(err, kind.Waiting) {
-			return "", &Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("question %q waits for an answer: resume the run when there is one", q.Name), Cause: err}
+			return "", &Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("question %q waits for an answer: resume the run once it has one", q.Name), Cause: err}
 		}
 		if err != nil {
 			return "", err

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// In returns what a body can do in the run to which ctx belongs. Ctx is the context
-// that the body was given, or one made from it.
+// In returns the place of a body in its run. Ctx is the context that the body was
+// given, or one derived from it.
 func In(ctx context.Context) Body { return Body{ctx} }
 
 // A Body is the place in a run at which a body runs; see [In]. Its methods may be
@@ -39,8 +39,8 @@ func (b Body) Path() string {
 	return ""
 }
 
-// Grant returns the effects that the run allows at this place; nil allows all. Hold to
-// it what is only known to have effects when the body runs.
+// Grant returns the effects that the run allows at this place; nil allows all. Check
+// against it all effects that are known only when the body runs.
 func (b Body) Grant() []string {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -50,23 +50,23 @@ func (b Body) Grant() []string {
 }
 
 // Event sends an event to the watcher of the run. Name is the event, for example
-// "cache-hit". If nobody wants the level, Event does nothing.
+// "cache-hit". If no watcher wants the level, Event does nothing.
 func (b Body) Event(level slog.Level, name string, attrs ...slog.Attr) {
 	if f := frameOf(b.ctx); f != nil && f.Wants(level) {
 		f.Send(event.Custom{Name: name, At: level, Attrs: slices.Clone(attrs)})
 	}
 }
 
-// Enabled reports whether somebody wants events of the level. Ask it before
-// computing attributes that cost something.
+// Enabled reports whether a watcher wants events of the level. Call it before computing
+// expensive attributes.
 func (b Body) Enabled(level slog.Level) bool {
 	f := frameOf(b.ctx)
 	return f != nil && f.Wants(level)
 }
 
 // RunChild runs a child of the ashlar: of a Scoped, or of a leaf with Children. It
-// returns d extended by what the child did, with a failure in flight if the child
-// failed. A child runs once at a time.
+// returns d with the nodes of the child added, and with a failure in flight if the child
+// failed. Two runs of one child at the same time are an error.
 func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -76,19 +76,19 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 }
 
 // RunDynamic runs an ashlar that was made during the run, for example from a plan
-// that a model wrote. It returns d extended by what p did, with a failure in flight
-// if p failed. P is part of the run: its addresses begin with that of the body, and
-// it is recorded, watched and cancelled like everything else. A leaf that wants to
-// keep the nodes of p calls Keep.
+// that a model wrote. It returns d with the nodes of p added, and with a failure in
+// flight if p failed. P is part of the run: its addresses start with that of the body,
+// and it is recorded, watched and cancelled like every other step. To keep the nodes of
+// p, a leaf calls Keep.
 //
 // RunDynamic first validates p with d as its input. If p is refused, nothing of it
-// runs, and the failure has kind "invalid" and unwraps to *finding.Invalid. P may need the
-// effects in grant that the run around it grants too; a nil grant means all of
-// those.
+// runs, and the failure has kind "invalid" and unwraps to *finding.Invalid. P may need
+// only effects that both grant and the run around it allow; a nil grant adds no limit.
 //
-// P reads what its own queries name, whatever the body has declared, and the
-// returned DAG can be read without limits. Within a Flow, d holds what the queries
-// of the leaf name; see Await. A name runs once at a time.
+// P reads what its own queries name, independently of those of the body, and the
+// returned DAG can be read without declared queries. Within a Flow, d has only the nodes
+// that the queries of the leaf name; see Await. Two ashlars of one name at the same time
+// are an error.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {
@@ -104,11 +104,10 @@ func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 // the leaf then follows what Await returned, and the steps of the Flow that read
 // that node see everything before it.
 //
-// Outside of a Flow there is nothing to wait for, and Await returns d. Call it in
-// the body itself, not within a Step. Whether it is called must follow from what the
-// body has read, since a resumed run waits in the same places. Await fails when the
-// context is done, and with an error that is kind.Waiting if an earlier step waits for
-// an answer.
+// Outside of a Flow, Await returns d at once. Call it in the body itself, not within a
+// Step. Whether the body calls it may depend only on what the body has read, since a
+// resumed run waits in the same places. Await fails when the context is done, and with
+// an error that is kind.Waiting if an earlier step waits for an answer.
 func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	body, leaf := bodyOf(b.ctx)
 	if body == nil {
@@ -123,8 +122,8 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 
 // Keep adds lanes beside the node that a leaf makes, for example what RunDynamic
 // returned. They stay in the DAG and are found by dag.All, like the lanes of a
-// fan-out. D is the DAG that the body was given, or what Await returned, and every
-// lane extends it; on an empty DAG call [dag.Origin] before. A body that builds its
+// fan-out. D is the DAG that the body was given, or the one that Await returned, and
+// every lane extends it; if it is empty, call [dag.Origin] first. A body that builds its
 // node itself builds it on the DAG that Keep returns. Call Keep once, with all
 // lanes, in the body itself and not within a Step.
 //
@@ -148,7 +147,7 @@ func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
 	return full.Within(body), nil
 }
 
-var errNoRun = Fail(kind.Error, "there is no run: give In the context that the body was given")
+var errNoRun = Fail(kind.Error, "no run: give In the context that the body was given")
 
 func outside(d dag.DAG) dag.DAG {
 	return d.WithFailure(dag.NewFailure(d, dag.FailureContent{Kind: kind.Error, Reason: errNoRun.Error()}, nil, time.Time{}), errNoRun)

@@ -20,18 +20,17 @@ func Seq(name string, steps ...Ashlar) Ashlar {
 	return Ashlar{s}
 }
 
-// Flow is a Seq whose steps do not wait for each other without need: a step
-// begins as soon as those in front of it have ended that can produce a type which
-// it, or anything below it, reads. What it leaves is what Seq would leave, with
-// the same ids. At most 256 steps are in flight at once.
+// Flow is like Seq, but starts each step as soon as every earlier step that could
+// produce its input has finished. The input of a step is every type that it, or
+// anything below it, reads. Flow produces the same nodes as Seq, with the same ids. At
+// most 256 steps run at once.
 //
-// A step with a fan-out, a Reduce or a Scoped in it, and one that reads the latest
-// node or everything, waits for all in front of it. Bodies see of the others what
-// their queries name, and no more: one that asks a DAG how long it is, or writes
-// ids of nodes into its content, will find other ones than in a Seq. After a
-// failure the steps behind it are cancelled and leave nothing; those in front of
-// it come to their end. While one waits for an answer, those that do without it go
-// on.
+// A step that contains a fan-out, a Reduce or a Scoped waits for all earlier steps, and
+// so does one that reads the latest node or everything. A body sees only the nodes that
+// its queries name: one that asks for the length of a DAG, or writes ids of nodes into
+// its content, gets other values than in a Seq. If a step fails, later steps are
+// cancelled and leave no nodes, and earlier ones finish. While a step waits for an
+// answer, the steps that do not need it continue.
 func Flow(name string, steps ...Ashlar) Ashlar {
 	a := Seq(name, steps...)
 	a.s.form = flowForm
@@ -59,7 +58,7 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	return Ashlar{s}
 }
 
-// Until is the condition that pred holds for what the reader finds.
+// Until is the condition that pred returns true for the value that the reader finds.
 func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
 		return nil
@@ -114,18 +113,18 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 	return string(key), err
 }
 
-// Map runs body once for each item of a list, all at the same time. The list is what
-// the reader finds, such as the nearest node of a list type, or dag.Derive of one:
+// Map runs body once for each item of a list, all at the same time. The reader finds the
+// list, such as the nearest node of a list type, or dag.Derive of one:
 //
 //	stone.Map("each-line", Poem, Line, translate)
 //	stone.Map("each-file", dag.Derive(Repo, RepoDoc.Files), File, review, stone.AllLanes())
 //
 // Every lane starts with a node of the item's type and sees nothing of the others. A
 // lane that fails is dropped, and listed in Result.Lost; at least one must survive, or
-// as many as Quorum or AllLanes say. A lane that waits for an answer, or meets the end
-// of the run's budget, has not failed: the run ends, and that lane is done when it is
-// resumed. An empty list is a failure of kind "map-empty" without AllowEmpty. Follow a
-// Map with Reduce.
+// as many as Quorum or AllLanes require. A lane that waits for an answer, or for which
+// the budget of the run is too small, has not failed: the run ends, and the resumed run
+// does that lane. An empty list is a failure of kind "map-empty" without AllowEmpty.
+// Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
@@ -152,7 +151,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
-// What is said of the lanes of Map holds for them too.
+// Its lanes fail, are dropped and survive like those of Map.
 func Parallel(name string, of ...FanPart) Ashlar {
 	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
 	for _, part := range of {
@@ -174,18 +173,17 @@ func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }
 
-// Rescue runs body; if it fails, the failure is recorded as a node and heal runs
-// after it. It is the one place where a failure stops. Nothing is rolled back:
-// heal sees what body had finished. The cancellation of a run is not rescued.
+// Rescue runs body; if it fails, the failure is recorded as a node and heal runs after
+// it. No other form handles a failure. Nothing is rolled back: heal sees the nodes of
+// every step of body that had finished. The cancellation of a run is not rescued.
 func Rescue(name string, body, heal Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: rescueForm, name: name, children: []Ashlar{body, heal}, composite: noComposite}}}
 }
 
-// Scoped makes a composite that is no combination of the others. Body runs the
-// children that the walk names with RunChild, as often as it likes, and returns a DAG
-// that extends the one it was given; what it does must follow from what it reads. It
-// reads the queries that reads lists. The walk tells the validator in which way body
-// runs the children.
+// Scoped makes a composite that the other forms cannot express. Body runs the children
+// that the walk names with RunChild, as often as needed, and returns a DAG that extends
+// the one it was given. It must be deterministic in what it reads. It reads the queries
+// that reads lists. The walk tells the validator how body runs the children.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
@@ -218,7 +216,7 @@ func Lens(path ...string) Extractor {
 	}
 }
 
-// On computes the value from what the reader finds.
+// On computes the value with key from the value that the reader finds.
 func On[T any, K comparable](reader dag.Reader[T], key func(T) K) Extractor {
 	e := Extractor{queries: dag.Types(reader), schema: dag.NewType[K]("key").Schema}
 	if key != nil {

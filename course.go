@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A course is what is known of a flow before it runs: which step waits for which.
+// A course says which step of a flow waits for which, as is known before it runs.
 type course struct {
 	stages  []stage // first the steps, then the gates
 	steps   int
-	inOrder bool // every step waits for the one in front of it: a sequence
+	inOrder bool // every step waits for the one before it: a sequence
 }
 
 // A stage is a step, or a gate: several steps for which others wait together.
@@ -21,30 +21,30 @@ type course struct {
 type stage struct {
 	deps  []int32 // the stages that it waits for
 	gates []int32 // that wait for it
-	all   bool    // it waits for everything in front of it, in place of deps
-	sees  stepSet // deps, and what those see
-	from  int32   // a step with whose result, or a gate with whose view, its own begins; -1 if there is none
+	all   bool    // it waits for every earlier step, in place of deps
+	sees  stepSet // deps, and the steps that those see
+	from  int32   // its view starts as the result of this step, or the view of this gate; -1 for neither
 	cut   int     // the first step that is not in that
 }
 
-// traits is what counts of a step.
+// traits are the properties of a step that decide its place in a course.
 type traits struct {
 	reads, writes []string
-	all           bool // it must see everything in front of it
+	all           bool // it must see everything before it
 	any           bool // it may write nodes of any type
-	matches       bool // it asks whether there is a node at all
+	matches       bool // it asks whether the DAG is empty
 }
 
-// traitsOf asks a and all below it. A fan-out sees everything, since its lanes
-// stand beside each other and are not to be moved; a scoped body may do with its
-// DAG what it likes.
+// traitsOf returns the traits of a and all below it. A fan-out sees everything, since
+// its lanes cannot be moved to another place of the DAG; a scoped body may do anything
+// with its DAG.
 func traitsOf(a Ashlar) (t traits) {
 	t.of(a.spec(), false)
 	return t
 }
 
-// of adds those of s. Whoever heals finds the failure of the body nearest, and so
-// need not wait for those in front of it.
+// of adds the traits of s. The nearest failure for the heal of a Rescue is that of its
+// body, so that it need not wait for earlier ones.
 func (t *traits) of(s *spec, heals bool) {
 	for _, q := range s.queries {
 		t.all = t.all || q.Type() == nil
@@ -136,7 +136,8 @@ func (v *surveyor) step(i int, t traits) {
 	}
 }
 
-// writersOf returns the one stage that stands for all writers of a type so far.
+// writersOf returns the stages to wait for that cover all writers of a type so far: a
+// gate if the type has several.
 func (v *surveyor) writersOf(name string) []int32 {
 	of, known := v.writers[name]
 	if !known {
@@ -246,7 +247,7 @@ func (s stepSet) len() int {
 	return n
 }
 
-// before returns how many steps of the set stand in front of step i.
+// before returns how many steps of the set come before step i.
 func (s stepSet) before(i int) int {
 	at := i/64 - s.full
 	if at < 0 {

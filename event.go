@@ -58,8 +58,8 @@ func (f *frame) tell(name, path string, data event.Data) {
 	f.run.stream.Send(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
 }
 
-// started sends the event of a visit and returns what sends that of its end, nil
-// if nobody wants them.
+// started sends the event of a visit and returns the function that sends the event of
+// its end, nil if no watcher wants them.
 func (f *frame) started() func(dag.DAG) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
@@ -79,17 +79,17 @@ func (f *frame) started() func(dag.DAG) {
 	}
 }
 
-// usageIn reads what agents and calls note beside their nodes.
+// usageIn reads the usage that agents and calls note in the meta of their nodes.
 func usageIn(meta map[string]string) (u budget.Usage) {
-	// What is not there, or no number, counts as nothing.
+	// A missing value, or one that is not a number, counts as zero.
 	u.InputTokens, _ = strconv.Atoi(meta["input-tokens"])
 	u.OutputTokens, _ = strconv.Atoi(meta["output-tokens"])
 	u.USD, _ = strconv.ParseFloat(meta["usd"], 64)
 	return u.Sane()
 }
 
-// laneStarted is started for a lane. What it returns is told whether the run goes
-// on without the lane.
+// laneStarted is started for a lane. The function that it returns is told whether the
+// run continues without the lane.
 func (f *frame) laneStarted(lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil

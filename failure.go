@@ -17,7 +17,7 @@ type Failure struct {
 	Kind   kind.Kind // what a program branches on
 	Reason string    // one line, for a person
 	Path   string    // where in the tree it happened, for example "review/loop[2]/draft"
-	Cause  error     // the error of the body, nil if there was none
+	Cause  error     // the error of the body, or nil
 }
 
 // Error returns kind, place and reason on one line.
@@ -38,12 +38,12 @@ func (f *Failure) Is(target error) bool {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// FailureKind returns the kind. An error that has this method gives the failure
-// its kind when a body returns it.
+// FailureKind returns the kind. Any error with this method sets the kind of the failure
+// when a body returns it.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
-// Fail makes the error with which a body fails in a kind of its own. Format and
-// args are those of fmt.Errorf, %w included.
+// Fail returns an error of a kind, for a body to return. Format and args are those of
+// fmt.Errorf, %w included.
 func Fail(k kind.Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	f := &Failure{Kind: k, Reason: err.Error()}
@@ -54,8 +54,9 @@ func Fail(k kind.Kind, format string, args ...any) error {
 	return f
 }
 
-// stopped is the failure of what ends because ctx is done: of kind "timeout" past
-// a deadline, otherwise "canceled", unless the cause has a kind of its own.
+// stopped is the failure of work that ends because ctx is done. Its kind is that of the
+// cause, if the cause has one, otherwise "timeout" past a deadline, otherwise
+// "canceled".
 func stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	f := failureOf(cause, "")
@@ -68,17 +69,17 @@ func stopped(ctx context.Context) error {
 	return f
 }
 
-// ofRun reports whether an error concerns the run rather than the step that met
-// it: it waits for an answer, or what the run may spend is spent. A fan-out drops no
-// lane for it but ends with it. An error says so of itself with a method EndsRun.
+// ofRun reports whether an error concerns the run rather than the step that returned
+// it: a question waits for an answer, or the budget of the run is used up. Such an error
+// ends a fan-out, which drops no lane for it. An error declares it with a method EndsRun.
 func ofRun(err error) bool {
 	var ends interface{ EndsRun() bool }
 	return errors.Is(err, kind.Waiting) || errors.As(err, &ends) && ends.EndsRun()
 }
 
-// passing reports whether the failure of f passes with the run, so that nothing is
-// recorded of it and the step is done when the run is resumed. What a Rescue around
-// it may handle is recorded, or a resumed run could go another way.
+// passing reports whether the failure of f ends with this run, so that it is not
+// recorded and a resumed run does the step. A failure that a Rescue may handle is
+// recorded, or a resumed run could take another way.
 func (f *frame) passing(err error) bool {
 	return errors.Is(err, kind.Waiting) || ofRun(err) && !f.rescued()
 }
@@ -144,7 +145,7 @@ func kindOf(err error) kind.Kind {
 	return kind.Error
 }
 
-// failureIn reads a failure node that the program made itself.
+// failureIn reads a failure node that a body made itself.
 func failureIn(n *dag.Node, cause error) error {
 	content, err := dag.Failure.Of(n)
 	if err != nil {
@@ -156,8 +157,8 @@ func failureIn(n *dag.Node, cause error) error {
 // metaEndsRun notes of a failure that it concerned the run.
 const metaEndsRun = "ends-run"
 
-// meta is what is noted beside the node of a failure: the path, the stack of a
-// panic, and what an error with a method FailureMeta says.
+// meta returns the meta of the node of a failure: the path, the stack of a panic, and
+// the result of FailureMeta if the error has that method.
 func (f *Failure) meta() map[string]string {
 	meta := map[string]string{"path": f.Path}
 	if ofRun(f) {

@@ -10,10 +10,10 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Fingerprint is a digest of what can be seen of a from outside: forms, names,
-// types, schemas, queries, branches, bounds, versions, choices of questions and
-// what details say of themselves, down to the leaves. It cannot see inside
-// functions: change a leaf's Version with its body.
+// Fingerprint returns a digest of everything that is visible of a from outside: forms,
+// names, types, schemas, queries, branches, bounds, versions, choices of questions and
+// fingerprints of details, down to the leaves. It does not cover the code of functions:
+// change a leaf's Version with its body.
 func (a Ashlar) Fingerprint() dag.ID {
 	s := a.spec()
 	f := s.found()
@@ -56,9 +56,9 @@ func describeType(w io.Writer, t dag.AnyType) {
 	}
 }
 
-// found is what is found out about a spec when it is asked for, and kept.
+// found has facts derived from a spec on first use.
 type found struct {
-	accepted  atomic.Pointer[map[string]bool] // the kind of input with which it was valid, see accept
+	accepted  atomic.Pointer[map[string]bool] // the types of input with which it was valid, see accept
 	printOnce sync.Once
 	print     dag.ID
 	countOnce sync.Once // guards counts, see occurrence

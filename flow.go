@@ -13,10 +13,10 @@ import (
 
 // This file belongs to the interpreter: it knows what comes next in a flow.
 //
-// A step begins on a DAG that follows from the course alone, whoever finished
-// first: the DAG with which the flow began, and the nodes of all that the step
-// sees, in source order. What it has added there is then committed: put onto what
-// the steps in front of it have left, again in source order.
+// The DAG with which a step starts follows from the course alone, not from the order in
+// which steps finish: it is the DAG with which the flow started, and the nodes of all
+// steps that this one sees, in source order. The nodes that the step adds are then
+// committed: put onto the committed nodes of the earlier steps, again in source order.
 
 func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	c := f.spec.course()
@@ -33,17 +33,17 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	}
 	w.steps[0].front.settle(come)
 	f.more().flow = w
-	// Each lane takes the next step, so that the steps begin in their order under
-	// any executor: then the first one that has not ended waits for nobody.
+	// Each lane takes the next step, so that the steps start in their order under
+	// any executor: then the first one that has not ended waits for no other.
 	r.executor.Fan(task{f}, c.steps, func(ctx context.Context, _ int) { w.run(ctx, int(w.next.Add(1))-1) })
 	return w.result()
 }
 
-// errOvertaken is why a step is cancelled that stands behind one that failed.
-var errOvertaken = errors.New("a step in front of it failed")
+// errOvertaken is the cause of cancelling a step after an earlier one failed.
+var errOvertaken = errors.New("an earlier step failed")
 
 // overtaken reports whether a context ended for that reason. Such a step has not
-// come to its end, and nothing of it is recorded.
+// finished, and is not recorded.
 func overtaken(ctx context.Context) bool {
 	return ctx.Err() != nil && errors.Is(context.Cause(ctx), errOvertaken)
 }
@@ -58,28 +58,28 @@ type flowing struct {
 	steps   []flowStep
 	ended   []latch         // of the stages
 	open    []int32         // of the gates: for how many stages it waits
-	views   map[int]dag.DAG // of gates: with which the steps begin that wait for them
-	at      []dag.DAG       // what is committed, after none of the steps, after the first one, …
+	views   map[int]dag.DAG // of gates: with which the steps start that wait for them
+	at      []dag.DAG       // the committed DAG after none of the steps, after the first one, …
 	awaited []int           // the steps that were moved by Await
-	bound   int             // the first step that failed: what stands behind it is cancelled
+	bound   int             // the first step that failed: later ones are cancelled
 	lost    int             // the first step that will not be committed
 }
 
 // flowStep is one step of a visit.
 type flowStep struct {
-	start   dag.DAG // with which it began
+	start   dag.DAG // with which it started
 	out     dag.DAG
 	ended   bool
-	awaited bool                    // start is what is committed in front of it, see Await
-	front   latch                   // everything in front of it is committed
-	cancel  context.CancelCauseFunc // nil if nobody in front can fail any more
-	turn    chan struct{}           // held by whoever awaits
+	awaited bool                    // start is the committed DAG before it, see Await
+	front   latch                   // every earlier step is committed
+	cancel  context.CancelCauseFunc // nil if no earlier step can fail any more
+	turn    chan struct{}           // held by the call of Await that moves the step
 }
 
-// A latch is closed once: because something has come, or because it never will.
+// A latch is closed once: because an event has happened, or because it never will.
 type latch struct {
 	state latchState
-	ch    chan struct{} // made by the first who waits
+	ch    chan struct{} // made by the first call that waits
 }
 
 type latchState uint8
@@ -98,7 +98,8 @@ func (l *latch) settle(s latchState) {
 	}
 }
 
-// wait reports whether what the latch stands for has come.
+// wait waits until the latch is closed or ctx is done. It reports whether the event has
+// happened.
 func (w *flowing) wait(ctx context.Context, l *latch) bool {
 	w.mu.Lock()
 	if l.state == pending && l.ch == nil {
@@ -122,7 +123,7 @@ func (w *flowing) wait(ctx context.Context, l *latch) bool {
 	return l.state == come && ctx.Err() == nil
 }
 
-// run runs a step as soon as it can begin.
+// run runs a step as soon as it can start.
 func (w *flowing) run(ctx context.Context, i int) {
 	step, ok := w.begin(ctx, i)
 	if !ok {
@@ -149,8 +150,8 @@ func (w *flowing) startOf(i int) dag.DAG {
 	return w.steps[i].start
 }
 
-// begin waits until step i can begin. It cannot if the run is over, or if
-// something that it waits for will not come.
+// begin waits until step i can start. It cannot if the run is over, or if a step that it
+// waits for is lost.
 func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
 	s, at := &w.steps[i], &w.course.stages[i]
 	if at.all && !w.wait(ctx, &s.front) {
@@ -178,16 +179,16 @@ func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG with which a stage begins: what is committed, or what some
-// stage has left in front of it, as far as it sees all of that and nothing else,
-// and then the rest of what it sees.
+// view returns the DAG with which a stage starts. Its base is the committed DAG, or the
+// result of an earlier stage, if the stage sees all of it; the nodes of the other steps
+// that it sees follow.
 func (w *flowing) view(i int) (dag.DAG, error) {
 	if known, ok := w.views[i]; ok {
 		return known, nil
 	}
 	at := &w.course.stages[i]
 	first := at.sees.start()
-	for _, a := range slices.Backward(w.awaited) { // who sees a step that has awaited sees all in front of it
+	for _, a := range slices.Backward(w.awaited) { // a stage that sees a step that awaited sees all steps before that one
 		if at.sees.has(a) {
 			first = max(first, a+1)
 			break
@@ -211,13 +212,13 @@ func (w *flowing) view(i int) (dag.DAG, error) {
 			return d, err
 		}
 	}
-	if i >= w.course.steps { // several steps may begin with that
+	if i >= w.course.steps { // several steps may start with that
 		w.views[i] = d
 	}
 	return d, nil
 }
 
-// finish notes what a step has left, and commits what can be.
+// finish notes the result of a step, and commits every step that can be committed.
 func (w *flowing) finish(i int, out dag.DAG) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,8 +254,8 @@ func (w *flowing) committed(i int) (dag.DAG, error) {
 	return dag.Rebase(onto, s.out, s.start)
 }
 
-// failed cancels the steps behind one that failed. While one waits for an answer
-// those go on that do without it.
+// failed cancels the steps after one that failed. If it waits for an answer, the steps
+// that do not need it continue.
 func (w *flowing) failed(i int) {
 	if !errors.Is(w.steps[i].out.Cause(), kind.Waiting) && i < w.bound {
 		w.bound = i
@@ -276,7 +277,7 @@ func (w *flowing) lose(i int) {
 	w.release(i, gone)
 }
 
-// release lets those go on that wait for a stage.
+// release wakes the steps that wait for a stage.
 func (w *flowing) release(i int, state latchState) {
 	if w.ended[i].state != pending {
 		return
@@ -290,8 +291,8 @@ func (w *flowing) release(i int, state latchState) {
 	}
 }
 
-// result is what the flow leaves: everything, or what stands in front of the
-// first step that failed, what that has left, and its failure.
+// result returns the DAG of the flow: everything, or the nodes up to and including the
+// first step that failed, and its failure.
 func (w *flowing) result() dag.DAG {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,10 +12,9 @@ import (
 	"github.com/stonelayer/stone/internal/runvalue"
 )
 
-// A frame is one visit of an ashlar: where it stands in the tree and what its
-// body is given. It is itself the context of that body, which saves the
-// sequential step two allocations, and it becomes cancellable only when the
-// body asks for Done.
+// A frame is one visit of an ashlar: its place in the tree and the input of its body.
+// It is itself the context of that body, which saves the sequential step two
+// allocations, and it becomes cancellable only when the body calls Done.
 type frame struct {
 	context.Context // of the run, or what a scoped body passed on
 	run             *run
@@ -27,7 +26,7 @@ type frame struct {
 	extra           atomic.Pointer[extra]
 }
 
-// extra is what few visits need.
+// extra has the fields that few visits need.
 type extra struct {
 	refused  atomic.Pointer[dag.ReadError]
 	live     atomic.Pointer[cancelable]
@@ -35,15 +34,15 @@ type extra struct {
 	said     *said // guarded by the words of the run
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
-	reached  atomic.Pointer[dag.DAG] // what the last child of a scoped body left
-	grant    []string                // of what is run with RunDynamic; nil for that around it
+	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
+	grant    []string                // of an ashlar run with RunDynamic; nil for that around it
 	flow     *flowing                // of the visit of a flow
 	items    *laneItems              // of the visit of a map, with a recorder
 	ground   atomic.Pointer[ground]  // of the visit of a leaf that has called Await or Keep
 	unshared atomic.Bool             // see Record.Unshared
 	replayed bool                    // its result was taken from the recorder
 	leave    sync.Mutex              // guards left
-	left     bool                    // the body of an attempt goes on, but nobody waits for it
+	left     bool                    // the body of an attempt still runs, and its result will be dropped
 }
 
 func (f *frame) more() *extra {
@@ -60,13 +59,13 @@ type segment uint8
 
 const (
 	rootSegment    segment = iota
-	childSegment           // /name, the index-th child of what is above
+	childSegment           // /name, the index-th child of the frame above
 	visitSegment           // /name@visit, a child of a scoped ashlar
 	stepSegment            // the same, a Step of a body
 	indexSegment           // [index], a round or a lane
 	keySegment             // [key], the index-th branch
 	attemptSegment         // ~index, an attempt of a leaf that is tried again
-	innerSegment           // nothing: the body of a reduce stands where the reduce stands
+	innerSegment           // nothing: the body of a reduce has the address of the reduce
 )
 
 type cancelable struct {
@@ -121,7 +120,8 @@ func (f *frame) appendPath(b []byte) []byte {
 	return b
 }
 
-// occurrence says for which time the name of child i stands under s, from 1.
+// occurrence returns the number of child i among the children of s with its name,
+// counted from 1.
 func (s *spec) occurrence(i int) int {
 	f := s.found()
 	f.countOnce.Do(func() {
@@ -143,7 +143,8 @@ func frameOf(ctx context.Context) *frame {
 	return f
 }
 
-// Value makes the frame findable, and otherwise asks the contexts around it.
+// Value returns the frame itself for its own keys, and otherwise the value of the
+// context around it.
 func (f *frame) Value(key any) any {
 	if key == (frameKey{}) || key == (event.Key{}) {
 		return f
@@ -190,8 +191,8 @@ func (f *frame) Err() error {
 // Declared makes the frame the view through which its body reads.
 func (f *frame) Declared() []dag.Query { return f.spec.queries }
 
-// Undeclared is called by the DAG of the body when it reads what it had not
-// declared: the visit is cancelled with that cause.
+// Undeclared is called by the DAG of the body for a read that was not declared: the
+// visit is cancelled with that cause.
 func (f *frame) Undeclared(err *dag.ReadError) {
 	if x := f.more(); x.refused.CompareAndSwap(nil, err) {
 		f.Done()
@@ -199,7 +200,7 @@ func (f *frame) Undeclared(err *dag.ReadError) {
 	}
 }
 
-// refusal returns the undeclared read of this visit, nil if there was none.
+// refusal returns the undeclared read of this visit, or nil.
 func (f *frame) refusal() *dag.ReadError {
 	if x := f.extra.Load(); x != nil {
 		return x.refused.Load()
@@ -217,8 +218,8 @@ func (f *frame) release() {
 	}
 }
 
-// stepNames holds how often each name was used under a frame, and which of them
-// are under way.
+// stepNames counts how often each name was used under a frame, and notes which names
+// are running.
 type stepNames struct {
 	mu     sync.Mutex
 	inputs map[stepInput]int // with a recorder: how often each input was used
@@ -236,7 +237,7 @@ const fewNames = 8
 
 func (f *frame) names() *stepNames { return &f.more().steps }
 
-// use returns what is kept of a name.
+// use returns the entry of a name.
 func (n *stepNames) use(name string) *stepName {
 	for i := range n.few {
 		if n.few[i].name == name {
@@ -258,7 +259,7 @@ func (n *stepNames) use(name string) *stepName {
 	return u
 }
 
-// enter counts a use of the name and reports whether no other is under way.
+// enter counts a use of the name and reports whether no other use of it is running.
 func (n *stepNames) enter(name string) (visit int, alone bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// ground is what a leaf stands on that has called Await or Keep.
+// ground is the DAG under the node of a leaf that has called Await or Keep.
 type ground struct {
 	from    dag.DAG // what the body was given
 	awaited bool
-	bare    dag.DAG // what Await has made of that, for the failure of the leaf
-	full    dag.DAG // that, and what is kept, for its node
+	bare    dag.DAG // the result of Await, for the failure of the leaf
+	full    dag.DAG // bare and the kept nodes, for its node
 	kept    []keptNode
 }
 
@@ -40,8 +40,8 @@ func (f *frame) visit() *frame {
 	return f
 }
 
-// grounds returns on what the failure of a leaf stands that was given d, and on
-// what its node.
+// grounds returns, for a leaf that was given d, the DAG to which its failure is added,
+// and the one to which its node is added.
 func (f *frame) grounds(d dag.DAG) (bare, full dag.DAG, err error) {
 	x := f.visit().extra.Load()
 	if x == nil {
@@ -68,7 +68,7 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	x.leave.Lock()
 	defer x.leave.Unlock()
 	if b := body.extra.Load(); b != nil && b.left {
-		return Fail(kind.Canceled, "the run has gone on without this body")
+		return Fail(kind.Canceled, "the run has continued without this body")
 	}
 	if before := x.ground.Load(); before != nil {
 		switch {
@@ -83,7 +83,7 @@ func (f *frame) standOn(body *frame, g *ground) error {
 	return nil
 }
 
-// leftBehind is called on the frame of a body for which nobody waits any more.
+// leftBehind is called on the frame of a body when its attempt stops waiting for it.
 func (f *frame) leftBehind() {
 	x := f.visit().more()
 	x.leave.Lock()
@@ -91,7 +91,7 @@ func (f *frame) leftBehind() {
 	f.more().left = true
 }
 
-// keepNothing forgets what an attempt has kept that failed.
+// keepNothing drops the nodes that a failed attempt has kept.
 func (f *frame) keepNothing() {
 	x := f.visit().more()
 	if g := x.ground.Load(); g != nil && g.awaited {
@@ -125,17 +125,17 @@ func (f *frame) await(ctx context.Context, body *frame, d dag.DAG) (dag.DAG, err
 		return d, err
 	}
 	if x := f.extra.Load(); x != nil {
-		if g := x.ground.Load(); g != nil && g.awaited { // since now, or since an earlier call
+		if g := x.ground.Load(); g != nil && g.awaited { // by this call, or an earlier one
 			return g.bare, nil
 		}
 	}
 	return out, nil
 }
 
-// lift puts d, which extends the DAG with which a step of the flow around f began,
-// onto what is committed in front of that step, as soon as that is; and so on
-// through all flows around. Before anything is changed, agree is told what will be
-// returned; if it has an error, nothing is.
+// lift rebases d, which extends the DAG with which a step of the flow around f started,
+// onto the committed DAG before that step, once all earlier steps are committed. It
+// does the same for every flow further out. Before changing anything it calls agree with
+// the DAG that it will return; if agree fails, nothing is changed.
 func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) (dag.DAG, error) {
 	w, i := f.inFlow()
 	if w == nil {
@@ -183,8 +183,8 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 	return out, err
 }
 
-// inFlow returns the step of a flow as part of which f was visited, nil if there
-// is none, or if the body of another ashlar stands between.
+// inFlow returns the flow and the number of its step that f is part of. It returns nil
+// outside of a flow, and if the body of another ashlar is between the two.
 func (f *frame) inFlow() (*flowing, int) {
 	for ; f.up != nil && f.seg != visitSegment; f = f.up {
 		if f.up.spec.form == flowForm && f.seg == childSegment {
@@ -196,7 +196,7 @@ func (f *frame) inFlow() (*flowing, int) {
 	return nil, 0
 }
 
-// inVain is why nothing will come of waiting.
+// inVain returns the error of a wait that will never succeed.
 func (f *frame) inVain(ctx context.Context) error {
 	if err := f.over(); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (f *frame) inVain(ctx context.Context) error {
 	return Fail(kind.Waiting, "a step before %q waits for an answer", f.spec.name)
 }
 
-// turn returns what is held by the one who awaits within step i.
+// turn returns the semaphore that serializes the calls of Await within step i.
 func (w *flowing) turn(i int) chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,9 +223,9 @@ type keptRecord struct {
 	Nodes   []keptNode `json:"nodes,omitempty"`
 }
 
-// keptNode is a node that a leaf has kept. Its parents are numbers, so that the
-// same record fits in another run: n for the n-th of the kept nodes, and -1-n for
-// the n-th of those that the lanes follow; none if they are all of those.
+// keptNode is a node that a leaf has kept. Its parents are numbers, so that the same
+// record fits in another run: n means the n-th kept node, and -1-n the n-th of the nodes
+// that the lanes follow. An empty list means all of the latter.
 type keptNode struct {
 	Type    string            `json:"type"`
 	Content json.RawMessage   `json:"content"`
@@ -256,8 +256,7 @@ func keptNodes(nodes, before []*dag.Node) ([]keptNode, error) {
 	return kept, nil
 }
 
-// groundRecord returns what a record of f says of its ground; of a failed leaf
-// nothing is kept.
+// groundRecord returns the ground of f for its record. A failed leaf keeps no nodes.
 func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 	x := f.extra.Load()
 	if x == nil {
@@ -274,8 +273,8 @@ func (f *frame) groundRecord(failed bool) (json.RawMessage, error) {
 	return canon.Append(nil, rec)
 }
 
-// restoreGround makes the ground anew on which a recorded leaf stood, also if the
-// body has run and somebody else's record came first.
+// restoreGround restores the ground of a recorded leaf. The body may have run as well,
+// if the record of another process was first.
 func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) error {
 	if x := f.extra.Load(); x != nil && x.ground.Load() != nil {
 		f.keepNothing()
@@ -310,7 +309,7 @@ func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) erro
 	return nil
 }
 
-// lane makes the nodes anew, on d.
+// lane restores the nodes, on d.
 func (rec keptRecord) lane(d dag.DAG) (dag.DAG, error) {
 	before := d.Next()
 	nodes := make([]*dag.Node, len(rec.Nodes))
@@ -322,7 +321,7 @@ func (rec keptRecord) lane(d dag.DAG) (dag.DAG, error) {
 		for j, place := range k.Parents {
 			switch {
 			case place >= i || place < -len(before):
-				return d, fmt.Errorf("node %d has the parent %d: want one in front of it", i, place)
+				return d, fmt.Errorf("node %d has the parent %d: want an earlier one", i, place)
 			case place >= 0:
 				spec.Parents[j] = nodes[place]
 			default:

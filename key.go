@@ -40,7 +40,8 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	return k
 }
 
-// digest covers what the body of f and the children that it runs read in d.
+// digest returns a digest of everything that the body of f, and the children that it
+// runs, read in d.
 func (f *frame) digest(d dag.DAG) dag.ID {
 	h := sha256.New()
 	for _, q := range f.spec.reads() {
@@ -77,13 +78,13 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// A renderer says what a leaf makes of the DAG before it begins, see Detail.
+// A renderer returns the text that a leaf makes of the DAG before it starts, see Detail.
 type renderer interface {
 	Render(dag.DAG) ([]byte, error)
 }
 
-// rendered returns the digest of what a leaf renders of d, nil if it renders
-// nothing. A failure to render is that of the body, which will meet it too.
+// rendered returns the digest of the text that a leaf renders of d, nil if it renders
+// none. An error is not reported here: the body renders the same text and fails.
 func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	if kind != "leaf" {
 		return nil
@@ -105,10 +106,10 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	return id[:]
 }
 
-// appendSample appends what tells f from other visits of the same ashlar: rounds,
-// lanes, visits and attempts on the way to it. A lane of a Map is told by its item
-// and not by its number, so that an item that is added in front of the others
-// leaves them theirs.
+// appendSample appends the rounds, lanes, visits and attempts on the way to f, which
+// distinguish it from other visits of the same ashlar. A lane of a Map is identified by
+// its item and not by its number, so that an item inserted before the others leaves
+// their keys unchanged.
 func (f *frame) appendSample(b []byte) []byte {
 	if f.up != nil {
 		b = f.up.appendSample(b)
@@ -138,7 +139,7 @@ func (f *frame) appendSample(b []byte) []byte {
 	return b
 }
 
-// laneItems tells the lanes of a Map by their items.
+// laneItems identifies the lanes of a Map by their items.
 type laneItems struct {
 	starts []dag.DAG
 	once   sync.Once

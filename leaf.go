@@ -10,9 +10,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// New makes a leaf: body reads the DAG, as far as its Queries allow, and returns
-// the content of one node of type out. An error is a failure of the step; give
-// it a kind with Fail. The body must return when its context is done.
+// New makes a leaf: body reads the DAG, as far as its Queries allow, and returns the
+// content of one node of type out. If body returns an error, the step fails; Fail makes
+// an error of a kind. The body must return when its context is done, and must be safe
+// for concurrent calls if the leaf is used in several lanes or runs.
 func New[T any](name string, out dag.Type[T], body func(context.Context, dag.DAG) (T, error), opts ...LeafOption) Ashlar {
 	return typed(name, out, body, nil, opts)
 }
@@ -25,8 +26,8 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func makes a leaf of a function: fn is given what the reader finds, for example
-// the nearest node of a type, and returns the content of a node of type out. The
+// Func makes a leaf of a function: fn is given the value that the reader finds, for
+// example the nearest node of a type, and returns the content of a node of type out. The
 // queries of the leaf are those of the reader.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
@@ -106,10 +107,10 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 	}, queries, opts)
 }
 
-// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for
-// steps whose content is known as JSON only. The parents must be those that
-// d.Next returns, d being what the body was given, or what Await or Keep returned
-// to it; a node without a time gets that of the run.
+// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for steps whose
+// content is known as JSON only. The parents of the node must be those that d.Next
+// returns; d is the DAG that the body was given, or that Await or Keep returned. A node
+// without a time gets the time of the run.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)

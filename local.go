@@ -84,8 +84,8 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	return n, nil
 }
 
-// caught ends a call into the program: no panic gets past it, and a read that was
-// refused fails it whatever it returned.
+// caught is deferred in calls into the program. It turns a panic into an error, and
+// fails the call if one of its reads was refused, even if it returned no error.
 func (f *frame) caught(err *error) {
 	if p := recover(); p != nil {
 		*err = panicked(p)
@@ -110,9 +110,9 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 	return f.spec.decision.take(d.Within(f))
 }
 
-// local runs everything in this process, lanes on goroutines. It hires a worker
-// when there is a lane for it, up to the limits; whoever fans out works too, so
-// that nested fan-outs never wait for each other's slots.
+// local runs everything in this process, lanes on goroutines. It starts a worker for
+// each lane, up to the limits. The goroutine that fans out works too, so that nested
+// fan-outs never wait for each other's slots.
 type local struct{ workers atomic.Int64 }
 
 func (*local) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.Do(d) }

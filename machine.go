@@ -15,11 +15,11 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file is the one interpreter: it knows what comes next in every form and
-// asks the executor of the run to do it.
+// This file is the interpreter: it decides what runs next in every form, and asks the
+// executor of the run to do it.
 
-// visit runs the ashlar of f on d. The DAG that it returns extends d, with a
-// failure in flight if there was one.
+// visit runs the ashlar of f on d. The DAG that it returns extends d, with a failure in
+// flight if the ashlar failed.
 func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
 	if d.Failed() {
 		return d
@@ -102,7 +102,7 @@ func (r *run) loop(f *frame, d dag.DAG) dag.DAG {
 
 func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 	if d.Len() == 0 {
-		return f.fail(d, Fail(kind.MatchFailed, "there is no node yet to match on"))
+		return f.fail(d, Fail(kind.MatchFailed, "the DAG is empty: a match needs a node"))
 	}
 	key, err := r.executor.Decide(task{f}, d)
 	if err != nil {
@@ -172,8 +172,8 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 	return r.fan(f, base, starts, func(lane *frame, i int) *frame { return lane.child(childSegment, i) })
 }
 
-// fan runs one lane for each start and joins them. Of a lane that fails it keeps
-// the start and the failure. A lane that ends because of the run, as when it waits
+// fan runs one lane for each start and joins them. It keeps the start and the failure of
+// a lane that fails. A lane that ends because of the run, for example because it waits
 // for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
@@ -229,12 +229,12 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	return joined
 }
 
-// fanned is what became of the lanes of a fan-out.
+// fanned has the results of the lanes of a fan-out.
 type fanned struct {
-	lanes []dag.DAG // empty where a lane did not run to its end
+	lanes []dag.DAG // empty where a lane did not finish
 	lost  []bool    // it failed
 
-	exhausted, waiting atomic.Pointer[error] // why the run ends, if it does because of a lane
+	exhausted, waiting atomic.Pointer[error] // why the run ends, if a lane ended it
 }
 
 // concernsRun notes an error that ends the run, and reports whether it is one.
@@ -250,8 +250,8 @@ func (t *fanned) concernsRun(err error) bool {
 	return true
 }
 
-// ended says why the run ends. That something is used up counts more than a
-// question: an answer does not help against it.
+// ended returns why the run ends, or nil. An exhausted budget goes before an open
+// question, whose answer would not help.
 func (t *fanned) ended() error {
 	for _, why := range []*error{t.exhausted.Load(), t.waiting.Load()} {
 		if why != nil {
@@ -269,8 +269,8 @@ func (s *spec) survivors(n int) int {
 	return max(1, s.quorum)
 }
 
-// lost returns what is kept of a lane that failed: its start and its failure, which
-// says in its meta of which fan-out it was and how many lanes that had.
+// lost returns the DAG that is kept of a lane that failed: its start and its failure.
+// The meta of the failure has the path of the fan-out and its number of lanes.
 func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	content, err := dag.Failure.Of(out.Latest())
 	if err != nil {
@@ -301,11 +301,11 @@ func (f *frame) inner(ctx context.Context, a Ashlar, d dag.DAG) dag.DAG {
 	return out.Within(f)
 }
 
-// within runs something that has the name of a below f.
+// within runs run on a fresh frame below f, as a visit of a.
 func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame) dag.DAG) dag.DAG {
 	visit, alone := f.names().enter(a.Name())
 	if !alone {
-		return f.fail(d, Fail(kind.Error, "%q is under way already: run what has one name one at a time", a.Name()))
+		return f.fail(d, Fail(kind.Error, "%q is already running: give ashlars that run at the same time different names", a.Name()))
 	}
 	defer f.names().leave(a.Name())
 	next := f.below(a.spec(), visitSegment, visit)

@@ -10,11 +10,11 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Options have a type for each form of ashlar, so that the compiler refuses one
-// that means nothing there.
+// Options have a type for each form of ashlar, so that the compiler rejects an option
+// that the form does not have.
 type (
-	// A LeafOption is an option of a leaf: of New, Func, Leaf and of what other
-	// packages make of them. An Ask is a leaf too.
+	// A LeafOption is an option of a leaf: of New, Func, Leaf and of the leaves of
+	// other packages. An Ask is a leaf too.
 	LeafOption interface {
 		AskOption
 		leaf()
@@ -52,7 +52,7 @@ func (o fanOption) fanPart(s *spec) { o(s) }
 
 func (a Ashlar) fanPart(s *spec) { s.children = append(s.children, a) }
 
-// settings is what options set, beside queries and produced types.
+// settings are the fields that options set, beside queries and produced types.
 type settings struct {
 	version  string
 	reusable bool
@@ -79,34 +79,34 @@ func (s *spec) fault(typ finding.Code, format string, args ...any) {
 	s.faults = append(s.faults, finding.Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
-// Queries declares what a body reads: types for their nearest node, and dag.All,
-// dag.Since, dag.Latest, dag.Maybe, dag.Everything for the rest. What is not
-// declared cannot be read.
+// Queries declares the reads of a body: a type for its nearest node, and dag.All,
+// dag.Since, dag.Latest, dag.Maybe and dag.Everything for the rest. An undeclared read
+// fails the leaf with kind "undeclared-query".
 func Queries(qs ...dag.Querier) LeafOption {
 	return leafOption(func(s *spec) {
 		s.queries = append(s.queries, dag.Types(qs...)...)
 	})
 }
 
-// Version says which version of its work a leaf does. A run that is resumed, or
-// that takes results from an earlier run, does the work again when it changes.
+// Version sets the version of a leaf. When it changes, recorded results of the leaf are
+// no longer used: a resumed run, or one that reuses results, does the work again.
 func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }
 
-// Reusable says that a leaf may take its result from an earlier run in which it
-// read the same contents. Give it a Version, and change that with the work. Every
-// round of a loop, every visit and every lane has a result of its own, so that
-// samples stay apart; a lane of a Map is recognized by its item. The body must not
-// depend on ids or parents of nodes, which differ from run to run. A result is not
-// reused if the body has called RunDynamic or Await.
+// Reusable lets a leaf take its result from an earlier run in which it read the same
+// contents. Give it a Version, and change that with the body. Every round of a loop,
+// every visit and every lane has a result of its own, so that samples stay separate; a
+// lane of a Map is identified by its item. The body must not depend on ids or parents of
+// nodes, which differ from run to run. A result is not reused if the body has called
+// RunDynamic or Await.
 func Reusable() LeafOption {
 	return leafOption(func(s *spec) { s.reusable = true })
 }
 
-// Children gives a leaf ashlars that its body may run with RunChild: judges and
-// helpers, of whose nodes none stays in the DAG. They see a node of the type that
-// the leaf produces, its draft. The walk is that of Scoped.
+// Children gives a leaf ashlars that its body may run with RunChild, such as judges and
+// helpers. Their nodes do not stay in the DAG. They see a node of the type that the leaf
+// produces, its draft. The walk is that of Scoped.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }
@@ -121,10 +121,10 @@ func Children(walk Walk) LeafOption {
 //   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
 //     Return everything beside the body that can change the result: settings,
 //     limits, the name of a model.
-//   - Render(dag.DAG) ([]byte, error): part of the keys of the leaf. Return what
-//     the body makes of the DAG before it begins, as its prompts. It is called
-//     before the body, in runs with a Recorder, and may read what the leaf
-//     declares.
+//   - Render(dag.DAG) ([]byte, error): part of the keys of the leaf. Return the
+//     texts that the body makes of the DAG before it starts, such as prompts. It is
+//     called before the body, in runs with a Recorder, and may read everything that
+//     the leaf declares.
 func Detail(v any) LeafOption {
 	return leafOption(func(s *spec) { s.detail = v })
 }
@@ -143,11 +143,12 @@ func Effects(effects ...string) LeafOption {
 // whose input is missing. The error of the body, or one that it wraps, can say more
 // with these optional methods:
 //
-//   - Retryable() bool: false means that another attempt is in vain, as with a
-//     wrong key or an exhausted budget.
+//   - Retryable() bool: false means that another attempt cannot succeed, for example
+//     because of a wrong key or an exhausted budget.
 //   - RetryAfter() time.Duration: the shortest pause. Above an hour the leaf fails.
-//   - Attempts() int: how many attempts the error stands for. They count, so that a
-//     model that has tried four times is not asked again by a policy of three.
+//   - Attempts() int: the number of attempts already made for this error, at least one.
+//     They count, so that a model that has tried four times is not asked again by a
+//     policy of three.
 type Retry struct {
 	Attempts int         // at most, the first one included; less than 2 means one
 	Kinds    []kind.Kind // which failures are retried; none means all
@@ -160,10 +161,11 @@ func (r Retry) apply(s *spec) { s.retry = &r }
 func (Retry) ask()            {}
 func (Retry) leaf()           {}
 
-// Timeout bounds how long a leaf works. Its context is cancelled then, and a body
-// that returns an error fails with kind "timeout". What the body returns within one
-// more second is kept, since it may have been paid for. A body that has not
-// returned by then is left behind, and what it returns later is dropped.
+// Timeout bounds how long one attempt of a leaf works; d must be positive. After d its
+// context is cancelled, and a body that returns an error fails with kind "timeout". A
+// result that the body returns within one more second is kept, since it may have been
+// paid for. After that second the leaf fails and the run continues without the body:
+// its goroutine keeps running, and its result is dropped.
 func Timeout(d time.Duration) LeafOption {
 	return leafOption(func(s *spec) {
 		s.timeout = d
@@ -180,8 +182,8 @@ func restoreAs[T any](raw json.RawMessage) (any, error) {
 	return v, err
 }
 
-// Lanes bounds how many lanes of a fan-out are in flight at once; 256 without
-// it. All fan-outs of a run together have at most 4,096.
+// Lanes bounds how many lanes of a fan-out run at once; n must be at least 1. The
+// default is 256. All fan-outs of a run together run at most 4,096.
 func Lanes(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.lanes = n
@@ -191,8 +193,8 @@ func Lanes(n int) FanOption {
 	})
 }
 
-// AllowEmpty lets a Map succeed without items: it adds no lane, and what reads its
-// lanes with dag.All finds none. Without it such a Map fails with kind "map-empty".
+// AllowEmpty lets a Map succeed without items: it adds no lane, and dag.All finds none.
+// Without it such a Map fails with kind "map-empty".
 func AllowEmpty() FanOption {
 	return fanOption(func(s *spec) {
 		s.allowEmpty = true
@@ -202,7 +204,8 @@ func AllowEmpty() FanOption {
 	})
 }
 
-// Quorum demands that at least n lanes of a fan-out survive; one without it.
+// Quorum requires that at least n lanes of a fan-out survive; n must be at least 1. The
+// default is 1. If fewer survive, the fan-out fails with kind "lanes-failed".
 func Quorum(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.quorum = n
@@ -212,7 +215,7 @@ func Quorum(n int) FanOption {
 	})
 }
 
-// AllLanes demands that every lane of a fan-out survives.
+// AllLanes requires that every lane of a fan-out survives.
 func AllLanes() FanOption {
 	return fanOption(func(s *spec) { s.allLanes = true })
 }
