@@ -7,14 +7,14 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// actType is the type of the node that holds the out of a request.
+// actType is the type of the node that contains the out of a request.
 var actType = dag.NewType[JSON]("stone/answer")
 
-// Act answers a request from outside, as ReadRequest reads it: as a pipeline of
-// this one call, which is checked like any other before anybody is asked. What it
-// may do is cfg.Grant alone; nil is nothing. The Response has the out and what it
-// cost, or why there is none; the Result is that of the run, empty if the request
-// was refused.
+// Act answers a request from outside, as returned by ReadRequest. It runs the call as a
+// pipeline of its own, which is validated before any capability is invoked. Only
+// cfg.Grant limits its effects; nil grants none. The Response contains the out and its
+// cost, or the reason for the failure. The Result is that of the run; it is empty if the
+// request was refused.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false
 	cfg.Grant = append([]string{}, cfg.Grant...)

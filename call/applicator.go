@@ -8,59 +8,58 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Applicator is the world in which calls are answered: who there is, what is
-// known, which rules hold. It is a value that is filled once and then only read;
-// it may serve any number of runs at once. What a single run may do and spend is
-// not in it: that is the Grant of its stone.Config and the account in its context,
-// see package budget.
+// An Applicator is the router: its registry, schemas, checks and policies decide which
+// capability answers a call. It is filled once and then only read, so any number of runs
+// may use it at once. The limits of a single run are not part of it: they are the Grant
+// of its stone.Config and the account in its context, see package budget.
 type Applicator struct {
 	Registry *Registry
-	// Tools are what tool nodes of plans may use: capabilities that are found by
-	// their id only.
+	// Tools are capabilities that tool nodes of plans name by id. They are found in no
+	// other way.
 	Tools *Registry
-	// Intents that are known; nil is any.
+	// Intents are the known intents; nil allows any intent.
 	Intents map[string]Intent
-	// Schemas by name, beside the built-in ones.
+	// Schemas by name, in addition to the built-in ones.
 	Schemas map[string]*schema.Schema
-	// Checks by name, beside the built-in ones.
+	// Checks by name, in addition to the built-in ones.
 	Checks map[string]Check
-	// CheckNeeds are the effects of checks that have some, by name: a check that starts
-	// a program has the effect process, and only holds in a run that grants it. One that
-	// is listed, also without effects, costs something, and is not run as a should of an
-	// answer that is refused already.
+	// CheckNeeds lists the effects of checks by name. A check that starts a program needs
+	// the effect process, and passes only in a run that grants it. A check listed here,
+	// even with no effects, is costly: it is not run as a should of an answer that is
+	// already rejected.
 	CheckNeeds map[string][]string
 	Policy     Policy
-	// Plans runs what capabilities answer with plans; nil refuses such answers.
-	// Package plan has one.
+	// Plans runs the plans that capabilities return; nil rejects such answers. Package
+	// plan provides a Planner.
 	Plans Planner
-	// Counters, if not nil, count what happens.
+	// Counters, if not nil, count calls and attempts.
 	Counters *Counters
 }
 
-// A Planner makes an ashlar of a plan that a capability answered with.
+// A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
-	// Plan checks a plan whole and compiles it. Its last emission is the node of
-	// type EmitType that is nearest at the end. Of d it reads what the call passed on,
-	// which are these queries and the slots of the plan in which the call stands, with
-	// the bindings over them. Its effects must be within the grant; depth is how deep
-	// it stands. The error is an *Error of type PlanInvalid or PlanTooDeep.
+	// Plan checks the whole plan and compiles it. The last node of type EmitType in the
+	// resulting DAG is its emission. From d, the plan may read only what the call passed
+	// on: these queries, and the slots of the enclosing plan with the bindings laid over
+	// them. Its effects must be within the grant. Depth is its nesting depth. The error
+	// is an *Error of type PlanInvalid or PlanTooDeep.
 	Plan(app *Applicator, reply *Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error)
 }
 
-// EmitType is the type of the nodes that hold what a plan emits.
+// EmitType is the type of the nodes that contain the emissions of plans.
 const EmitType = "stone/emit"
 
-// A Check judges an answer: nil if it holds, otherwise why not. It must return
-// soon after ctx is done. A panic is a failed check.
+// A Check judges an answer. It returns nil if the answer passes, otherwise the reason. It
+// must return soon after ctx is done. A panic is a failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// A Subject is what a check sees.
+// A Subject is the answer that a check judges, with its request.
 type Subject struct {
 	Request *Request
 	Out     JSON
-	Schema  *schema.Schema // of the out; nil if it has none
-	// Step names the attempt within its call. A check that is paid for does its
-	// work in a stone.Step of its own name and this one, see Paid.
+	Schema  *schema.Schema // of the out; nil without a schema
+	// Step names the attempt within its call. A costly check does its work in a
+	// stone.Step whose name contains its own name and this one, see Paid.
 	Step string
 
 	invalid error // what Schema says

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// An answer is what an invocation came to, as it is recorded: a resumed run finds
-// it and asks nobody.
+// An answer is the recorded result of an invocation. A resumed run finds it and does not
+// invoke the capability again.
 type answer struct {
 	Reply      *Reply        `json:"reply,omitempty"`
 	Failure    *Error        `json:"failure,omitempty"`
@@ -27,16 +27,16 @@ type answer struct {
 	LatencyMS  int64         `json:"latency-ms,omitempty"`
 	Usage      budget.Usage  `json:"usage,omitzero"`
 
-	told bool        // its Usage is known, also if it has not come to its end
+	told bool        // its Usage is known, even if it did not finish
 	live bool        // it was not taken from the recorder
 	at   event.Place // where it was streamed, if it was live
 }
 
-// A setback is an answer that is a failure. The step of the invocation fails with
-// it: what failed is asked again when a run is resumed that failed because of it.
+// A setback is an answer that is a failure. The step of the invocation fails with it, so
+// a run that failed because of it invokes the capability again when it is resumed.
 type setback struct{ answer answer }
 
-// setbackKey is where the meta of a failed step holds the answer.
+// setbackKey is the key of the answer in the meta of a failed step.
 const setbackKey = "answer"
 
 func (s *setback) Error() string       { return s.answer.Failure.Error() }
@@ -66,9 +66,8 @@ func setbackIn(err error) (a answer, ok bool) {
 	return a, ok && json.Unmarshal([]byte(text), &a) == nil
 }
 
-// asked is the part of a request on which the answer depends: the input of the
-// step of an invocation. What is left of the budget is not in it, since it differs
-// when a run is resumed.
+// asked is the part of a request that the answer depends on: the input of the step of an
+// invocation. The remaining budget is not part of it, since it differs in a resumed run.
 type asked struct {
 	Intent      string   `json:"intent"`
 	Cap         string   `json:"cap"`
@@ -84,8 +83,8 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.Done}
 }
 
-// paid asks in a step of its own, which is not made again in a run that is resumed,
-// and settles what was drawn for it.
+// paid invokes the capability in a recorded step, which is not repeated in a resumed run,
+// and settles the amount drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	defer draw.Close()
 	var at event.Place
@@ -108,7 +107,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		case err != nil && a.told:
 			err = budget.Costly(err, a.Usage)
 		case err != nil && !errors.Is(err, kind.Waiting):
-			err = budget.Costly(err, draw.Estimate()) // nobody says what it came to
+			err = budget.Costly(err, draw.Estimate()) // its actual cost is unknown
 		case err == nil && a.Failure != nil:
 			err = &setback{a}
 		}
@@ -127,13 +126,13 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 	return a, err
 }
 
-// ask invokes the capability once, within its limits. The error says that this
-// did not come to its end, because ctx did. Loose is an invocation that others go
-// on without.
+// ask invokes the capability once, within its limits. The error says that the invocation
+// was stopped because ctx ended. Loose marks an invocation that the other lanes do not
+// wait for.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
 	if err := e.enter(ctx); err != nil {
 		a, err := failing(err, ctx)
-		a.told = true // nobody was asked
+		a.told = true // no capability was invoked
 		return a, err
 	}
 	begun, end := time.Now(), stopped
@@ -158,8 +157,8 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	return a, err
 }
 
-// failing is the answer of an invocation that was not made or not ended: ctx says
-// why, unless the capability is down or waits for a person.
+// failing is the answer of an invocation that was not made or not finished. The reason is
+// in ctx, unless the capability is unavailable or waits for a person.
 func failing(err error, ctx context.Context) (answer, error) {
 	if ctx.Err() == nil {
 		if e := (*Error)(nil); errors.As(err, &e) {
@@ -170,7 +169,7 @@ func failing(err error, ctx context.Context) (answer, error) {
 	return answer{}, context.Cause(ctx)
 }
 
-// invoke calls the capability, here if nothing but the end of the run can stop it.
+// invoke calls the capability, in this goroutine if only the end of the run can stop it.
 func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Reply, end ending, err error) {
 	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
@@ -187,10 +186,10 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	return reply, endingOf(ctx, err), err
 }
 
-// apart calls the capability in a goroutine of its own. One that does not listen
-// when its time is over, or when its answer is not wanted any more, is left behind
-// after a moment: whatever it returns later goes nowhere. What it answers within that
-// moment is paid for, and kept for when the run is resumed, if it is the run that ends.
+// apart calls the capability in a separate goroutine. A capability that ignores its
+// timeout or its cancellation is abandoned after a moment, and its later result is
+// dropped. A result within that moment is paid for, and is recorded if the run itself is
+// ending.
 func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -215,7 +214,7 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	cause := context.Cause(ctx)
-	var refused interface{ FailureKind() string } // late, or another one was first
+	var refused interface{ FailureKind() string } // too late, or another candidate won
 	select {
 	case r := <-done:
 		if r.err == nil && !errors.As(cause, &refused) {
@@ -227,9 +226,9 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	return nil, cause
 }
 
-// endingOf tells what an invocation says about the capability: that it is unavailable,
-// which opens its breaker in the end, or that it answers, be it with a failure. Bad input,
-// a refusal or an answer in the wrong form of one caller must not take it from others.
+// endingOf classifies an invocation for the breaker: the capability was unavailable,
+// which eventually opens the breaker, or it answered, even with a failure. Bad input, a
+// refusal or a malformed answer of one caller must not make it unavailable for others.
 func endingOf(ctx context.Context, err error) ending {
 	if err == nil {
 		return well
@@ -265,14 +264,14 @@ func at(place string) string {
 	return "(" + place + ")"
 }
 
-// cleaned returns a copy of a reply that can be recorded, with a canonical out, or
-// says what is wrong with it as such.
+// cleaned returns a copy of a reply that can be recorded, with a canonical out, or an
+// error that says what is wrong with the reply.
 func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	wrong := func(format string, args ...any) (*Reply, *Error) {
 		return nil, cleaned(&Error{Type: SchemaInvalid, Message: "the reply of " + e.ID + " " + fmt.Sprintf(format, args...), Where: "result"})
 	}
 	if reply == nil {
-		return wrong("is not there, and there is no error")
+		return wrong("is nil, and so is the error")
 	}
 	r := *reply
 	r.Type = cmp.Or(r.Type, Value)
@@ -305,7 +304,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	return &r, nil
 }
 
-// usage is what an invocation has cost: as its reply says, or as declared.
+// usage is the cost of an invocation: as its reply reports, or else as declared.
 func (e *entry) usage(reply *Reply) (u budget.Usage) {
 	if reply != nil {
 		u = reply.Usage.Sane()
@@ -330,8 +329,8 @@ func cleaned(e *Error) *Error {
 // valid replaces the bytes of a text that are no UTF-8.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// errorOf makes a failure of what a capability returned: one with a kind of its
-// own keeps it, whatever else went wrong is "runtime/invoke-failed".
+// errorOf makes a failure of the error of a capability. An error with a failure kind
+// keeps it; any other is "runtime/invoke-failed".
 func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

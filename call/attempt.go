@@ -23,25 +23,25 @@ import (
 const (
 	firstBackoff = 50 * time.Millisecond // before the second attempt, doubled before each further one
 	maxBackoff   = 30 * time.Second
-	// maxRetryAfter is how long a call waits for a capability that says when to come
-	// back. Beyond it the next candidate is asked.
+	// maxRetryAfter is the longest wait for a capability that says when to retry. For a
+	// longer one, the next candidate is asked.
 	maxRetryAfter = 5 * time.Second
 )
 
-// A lane asks one candidate, as often as it may be asked. A cascade has one after
-// the other, the other strategies several at once.
+// A lane asks one candidate, as often as the policy allows. A cascade runs its lanes one
+// after the other, the other strategies run several at once.
 type lane struct {
 	*session
 	entry    *entry
 	ctx      context.Context
-	loose    bool         // others go on without it
-	reserved *budget.Draw // for the first attempt, if it was reserved before the lane began
+	loose    bool         // other lanes do not wait for it
+	reserved *budget.Draw // for the first attempt, if it was reserved before the lane started
 	tried    []Attempt
 	last     outcome
 	at       event.Place // where the last answer was streamed
 }
 
-// discard takes back what lanes have said that did not win.
+// discard retracts the streamed answers of the lanes that did not win.
 func discard(lanes []*lane, win *outcome) {
 	for _, l := range lanes {
 		if &l.last != win {
@@ -50,7 +50,7 @@ func discard(lanes []*lane, win *outcome) {
 	}
 }
 
-// An outcome is what an attempt came to.
+// An outcome is the result of an attempt.
 type outcome struct {
 	out     JSON // nil if there was none
 	lane    dag.DAG
@@ -63,8 +63,8 @@ type outcome struct {
 	version string // of it
 }
 
-// run makes the attempts. The error says that the lane did not come to its end:
-// the run is over, or the lane is not wanted any more.
+// run makes the attempts. The error says that the lane was stopped: the run is over, or
+// the lane is no longer wanted.
 func (l *lane) run() error {
 	for n := 1; ; n++ {
 		err := l.attempt(n)
@@ -73,7 +73,7 @@ func (l *lane) run() error {
 			if o.live {
 				l.entry.breaker.busyFor(o.failure.RetryAfter)
 			}
-			return nil // others may be free meanwhile
+			return nil // other candidates may have capacity by now
 		}
 		if err != nil || !l.goesOn(o) || n > l.sameCapMax || l.entry.down() {
 			return err
@@ -86,7 +86,7 @@ func (l *lane) run() error {
 	}
 }
 
-// start runs the lane in a goroutine of its own. Whatever it runs into, it ends.
+// start runs the lane in a goroutine. It calls ended exactly once, also after a panic.
 func (l *lane) start(ended func(error)) {
 	go func() {
 		err := errors.New("a check or a planner ended its goroutine")
@@ -100,20 +100,19 @@ func (l *lane) start(ended func(error)) {
 	}()
 }
 
-// goesOn reports whether somebody may be asked after the outcome.
+// goesOn reports whether another attempt may follow the outcome.
 func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// backoff is the time before the attempt after the n-th one. Jitter keeps those
-// who failed together from coming back together.
+// backoff is the time before the attempt after the n-th one. Jitter keeps clients that
+// failed together from retrying together.
 func backoff(n int, after time.Duration) time.Duration {
 	d := min(firstBackoff<<min(n-1, 16), maxBackoff)
 	return max(d/2+rand.N(d/2), after)
 }
 
-// attempt asks the candidate for the n-th time, and has what the gate refuses
-// repaired.
+// attempt asks the candidate for the n-th time and has a rejected answer repaired.
 func (l *lane) attempt(n int) error {
 	step := l.entry.step + " " + strconv.Itoa(n)
 	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, l.request.Context, step); err != nil {
@@ -135,8 +134,8 @@ func (l *lane) attempt(n int) error {
 	return nil
 }
 
-// ask makes one invocation and passes what it answers through the gate. What was
-// refused before stays what is repaired if there is no new out.
+// ask makes one invocation and passes its answer through the gate. Without a new out, a
+// further repair gets the one rejected before.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	refused := l.last.out
 	as.Version = e.Version
@@ -202,8 +201,8 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	return nil
 }
 
-// pay makes one invocation, which is drawn on the account before. The failure says
-// that the account is spent.
+// pay makes one invocation after drawing its cost on the account. The failure says that
+// the account is spent.
 func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a answer, failure *Error, err error) {
 	draw := l.reserved
 	l.reserved = nil
@@ -228,8 +227,8 @@ func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request,
 	return from.Draw(ctx, stone.In(ctx).Path(), step, e.quote(ctx, req))
 }
 
-// Of an answer whose length nobody bounds so many tokens are reserved, and a token is
-// taken to have so many bytes.
+// If the length of an answer is not bounded, this many tokens are reserved for it. A
+// token is estimated as bytesPerToken bytes.
 const (
 	answerTokens  = 4096
 	bytesPerToken = 4
@@ -258,8 +257,8 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 // first is the step of the first invocation of a candidate.
 func (e *entry) first() string { return e.step + " 1" }
 
-// ended makes the outcome of what ended before its time: that of the account is a
-// failure of the call. Everything else is no concern of the call, and is returned.
+// ended makes the outcome of a lane that was stopped: the account's refusal is a failure
+// of the call. Any other error is returned.
 func (l *lane) ended(err error) error {
 	switch failure := unpayable(err); {
 	case failure != nil:
@@ -271,8 +270,8 @@ func (l *lane) ended(err error) error {
 	return err
 }
 
-// unpayable is the failure of a call that the account does not pay for; nil if err says
-// something else.
+// unpayable is the failure of a call that the account does not pay for; nil for any other
+// error.
 func unpayable(err error) *Error {
 	for _, kind := range []kind.Kind{budget.Kind, budget.UnpricedKind} {
 		if isKind(err, kind) {
@@ -282,7 +281,8 @@ func unpayable(err error) *Error {
 	return nil
 }
 
-// unpaid reports whether a failure is one of the account: then nobody else is asked.
+// unpaid reports whether a failure comes from the account: then no other candidate is
+// asked.
 func unpaid(failure string) bool { return failure == budget.Kind || failure == budget.UnpricedKind }
 
 // isKind reports whether an error has the kind of failure.
@@ -291,16 +291,16 @@ func isKind(err error, want kind.Kind) bool {
 	return errors.As(err, &kinded) && kind.Kind(kinded.FailureKind()) == want
 }
 
-// errLost cancels the lanes of a race that somebody else has won.
+// errLost cancels the lanes of a race that another candidate has won.
 var errLost = &Error{Type: string(kind.Canceled), Message: "another candidate was first"}
 
-// lost reports whether an error says that the lane is not wanted any more, now or
-// when it was recorded, while the call itself goes on.
+// lost reports whether an error says that the lane is no longer wanted, now or when it
+// was recorded, while the call itself continues.
 func (s *session) lost(err error) bool {
 	return s.ctx.Err() == nil && isKind(err, kind.Canceled)
 }
 
-// repairContext adds what was refused, and why, to the context of a request.
+// repairContext adds the rejected answer, and the reasons, to the context of a request.
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
 		Out     JSON          `json:"out"`
@@ -312,7 +312,7 @@ func repairContext(context JSON, o *outcome) (JSON, error) {
 	}
 	fields := map[string]JSON{}
 	if len(context) > 0 && json.Unmarshal(context, &fields) != nil {
-		fields = map[string]JSON{"context": context} // no object, so it stands in one
+		fields = map[string]JSON{"context": context} // not an object, so it is wrapped in one
 	}
 	if fields == nil {
 		fields = map[string]JSON{}

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Why a candidate is not asked, in the order of the tests.
+// Reasons for skipping a candidate, in the order of the tests.
 const (
 	NotFound        = "cap/not-found"
 	WrongIntent     = "intent/not-supported"
@@ -21,14 +21,14 @@ const (
 	CostExceeded    = "budget/cost"
 )
 
-// A candidate is one capability that may be asked, or why it may not.
+// A candidate is one capability that may be asked, or the reason for skipping it.
 type candidate struct {
 	id     string
-	entry  *entry // nil if there is none
+	entry  *entry // nil if not registered
 	reason string // the first test on its metadata that fails, or ""
 }
 
-// candidates lists who is asked for a call, in order, with the tests on their
+// candidates lists the capabilities for a call, in order, with the tests on their
 // metadata. These do not change; see (*entry).unavailable for those that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	if s.Tool != "" {
@@ -72,8 +72,8 @@ func (a *Applicator) base(s *Spec) []string {
 	return slices.Concat(ids, a.Policy.fallback(s.Intent))
 }
 
-// refuses returns the first test that the metadata fails where these effects are
-// granted, or "". A tool is asked for by its id: only its effects are in question.
+// refuses returns the first test that the metadata fails with these effects granted, or
+// "". A tool is named by its id, so only its effects are tested.
 func (m *Metadata) refuses(s *Spec, grant []string) string {
 	r := &s.Requires
 	switch {
@@ -102,8 +102,8 @@ func (m *Metadata) answers(intent string) bool {
 	return m.Intents == nil || slices.Contains(m.Intents, intent)
 }
 
-// produces reports whether the capability may reply in that way: a stream is a
-// value that comes in pieces.
+// produces reports whether the capability may reply in that way. A stream is a value that
+// arrives in pieces.
 func (m *Metadata) produces(reply string) bool {
 	return m.mayReply(reply) || reply == Value && m.mayReply(Stream)
 }
@@ -139,9 +139,10 @@ func (e *entry) unavailable(left budget.Limits) string {
 	return ""
 }
 
-// Candidates lists who is asked for a call as things are, in order, and who is
-// not, each with the first test that it fails. Left is what may be spent; zero
-// fields bound nothing. Grant lists the effects that the run allows; nil allows all.
+// Candidates lists the capabilities that would be asked for a call now, in order, and the
+// rejected ones, each with the first test that it fails. Left is the remaining budget;
+// zero fields mean unlimited. Grant lists the effects that the run allows; nil allows
+// all.
 func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
 	for _, c := range a.candidates(&s, grant) {
 		if c.reason == "" {

@@ -11,79 +11,80 @@ import (
 // A Capability is anything that answers requests.
 type Capability struct {
 	Metadata
-	// Invoke answers one request. An *Error is a failure of its type, and an error
-	// with a FailureKind, as those of stone.Fail, one of that kind; any other error
-	// is "runtime/invoke-failed", or "timeout/soft" if ctx is past its deadline; so
-	// is a panic. A Reply beside an error says in its Usage what the failure cost.
-	// It is called from several goroutines at once and returns soon after ctx is
-	// done; if it does not, it is left behind, and what it returns later is dropped.
+	// Invoke answers one request. An *Error is a failure of its type, and an error with a
+	// FailureKind, such as one of stone.Fail, is a failure of that kind. Any other error
+	// is "runtime/invoke-failed", or "timeout/soft" after the deadline of ctx; so is a
+	// panic. The Usage of a Reply beside an error is the cost of the failure. Invoke is
+	// called from several goroutines at once. It must return soon after ctx is done;
+	// otherwise it is abandoned, and its later result is dropped.
 	Invoke func(ctx context.Context, req *Request) (*Reply, error)
-	// Quote estimates what an invocation may cost, which is reserved before it. Nil
+	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
 	// estimates by Cost.
 	Quote func(ctx context.Context, req *Request) budget.Quote
 }
 
-// Metadata is what the registry knows of a capability.
+// Metadata describes a capability to the registry.
 type Metadata struct {
 	ID      string `json:"cap/id"`
 	Kind    string `json:"cap/kind"` // "llm", "command", "http", "mcp", "solver", "chess", "plan", "go", "pipeline"
 	Version string `json:"cap/version,omitempty"`
-	// Intents that it answers; nil is any.
+	// Intents that it answers; nil means any.
 	Intents []string `json:"cap/intents,omitempty"`
 	// In and Out are names of schemas; "req/any" and "res/any" if empty.
 	In  string `json:"io/in-schema,omitempty"`
 	Out string `json:"io/out-schema,omitempty"`
-	// CanProduce are the types of its replies; "value" alone if nil.
+	// CanProduce are the types of its replies; nil means "value" alone.
 	CanProduce []string `json:"cap/can-produce,omitempty"`
-	// Needs are the effects that every invocation has. It is only asked in a run that
-	// grants them. What a kind of capability always needs is there without being said.
+	// Needs are the effects of every invocation. A run must grant them. Each kind of
+	// capability adds its own; they need not be repeated here.
 	Needs []string `json:"cap/needs,omitempty"`
-	// Effects are the most that a call may state, beside Needs.
+	// Effects are the most that a call may state, in addition to Needs.
 	Effects []string `json:"cap/effects-allowed,omitempty"`
 	Tags    []string `json:"cap/tags,omitempty"`
 	Cost    Cost     `json:"cap/cost,omitzero"`
 	Limits  Limits   `json:"cap/limits,omitzero"`
 }
 
-// Cost is what an invocation is declared to cost.
+// Cost is the declared cost of an invocation.
 type Cost struct {
 	Latency      time.Duration `json:"-"`             // "latency-ms"
 	USD          float64       `json:"usd,omitempty"` // for each invocation
 	budget.Price               // of its tokens
 }
 
-// Limits are kept for a capability by the registry that it is in. Zero is none.
+// Limits are enforced by the registry. Zero means unlimited.
 type Limits struct {
 	Timeout     time.Duration `json:"-"` // "timeout-ms", of one invocation
 	Concurrency int           `json:"concurrency,omitempty"`
 	PerMinute   int           `json:"per-minute,omitempty"`
 }
 
-// A Request is what a capability is asked. It must not be changed.
+// A Request is the input of a capability. It must not be changed.
 type Request struct {
 	Trace       Trace
 	Intent      string
-	Cap         string // who is asked
+	Cap         string // the capability asked
 	Input       JSON   // an object, for a request from outside
-	Context     JSON   // nil if there is none
-	Constraints JSON   // nil if there are none
+	Context     JSON   // may be nil
+	Constraints JSON   // may be nil
 	Requires    Requires
-	Done        Done     // what the answer will have to be, policy included
-	Budget      Budget   // what is left of it
+	Done        Done     // the requirements on the answer, policy included
+	Budget      Budget   // the remaining budget
 	Effects     []string // that are granted to the answer
 	Attempt     int      // from 1, of this capability in this call
-	// Key is the same whenever the same invocation is made again, after a crash:
-	// an idempotency key for whoever is paid. It is "" outside of a run.
+	// Key is the same whenever the same invocation is repeated, after a crash for
+	// instance. Use it as an idempotency key for a service that bills. It is "" outside
+	// of a run.
 	Key string
-	// Voice streams pieces of the answer while it is made, as in
-	// req.Voice.Say(event.Text, "…"). It is nil if nobody listens, which says
-	// nothing. What is refused later is retracted by the call.
+	// Voice streams pieces of the answer as they are produced, as in
+	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The
+	// call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
 
 	judges bool // it is a judgement of an answer, which is not streamed
 }
 
-// A Trace says to which conversation a request belongs.
+// A Trace identifies the conversation of a request.
 type Trace struct {
 	ID   string `json:"id"`
 	Turn int    `json:"turn,omitempty"`
@@ -96,7 +97,7 @@ const (
 	Stream = "stream"
 )
 
-// A Reply is what a capability answers: a value, or a plan that is to be run.
+// A Reply is the answer of a capability: a value, or a plan to run.
 type Reply struct {
 	Type string // Value, Plan or Stream, which is a value that came in pieces; Value if empty
 	Out  JSON   // of a value: canonical or not; must be valid JSON
@@ -107,10 +108,10 @@ type Reply struct {
 	Usage    Usage
 }
 
-// Usage is what an answer cost.
+// Usage is the cost of an answer.
 type Usage struct {
 	budget.Usage
 	Attempts  int    `json:"attempts,omitempty"`
 	LatencyMS int64  `json:"latency-ms,omitempty"`
-	Cap       string `json:"cap/id,omitempty"` // who answered
+	Cap       string `json:"cap/id,omitempty"` // the capability that answered
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// builtinChecks are known by name everywhere.
+// builtinChecks are known by name in every Applicator.
 var builtinChecks = map[string]Check{
 	"schema-valid":  func(_ context.Context, s Subject) error { return s.invalid },
 	"non-empty":     nonEmpty,
@@ -29,7 +29,7 @@ var builtinChecks = map[string]Check{
 	},
 }
 
-// check finds a check by its name; nil if there is none.
+// check finds a check by its name; nil if it is unknown.
 func (app *Applicator) check(name string) Check {
 	if c := app.Checks[name]; c != nil {
 		return c
@@ -37,9 +37,8 @@ func (app *Applicator) check(name string) Check {
 	return builtinChecks[name]
 }
 
-// Paid makes of a check that costs something, such as a command, one that is not
-// made again in a run that is resumed. Name must be that under which the
-// Applicator has it.
+// Paid wraps a costly check, such as a command, so that a resumed run does not repeat it.
+// Name must be its name in Applicator.Checks.
 func Paid(name string, check Check) Check {
 	return func(ctx context.Context, s Subject) error {
 		why, err := stone.Step(ctx, "check "+name+" "+s.Step, judged{s.Request.asked(""), s.Out}, func(ctx context.Context, _ judged) (string, error) {
@@ -64,18 +63,18 @@ type judged struct {
 	Out   JSON  `json:"out"`
 }
 
-// EvalCheck is the intent with which a capability is asked that is a check.
+// EvalCheck is the intent of a request to a capability that serves as a check.
 const EvalCheck = "eval/check"
 
-// CheckBy makes a check of a capability, which is asked what a judge is asked. It
-// holds if the answer is true, or an object whose field "pass" is true; a field
-// "why" says why not. Each time is a round trip on the account of the call. Name
-// must be that under which the Applicator has the check.
+// CheckBy makes a check of a capability, which gets the same input as a judge. The check
+// passes if the answer is true, or an object whose field "pass" is true; a field "why"
+// gives the reason otherwise. Each check is a round trip on the account of the call. Name
+// must be its name in Applicator.Checks.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {
 		e := r.entry(cap)
 		if e == nil {
-			return fmt.Errorf("there is no capability %q", cap)
+			return fmt.Errorf("unknown capability %q", cap)
 		}
 		input, err := gradeInput(&s, "")
 		if err != nil {
@@ -98,7 +97,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 	}
 }
 
-// passOf reads what a capability says that is a check.
+// passOf reads the answer of a capability that serves as a check.
 func passOf(out JSON) error {
 	if string(out) == "true" {
 		return nil
@@ -118,8 +117,8 @@ func passOf(out JSON) error {
 	return nil
 }
 
-// textOf returns the text of an out: a string, that in the field "text" or
-// "content", or else its JSON.
+// textOf returns the text of an out: a string, or its field "text" or "content", or else
+// its JSON.
 func textOf(out JSON) (text string, isText bool) {
 	if text, isText = stringOf(out); isText {
 		return text, true
@@ -143,8 +142,8 @@ func stringOf(v JSON) (s string, ok bool) {
 	return s, json.Unmarshal(v, &s) == nil
 }
 
-// member returns a field of a canonical object, nil if there is none. Canonical
-// JSON has no space, and escapes no letter.
+// member returns a field of a canonical object, or nil. Canonical JSON has no space, and
+// escapes no letter.
 func member(object JSON, name string) JSON {
 	if len(object) < 2 || object[0] != '{' {
 		return nil
@@ -160,7 +159,7 @@ func member(object JSON, name string) JSON {
 	return nil
 }
 
-// valueEnd returns where the value ends with which data, canonical JSON, begins.
+// valueEnd returns the end of the value at the start of data, canonical JSON.
 func valueEnd(data JSON) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(data); i++ {
@@ -208,7 +207,7 @@ func isJSON(_ context.Context, s Subject) error {
 	return nil
 }
 
-// matches ends with ctx: the pattern may come from a plan.
+// matches ends with ctx, since the pattern may come from a plan.
 func matches(ctx context.Context, s Subject) error {
 	var expr string
 	if err := constraint(s.Request, "regex", &expr); err != nil {

@@ -27,7 +27,7 @@ type Tally struct {
 	JudgePass    int            `json:"quality/judge-pass"`
 }
 
-// Count counts a call that has ended, by its record. Tools are not counted.
+// Count counts a finished call by its record. Tools are not counted.
 func (c *Counters) Count(r *Record) {
 	if c == nil {
 		return
@@ -64,8 +64,7 @@ func (c *Counters) Count(r *Record) {
 	}
 }
 
-// Judged counts that a judge was asked, and whether what it said let the attempt
-// pass.
+// Judged counts a request to a judge, and whether its score let the attempt pass.
 func (c *Counters) Judged(passed bool) {
 	if c == nil {
 		return
@@ -90,7 +89,7 @@ func (c *Counters) Tally() Tally {
 	return t
 }
 
-// KPIs are the rates of a Tally. A rate of which nothing was counted is nil.
+// KPIs are the rates of a Tally. A rate without any counts is nil.
 type KPIs struct {
 	ParseRate      *float64       `json:"parse-rate"`       // calls that did not fail with schema/invalid or format/drift, per call
 	RetryRate      *float64       `json:"retry-rate"`       // per call
@@ -98,10 +97,10 @@ type KPIs struct {
 	JudgePassRate  *float64       `json:"judge-pass-rate"`  // per use
 	MustFailedRate *float64       `json:"must-failed-rate"` // per attempt
 	ByType         map[string]int `json:"by-type"`          // failed calls
-	ByDomain       map[string]int `json:"by-domain"`        // failed calls, by what stands before the slash of the type
+	ByDomain       map[string]int `json:"by-domain"`        // failed calls, by the part of the type before the slash
 }
 
-// KPIs works the rates out.
+// KPIs computes the rates.
 func (t Tally) KPIs() KPIs {
 	unread := t.FailureTypes[SchemaInvalid] + t.FailureTypes[FormatDrift]
 	k := KPIs{

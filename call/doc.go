@@ -63,7 +63,7 @@
 //
 // A capability may answer with a plan. It is checked as a whole, runs within the effects
 // of the call and on its account, and its emission is the answer, which passes the same
-// gate. Its nodes stand beside the node of the call in the DAG. Package plan is the
+// gate. Its nodes are in the DAG beside the node of the call. Package plan is the
 // Applicator's Planner.
 //
 // # Cost

@@ -9,8 +9,9 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Needing returns the metadata with further effects in Needs. Kinds of capabilities say
-// with it what every one of them does: a program is a process, whatever is configured.
+// Needing returns the metadata with further effects in Needs. Each kind of capability
+// adds with it the effects of all its invocations: a program needs process, however it is
+// configured.
 func (m Metadata) Needing(effects ...string) Metadata {
 	for _, e := range effects {
 		if !slices.Contains(m.Needs, e) {
@@ -48,12 +49,12 @@ func (m *Metadata) given(s *Spec) []string {
 }
 
 // CheckGrant returns the effects that the call needs and the grant lacks: those of all
-// its candidates, if none is left without them, and of whoever judges, checks or repairs
-// its answers. Validate asks it.
+// its candidates, if the grant excludes every one of them, and those of judges, checks
+// and repairers. Validate calls it.
 func (c *caller) CheckGrant(grant []string) []finding.Finding {
 	r := c.resolve()
 	if len(r.faults) > 0 {
-		return nil // there is no telling who would be asked
+		return nil // the candidates are unknown
 	}
 	var found []finding.Finding
 	lacks := func(who string, needs []string) {
@@ -88,7 +89,8 @@ func (c *caller) CheckGrant(grant []string) []finding.Finding {
 	return found
 }
 
-// denied is the failure of what needs more effects than the run grants, or nil.
+// denied is the failure of a capability or check that needs more effects than the run
+// grants, or nil.
 func denied(who string, needs, grant []string) *Error {
 	missing := effect.Missing(needs, grant)
 	if missing == nil {

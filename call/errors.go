@@ -4,36 +4,36 @@ import (
 	"time"
 )
 
-// Types of failure of a call. Capabilities use further ones of their own.
+// Types of failure of a call. Capabilities may define further ones.
 const (
-	SchemaInvalid   = "schema/invalid"        // the reply is no envelope, of the wrong type, or out of its schema
+	SchemaInvalid   = "schema/invalid"        // the reply is malformed, of the wrong type, or does not fit its schema
 	FormatDrift     = "format/drift"          // a model's answer was not in the form it was asked for
 	LowScore        = "eval/low-score"        // the gate's score is below score-min
-	MustFailed      = "eval/must-failed"      // a must does not hold
+	MustFailed      = "eval/must-failed"      // a must did not pass
 	JudgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
 	SoftTimeout     = "timeout/soft"          // the capability took longer than its limit
-	Unavailable     = "runtime/unavailable"   // nobody is there
+	Unavailable     = "runtime/unavailable"   // the capability is not available
 	InvokeFailed    = "runtime/invoke-failed" // an error or a panic of the capability
 	NoCandidate     = "dispatch/no-candidate" // every candidate was rejected
 	BudgetExhausted = "budget/exhausted"      // the next attempt would overdraw the account
-	ForbiddenEffect = "auth/forbidden-effect" // the cause where a request is refused for effects that are not granted
+	ForbiddenEffect = "auth/forbidden-effect" // the cause of a request refused for effects that are not granted
 	PlanInvalid     = "plan/invalid"
 	PlanTooDeep     = "plan/too-deep"
 	InvalidRequest  = "invalid-request"
-	InputInvalid    = "input/schema-invalid" // the input is out of its schema; nobody was asked
+	InputInvalid    = "input/schema-invalid" // the input does not fit its schema; no capability was invoked
 )
 
-// An Error is how a capability, or a whole call, fails.
+// An Error is the failure of a capability or of a call.
 type Error struct {
 	Type      string `json:"type"` // as "schema/invalid"
 	Message   string `json:"message,omitempty"`
 	Retryable bool   `json:"retryable?,omitempty"`
 	Where     string `json:"where,omitempty"`
 	Details   JSON   `json:"details,omitempty"`
-	// RetryAfter is how long to wait before the next attempt, if that is known.
+	// RetryAfter is the time to wait before the next attempt; zero if unknown.
 	RetryAfter time.Duration `json:"-"`
 	Cause      error         `json:"-"`
-	// Record says how the call went that failed so; nil for a capability.
+	// Record describes the failed call; nil for a capability.
 	Record *Record `json:"-"`
 }
 

@@ -1,5 +1,5 @@
-// Package calltest checks that a call.Capability keeps the contract that is written
-// at that type. A package that makes capabilities tests itself with one call:
+// Package calltest checks that a call.Capability keeps the contract documented at that
+// type. A package that makes capabilities tests itself with one call:
 //
 //	func TestCapability(t *testing.T) {
 //		calltest.Capability(t, calltest.Case{
@@ -24,7 +24,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Case is a capability and what it is asked.
+// A Case is a capability and the requests to test it with.
 type Case struct {
 	// Make makes the capability. What it starts is ended by t.Cleanup.
 	Make func(t *testing.T) call.Capability
@@ -33,7 +33,7 @@ type Case struct {
 	OK, Slow *call.Request
 }
 
-// soon is how long a capability may take to notice that nobody waits any more.
+// soon is how long a capability may take to notice a canceled request.
 const soon = 3 * time.Second
 
 // Capability runs the whole suite as subtests of t.
@@ -62,7 +62,7 @@ func Capability(t *testing.T, c Case) {
 func testMetadata(t *testing.T, c Case) {
 	m := c.Make(t)
 	if m.ID == "" || m.Kind == "" || m.Invoke == nil {
-		t.Errorf("the id is %q, the kind %q, Invoke is there: %v; want all three", m.ID, m.Kind, m.Invoke != nil)
+		t.Errorf("the id is %q, the kind %q, Invoke is set: %v; want all three", m.ID, m.Kind, m.Invoke != nil)
 	}
 }
 
@@ -77,7 +77,7 @@ func testAnswer(t *testing.T, c Case) {
 	}
 }
 
-// check tells whether a reply is one that an applicator can use.
+// check reports a reply that an applicator cannot use.
 func check(t *testing.T, reply *call.Reply, err error) {
 	t.Helper()
 	if err != nil || reply == nil {
@@ -100,7 +100,7 @@ func check(t *testing.T, reply *call.Reply, err error) {
 	}
 }
 
-// testInput asks what makes no sense: an answer or an error, in time.
+// testInput sends meaningless inputs: the capability must answer or fail in time.
 func testInput(t *testing.T, c Case) {
 	capability := c.Make(t)
 	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {
@@ -163,10 +163,10 @@ func testDone(t *testing.T, c Case) {
 	cancel()
 	start := time.Now()
 	if _, err := c.Make(t).Invoke(ctx, req); err == nil && c.Slow != nil {
-		t.Error("no error, although nobody waits")
+		t.Error("no error after the request was canceled")
 	}
 	if took := time.Since(start); took > soon {
-		t.Errorf("it takes %v to see that nobody waits", took)
+		t.Errorf("it takes %v to notice that the request was canceled", took)
 	}
 }
 
@@ -193,10 +193,10 @@ func interrupted(t *testing.T, ctx context.Context, c Case) {
 	start := time.Now()
 	reply, err := c.Make(t).Invoke(ctx, c.Slow)
 	if took := time.Since(start); took > soon {
-		t.Errorf("it goes on for %v after nobody waits any more", took)
+		t.Errorf("it continues for %v after the request was canceled", took)
 	}
 	if err == nil {
-		t.Errorf("reply %v to a request that nobody waits for, want an error", reply)
+		t.Errorf("reply %v to a canceled request, want an error", reply)
 	} else {
 		checkError(t, err)
 	}

@@ -20,8 +20,8 @@ const (
 	TooCostly = "expression/too-costly" // it needs more work or memory than it may have
 )
 
-// Check makes a check of an expression over call and out, which must be true or
-// false. The error says where in the expression the mistake is.
+// Check makes a check of an expression over call and out, which must yield true or false.
+// The error locates the mistake in the expression.
 func Check(expression string) (call.Check, error) {
 	program, err := expr.Compile(expression, []string{"call", "out"}, expr.Bool)
 	if err != nil {
@@ -44,7 +44,7 @@ func Check(expression string) (call.Check, error) {
 	}, nil
 }
 
-// subject is the call as an expression sees it. Its parts are JSON already.
+// subject is the call as an expression sees it. Its parts are already JSON.
 func subject(req *call.Request) call.JSON {
 	if req == nil {
 		return call.JSON("{}")
@@ -63,16 +63,15 @@ func subject(req *call.Request) call.JSON {
 	return append(text, '}')
 }
 
-// Config says what the capability evaluates.
+// Config is the configuration of the capability.
 type Config struct {
-	// Expression over call. If it is empty, input has one, over variables that are
-	// there too:
+	// Expression over call. If it is empty, the input supplies one, and its variables:
 	//
 	//	{"expression": "a + b", "vars": {"a": 1, "b": 2}}
 	Expression string
 }
 
-// Check says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Expression == "" {
 		return nil
@@ -84,8 +83,8 @@ func (c Config) Check() error {
 	return nil
 }
 
-// New returns a capability whose out is {"value": …}, what the expression comes to.
-// By default it is solver/cel of kind solver and answers cel/eval.
+// New returns a capability whose out is {"value": …}, the value of the expression. By
+// default its id is solver/cel, its kind solver, and it answers cel/eval.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {

@@ -16,29 +16,29 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config names the program. The zero value fails with call.Unavailable.
+// Config configures the program. The zero value fails with call.Unavailable.
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string
-	// Dir is where it works: by default the first directory in scope, or an empty
-	// one of its own if the scope has none, or where this program works if it says
-	// nothing of directories.
+	// Dir is the working directory. By default it is the first directory in scope, a
+	// temporary one if the scope has none, or that of this process if the scope does not
+	// limit directories.
 	Dir string
-	// Env are the names of further variables of our environment that it gets, beside
-	// PATH, TZ and those of the language. HOME and TMPDIR are a directory of its own,
-	// which is deleted when it has ended.
+	// Env are the names of further environment variables to pass on, in addition to PATH,
+	// TZ and those of the language. HOME and TMPDIR are a temporary directory, which is
+	// deleted afterwards.
 	Env []string
-	// Scope is what it may reach. The program must be in Process. FS are directories
-	// that it may change; it sees nothing else then but the programs of the system.
-	// A program cannot be held to single servers: Net is nil, or empty for no network.
+	// Scope limits what the program may reach. The program must be in Process. FS are
+	// directories that it may change; otherwise it sees only the programs of the system.
+	// A program cannot be limited to single servers: Net is nil, or empty for no network.
 	Scope scope.Scope
-	// Limits bound what it consumes.
+	// Limits bound the resources of the program.
 	Limits sandbox.Limits
 	// MaxOutput bounds its standard output, in bytes; 8 MiB by default.
 	MaxOutput int
 }
 
-// Check says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if len(c.Command) == 0 {
 		return errors.New("command: no program: set Command to the absolute path of one")
@@ -55,7 +55,7 @@ func (c Config) Check() error {
 		}
 	}
 	if len(c.Scope.Net) > 0 {
-		return errors.New("command: a program cannot be held to single servers: leave scope.net out, or make it empty for no network")
+		return errors.New("command: a program cannot be limited to single servers: leave scope.net out, or make it empty for no network")
 	}
 	return errors.Join(c.Scope.Check(), c.Scope.Process.Check(c.Command[0]))
 }
@@ -88,8 +88,8 @@ func New(m call.Metadata, c Config) call.Capability {
 	}}
 }
 
-// Check makes a check of a program, which holds if it exits with 0. A run that may
-// be resumed should not run it again: see call.Paid.
+// Check makes a check of a program, which passes if the program exits with status 0. A
+// run that may be resumed should not repeat it: see call.Paid.
 func Check(c Config) call.Check {
 	invalid := c.Check()
 	return func(ctx context.Context, s call.Subject) error {

@@ -55,7 +55,7 @@ func unavailable(what string, err error) error {
 	return &call.Error{Type: call.Unavailable, Message: what + err.Error(), Cause: err}
 }
 
-// dir returns where the program works, and what is done afterwards.
+// dir returns the working directory of the program, and its cleanup.
 func (c Config) dir() (dir string, after func(), err error) {
 	after = func() {}
 	switch {
@@ -74,8 +74,7 @@ func (c Config) dir() (dir string, after func(), err error) {
 	return dir, after, err
 }
 
-// policy is how the program is confined to its scope. One that may reach whatever
-// this program may is not confined.
+// policy confines the program to its scope. A scope without limits does not confine it.
 func (c Config) policy(dir string) sandbox.Policy {
 	p := sandbox.Policy{Limits: c.Limits, Network: c.Scope.Net == nil, Writable: append([]string{dir}, c.Scope.FS...)}
 	switch {
@@ -87,8 +86,8 @@ func (c Config) policy(dir string) sandbox.Policy {
 	return p
 }
 
-// An output keeps what a program writes, up to its bound. It does not embed a
-// buffer, whose ReadFrom would be used in place of Write.
+// An output keeps the output of a program, up to its bound. It does not embed a buffer,
+// whose ReadFrom would bypass Write.
 type output struct {
 	text []byte
 	max  int
@@ -96,7 +95,7 @@ type output struct {
 	full func()
 }
 
-// Write never fails, so that what is too much is told as that.
+// Write never fails, so that an excess is reported as such.
 func (o *output) Write(text []byte) (int, error) {
 	kept := text[:min(len(text), o.max-len(o.text))]
 	o.text = append(o.text, kept...)
@@ -118,8 +117,8 @@ func (s *stderr) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String returns it in one line, with ": " in front.
-// String returns the end without secrets, also those of which it has only a part.
+// String returns the end in one line after ": ",
+// without secrets, even those cut off at its start.
 func (s *stderr) String(secrets *redact.Set) string {
 	text := strings.ToValidUTF8(secrets.CleanCut(string(s.end)), "")
 	if text = strings.Join(strings.Fields(text[max(0, len(text)-maxStderr):]), " "); text == "" {
