@@ -1,4 +1,4 @@
-# make test    everything that must be green, as .ci/run runs it
+# make test    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
 # make lint    gofmt, go vet, staticcheck
 
@@ -7,7 +7,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: test bench lint peers
 
-# Lint vets everything, and nobody debugs these binaries: vetting and debug information
+# Lint vets everything and these binaries are not debugged, so vetting and debug information
 # are left out. Under the race detector a process sleeps for a second before it exits, which tests
 # that run themselves again and again pay for each time.
 test: export GORACE = atexit_sleep_ms=10
@@ -18,7 +18,7 @@ test: peers lint
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...
 	cd bench && $(GO) vet ./... && $(GO) test ./...
 
-# The programs that nobody here wrote, in an ignored folder. Without npm or a
+# Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.
 peers:
 	@if command -v npm >/dev/null; then \

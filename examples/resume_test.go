@@ -28,7 +28,7 @@ import (
 
 // Variables of the processes that are examples.
 const (
-	asExample = "STONE_TEST_EXAMPLE" // its name
+	asExample = "STONE_TEST_EXAMPLE" // name of the example
 	atStep    = "STONE_TEST_STEP"    // after how many steps it is interrupted; 0 is never
 	bySignal  = "STONE_TEST_SIGNAL"
 )
@@ -38,14 +38,14 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	at, _ := strconv.Atoi(os.Getenv(atStep)) // none is 0
+	at, _ := strconv.Atoi(os.Getenv(atStep)) // unset is 0
 	by, _ := strconv.Atoi(os.Getenv(bySignal))
 	pipelines := map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline}
 	os.Exit(cli.Run(context.Background(), cli.Config{Pipeline: pipelines[name], Name: name, Stderr: &interrupter{at: at, by: syscall.Signal(by)}}))
 }
 
 // An interrupter is the standard error of an example. It interrupts the process when
-// progress has told of so many steps.
+// progress has reported a number of steps.
 type interrupter struct {
 	mu   sync.Mutex
 	done int
@@ -65,27 +65,27 @@ func (w *interrupter) Write(b []byte) (int, error) {
 		if err := syscall.Kill(os.Getpid(), w.by); err != nil {
 			return n, err
 		}
-		time.Sleep(200 * time.Millisecond) // the step that follows is not to be faster
+		time.Sleep(200 * time.Millisecond) // so that the next step does not finish first
 	}
 	return n, err
 }
 
-// An example is one with arguments, in a folder of its own.
+// An example is a pipeline of this folder, with its arguments and a working directory.
 type example struct {
 	*testing.T
 	name, dir string
 	args      []string
 }
 
-// process runs the example's command, and returns its output and whether it ended as it
-// should.
+// process runs the example's command and returns its output and whether its exit was the
+// expected one.
 func (e example) process(at int, by syscall.Signal, args ...string) (stdout, stderr string, ok bool) {
 	e.Helper()
 	cmd := exec.CommandContext(e.Context(), os.Args[0], args...)
 	cmd.Dir = e.dir
 	cmd.Env = append(os.Environ(), "HOME="+e.dir, "TMPDIR="+e.dir, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
 		asExample+"="+e.name, fmt.Sprint(atStep, "=", at), fmt.Sprint(bySignal, "=", int(by)))
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which HOME would move
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which depend on HOME
 		value, err := exec.Command("go", "env", name).Output()
 		if err != nil {
 			e.Fatal(err)
@@ -143,7 +143,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// prepare makes what an example works on.
+// prepare writes the input files of an example.
 func prepare(t *testing.T, name string) example {
 	t.Helper()
 	e := example{T: t, name: name, dir: t.TempDir()}

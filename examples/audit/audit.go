@@ -1,4 +1,4 @@
-// Package audit looks through a Go module: it vets and tests every package,
+// Package audit checks a Go module: it vets and tests every package,
 // counts exported names without a comment and lines marked for later, and writes
 // one report.
 //
@@ -17,49 +17,49 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Module is the Go module that is looked through.
+// Module is the Go module to check.
 type Module struct {
 	Path string `json:"path"`
 	Dir  string `json:"dir"`
 }
 
-// Package is one package of it.
+// Package is one package of the module.
 type Package struct {
 	Path  string   `json:"path"`
 	Dir   string   `json:"dir"`
 	Files []string `json:"files"`           // Go files, tests included
-	Round int      `json:"round"`           // how often it was tried before
+	Round int      `json:"round"`           // number of earlier attempts
 	Error string   `json:"error,omitempty"` // why it cannot be listed
 }
 
-// Worklist is what is still to be tried.
+// Worklist lists the packages to check in the next round.
 type Worklist struct {
 	Packages []Package `json:"packages"`
 }
 
-// VetResult is what go vet says about a package.
+// VetResult is the output of go vet for a package.
 type VetResult struct {
 	Problems   []string `json:"problems,omitempty"`
 	BuildError string   `json:"build_error,omitempty"`
 }
 
-// TestResult is what go test says about a package.
+// TestResult is the output of go test for a package.
 type TestResult struct {
 	HasTests   bool    `json:"has_tests"`
 	Passed     bool    `json:"passed"`
-	Coverage   float64 `json:"coverage"` // percent of statements; -1 if there are none
+	Coverage   float64 `json:"coverage"` // percent of statements; -1 if the package has none
 	BuildError string  `json:"build_error,omitempty"`
 	Output     string  `json:"output,omitempty"` // of a test that failed
 }
 
-// SourceResult is what the source itself shows.
+// SourceResult lists findings in the source of a package.
 type SourceResult struct {
 	Undocumented []string `json:"undocumented,omitempty"` // exported names without a comment
 	Marks        []string `json:"marks,omitempty"`        // comments marked for later, as file:line: text
 	Unparsed     []string `json:"unparsed,omitempty"`
 }
 
-// Checked is all that was found about a package in one round.
+// Checked has the results of one package in one round.
 type Checked struct {
 	Package Package      `json:"package"`
 	Vet     VetResult    `json:"vet"`
@@ -67,7 +67,7 @@ type Checked struct {
 	Source  SourceResult `json:"source"`
 }
 
-// Ledger is what was found so far, each package once.
+// Ledger has the latest result of each package.
 type Ledger struct {
 	Module  Module    `json:"module"`
 	Checked []Checked `json:"checked"`
@@ -92,7 +92,7 @@ var (
 	report   = dag.NewType[Report]("report")
 )
 
-// rounds is how often a package that does not build is tried.
+// rounds bounds the attempts on a package that does not build.
 const rounds = 2
 
 // Pipeline reads its flags and returns the audit of one module.
@@ -140,7 +140,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	), nil
 }
 
-// sumUp brings together what the checks of one lane found.
+// sumUp combines the results of one lane.
 func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
 	if c.Package, err = pkg.From(d); err != nil {
 		return c, err
@@ -155,7 +155,7 @@ func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
 	return c, err
 }
 
-// collect keeps the last word on every package, in the order of the first.
+// collect keeps the latest result of every package, in the order of the first results.
 func collect(_ context.Context, d dag.DAG) (Ledger, error) {
 	m, err := module.From(d)
 	if err != nil {
@@ -204,8 +204,8 @@ func (c Checked) buildError() string {
 	return ""
 }
 
-// wrong reports whether something needs a person: what does not build, what
-// fails, and what go vet objects to. Missing comments do not.
+// wrong reports whether a package does not build, fails its tests or has findings of
+// go vet. Missing comments do not count.
 func (l Ledger) wrong() bool {
 	for _, c := range l.Checked {
 		if c.buildError() != "" || len(c.Vet.Problems) > 0 || c.Test.HasTests && !c.Test.Passed {

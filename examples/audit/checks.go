@@ -22,7 +22,7 @@ import (
 )
 
 // goTool runs the go command in a directory. An exit status is no error here:
-// what it means is for the caller to say.
+// the caller interprets it.
 func goTool(ctx context.Context, dir string, args ...string) (stdout, stderr string, exit int, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -108,7 +108,7 @@ func vet(ctx context.Context, p Package) (VetResult, error) {
 	return r, nil
 }
 
-// coverage finds what "go test -cover" prints.
+// coverage matches the summary that "go test -cover" prints.
 var coverage = regexp.MustCompile(`coverage: (?:([0-9.]+)% of statements|\[no statements\])`)
 
 func test(ctx context.Context, p Package, full bool, limit time.Duration) (TestResult, error) {
@@ -137,7 +137,7 @@ func test(ctx context.Context, p Package, full bool, limit time.Duration) (TestR
 	return r, nil
 }
 
-// marks are comments that put something off.
+// marks matches comments that postpone work.
 var marks = regexp.MustCompile(`\b(TODO|FIXME)\b.*`)
 
 func readSource(_ context.Context, p Package) (SourceResult, error) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// worst is how many packages are named as the worst offenders.
+// worst bounds the number of worst offenders.
 const worst = 5
 
 func problems(_ context.Context, l Ledger) (Report, error) {
@@ -60,7 +60,7 @@ func (l Ledger) tables(b *strings.Builder) {
 	l.offenders(b)
 }
 
-// offenders names the packages with the most to do, and what that is.
+// offenders lists the packages with the most findings.
 func (l Ledger) offenders(b *strings.Builder) {
 	ranked := slices.DeleteFunc(slices.Clone(l.Checked), func(c Checked) bool { return c.weight() == 0 })
 	slices.SortStableFunc(ranked, func(x, y Checked) int { return cmp.Compare(y.weight(), x.weight()) })
@@ -73,7 +73,7 @@ func (l Ledger) offenders(b *strings.Builder) {
 	}
 }
 
-// weight orders packages by how much is wrong with them.
+// weight orders packages by the severity of their findings.
 func (c Checked) weight() int {
 	w := 20*len(c.Vet.Problems) + 2*len(c.Source.Undocumented) + len(c.Source.Marks)
 	if c.buildError() != "" {
@@ -138,7 +138,7 @@ func (c Checked) short(m Module) string {
 	return "`" + c.Package.Path + "`"
 }
 
-// some lists a few of many.
+// some lists the first few items.
 func some(all []string) string {
 	const few = 3
 	list := "`" + strings.Join(all[:min(few, len(all))], "`, `") + "`"

@@ -8,11 +8,11 @@ import (
 
 var (
 	marked = regexp.MustCompile(`<<([^<>]*)>>`)
-	// plain is a calculation in running text: arithmetic around an equals sign.
+	// plain matches a calculation in running text: arithmetic around an equals sign.
 	plain = regexp.MustCompile(`[\d$(.][-\d$().,\s+*/x×÷%\\=]*=[-\d$().,\s+*/x×÷%\\=]*[\d)%]`)
-	// result is what stands behind an equals sign.
+	// result matches the text after an equals sign.
 	result = regexp.MustCompile(`=\s*\$?(-?[\d,]*\.?\d+)`)
-	// final is the answer in the form that the models are asked for.
+	// final matches the answer in the form that the prompt requires.
 	final = regexp.MustCompile(`####\s*\$?(-?[\d,]*\.?\d+)`)
 )
 
@@ -75,7 +75,7 @@ func equal(a, b *big.Rat) bool {
 
 // evaluate computes an arithmetic expression as people write it: with $ and
 // thousands separators, x or × for times, % for hundredths. It is false for
-// everything else, and for what is longer than people write.
+// everything else, and for expressions that are too long.
 func evaluate(expr string) (*big.Rat, bool) {
 	if len(expr) > 1000 {
 		return nil, false
@@ -93,7 +93,7 @@ type parser struct{ rest string }
 
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
-// take eats one of the operators.
+// take consumes one of the operators.
 func (p *parser) take(operators string) byte {
 	p.space()
 	if p.rest == "" || !strings.Contains(operators, p.rest[:1]) {

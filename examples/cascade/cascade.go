@@ -1,11 +1,11 @@
-// Package cascade asks a small model first and a large one where the small one's
-// answer does not hold up, on questions that two real models answered before:
+// Package cascade asks a small model first, and a large one if checks refuse the small
+// one's answer, on questions that two real models answered before:
 //
 //	go run ./cmd/stone run ./examples/cascade -- --data responses.jsonl
 //
-// Both are capabilities for one intent. What decides is a gate of checks that know
+// Both are capabilities for one intent. A gate of checks decides. The checks know
 // neither the right answer nor the question: whether a solution ends in an answer,
-// whether its sums come out, whether the answer is what was worked out, and whether
+// whether its sums are right, whether the answer is the last result, and whether
 // it is a number that counts something.
 package cascade
 
@@ -20,23 +20,23 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Exam is what there is to ask.
+// Exam is the list of questions.
 type Exam struct {
 	Questions []Question `json:"questions"`
 }
 
-// Text is what a model answers.
+// Text is the answer of a model.
 type Text struct {
 	Text string `json:"text"`
 }
 
-// Choice is the answer that stands for a question.
+// Choice is the final answer to a question.
 type Choice struct {
 	Question   string   `json:"question"` // its id
-	Model      string   `json:"model"`    // whose answer it is
+	Model      string   `json:"model"`    // that gave the answer
 	AskedLarge bool     `json:"asked_large"`
 	Refused    []string `json:"refused,omitempty"` // the checks that the small model's answer did not pass
-	Unsure     bool     `json:"unsure"`            // it passed no gate, but is the last one
+	Unsure     bool     `json:"unsure"`            // the gate refused it, and no candidate is left
 	CostUSD    float64  `json:"cost_usd"`
 }
 
@@ -76,7 +76,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return e.pipeline(*out), nil
 }
 
-// pipeline asks all questions and writes what came of it to a directory.
+// pipeline asks all questions and writes a report to a directory.
 func (e *exam) pipeline(out string) stone.Ashlar {
 	return stone.Seq("cascade",
 		stone.Func0("read", All, func(context.Context) (Exam, error) { return Exam{e.questions}, nil }),

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// recording is where the recording of the two models is, if it is there at all.
+// recording is the file with the recording of the two models; it is optional.
 const recording = "../../../shared/data/gsm8k/responses.jsonl"
 
 func readRecording(t *testing.T) *exam {
@@ -46,8 +46,7 @@ func run(t *testing.T, p stone.Ashlar) (stone.Result, Report) {
 	return res, r
 }
 
-// TestThesis holds what the example is there to show, on all questions and on
-// parts of them.
+// TestThesis checks the claim of the example, on all questions and on parts of them.
 func TestThesis(t *testing.T) {
 	all := readRecording(t).questions
 	var odd, even []Question
@@ -78,7 +77,7 @@ func TestThesis(t *testing.T) {
 	}
 }
 
-// written looks at the files of a report.
+// written checks the files of a report.
 func written(t *testing.T, dir string, r Report) {
 	t.Helper()
 	text := map[string]string{}
@@ -106,7 +105,7 @@ func written(t *testing.T, dir string, r Report) {
 }
 
 // Three questions with answers that are easy to follow: the small model is right;
-// wrong, as its sum shows; wrong, and the large one does not end as it should.
+// wrong, as its sum shows; wrong, and the large one gives no final answer.
 const three = `{"id": "a", "question": "2 and 3?", "responses": {
 "mixtral-8x7b-instruct-v0.1": {"text": "<<2+3=5>>\n#### 5", "correct": true}, "gpt-4-1106-preview": {"text": "#### 5", "correct": true}}}
 
@@ -168,12 +167,12 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestSilence has a model say nothing: the small one is refused then, and what the
-// large one says stands, be it nothing.
+// TestSilence has a model return an empty answer: the gate refuses that of the small one,
+// and that of the large one is final.
 func TestSilence(t *testing.T) {
 	first := strings.SplitAfter(lines(three), "\n")[0]
 	for _, test := range []struct {
-		said, was string  // by the model whose answer was something else
+		said, was string  // by the model that answered otherwise
 		large     float64 // share
 	}{
 		{`""`, `"<<2+3=5>>\n#### 5"`, 1},
@@ -194,7 +193,7 @@ func TestSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, r := run(t, p); r.LargeShare != 1 || r.Unsure != 1 {
-		t.Errorf("nobody says anything: %+v", r)
+		t.Errorf("neither model answers: %+v", r)
 	}
 }
 
@@ -246,8 +245,8 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// TestUnknownQuestion shows that the models are really asked: what the server has
-// no answer for is nobody's.
+// TestUnknownQuestion shows that the models are asked over HTTP: a question without a
+// recorded answer fails.
 func TestUnknownQuestion(t *testing.T) {
 	e, err := readExam(write(t, lines(three)))
 	if err != nil {
@@ -255,7 +254,7 @@ func TestUnknownQuestion(t *testing.T) {
 	}
 	clear(e.byText)
 	_, err = stone.Run(context.Background(), e.pipeline(t.TempDir()), stone.Config{})
-	if err == nil || !strings.Contains(err.Error(), "nobody answered: runtime/invoke-failed") || !strings.Contains(err.Error(), "nobody asked this before") {
+	if err == nil || !strings.Contains(err.Error(), "no model answered: runtime/invoke-failed") || !strings.Contains(err.Error(), "no answer is recorded for this question") {
 		t.Errorf("%v", err)
 	}
 }

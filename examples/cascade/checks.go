@@ -7,7 +7,7 @@ import (
 )
 
 // The checks judge a solution by itself. They know neither the right answer nor
-// the question, and hold for any text that works a problem out in steps.
+// the question, and work for any solution in steps.
 var checks = []struct {
 	name string
 	fn   func(solution string) error
@@ -20,7 +20,7 @@ var checks = []struct {
 
 var errNoAnswer = errors.New("it does not end in an answer")
 
-// endsInAnAnswer finds solutions that were cut off, or that never come to a point.
+// endsInAnAnswer refuses solutions that were cut off or have no final answer.
 func endsInAnAnswer(solution string) error {
 	if _, ok := answer(solution); !ok {
 		return errNoAnswer
@@ -28,7 +28,7 @@ func endsInAnAnswer(solution string) error {
 	return nil
 }
 
-// calculationsComeOut does every sum again.
+// calculationsComeOut repeats every calculation.
 func calculationsComeOut(solution string) error {
 	for _, chain := range calculations(solution) {
 		for i := 1; i < len(chain); i++ {
@@ -42,8 +42,8 @@ func calculationsComeOut(solution string) error {
 	return nil
 }
 
-// answerFollows compares the answer with what was worked out last: in marks, which
-// often stand a few words before the end of a sentence, or in the text around them.
+// answerFollows compares the answer with the last result: in marks, which are often a
+// few words before the end of a sentence, or in the text around them.
 func answerFollows(solution string) error {
 	said, ok := answer(solution)
 	if !ok {
@@ -59,8 +59,8 @@ func answerFollows(solution string) error {
 	return fmt.Errorf("it answers %s, but works out %s", said.RatString(), shown)
 }
 
-// sensibleNumber expects how many or how much there is of something: a whole
-// number, not below zero, and nothing on the way to it in thousandths.
+// sensibleNumber expects an amount: a whole number, not below zero, without thousandths
+// in the results before it.
 func sensibleNumber(solution string) error {
 	said, ok := answer(solution)
 	switch {

@@ -15,14 +15,14 @@ const (
 	large = "gpt-4-1106-preview"
 )
 
-// Question is what a model is asked, and all that the pipeline knows about it.
+// Question is the prompt for a model, with its id. The pipeline knows nothing else of it.
 type Question struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 }
 
 // exam is a file of recorded answers. The pipeline sees the questions; the texts of
-// the answers are for the server that replays them, and who was right for the score.
+// the answers are for the server that replays them, and their correctness for the score.
 type exam struct {
 	questions []Question
 	byText    map[string]answers // by the text of the question

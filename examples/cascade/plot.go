@@ -18,7 +18,7 @@ type chart struct {
 	floor float64 // the accuracy at the bottom
 }
 
-// plot draws what is in the table, between routing by chance and the oracle.
+// plot draws the table, between routing by chance and the oracle.
 func (r Report) plot() string {
 	base, same := r.Baselines, r.Baselines.random(r.LargeShare)
 	c := &chart{floor: math.Floor(10*min(base.SmallOnly.Accuracy, base.LargeOnly.Accuracy, r.Accuracy)-0.5) / 10}
@@ -29,7 +29,7 @@ func (r Report) plot() string {
 	c.axes()
 
 	// A router that knows everything, but may ask the large model less often, gains
-	// with each question that it asks, and nothing beyond.
+	// with each question that it asks, up to the oracle.
 	c.line("#2a8f6a", "6 4", base.SmallOnly, base.Oracle, Point{LargeShare: 1, Accuracy: base.Oracle.Accuracy})
 	c.line("#999", "2 4", base.SmallOnly, base.LargeOnly)
 	c.line("#c0392b", "none", same, r.Point)

@@ -6,11 +6,11 @@ import (
 )
 
 // prices are those of early 2024, when the answers were recorded: of OpenAI's
-// price list, and of what several hosts took for the small model.
+// price list, and of several hosts for the small model.
 var prices = map[string]call.Cost{
 	small: {Price: budget.Price{In: 0.6, Out: 0.6}},
 	large: {Price: budget.Price{In: 10, Out: 30}},
 }
 
-// estimate is about how many tokens a text has. The recording does not say.
+// estimate returns the approximate number of tokens of a text. The recording has none.
 func estimate(text string) int { return (len(text) + 3) / 4 }

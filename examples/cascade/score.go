@@ -6,29 +6,29 @@ import "github.com/stonelayer/stone/budget"
 type Report struct {
 	Questions int `json:"questions"`
 	Point
-	Unsure    int            `json:"unsure"`  // questions whose answer passed no gate, and is the last one given
+	Unsure    int            `json:"unsure"`  // questions whose final answer the gate refused
 	Refused   map[string]int `json:"refused"` // how many answers of the small model each check refused
 	Baselines Baselines      `json:"baselines"`
 	Text      string         `json:"text"` // the table
 }
 
-// Baselines are what other ways of routing reach on the same questions.
+// Baselines are the results of other ways of routing on the same questions.
 type Baselines struct {
 	SmallOnly Point   `json:"small_only"`
 	LargeOnly Point   `json:"large_only"`
-	Random    []Point `json:"random"` // at every tenth of share: what is to be expected
+	Random    []Point `json:"random"` // expected values at every tenth of share
 	Oracle    Point   `json:"oracle"` // asks the large model where the small one is wrong and it is right
 }
 
-// Point is how good one way of routing is.
+// Point is the result of one way of routing.
 type Point struct {
 	Accuracy     float64 `json:"accuracy"`      // share of the questions whose answer is right
 	LargeShare   float64 `json:"large_share"`   // share of the questions that the large model was asked
-	GapRecovered float64 `json:"gap_recovered"` // of what the large model is better by
+	GapRecovered float64 `json:"gap_recovered"` // share of the large model's lead over the small one
 	CostUSD      float64 `json:"cost_usd"`      // by estimated tokens, see prices
 }
 
-// score says how good the choices are, one for each question.
+// score rates the choices, one for each question.
 func (e *exam) score(choices []Choice) Report {
 	r := Report{Questions: len(choices), Refused: map[string]int{}}
 	var cascade, smallOnly, largeOnly, oracle tally
@@ -64,12 +64,12 @@ func (e *exam) score(choices []Choice) Report {
 	return r
 }
 
-// cost is what the reply of a model to a question costs.
+// cost returns the cost in USD of a model's reply to a question.
 func cost(model, question, reply string) float64 {
 	return prices[model].Of(budget.Usage{InputTokens: estimate(question), OutputTokens: estimate(reply)})
 }
 
-// random is what routing by chance is to be expected to reach at a share.
+// random returns the expected result of routing by chance at a share.
 func (b Baselines) random(share float64) Point {
 	between := func(a, z float64) float64 { return a + share*(z-a) }
 	return Point{
@@ -99,8 +99,7 @@ func (t *tally) count(right, large bool, usd float64) {
 
 func (t tally) accuracy() float64 { return float64(t.right) / float64(t.n) }
 
-// point is what was counted. Without a gap between the accuracies of both models
-// none of it is recovered.
+// point returns the result. If both models are equally accurate, the recovered gap is 0.
 func (t tally) point(least, most float64) Point {
 	p := Point{Accuracy: t.accuracy(), LargeShare: float64(t.large) / float64(t.n), CostUSD: t.usd}
 	if most > least {

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// models returns a maker of models that a server in this process replays. It begins
-// to listen with the first request, and everything but the wit is real.
+// models returns a maker of models that a server in this process replays. It starts
+// to listen with the first request. Only the answers are canned.
 func (e *exam) models() func(name string) llm.Model {
 	address := sync.OnceValues(e.serve)
 	client := &http.Client{Transport: &http.Transport{
@@ -40,16 +40,16 @@ func (e *exam) serve() (string, error) {
 	return listener.Addr().String(), nil
 }
 
-// reply looks up what the model answered when it was really asked.
+// reply looks up the recorded answer of the model.
 func (e *exam) reply(_ int, req *llm.Request) script.Answer {
 	asked := req.Messages[len(req.Messages)-1].Text()
 	said, ok := e.byText[asked][req.Model]
 	if !ok {
-		return script.Status(http.StatusNotFound, `{"error":{"message":"nobody asked this before"}}`)
+		return script.Status(http.StatusNotFound, `{"error":{"message":"no answer is recorded for this question"}}`)
 	}
 	text := said.Text
 	if strings.TrimSpace(text) == "" {
-		text = "(no answer)" // an empty reply is a fault of the server
+		text = "(no answer)" // the client takes an empty reply for an error of the server
 	}
 	a := script.Text(text)
 	in, out := estimate(asked), estimate(said.Text)

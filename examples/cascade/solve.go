@@ -13,7 +13,7 @@ import (
 )
 
 // solve asks the small model and, if its answer does not pass the gate, the large
-// one. That may fail the gate too: then there is nobody left, but an answer.
+// one. The gate may refuse that answer too: it is then final, and marked as unsure.
 func (e *exam) solve() stone.Ashlar {
 	app := &call.Applicator{Checks: map[string]call.Check{}}
 	var must []string
@@ -37,7 +37,7 @@ func (e *exam) solve() stone.Ashlar {
 	})
 }
 
-// ofText makes a check of a call out of one of a text. It is given nothing else.
+// ofText makes a check of a call from a check of a text, which sees nothing else.
 func ofText(fn func(string) error) call.Check {
 	return func(_ context.Context, s call.Subject) error {
 		var said Text
@@ -48,7 +48,7 @@ func ofText(fn func(string) error) call.Check {
 	}
 }
 
-// choose says which answer stands: the one that was accepted, or else the last.
+// choose returns the final answer: the accepted one, or else the last.
 func choose() stone.Ashlar {
 	failed := call.Failed(Solution)
 	return stone.New("choose", Chosen, func(_ context.Context, d dag.DAG) (Choice, error) {
@@ -67,8 +67,8 @@ func choose() stone.Ashlar {
 	}, stone.Queries(Asked, dag.Maybe(Solution), dag.Maybe(failed)))
 }
 
-// recordOf finds how the call went. Unsure is an answer that did not pass; without
-// any there is nothing to choose.
+// recordOf returns the record of the call and whether the gate refused its last answer. A
+// call without an answer is an error.
 func recordOf(d dag.DAG, failed dag.Type[call.Record]) (rec *call.Record, unsure bool, err error) {
 	n, err := d.Nearest(Solution.Name())
 	if err == nil {
@@ -82,7 +82,7 @@ func recordOf(d dag.DAG, failed dag.Type[call.Record]) (rec *call.Record, unsure
 		return nil, false, err
 	}
 	if last.Out == nil {
-		return nil, false, fmt.Errorf("nobody answered: %s: %s", last.Failure, last.Error)
+		return nil, false, fmt.Errorf("no model answered: %s: %s", last.Failure, last.Error)
 	}
 	return &last, true, nil
 }

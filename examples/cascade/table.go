@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ways are the ways of routing, from the cheapest to what cannot be had.
+// ways are the ways of routing, from the cheapest to the oracle.
 func (r Report) ways() []way {
 	b := r.Baselines
 	return []way{
@@ -30,7 +30,7 @@ func (r Report) table() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	rule := strings.Repeat("─", 72)
-	line("%d questions: the small model first, the large one where the gate says no\n", r.Questions)
+	line("%d questions: the small model first, the large one where the gate refuses\n", r.Questions)
 	line("%-20s %10s %14s %14s %10s", "", "accuracy", "asked large", "gap recovered", "cost")
 	line("%s", rule)
 	for _, w := range r.ways() {
@@ -41,11 +41,11 @@ func (r Report) table() string {
 		line("%s %-18s %8.1f %% %12.1f %% %12.1f %% %10s", mark, w.name, 100*w.Accuracy, 100*w.LargeShare, 100*w.GapRecovered, fmt.Sprintf("$%.3f", w.CostUSD))
 	}
 	line("%s", rule)
-	line("\nWhat the gate refused of the small model, by check (an answer may fail several):")
+	line("\nAnswers of the small model that the gate refused, by check (an answer may fail several):")
 	for _, c := range checks {
 		line("  %-22s %4d", c.name, r.Refused[c.name])
 	}
-	line("\n%d answers of the large model do not pass the gate either; they stand, as the last ones.", r.Unsure)
+	line("\n%d answers of the large model fail the gate too; they are kept, since no candidate is left.", r.Unsure)
 	return b.String()
 }
 

@@ -1,5 +1,5 @@
 // Package fix repairs a Go package whose tests fail: an agent reads the output of
-// the tests, edits files below one folder, and go test says whether that was it.
+// the tests and edits files below one folder, until go test passes.
 // A person is asked before the last attempt.
 //
 //	go run ./cmd/stone run ./examples/fix                       # a sample, and a scripted model
@@ -26,18 +26,18 @@ import (
 	"github.com/stonelayer/stone/tool/fs"
 )
 
-// Workspace is the folder of the package that is repaired.
+// Workspace is the folder of the package to repair.
 type Workspace struct {
 	Dir string `json:"dir"`
 }
 
-// Verdict is what go test says.
+// Verdict is the result of go test.
 type Verdict struct {
 	Passed bool   `json:"passed"`
 	Output string `json:"output"`
 }
 
-// Consent is whether an attempt may be made.
+// Consent says whether another attempt is allowed.
 type Consent struct {
 	Given bool `json:"given"`
 }
@@ -147,12 +147,12 @@ func nothingToDo(_ context.Context, v Verdict) (agent.Text, error) {
 // testTime bounds one run of the tests.
 const testTime = 2 * time.Minute
 
-// unconfined is the variable by which a user lets the tests do anything, on a machine
-// that has no sandbox.
+// unconfined is the variable that allows the tests to run without a sandbox, on a machine
+// that has none.
 const unconfined = "FIX_UNCONFINED"
 
 // goTest compiles the tests and runs them in a sandbox, in which they may change
-// nothing but the folder: their code is what a model has written.
+// nothing but the folder: a model has written their code.
 func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
@@ -198,7 +198,7 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	return v, nil
 }
 
-// compiled is the verdict on what cannot be compiled.
+// compiled is the verdict on a package that does not compile.
 func compiled(ctx context.Context, w Workspace, out string, err error) (Verdict, error) {
 	if !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
 		return Verdict{}, fmt.Errorf("go in %s: %w", w.Dir, err)
@@ -206,7 +206,7 @@ func compiled(ctx context.Context, w Workspace, out string, err error) (Verdict,
 	return Verdict{Output: tail(out, 60)}, nil
 }
 
-// goCommand runs no code of the package: there is no cgo and no other toolchain.
+// goCommand runs no code of the package: cgo and other toolchains are disabled.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -226,8 +226,8 @@ func tail(s string, lines int) string {
 var sample embed.FS
 
 // sampleDir is where the copy of the sample is put: a folder of the run, not of this
-// process, so that a resumed run finds it again. It stays there, so that one can see what
-// became of it.
+// process, so that a resumed run finds it again. It is kept, so that the result can be
+// inspected.
 func sampleDir(ctx context.Context) string {
 	return filepath.Join(os.TempDir(), "stone-fix-"+stone.In(ctx).RunID())
 }

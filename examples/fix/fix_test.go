@@ -59,7 +59,7 @@ func TestRepair(t *testing.T) {
 		{"the second attempt succeeds", nil, "", 0, []bool{false, false, true}, ""},
 		{"a person allows the last attempt", []string{"--attempts", "2"}, "yes", 1, []bool{false, false, true}, ""},
 		{"a person forbids it", []string{"--attempts", "2"}, "no", 1, []bool{false, false}, "declined"},
-		{"one attempt is not enough, and nobody is asked", []string{"--attempts", "1"}, "", 0, []bool{false, false}, kind.LoopExhausted},
+		{"one attempt is not enough, and no question is asked", []string{"--attempts", "1"}, "", 0, []bool{false, false}, kind.LoopExhausted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

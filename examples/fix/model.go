@@ -18,14 +18,14 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// What is asked when --model names nothing else.
+// The models that are asked without --model.
 const (
 	openaiModel    = "gpt-5-mini"
 	anthropicModel = "claude-sonnet-4-5"
 )
 
 // chooseModel takes the provider for which the environment has a key or an
-// address, and the script if there is none. The script knows the sample only.
+// address, or else the script, which knows the sample only.
 func chooseModel(name string, sample bool) (llm.Model, error) {
 	switch {
 	case os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "":
@@ -38,9 +38,9 @@ func chooseModel(name string, sample bool) (llm.Model, error) {
 	return nil, errors.New("no model: set OPENAI_API_KEY, OPENAI_BASE_URL or ANTHROPIC_API_KEY; only the sample, without --dir, has a scripted one")
 }
 
-// scripted is a model whose answers are canned. They come over HTTP all the same,
-// from a server in this process that the first request starts: everything but the
-// wit is real.
+// scripted is a model whose answers are canned. They arrive over HTTP,
+// from a server in this process that the first request starts: only the answers are
+// canned.
 type scripted struct {
 	once  sync.Once
 	model llm.Model
@@ -65,8 +65,8 @@ func (s *scripted) start() {
 	s.model = openai.New(openai.Config{Model: "scripted", URL: "http://" + listener.Addr().String(), Key: "none"})
 }
 
-// act plays the model. What it says follows from the request alone: which agent
-// asks, what the tests said, and what its tools have answered so far.
+// act plays the model. Its answer depends on the request alone: the agent that asks, the
+// output of the tests, and the results of its tools so far.
 func act(_ int, req *llm.Request) script.Answer {
 	if !strings.Contains(req.System, "repair Go packages") {
 		return script.Text("Mean divided by the number of values plus one. It now divides by their number, and returns 0 for none.")

@@ -2,8 +2,8 @@ package puzzle
 
 import "context"
 
-// backtrack tries digits cell by cell, and takes back what leads nowhere. It is
-// right in the end, which may be late.
+// backtrack tries digits cell by cell and removes those that lead nowhere. It finds the
+// solution, but may be slow.
 func backtrack(ctx context.Context, g Grid) (Grid, error) {
 	c, err := g.cells()
 	if err != nil {
@@ -23,7 +23,7 @@ type search struct {
 	ctx     context.Context
 	cells   cells
 	tries   int
-	stopped bool // nobody waits for it any more
+	stopped bool // its context is canceled
 }
 
 // from fills the cells from the n-th one on.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Country is a map that is to be coloured.
+// Country is a map to colour.
 type Country struct {
 	States  []string   `json:"states"`
 	Borders [][]string `json:"borders"` // pairs of states
@@ -29,7 +29,7 @@ var australia = Country{
 	Palette: []string{"red", "green", "blue"},
 }
 
-// legalColouring says everything that is wrong with a colouring.
+// legalColouring returns every error of a colouring.
 func legalColouring(c Country, said Colouring) error {
 	var wrong []string
 	for _, state := range c.States {

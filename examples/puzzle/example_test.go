@@ -64,10 +64,10 @@ func Example() {
 	//     green  Western Australia, Queensland, Victoria
 	//     blue   Northern Territory, New South Wales
 	//
-	// The same again: a model that may mend its answer
+	// The same again: a model that may repair its answer
 	//
 	//   ✗ model/diligent       is refused: legal-colouring: New South Wales and Victoria are both green
-	//   ✓ model/diligent       mends it, and is accepted
+	//   ✓ model/diligent       repairs it, and is accepted
 	//
 	//     red    Western Australia, Queensland, Victoria, Tasmania
 	//     green  Northern Territory, New South Wales

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// models are scripted. Put openai.New or anthropic.New in the place of always, and
-// they are real; nothing else changes.
+// models are scripted. Replace always by openai.New or anthropic.New to ask
+// real ones; nothing else changes.
 func models(app *call.Applicator) []call.Capability {
 	speaker := func(id, intent, out, prompt string, m llm.Model) call.Capability {
 		return model.New(call.Metadata{ID: id, Intents: []string{intent}, Out: out},
@@ -44,7 +44,7 @@ const sureOfColours = "I have checked this twice:\n```json\n" + `{"colours": {
 "Western Australia": "red", "Northern Territory": "blue", "South Australia": "green", "Queensland": "blue",
 "New South Wales": "red", "Victoria": "green", "Tasmania": "blue"}}` + "\n```\n"
 
-// diligent forgets one border, and mends its answer once it hears of that.
+// diligent forgets one border, and repairs its answer when told.
 func diligent(_ int, req *llm.Request) script.Answer {
 	victoria := "green"
 	if asked := req.Messages[len(req.Messages)-1].Text(); strings.Contains(asked, "New South Wales and Victoria are both green") {

@@ -1,14 +1,14 @@
 // Package puzzle asks for things that are hard to find and easy to check: sudokus,
 // and colours for the states of a map. Models are asked first. They are sure, and
-// some of them are wrong; a check that knows the rules lets none of that through,
-// and somebody who can do it answers in the end.
+// some of them are wrong; a check that knows the rules refuses wrong answers, and a
+// solver answers in the end.
 //
 //	go run ./cmd/stone run ./examples/puzzle
 //
 // The sudokus are asked for in Go. The map is coloured by a plan, colouring.edn,
-// which is data, and one of those that answer it is another plan, by-sat.edn. Both
-// use the same capabilities, and stand in one pipeline. Nothing has to be installed:
-// the models say what a script tells them to.
+// which is data, and one of its capabilities is another plan, by-sat.edn. Both use the
+// same capabilities and are part of one pipeline. No installation is needed: the models
+// are scripted.
 package puzzle
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// Text is what a model says, and what is printed in the end.
+// Text is the answer of a model, and the printed result.
 type Text struct {
 	Text string `json:"text"`
 }
@@ -37,7 +37,7 @@ var (
 	// The plan reads the first of these and writes the others.
 	Map      = dag.NewType[Country]("country")
 	Coloured = dag.NewType[Colouring]("coloured")
-	Mended   = dag.NewType[Colouring]("mended")
+	Repaired = dag.NewType[Colouring]("repaired")
 	Caption  = dag.NewType[Text]("caption")
 
 	Story = dag.NewType[Text]("story")
@@ -46,7 +46,7 @@ var (
 //go:embed colouring.edn
 var colouring []byte
 
-// Pipeline sets the puzzles, has them solved and tells how that went. It takes no
+// Pipeline sets the puzzles, has them solved and reports the calls. It takes no
 // arguments.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	if len(args) > 0 {
@@ -62,7 +62,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	}
 	return stone.Seq("puzzle",
 		set("set-sudoku", Easy, easy),
-		// One after the other: who is refused makes room for the next.
+		// One after the other: after a refusal, the next one is asked.
 		call.New("solve-sudoku", EasySolved, call.Spec{
 			Applicator: app,
 			Intent:     "sudoku/solve",
@@ -71,7 +71,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 			Done:       call.Done{Must: []string{"legal-sudoku"}},
 		}),
 		set("set-hard-sudoku", Hard, hard),
-		// Two at once, the second after a while: who is first has won.
+		// Two at once, the second after a delay: the first good answer wins.
 		call.New("race-for-sudoku", HardSolved, call.Spec{
 			Applicator: app,
 			Intent:     "sudoku/solve",
@@ -84,7 +84,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		}),
 		set("set-map", Map, australia),
 		colour,
-		stone.New("tell", Story, tell, stone.Queries(Easy, EasySolved, HardSolved, Map, Coloured, Mended, Caption)),
+		stone.New("tell", Story, tell, stone.Queries(Easy, EasySolved, HardSolved, Map, Coloured, Repaired, Caption)),
 	), nil
 }
 

@@ -32,8 +32,8 @@ func run(t *testing.T) dag.DAG {
 	return res.DAG
 }
 
-// TestRecords looks at what the story is told from: who was asked for each call,
-// and what the gate said.
+// TestRecords checks the records of the calls: the candidates that were asked, and the
+// verdicts of the gate.
 func TestRecords(t *testing.T) {
 	d := run(t)
 	for _, test := range []struct {
@@ -43,7 +43,7 @@ func TestRecords(t *testing.T) {
 		{EasySolved, "model/sure eval/must-failed, solver/sudoku"},
 		{HardSolved, "solver/backtracking canceled, solver/sudoku"},
 		{Coloured, "model/bold eval/must-failed, solver/colours"},
-		{Mended, "model/diligent eval/must-failed, model/diligent repair"},
+		{Repaired, "model/diligent eval/must-failed, model/diligent repair"},
 		{Caption, "model/vain eval/low-score, model/plain"},
 	} {
 		n, err := d.Nearest(test.of.Name())
@@ -64,8 +64,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestPlanOfCapability finds the nodes of the plan with which solver/colours has
-// answered.
+// TestPlanOfCapability finds the nodes of the plan that solver/colours returned.
 func TestPlanOfCapability(t *testing.T) {
 	d := run(t)
 	for slot, field := range map[string]string{"formula": "exactly-one", "verdict": "satisfiable", "colouring": "colours"} {
@@ -142,7 +141,7 @@ func TestLegalColouring(t *testing.T) {
 	}
 }
 
-// answer asks one capability of the world for something.
+// answer asks one capability of the world.
 func answer[A, B any](t *testing.T, capability, intent string, asked A) (said B, err error) {
 	t.Helper()
 	app, err := world()
@@ -161,8 +160,8 @@ func answer[A, B any](t *testing.T, capability, intent string, asked A) (said B,
 	return said, err
 }
 
-// TestSudokus takes digits away from a solution: whoever puts some back must stay
-// within the rules.
+// TestSudokus removes digits from a solution: each solver must fill them in within the
+// rules.
 func TestSudokus(t *testing.T) {
 	solved, err := backtrack(t.Context(), easy)
 	if err != nil {
@@ -199,8 +198,7 @@ func TestImpossibleSudoku(t *testing.T) {
 	}
 }
 
-// TestColours colours random maps, and counts on trying everything to know which
-// cannot be coloured.
+// TestColours colours random maps, and compares the solvers with an exhaustive search.
 func TestColours(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	impossible := 0
@@ -251,8 +249,8 @@ func colourable(c Country, colours map[string]string) bool {
 func TestBacktrackingIsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	begun := time.Now()
-	if _, err := backtrack(ctx, hard); err != context.Canceled || time.Since(begun) > time.Second {
-		t.Errorf("%v after %v, want %v at once", err, time.Since(begun), context.Canceled)
+	start := time.Now()
+	if _, err := backtrack(ctx, hard); err != context.Canceled || time.Since(start) > time.Second {
+		t.Errorf("%v after %v, want %v at once", err, time.Since(start), context.Canceled)
 	}
 }

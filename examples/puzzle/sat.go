@@ -8,13 +8,13 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Formula is what the capability sat/solve takes.
+// Formula is the input of the capability sat/solve.
 type Formula struct {
 	Clauses    [][]string `json:"clauses"`
 	ExactlyOne [][]string `json:"exactly-one"`
 }
 
-// Verdict is what it answers.
+// Verdict is its answer.
 type Verdict struct {
 	Satisfiable bool            `json:"satisfiable"`
 	Model       map[string]bool `json:"model,omitempty"`
@@ -22,7 +22,7 @@ type Verdict struct {
 
 var errUnsolvable = stone.Fail("unsolvable", "there is no solution")
 
-// digitAt names the variable that is true if a digit stands in a cell.
+// digitAt names the variable that is true if a cell has a digit.
 func digitAt(row, column, digit int) string { return fmt.Sprintf("r%dc%d=%d", row+1, column+1, digit) }
 
 // encodeSudoku says in a formula that every cell has one digit, every house has

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// tell writes down how the calls went, as their records say.
+// tell reports the calls from their records.
 func tell(_ context.Context, d dag.DAG) (Text, error) {
 	t := teller{dag: d}
 	t.call("A sudoku, asked for in Go: one after the other", EasySolved)
@@ -18,8 +18,8 @@ func tell(_ context.Context, d dag.DAG) (Text, error) {
 	t.grid(HardSolved)
 	t.call("Colours for a map, asked for in a plan: one after the other", Coloured)
 	t.colours(Coloured)
-	t.call("The same again: a model that may mend its answer", Mended)
-	t.colours(Mended)
+	t.call("The same again: a model that may repair its answer", Repaired)
+	t.colours(Repaired)
 	t.call("A caption: a tournament, and a judge", Caption)
 	caption, err := Caption.From(d)
 	t.keep(err)
@@ -27,7 +27,7 @@ func tell(_ context.Context, d dag.DAG) (Text, error) {
 	return Text{strings.TrimSpace(t.text.String())}, t.err
 }
 
-// A teller writes a story, or remembers why there is none.
+// A teller writes a story and keeps the first error.
 type teller struct {
 	dag  dag.DAG
 	text strings.Builder
@@ -42,7 +42,7 @@ func (t *teller) keep(err error) {
 
 func (t *teller) line(format string, args ...any) { fmt.Fprintf(&t.text, format+"\n", args...) }
 
-// call tells who was asked, what the gate said, and who has answered.
+// call reports the candidates that were asked and the verdicts of the gate.
 func (t *teller) call(title string, produces dag.AnyType) {
 	t.line("\n%s\n", title)
 	n, err := t.dag.Nearest(produces.Name())
@@ -61,11 +61,11 @@ func (t *teller) call(title string, produces dag.AnyType) {
 	}
 }
 
-// describe says how one attempt went in a call that somebody else may have won.
+// describe describes one attempt of a call, which another candidate may have won.
 func describe(a call.Attempt, winner string) (mark, what string) {
 	again := ""
 	if a.Repair {
-		again = "mends it, and "
+		again = "repairs it, and "
 	}
 	switch {
 	case a.Cancelled:

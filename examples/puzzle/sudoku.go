@@ -92,7 +92,7 @@ var houses = func() (all []house) {
 	return all
 }()
 
-// legalSudoku says everything that is wrong with a solution.
+// legalSudoku returns every error of a solution.
 func legalSudoku(puzzle, solution Grid) error {
 	given, err := puzzle.cells()
 	if err != nil {

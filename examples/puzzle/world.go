@@ -16,7 +16,7 @@ import (
 //go:embed by-sat.edn
 var bySAT []byte
 
-// world is who can answer, and what holds for all of them.
+// world returns an applicator with the capabilities and checks of the puzzles.
 func world() (*call.Applicator, error) {
 	p, err := plan.Read(bySAT)
 	if err != nil {
@@ -46,7 +46,7 @@ func world() (*call.Applicator, error) {
 	return app, nil
 }
 
-// legal makes a check of a function that judges an answer by what was asked.
+// legal makes a check from a function that compares an answer with its puzzle.
 func legal[A, B any](fn func(asked A, said B) error) call.Check {
 	return func(_ context.Context, s call.Subject) error {
 		var asked A
@@ -67,7 +67,7 @@ var (
 	decoded = dag.NewType[Grid]("decoded")
 )
 
-// sudokuBySAT makes a capability of a pipeline, of which one step is a call again.
+// sudokuBySAT makes a capability from a pipeline, one step of which is a call.
 // By-sat.edn is the same thing as data, for colours.
 func sudokuBySAT(app *call.Applicator) call.Capability {
 	return call.Pipeline(

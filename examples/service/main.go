@@ -1,11 +1,11 @@
 // Command service is an HTTP service that embeds Stone: one pipeline, one SQLite
-// file, any number of runs. When it starts it resumes the runs that can go on. At
+// file, any number of runs. At its start it resumes the runs that can continue. At
 // SIGTERM running steps finish and are recorded, and it stops.
 //
 //	go run ./examples/service -db runs.db
 //	curl -d text=Marble localhost:8080/runs                            # prints the id of the run
 //	curl localhost:8080/runs/ID                                        # its state and questions
-//	curl -d question=approve -d text=yes localhost:8080/runs/ID/answer # the run goes on
+//	curl -d question=approve -d text=yes localhost:8080/runs/ID/answer # the run continues
 package main
 
 import (
@@ -36,8 +36,8 @@ import (
 var request, draft, page = dag.NewType[string]("request"), dag.NewType[string]("draft"), dag.NewType[string]("page")
 var approval = dag.NewType[stone.Answer]("approval")
 
-// pipeline writes a page, and has a person approve it. The pause stands for a model
-// that takes its time.
+// pipeline writes a page and asks a person to approve it. The pause simulates a slow
+// model.
 func pipeline(pause time.Duration) stone.Ashlar {
 	return stone.Seq("page",
 		stone.Func("write", request, draft, func(_ context.Context, text string) (string, error) {
@@ -69,7 +69,7 @@ func (s *service) start(id string, input dag.DAG, resume bool) <-chan struct{} {
 	s.running.Go(func() {
 		defer keep()
 		text, err := stone.Produce(context.Background(), s.page, page, cfg)
-		for errors.As(err, new(*journal.HeldError)) { // it is about to end, waiting for its answer
+		for errors.As(err, new(*journal.HeldError)) { // it is ending, with its question open
 			time.Sleep(50 * time.Millisecond)
 			text, err = stone.Produce(context.Background(), s.page, page, cfg)
 		}

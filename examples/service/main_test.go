@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// asService is set in a process of the test that is the service.
+// asService is set in the processes of the test that run the service.
 const asService = "STONE_TEST_SERVICE"
 
 func TestMain(m *testing.M) {
@@ -27,13 +27,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a service that runs.
+// process is a running service.
 type process struct {
 	*testing.T
 	cmd   *exec.Cmd
 	url   string
 	mu    sync.Mutex
-	lines []string // that it has logged
+	lines []string // its log
 	ended chan error
 }
 
@@ -48,7 +48,7 @@ func start(t *testing.T, db string, pause time.Duration) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // most often it has ended
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() }) // usually it has ended
 	up := make(chan string, 1)
 	go func() {
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -70,7 +70,7 @@ func start(t *testing.T, db string, pause time.Duration) *process {
 	return p
 }
 
-// end signals the service, and returns what it has logged when it has ended.
+// end signals the service and returns its log after it has ended.
 func (p *process) end(signal syscall.Signal) (log string, err error) {
 	p.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {

@@ -4,8 +4,8 @@
 // The test reads README.md, CONTRIBUTING.md and every page below docs. Of the
 // fenced blocks of a page,
 //
-//   - "go" must compile: a block that begins with a package clause is a file of
-//     the program that the page builds up, any other block must stand, line by
+//   - "go" must compile: a block that starts with a package clause is a file of
+//     the program that the page builds up, any other block must be, line by
 //     line, in a Go file of this repository or of the page's program;
 //   - "sh" is run with bash -e, in order, in one temporary directory for the page;
 //   - "console" is run too: lines that begin with "$ " are commands, and the lines

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write what commands print into the page
 
 // notRun lists the commands that the pages show and this test does not run.
 var notRun = map[string]string{
-	"git clone https://github.com/stonelayer/stone": "a page begins beside a checkout",
+	"git clone https://github.com/stonelayer/stone": "a page starts beside a checkout",
 
 	"make test":  "it runs this test",
 	"make bench": "it takes many minutes",
@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestLinks finds links of the pages to files that are not there.
+// TestLinks finds links of the pages to files that do not exist.
 func TestLinks(t *testing.T) {
 	root := moduleRoot(t)
 	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
@@ -91,7 +91,7 @@ type block struct {
 	lines []string
 }
 
-// rewrite writes the blocks back, since console puts into them what is printed.
+// rewrite writes the blocks back, since console puts the output into them.
 func rewrite(t *testing.T, page, text string, blocks []block) {
 	var out []string
 	lines := strings.Split(text, "\n")
@@ -122,7 +122,7 @@ func blocksOf(text string) []block {
 	return out
 }
 
-// A session is one page on its way: a directory, and what its blocks wrote there.
+// A session is the test of one page: a directory, and the files of its blocks.
 type session struct {
 	t    *testing.T
 	root string // of the module
@@ -165,7 +165,7 @@ func (s *session) page(blocks []block) {
 	}
 }
 
-// fileOf returns the file that a block says it is.
+// fileOf returns the file name in the first line of a block, or "".
 func fileOf(b block) string {
 	if len(b.lines) == 0 {
 		return ""
@@ -187,7 +187,7 @@ func (s *session) write(name, text string) {
 	}
 }
 
-// cwd is where the shell of the page stands.
+// cwd returns the current directory of the page's shell.
 func (s *session) cwd() string {
 	if dir, err := os.ReadFile(s.dir); err == nil {
 		return strings.TrimSpace(string(dir))
@@ -204,7 +204,7 @@ func (s *session) runnable(lines []string) []string {
 	})
 }
 
-// shell runs lines in the directory where the page stands, and returns what they print.
+// shell runs lines in the current directory of the page and returns their output.
 func (s *session) shell(b block, lines []string) string {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Minute)
 	defer cancel()
@@ -220,7 +220,7 @@ func (s *session) shell(b block, lines []string) string {
 	return out.String() + all.String()
 }
 
-// console runs the commands of a block and compares what each prints.
+// console runs the commands of a block and compares their output.
 func (s *session) console(b *block) {
 	var printed []string
 	for i := 0; i < len(b.lines); {
@@ -248,7 +248,7 @@ func (s *session) console(b *block) {
 	b.lines = printed
 }
 
-// matches reports whether text is as the pattern says, in which … stands for anything.
+// matches reports whether text matches a pattern, in which … stands for any text.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "…")
 	for i, p := range parts {
@@ -257,8 +257,8 @@ func matches(pattern, text string) bool {
 	return regexp.MustCompile(`(?s)\A` + strings.Join(parts, `.*?`) + `\z`).MatchString(text)
 }
 
-// compiled holds a Go block that is no file of its own to the code that is compiled:
-// its lines stand in one Go file, in their order and next to each other.
+// compiled checks a Go block that is no file of its own against the compiled code: its
+// lines must be in one Go file, in their order and next to each other.
 func (s *session) compiled(b block) {
 	want := plain(strings.Join(b.lines, "\n"))
 	for _, text := range goFiles(s.t, s.root) {

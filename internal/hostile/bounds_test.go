@@ -22,7 +22,7 @@ import (
 )
 
 // A tool server's schema of 75 bytes and a result of 400: before the verdicts of a walk were
-// kept, 22 levels took 8 GB and the process with it.
+// kept, 22 levels took 8 GB and ended the process.
 func TestSchemaThatDoubles(t *testing.T) {
 	s, err := schema.Parse([]byte(`{"properties":{"a":{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}},"required":["a"]}`))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestSchemaThatDoubles(t *testing.T) {
 }
 
 // plans that grew without a bound: nine doublings of ten bytes took all memory of the
-// machine, and the loop and the maps went on whatever --max-time said.
+// machine, and the loop and the maps continued after --max-time.
 var growing = map[string]struct{ plan, want string }{
 	"doubling": {doubling(9), "limit/node-bytes"},
 	"loop":     {`{:nodes [{:op :let :value {:n 1} :as :s} {:op :loop :max 2147483647 :until "s.n == 2" :body [{:op :let :value "xx" :as :x}]}]}`, "limit/visits"},
@@ -73,8 +73,8 @@ func TestPlansEndInTime(t *testing.T) {
 	}
 }
 
-// A model whose plans ask it again without end is asked a bounded number of times, though
-// nobody has set a budget. On 9af6f95 it was 153,484 times in ten seconds.
+// A model whose plans ask it again without end is asked a bounded number of times, even
+// without a budget. Before, it was 153,484 times in ten seconds.
 func TestPlansThatCallWithoutEnd(t *testing.T) {
 	for name, answer := range map[string]string{
 		"retries": `{"nodes":[{"op":"call","intent":"a/b","cap/id":"m/x","requires":{"reply":"plan"},"dispatch":{"retry":{"same-cap-max":1000000},"repair":{"max":1000000}},"as":"a"}]}`,
@@ -102,7 +102,7 @@ func TestPlansThatCallWithoutEnd(t *testing.T) {
 	}
 }
 
-// A server that streams without end: text, or the arguments of one call. Before there was a
+// A server that streams without end: text, or the arguments of one call. Without a
 // limit, the process ended at 4 GB.
 func TestStreamsThatNeverEnd(t *testing.T) {
 	piece := strings.Repeat("x", 1<<20)

@@ -18,8 +18,8 @@ import (
 )
 
 // A plan that does not say which effects it has gets none that its run does not grant.
-// What starts a program or reaches a server is refused before it does, whichever way
-// leads to it.
+// A capability that starts a program or reaches a server is refused before it does so, on
+// every way to it.
 func TestUnstatedEffects(t *testing.T) {
 	const (
 		touch = `"/bin/sh" "-c" "touch DIR/touched; echo 1"`
@@ -86,7 +86,7 @@ func TestUnstatedEffects(t *testing.T) {
 			if !strings.Contains(r.stderr, a.grant) || !strings.Contains(r.stderr, "effect") {
 				t.Errorf("the refusal names no effect: %s", r.stderr)
 			}
-			// With the grant it is what its user wants.
+			// With the grant, the user has allowed it.
 			r = p.stone("run", "--no-db", "--config", "c.edn", "--grant", a.grant, "p.edn")
 			if !touched() && s.requests.Load() == 0 {
 				t.Errorf("granted, it does not run: %+v", r)
@@ -123,8 +123,8 @@ func says(text string) http.Handler {
 	})
 }
 
-// A plan that a capability answered with reads what its call passed on: not what else
-// the pipeline around it knows.
+// A plan that a capability returned reads the input of its call, and no other node of the
+// pipeline around it.
 func TestAnswersReadWhatWasPassedOn(t *testing.T) {
 	secret, passed := dag.NewType[string]("customer"), dag.NewType[string]("question")
 	for _, template := range []string{`{:slot/id :customer}`, `{:slot/id [:customer]}`, `{:slot/record :customer}`, `":customer"`, `:customer`} {
@@ -154,7 +154,7 @@ func TestAnswersReadWhatWasPassedOn(t *testing.T) {
 	}
 }
 
-// What the call has passed on can be read, and a question needs the effect ask.
+// The input of the call can be read, and a question needs the effect ask.
 func TestAnswersAsk(t *testing.T) {
 	for _, c := range []struct {
 		grant, stated []string

@@ -63,7 +63,7 @@ func newProject(t *testing.T, files map[string]string) *project {
 	return p
 }
 
-// result is what a process left.
+// result is the outcome of a process.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -88,7 +88,7 @@ func (p *project) stone(args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// touched reports whether a file is there, by its path in the project.
+// touched reports whether a file exists, by its path in the project.
 func (p *project) touched(name string) bool {
 	_, err := os.Lstat(filepath.Join(p.dir, name))
 	return err == nil
@@ -112,8 +112,7 @@ func newServer(t *testing.T, h http.Handler) *server {
 	return s
 }
 
-// What is not there is not touched: the fixtures tell a run that writes from one that
-// is refused.
+// The fixtures distinguish a run that writes from one that is refused.
 func TestFixtures(t *testing.T) {
 	p := newProject(t, map[string]string{"p.edn": `{:nodes [{:op :emit :input {:a 1}}]}`})
 	if r := p.stone("run", "--no-db", "p.edn"); r.code != 0 || !strings.Contains(r.stdout, "1") || p.touched("stone.db") {

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// obedient is a model that does what any line of its prompt tells it, but not what stands
-// between two equal lines that the first line of the prompt names: that is material.
+// obedient is a model that follows every line of its prompt, except those between two
+// equal lines that the first line of the prompt names: these are material.
 func obedient(_ int, req *llm.Request) script.Answer {
 	text := req.Messages[0].Text()
 	head, rest, _ := strings.Cut(text, "\n")

@@ -147,9 +147,8 @@ func (x *till) looker() stone.Ashlar {
 	return agent.New("looker", spoken, x.model("tools"), agent.Config{User: agent.Say("look"), Use: []agent.Middleware{agent.Use(tool)}})
 }
 
-// What the server has billed is what the run says that it has cost: in its journal, on
-// the account, in its events. It is so after failures, in races, and when the run is
-// stopped and resumed.
+// The cost of a run in its journal, on its account and in its events equals the bill of
+// the server: after failures, in races, and when the run is stopped and resumed.
 func TestBilledIsShown(t *testing.T) {
 	on := true
 	caps := func(names ...string) call.Dispatch {
@@ -245,7 +244,7 @@ func (x *till) call(app *call.Applicator, d call.Dispatch, done call.Done) stone
 		Input: dag.Derive(dag.Nothing, func(struct{}) any { return map[string]any{"text": "go"} })})
 }
 
-// However many lanes ask at once, a run overdraws its budget by one estimate at most.
+// A run overdraws its budget by one estimate at most, with any number of lanes.
 func TestLanesOverdrawByOneEstimate(t *testing.T) {
 	x := newTill(t)
 	const limit = 3.0
@@ -283,7 +282,7 @@ func TestLanesOverdrawByOneEstimate(t *testing.T) {
 	}
 }
 
-// A budget over money that cannot be kept is refused before anything is asked.
+// A budget over money that cannot be kept is refused before the first request.
 func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 	x := newTill(t)
 	unpriced := openai.New(openai.Config{Model: "good", URL: x.URL, Key: "none"})
@@ -316,7 +315,7 @@ func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 	}
 }
 
-// The first answer is bounded by what is left of the tokens.
+// The first answer is bounded by the remaining tokens.
 func TestTokensBoundTheFirstAnswer(t *testing.T) {
 	x := newTill(t)
 	for _, p := range []stone.Ashlar{x.looker(), x.call(x.app("good"), call.Dispatch{}, call.Done{})} {
@@ -357,8 +356,8 @@ func (r refusing) Stream(context.Context, *llm.Request) iter.Seq2[llm.Delta, err
 	}
 }
 
-// A run keeps its budget when it is resumed, less what it has spent, until a flag changes
-// it. What the budget has refused is not shown as possibly paid.
+// A resumed run keeps its budget, less what it has spent, until a flag changes it.
+// Requests that the budget refused are not shown as possibly paid.
 func TestResumeKeepsTheBudget(t *testing.T) {
 	x := newTill(t)
 	p := newProject(t, map[string]string{

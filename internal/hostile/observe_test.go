@@ -66,8 +66,8 @@ func TestCallsAreSeen(t *testing.T) {
 	}
 }
 
-// A request that is sent again gets the recorded answer: nobody is asked and paid for it
-// twice. One that only has the same id gets nothing.
+// A request that is sent again gets the recorded answer: no capability is asked and paid
+// for it twice. One that only has the same id gets nothing.
 func TestRequestsAreAnsweredOnce(t *testing.T) {
 	p, x := asking(t)
 	first := p.stone("act", "--config", "c.edn", "r.edn")

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/tool/mcp"
 )
 
-// A server sends whoever asks it on to another one, which must not hear of it: it may be
+// A server redirects its clients to another one, which must get no request: it may be
 // on the loopback interface, or the metadata service of a cloud.
 func TestRedirects(t *testing.T) {
 	var heard atomic.Bool

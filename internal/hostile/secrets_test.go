@@ -48,7 +48,7 @@ const (
 
 var allKeys = []string{modelKey, serverKey, commandKey}
 
-// forms are the ways in which a hostile server, program or model says a key again.
+// forms are the spellings in which a hostile server, program or model repeats a key.
 func forms(key string) []string {
 	once, _ := json.Marshal(key)
 	twice, _ := json.Marshal(string(once))
@@ -60,10 +60,10 @@ func forms(key string) []string {
 	return all
 }
 
-// said is a text that has a key in all its forms.
+// said is a text that contains a key in all its forms.
 func said(key string) string { return strings.Join(forms(key), " ; ") }
 
-// leaked returns a part of a key, in any of its forms, that a text has. A part of 10
+// leaked returns a part of a key, in any of its forms, that a text contains. A part of 10
 // bytes is one: half a key is enough to guess the rest.
 func leaked(text string) string {
 	const part = 10
@@ -80,7 +80,7 @@ func leaked(text string) string {
 	return ""
 }
 
-// searched searches what a process wrote, and every file below the project, its user's
+// searched searches the output of a process, and every file below the project, its user's
 // home and temporary files.
 func (p *project) searched(what string, r result) {
 	p.Helper()
@@ -124,7 +124,7 @@ func streamed(w http.ResponseWriter, text string, n int) {
 	io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 }
 
-// echo is a server that says again what it was sent: as a model, cut into pieces, in
+// echo is a server that repeats its requests: as a model, cut into pieces, in
 // errors of all sorts, and as a capability.
 func echo(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -170,7 +170,7 @@ const secretsConfig = `
           :command ["/bin/sh" "-c" "echo \"$COMMAND_KEY\" >&2; head -c 2020 /dev/zero | tr '\\0' x >&2; echo \"$COMMAND_KEY\" >&2; exit 1"]}}
  :policy {:default {:retry {:same-cap-max 1}}}}`
 
-// secretsProject is a project whose servers and programs say again what they are given.
+// secretsProject is a project whose servers and programs repeat their input.
 func secretsProject(t *testing.T) *project {
 	s := newServer(t, http.HandlerFunc(echo))
 	p := newProject(t, map[string]string{"c.edn": strings.ReplaceAll(secretsConfig, "URL", s.URL)})
@@ -178,14 +178,14 @@ func secretsProject(t *testing.T) *project {
 	return p
 }
 
-// attacks name an intent and a prompt. Each makes something say a key again.
+// attacks name an intent and a prompt. Each makes a server, program or model repeat a key.
 var secretAttacks = []struct{ intent, prompt string }{
 	{"m/echo", "as text"}, {"m/echo", "as an error"}, {"m/echo", "as a provider error"}, {"m/echo", "as nonsense"},
 	{"h/value", ""}, {"h/cut", ""}, {"h/error", ""}, {"c/out", ""}, {"c/err", ""},
 }
 
-// No byte of a key is in what a run writes: the database, traces, DAGs, both outputs,
-// what other commands show of it, and what is sent to a collector.
+// A run writes no byte of a key: not to the database, traces, DAGs or either output, nor
+// to the output of other commands about it or to a collector.
 func TestNoKeyIsWritten(t *testing.T) {
 	var mu sync.Mutex
 	var sent strings.Builder
@@ -243,7 +243,7 @@ func TestNoKeyIsAnswered(t *testing.T) {
 				t.Errorf("%s: the attack did not take place: %+v", what, r)
 			}
 			p.searched(what, r)
-			// The pieces together say no more than each of them.
+			// The pieces together contain no key either.
 			var all strings.Builder
 			for line := range strings.Lines(r.stdout) {
 				var piece struct{ Text string }
@@ -258,7 +258,7 @@ func TestNoKeyIsAnswered(t *testing.T) {
 	}
 }
 
-// What stands for a secret does not help to guess it.
+// The replacement of a secret does not help to guess it.
 func TestNoDigestOfASecret(t *testing.T) {
 	p := newProject(t, map[string]string{
 		"c.edn": `{:grant #{:process} :capabilities {:c/c {:cap/kind :command :env ["DB_PASSWORD"] :cap/intents #{:c/c} :command ["/bin/sh" "-c" "echo \"\\\"$DB_PASSWORD\\\"\""]}}}`,
@@ -280,7 +280,7 @@ func TestNoDigestOfASecret(t *testing.T) {
 	}
 }
 
-// Files with what models were told are for their owner.
+// Files with prompts are for their owner.
 func TestFilesAreForTheirOwner(t *testing.T) {
 	p := newProject(t, map[string]string{"p.edn": `{:nodes [{:op :emit :input {:a 1}}]}`})
 	if r := p.stone("run", "--trace", "t.jsonl", "--dag", "d.dag", "p.edn"); r.code != 0 {
@@ -321,7 +321,7 @@ func TestSettingsGetNoKey(t *testing.T) {
 				t.Errorf("%s: STONE_URL was sent %s", provider, &sent)
 			}
 			t.Setenv("STONE_URL", "")
-			// So is a key that stands beside the server; it is sent that one alone.
+			// So is a key beside the server, which gets that one alone.
 			t.Setenv("MY_KEY", serverKey)
 			settings := fmt.Sprintf(`{"provider":%q,"url":%q,"model":"m","key":{"env":"MY_KEY"}}`, provider, s.URL)
 			if err := os.WriteFile(filepath.Join(p.dir, ".stone", file), []byte(settings), 0o600); err != nil {
@@ -338,7 +338,7 @@ func TestSettingsGetNoKey(t *testing.T) {
 // escapes steer a terminal: the clipboard, the title, the screen, eight-bit controls.
 const escapes = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\u009b31m\u202eevil\rover\b\x1b"
 
-// What a model says reaches a terminal without escapes, and a pipe as it was said.
+// The text of a model reaches a terminal without escapes, and a pipe unchanged.
 func TestTerminalIsNotSteered(t *testing.T) {
 	if _, err := exec.LookPath("script"); err != nil {
 		t.Skip("no terminal: the program script, of util-linux, is missing")
@@ -386,7 +386,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 	}
 }
 
-// Nor in what the examples write, when every server that they ask says the key again.
+// Nor do the examples write one, when every server that they ask repeats the key.
 func TestNoKeyOfExamples(t *testing.T) {
 	s := newServer(t, http.HandlerFunc(echo))
 	args := map[string][]string{"cascade": {"--", "--data", "responses.jsonl"}, "audit": {"--", "--dir", "module"}}

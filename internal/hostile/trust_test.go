@@ -49,7 +49,7 @@ func TestFoundConfiguration(t *testing.T) {
 			t.Errorf("%q: %+v", args, r)
 		}
 	}
-	// The same configuration does all of it for those who trust it: the attack is one.
+	// With trust, the same configuration does all of it: the attack is real.
 	if r := p.stone("run", "--no-db", "--trust", "--grant", "process,net", "p.edn"); !p.touched("owned") {
 		t.Errorf("trusted, it is not started: %+v", r)
 	}
@@ -88,7 +88,7 @@ func TestChangedConfiguration(t *testing.T) {
 }
 
 // TestBareCommand types the bare command at a terminal in a cloned repository whose
-// package owns whoever compiles and runs it.
+// package attacks the user who compiles and runs it.
 func TestBareCommand(t *testing.T) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("the program tmux is missing")
@@ -136,7 +136,7 @@ func TestBareCommand(t *testing.T) {
 	}
 }
 
-// An agent that is told to do so writes what runs later outside of it.
+// An agent writes files that later run outside of its sandbox.
 func TestPersistence(t *testing.T) {
 	names := []string{
 		".git/hooks/post-checkout", ".git/config", ".stone/stone.edn", ".stone/settings.json", ".stone/own.go",
