@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// actFlags is what the flags of act say.
+// actFlags are the flags of act.
 type actFlags struct {
 	edn, json bool
 	stream    bool
@@ -114,14 +114,14 @@ func (a *app) readRequest(file string) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no request %s", file)
+			return nil, fmt.Errorf("there is no request file %s", file)
 		} else if err != nil {
 			return nil, err
 		}
 		defer f.Close()
 		in = f
 	}
-	// What is longer is refused when it is read.
+	// A longer request is rejected by its reader.
 	data, err := io.ReadAll(io.LimitReader(in, call.MaxEnvelope+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the request: %w", err)
@@ -196,10 +196,10 @@ type responses struct {
 	voices []voice // whose text is not retracted
 }
 
-// Wants implements event.Watcher: what is streamed.
+// Wants implements event.Watcher: only deltas are wanted.
 func (r *responses) Wants(_ context.Context, level slog.Level) bool { return level == event.LevelDelta }
 
-// Watch writes a piece of an answer, or that what a capability said is void.
+// Watch writes a piece of an answer, or a notice that a capability's answer so far is void.
 func (r *responses) Watch(_ context.Context, e event.Event) {
 	switch d := e.Data.(type) {
 	case event.Delta:

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// answered is what is kept with the run of a request, in place of a command line.
+// answered is recorded with the run of a request, in place of a command line.
 type answered struct {
 	Request string `json:"request-digest"` // of the envelope
 }
@@ -52,7 +52,7 @@ func (a *app) digestOf(data []byte) (string, error) {
 }
 
 // keepRequest makes cfg record the run of a request. If the store has an answer to the
-// same request, the run takes it from there and asks nobody. The error is an *call.Error
+// same request, the run takes it from there and makes no call. The error is a *call.Error
 // if the run answers another request.
 func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (*store, error) {
 	digest, err := a.digestOf(data)
@@ -83,7 +83,7 @@ func sameRequest(ctx context.Context, s *store, id, digest string) error {
 	before, err := s.Find(ctx, id)
 	switch {
 	case errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) || err == nil && before.ID != id:
-		return nil // there is none of exactly this id
+		return nil // no run has exactly this id
 	case err != nil:
 		return err
 	}

@@ -72,8 +72,8 @@ func (a *app) asksNothing(s *store, info journal.RunInfo) string {
 	return fmt.Sprintf("run %s asks nothing: it is %s", info.ID, info.State)
 }
 
-// An asked is an open question with its number: questions of a run are numbered from
-// 1 in the order in which they were first asked, also those that have their answers.
+// An asked is an open question with its number. All questions of a run, answered or
+// open, are numbered from 1 in the order in which they were first asked.
 type asked struct {
 	journal.Question
 	number int

@@ -19,8 +19,8 @@ var shared struct {
 //
 // It is filled when the command has made the pipeline, before that is validated or
 // run, so that a package can have it in a variable. Outside of the command it is
-// empty: give calls an applicator of your own in tests. What a configuration grants
-// and how much it allows to be spent holds for the whole pipeline then.
+// empty: give calls an applicator of your own in tests. A pipeline that uses it is
+// limited as a whole to the grants and the budget of the configuration.
 func Applicator() *call.Applicator {
 	shared.Lock()
 	defer shared.Unlock()

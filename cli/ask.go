@@ -26,7 +26,7 @@ type person struct {
 	terminal bool              // standard input is one: Ctrl-D cancels a question
 	kept     bool              // the run can wait for an answer
 
-	turn  chan struct{} // holds a token while nobody asks
+	turn  chan struct{} // holds a token while no question is asked
 	start sync.Once
 	lines chan answer
 	over  chan struct{} // closed at the end of the input, when all lines are taken
@@ -92,8 +92,8 @@ func (p *person) Ask(ctx context.Context, q ask.Question) (string, error) {
 	}
 }
 
-// ends reports whether there is no more input. It waits for that no longer than
-// nobody notices who answers.
+// ends reports whether the input has ended. It waits for that only briefly, so that
+// a person does not notice.
 func (p *person) ends() bool {
 	select {
 	case <-p.over:
@@ -114,7 +114,7 @@ func putQuestion(w io.Writer, q ask.Question) {
 	}
 }
 
-// prompt writes what only somebody who types needs.
+// prompt writes a text that only a person at a terminal needs.
 func (p *person) prompt(s string) {
 	if p.terminal {
 		fmt.Fprint(p.out, s)
@@ -138,7 +138,7 @@ func (p *person) ended(q ask.Question, err error) error {
 func (p *person) read() {
 	in, ended := bufio.NewReader(p.in), false
 	for {
-		line, err := in.ReadString('\n') // after the end it goes on answering with it
+		line, err := in.ReadString('\n') // after the end every further read returns io.EOF again
 		if line == "" && errors.Is(err, io.EOF) && !ended {
 			ended = true
 			close(p.over)

@@ -20,8 +20,8 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// calls is what a command knows of calls: what its flags say, the configuration, and
-// the plan, if it works on one.
+// calls holds a command's settings for calls: its flags, the configuration, and the
+// plan, if it works on one.
 type calls struct {
 	config string
 	grant  []string
@@ -29,7 +29,7 @@ type calls struct {
 	bind   []string
 	mode   choice
 
-	conf    *config.Config // nil if nobody asked for it
+	conf    *config.Config // nil until a command or pipeline needs it
 	file    string         // of the plan, "" if it is none
 	plan    *plan.Plan
 	refused finding.List // why the file is no plan at all
@@ -51,7 +51,7 @@ func (a *app) callFlags(f *pflag.FlagSet) {
 	budgetFlags(f, &k.budget)
 }
 
-// budgetFlags adds the flags that say what a run may spend.
+// budgetFlags adds the flags of the budget.
 func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
 	f.Float64Var(&to.USD, "max-usd", 0, "spend at most `USD` dollars")
 	f.IntVar(&to.Tokens, "max-tokens", 0, "spend at most `N` tokens")
@@ -83,7 +83,7 @@ func (a *app) planFlags(c *cobra.Command) {
 	f.StringArrayVar(&a.calls.bind, "bind", nil, "set a slot of a plan: `NAME=VALUE`, where the value is JSON, text or @FILE")
 	f.Var(&a.calls.mode, "mode", "the order in which the nodes of a plan run")
 	kept(f, "bind", "mode")
-	// It fails for flags that there are not.
+	// It fails only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc("mode", cobra.FixedCompletions(a.calls.mode.of, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -120,8 +120,8 @@ func (a *app) configured() (conf *config.Config, err error) {
 	return k.conf, err
 }
 
-// noteSecrets notes what the configuration names, as far as it is there: a secret may
-// come along before it is used.
+// noteSecrets notes the secrets that the configuration names and that are set: a
+// secret may appear in a text before it is used.
 func (a *app) noteSecrets() {
 	for _, s := range a.calls.conf.Secrets {
 		if value, err := s.Read(); err == nil {
@@ -131,7 +131,7 @@ func (a *app) noteSecrets() {
 	a.secrets.NoteEnv(a.calls.conf.Passed)
 }
 
-// closeCalls ends what the configuration has started.
+// closeCalls stops the programs that the configuration has started.
 func (a *app) closeCalls() {
 	if a.calls.release != nil {
 		a.calls.release()
@@ -144,8 +144,8 @@ func (a *app) closeCalls() {
 	}
 }
 
-// spending opens the account of a run, if anything bounds it: what the flags say goes
-// before the configuration.
+// spending opens the account of a run that has a budget. Flags override the
+// configuration.
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
 	var limits budget.Limits
 	if k.conf != nil {
@@ -194,8 +194,8 @@ func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Con
 	return do(ctx, p)
 }
 
-// granted is what a pipeline in Go may do: everything, unless its user or the
-// configuration that it wants says something.
+// granted returns the grants of a pipeline in Go: everything, unless its user or the
+// configuration that it uses limits them.
 func (k *calls) granted(p stone.Ashlar) []string {
 	switch {
 	case k.conf == nil || !applicatorWanted():
@@ -206,8 +206,8 @@ func (k *calls) granted(p stone.Ashlar) []string {
 	return k.conf.Grant(k.grant)
 }
 
-// with is what a pipeline is run and validated with. It begins with input, a plan
-// with its slots.
+// with returns the Config to run and validate a pipeline with. The input of a plan is
+// its slots.
 func (a *app) with(input dag.DAG) stone.Config {
 	cfg := a.calls.base
 	if a.calls.file == "" {
@@ -216,7 +216,7 @@ func (a *app) with(input dag.DAG) stone.Config {
 	return cfg
 }
 
-// subject is what the command works on.
+// subject names the pipeline or plan of the command.
 func (k *calls) subject() string {
 	if k.file == "" {
 		return "Pipeline"
@@ -224,7 +224,7 @@ func (k *calls) subject() string {
 	return "Plan"
 }
 
-// findings is what is wrong with a pipeline, or with the plan that it was made of.
+// findings returns the errors and warnings of a pipeline, or of the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
 	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
 	unpriced := a.calls.unpriced(p)
@@ -259,7 +259,7 @@ func (k *calls) unpriced(p stone.Ashlar) (found finding.List) {
 	return found
 }
 
-// emitted makes what a plan emits its result, if it came to its end.
+// emitted makes the emitted nodes of a finished plan its result.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// probeTime is how long a capability has to show that it is there.
+// probeTime bounds the check whether a capability is available.
 const probeTime = 2 * time.Second
 
 func (a *app) caps() *cobra.Command {
@@ -24,8 +24,8 @@ func (a *app) caps() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "caps",
 		Short: "List the configured capabilities and tools",
-		Long: "Caps lists the capabilities and tools of the configuration. A capability is up if its program and\n" +
-			"secrets exist and its server accepts connections. No request is sent.",
+		Long: "Caps lists the capabilities and tools of the configuration. A capability is available if its\n" +
+			"program and secrets exist and its server accepts connections. No request is sent.",
 		Example: a.example("caps", "caps --no-probe --json"),
 		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -77,7 +77,7 @@ func listed(conf *config.Config) []capability {
 	return all
 }
 
-// probe finds out who is up, of all at once.
+// probe checks all capabilities concurrently for availability.
 func probe(ctx context.Context, all []capability) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -127,7 +127,7 @@ func printCaps(w io.Writer, all []capability) error {
 		if c.Why == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is down: "+c.Why)); err != nil {
+		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is not available: "+c.Why)); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// unknown refuses what is none of the commands below c.
+// unknown rejects a word that is no command below c.
 func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

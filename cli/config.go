@@ -70,7 +70,7 @@ func (a *app) checkConfig() error {
 	}
 	defer a.closeCalls()
 	if conf.File == "" {
-		return errors.New("there is no .stone/stone.edn here or above: name a FILE, or begin with the one that config example prints")
+		return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
 	}
 	for _, s := range conf.Secrets {
 		if _, err := s.Read(); err != nil {

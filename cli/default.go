@@ -20,12 +20,12 @@ import (
 // provider, name and URL are those of the flags --provider, --model and --url of
 // the command without a sub-command, else of the environment's STONE_PROVIDER,
 // STONE_MODEL and STONE_URL, else of stone.edn, stone.json or settings.json in the
-// nearest directory .stone around the working directory. The provider is openai if
-// nobody says so.
+// nearest directory .stone around the working directory. The default provider
+// is openai.
 //
-// The key is that in OPENAI_API_KEY or ANTHROPIC_API_KEY. It goes to the provider's own
+// The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. It goes to the provider's own
 // servers and to the URL of --url or STONE_URL. A URL in a file is sent only the key that
-// the file names beside it, as "key": {"env": "MY_KEY"}.
+// the same file configures for it, as "key": {"env": "MY_KEY"}.
 //
 // It is chosen when the model is used, so that a package can have it in a
 // variable. A choice that cannot be made is reported by stone.Validate.
@@ -105,8 +105,8 @@ func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[l
 	return m.Stream(ctx, req)
 }
 
-// trustedSettings refuses an address of the project that nobody trusts. A command has
-// asked for trust before it runs a pipeline; other programs can not.
+// trustedSettings rejects an address of the project that the user has not trusted. A command has
+// asked for trust before it runs a pipeline; other programs cannot.
 func trustedSettings() error {
 	if trusting.Load() || os.Getenv(trustEnv) == "1" {
 		return nil

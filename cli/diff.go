@@ -59,7 +59,7 @@ func (a *app) compare(ctx context.Context, s *store, one, other string, asJSON b
 	if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
 		return output(err)
 	}
-	a.complain("%s; what a node holds: %s", plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
+	a.complain("%s; to show a node: %s", plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
 	return nil
 }
 

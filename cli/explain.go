@@ -34,7 +34,7 @@ func (a *app) explain() *cobra.Command {
 	return c
 }
 
-// An explanation is what is known of a call before it is made.
+// An explanation predicts a call before it is made.
 type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
@@ -124,7 +124,7 @@ func printCalls(w io.Writer, all []explanation) error {
 	return nil
 }
 
-// rows are what is worth saying of a call: what and how.
+// rows returns the names and values to print for a call.
 func (e explanation) rows() [][2]string {
 	rows := [][2]string{{"intent", e.Intent}}
 	if e.Tool != "" {
@@ -205,7 +205,7 @@ func shownDone(d call.Done) string {
 	return strings.Join(parts, "; ")
 }
 
-// shownBudget shows what is bounded. Less than nothing is nothing to spend.
+// shownBudget shows the bounded amounts. A negative one means nothing may be spent.
 func shownBudget(l call.Budget) string {
 	parts := []string{}
 	if l.USD != 0 {

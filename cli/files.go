@@ -79,7 +79,7 @@ func newDAGFile(path string) (*dagFile, error) {
 	return d, nil
 }
 
-// aside opens a new file beside the one that is meant.
+// aside opens a new file in the same directory.
 func (d *dagFile) aside() (*os.File, error) {
 	return os.OpenFile(fmt.Sprintf("%s.%08x.tmp", d.path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, d.mode)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// gcFlags is what the flags of gc say.
+// gcFlags are the flags of gc.
 type gcFlags struct {
 	db     string
 	keep   int
@@ -92,8 +92,8 @@ func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 
-// goOn are the states of runs that are kept although they are old: they go on when
-// they are resumed, and what they did was paid for.
+// goOn are the states of runs that are kept although they are old: they can be
+// resumed, and their finished steps were paid for.
 var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained}
 
 // age is the value of a flag: a duration that may be in days.

@@ -106,7 +106,7 @@ func (a *app) graph() *cobra.Command {
 		return output(err)
 	})
 	c.Flags().Var(&format, "format", "of the drawing")
-	// It fails for flags that there are not.
+	// It fails only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(format.of, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

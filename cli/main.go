@@ -25,18 +25,18 @@ const (
 )
 
 // FromArgument, in place of a pipeline, makes the commands take a PIPELINE
-// argument that names a Go package. It is what the command stone is made of.
+// argument that names a Go package. The command stone uses it.
 //
-// Programs of one pipeline do not mention it, so that the linker leaves out what
-// builds packages.
+// Programs with one pipeline do not refer to it, so the linker leaves out the code
+// that builds packages.
 var FromArgument = fromArgument{build: load.Build}
 
 type fromArgument struct {
 	build func(context.Context, string, load.Linked) (*load.Program, error)
 }
 
-// Config says what the command works on. Its zero value but for the Pipeline is
-// the command of this process.
+// Config configures the command. With only the Pipeline set, it is the command of
+// this process: its arguments, standard streams and working directory.
 type Config struct {
 	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a
 	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
@@ -44,7 +44,7 @@ type Config struct {
 	Pipeline any
 
 	Name   string    // of the program, in messages; "" is that of the process
-	Args   []string  // nil is those of the process
+	Args   []string  // nil means those of the process
 	Stdin  io.Reader // answers to questions; nil is os.Stdin
 	Stdout io.Writer // results; nil is os.Stdout
 	Stderr io.Writer // everything else; nil is os.Stderr
@@ -57,8 +57,8 @@ func Main(pipeline any) {
 
 // Run runs the command and returns its exit code. When ctx is done, a run is
 // cancelled. While a pipeline runs, Run listens to SIGINT, SIGTERM and SIGHUP:
-// the first cancels the run, or lets what is under way end if it is SIGTERM and the
-// run is kept; the second of its sort ends the process.
+// the first cancels the run, or, if it is SIGTERM and the run is recorded, drains it:
+// running steps finish. The second signal of the same kind ends the process.
 func Run(ctx context.Context, cfg Config) int {
 	a := &app{Config: cfg}
 	a.Name = cmp.Or(cfg.Name, filepath.Base(os.Args[0]))
@@ -90,7 +90,7 @@ type app struct {
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
 
-// exitError ends the command with a code. What there is to say has been said,
+// exitError ends the command with a code. The message has been printed already,
 // unless it holds an error.
 type exitError struct {
 	code  int

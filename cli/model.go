@@ -34,7 +34,7 @@ func (a *app) model() *cobra.Command {
 	return c
 }
 
-// modelFlags is what the flags of model call say.
+// modelFlags are the flags of model call.
 type modelFlags struct {
 	provider  choice
 	url       string
@@ -81,7 +81,7 @@ func (a *app) modelCall() *cobra.Command {
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.IntVar(&flags.maxTokens, "max-tokens", 0, "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
-	// It fails for flags that there are not.
+	// It fails only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
@@ -139,7 +139,7 @@ func (a *app) prompt(arg string) (string, error) {
 		arg = strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
 	}
 	if strings.TrimSpace(arg) == "" {
-		return "", errors.New("PROMPT is empty: say what the model is asked")
+		return "", errors.New("PROMPT is empty: give the text to send to the model")
 	}
 	return arg, nil
 }
@@ -183,7 +183,7 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 	return req, extra, nil
 }
 
-// connect makes the model, which makes one request and no more.
+// connect makes a model that makes a single request, without retries.
 func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
 	once := llm.Retry{Max: -1}
 	key := llm.Secret(os.Getenv(providerKey(flags.provider.value)))
@@ -229,7 +229,7 @@ func readTool(raw json.RawMessage) (llm.Tool, error) {
 		Parameters  json.RawMessage `json:"parameters"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields() // what is left out would never be missed
+	dec.DisallowUnknownFields() // a dropped field would go unnoticed
 	if err := dec.Decode(&d); err != nil {
 		return llm.Tool{}, fmt.Errorf("%w: want name, description, and schema (or input_schema, or parameters)", err)
 	}
@@ -252,7 +252,7 @@ func readTool(raw json.RawMessage) (llm.Tool, error) {
 	return t, nil
 }
 
-// checkObject refuses what is not a JSON object.
+// checkObject rejects anything but a JSON object.
 func checkObject(data []byte) error {
 	var fields map[string]json.RawMessage
 	err := json.Unmarshal(data, &fields)

@@ -202,8 +202,8 @@ func TestModelCallUsage(t *testing.T) {
 	}{
 		{"no prompt", []string{"--model", "m"}, "PROMPT is missing: stone model call --model NAME PROMPT, with - to read it from standard input"},
 		{"two prompts", at("there"), `unexpected argument "there": want one PROMPT, in quotes if it has spaces`},
-		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: say what the model is asked"},
-		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: say what the model is asked"},
+		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: give the text to send to the model"},
+		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
 		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want openai, anthropic: see stone model call --help`},
 		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want at least 1"},

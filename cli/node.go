@@ -61,8 +61,8 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	return output(shown.print(a.Stdout))
 }
 
-// placeOf returns the node whose id begins with a word, or what the step holds that
-// has it as its path, or as the end of its path.
+// placeOf returns the node whose id begins with a word, or the content of the step
+// whose path is the word or ends in it.
 func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, word string) (shownNode, error) {
 	if idPrefix.MatchString(word) {
 		n, err := s.Node(ctx, run, word)
@@ -171,7 +171,7 @@ func textOf(content json.RawMessage, meta map[string]string) string {
 	return dag.OwnContent(string(content), meta)
 }
 
-// print prints a node for people: what is known of it, then its text.
+// print prints a node for people: its properties, then its text.
 func (n shownNode) print(w io.Writer) error {
 	var b strings.Builder
 	say := func(name, value string) {
@@ -201,7 +201,7 @@ func (n shownNode) print(w io.Writer) error {
 	return err
 }
 
-// pretty indents what is a JSON object or list.
+// pretty indents a JSON object or list and returns other texts as they are.
 func pretty(s string) string {
 	var out bytes.Buffer
 	if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {

@@ -24,7 +24,7 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	case len(before) == 0:
 		return fmt.Errorf("PIPELINE is missing: name a Go package, as in %s ./examples/audit, or the file of a plan", c.CommandPath())
 	case len(before) > 1:
-		return fmt.Errorf("unexpected argument %q: want one PIPELINE, and what is meant for it behind --", before[1])
+		return fmt.Errorf("unexpected argument %q: want one PIPELINE, and its own arguments after --", before[1])
 	}
 	if err := onlyPlans(c, before[0]); err != nil {
 		return err
@@ -66,7 +66,7 @@ func passedOn(c *cobra.Command) []string {
 	return args
 }
 
-// compile builds the package, and stops when there is a signal.
+// compile builds the package and stops at a signal.
 func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signal) (*load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)

@@ -35,7 +35,7 @@ func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar or a func([]string) (stone.Ashlar, error)", kindOf(from))
 }
 
-// kindOf says what a wrong Pipeline is.
+// kindOf names the type of a wrong Pipeline.
 func kindOf(from any) string {
 	switch from.(type) {
 	case nil:
@@ -48,7 +48,7 @@ func kindOf(from any) string {
 
 func noArgs(args []string) error {
 	if len(args) > 0 {
-		return fmt.Errorf("unexpected argument %q behind --: the pipeline takes none", args[0])
+		return fmt.Errorf("unexpected argument %q after --: the pipeline takes none", args[0])
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func isPlan(pipeline string) bool {
 	return ext == ".edn" || ext == ".json"
 }
 
-// overPlan does something with a plan: reads it and compiles it. A plan of which no
-// ashlar can be made is for commands that report what is wrong with it.
+// overPlan reads and compiles a plan, then calls do. Only commands that report faults
+// get a plan that does not compile.
 func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	k := &a.calls
@@ -58,15 +58,15 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	return do(ctx, p)
 }
 
-// readPlan reads the plan and what it begins with, which has to have values if it is
-// to run.
+// readPlan reads the plan and the values of its slots. To run, every slot must have a
+// value.
 func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
-		return fmt.Errorf("unexpected argument %q behind --: a plan takes --bind NAME=VALUE", after[0])
+		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
 	}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no plan %s", file)
+		return fmt.Errorf("there is no plan file %s", file)
 	} else if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func bound(bindings []string, values bool) (d dag.DAG, names []string, err error
 	return d, names, nil
 }
 
-// valueOf is the value that somebody types: JSON if it is that, or else a string.
+// valueOf returns the value of typed: its JSON value, or the string itself if it is no JSON.
 func valueOf(typed string) any {
 	data, err := canon.AppendJSON(nil, []byte(typed))
 	if err != nil {
@@ -127,7 +127,7 @@ func valueOf(typed string) any {
 	return json.RawMessage(data)
 }
 
-// findings checks the plan. Places are those in its file.
+// findings checks the plan. Positions refer to its file.
 func (k *calls) findings(cfg stone.Config) finding.List {
 	findings := k.refused
 	if k.plan != nil {

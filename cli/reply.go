@@ -98,11 +98,11 @@ type watched struct {
 func (w *watched) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		const frame = 100 * time.Millisecond
-		begun, came := time.Now(), 0
+		started, came := time.Now(), 0
 		var drawn time.Time
 		draw := func() {
 			drawn = time.Now()
-			line := fmt.Sprintf("%s: %d bytes in %v", w.name, came, drawn.Sub(begun).Round(frame))
+			line := fmt.Sprintf("%s: %d bytes in %v", w.name, came, drawn.Sub(started).Round(frame))
 			fmt.Fprintf(w.out, "\r\x1b[K%s", text.Line(line))
 		}
 		draw()
@@ -128,12 +128,12 @@ type copier struct {
 
 func newCopier(out io.Writer) copier {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.DisableCompression = true // what comes is what is shown
-	t.DisableKeepAlives = true  // there is no second request
+	t.DisableCompression = true // show the bytes as they were sent
+	t.DisableKeepAlives = true  // only one request is made
 	return copier{t, out}
 }
 
-// rest is how long a body may go on when the model wants no more of it.
+// rest bounds how long the rest of a body is read after the model stopped reading.
 const rest = time.Second
 
 // RoundTrip implements http.RoundTripper.

@@ -65,7 +65,7 @@ func (a *app) resume() *cobra.Command {
 		Short: "Resume an interrupted, failed or waiting run",
 		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
 			"and continues the run. Recorded steps are not repeated. Failed steps are retried. The run keeps its\n" +
-			"budget, of which what it has spent is gone, unless a flag raises or lowers it.",
+			"budget, less its spending so far, unless a flag raises or lowers it.",
 		Example: a.example("resume last", "resume nightly --max-usd 5"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
 	f := c.Flags()

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// runFlags is what the flags of run say.
+// runFlags are the flags of run.
 type runFlags struct {
 	json  bool
 	all   bool
@@ -45,7 +45,7 @@ func (a *app) run() *cobra.Command {
 	return c
 }
 
-// shown adds the flags that say what is shown of a run.
+// shown adds the flags of the output.
 func (flags *runFlags) shown(f *pflag.FlagSet) {
 	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")

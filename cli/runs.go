@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// runsFlags is what the flags of runs say.
+// runsFlags are the flags of runs.
 type runsFlags struct {
 	db     string
 	json   bool
@@ -61,7 +61,7 @@ func (a *app) runs() *cobra.Command {
 	f.StringArrayVar(&flags.labels, "label", nil, "list only runs with the label `NAME=VALUE`; may be repeated")
 	f.StringVar(&flags.text, "failure", "", "list only runs whose failure has `TEXT` in its kind, path or reason")
 	f.Float64Var(&flags.minCost, "min-cost", 0, "list only runs that cost at least `USD`")
-	// These fail for flags that there are not.
+	// These fail only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc("before", runNames)
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
 	c.AddCommand(a.gc())
@@ -95,7 +95,7 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 	return output(err)
 }
 
-// again is the command with the flags that hold for the next page too.
+// again returns the command line for the next page.
 func (flags runsFlags) again() []string {
 	words := []string{"runs"}
 	if flags.limit != pageOfRuns {
@@ -148,7 +148,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	case flags.limit == 0 || flags.limit >= everything:
 		return q, fmt.Errorf("--limit %d: want 1 or more; --all lists all runs", flags.limit)
 	default:
-		q.Limit = int(flags.limit) + 1 // to see whether there are more
+		q.Limit = int(flags.limit) + 1 // one more tells whether another page follows
 	}
 	if flags.before != "" {
 		before, err := s.find(ctx, flags.before)
@@ -163,7 +163,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 // pageOfRuns is how many runs are listed at once.
 const pageOfRuns = 20
 
-// everything is more runs than there are.
+// everything is a limit above any number of runs.
 const everything = 1 << 31
 
 // maxName is how much is shown of the name of a pipeline.
@@ -171,7 +171,7 @@ const maxName = 16
 
 func runColumns(runs []journal.RunInfo, now time.Time) []column {
 	columns := []column{
-		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "BEGUN"}, {name: "TOOK", right: true},
+		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "STARTED"}, {name: "DURATION", right: true},
 		{name: "STEPS", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "FAILURE"},
 	}
 	for _, r := range runs {
@@ -189,7 +189,7 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 	return columns
 }
 
-// stateOf says how things stand with a run, and how many lanes it went on without.
+// stateOf returns the state of a run and the number of lanes it lost.
 func stateOf(r journal.RunInfo) string {
 	if lost := r.Lanes.String(); lost != "" && r.State == journal.Done {
 		return string(r.State) + ", " + lost
@@ -197,7 +197,7 @@ func stateOf(r journal.RunInfo) string {
 	return string(r.State)
 }
 
-// until is when a run ended, now if it has not, zero if nobody knows.
+// until returns when a run ended, now if it is running, zero if that is unknown.
 func until(r journal.RunInfo, now time.Time) time.Time {
 	if r.State == journal.Running {
 		return now

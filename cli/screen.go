@@ -24,15 +24,15 @@ func (a *app) screen() func() (columns, lines int) {
 	}
 }
 
-// A shielded terminal shows no control characters of what is written to it but line
-// breaks and tabs: with others the text of a model could steer it.
+// A shielded terminal shows no control characters but line breaks and tabs: with
+// others the text of a model could control the terminal.
 type shielded struct {
 	file *os.File
 	text.Writer
 }
 
-// shield returns what is written to in place of a file: a terminal is shielded, and
-// other files get the bytes as they are.
+// shield returns a writer in place of a file: a terminal is shielded, other files get
+// the bytes as they are.
 func shield(w io.Writer) io.Writer {
 	if f := terminal(w); f != nil {
 		return &shielded{f, text.Writer{W: f}}
@@ -40,7 +40,7 @@ func shield(w io.Writer) io.Writer {
 	return w
 }
 
-// unshielded returns the file itself, for whoever draws on it.
+// unshielded returns the file itself, for a display that draws on it.
 func unshielded(w io.Writer) io.Writer {
 	if s, ok := w.(*shielded); ok {
 		return s.file

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// showFlags is what the flags of show say.
+// showFlags are the flags of show.
 type showFlags struct {
 	db   string
 	json bool
@@ -153,7 +153,7 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 	return err
 }
 
-// printTail prints what is asked and how the run goes on.
+// printTail prints the open questions and the command that resumes the run.
 func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Question) error {
 	open := opened(questions)
 	if len(open) > 0 {

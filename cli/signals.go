@@ -39,7 +39,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 				case again && sig == syscall.SIGTERM && time.Since(first) < sameSignal:
 					continue
 				case again:
-					say("failed: " + string(kind.Canceled) + ": ended at once, what was under way is lost")
+					say("failed: " + string(kind.Canceled) + ": ended at once, the results of running steps are lost")
 					if resume != "" {
 						say("to continue with the recorded steps: " + resume)
 					}
@@ -48,7 +48,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 					say("ending: no new step starts, running steps may finish; Ctrl-C cancels them")
 					close(drain)
 				case !canceled:
-					say("canceling: waiting for the steps under way; Ctrl-C again ends at once")
+					say("canceling: waiting for running steps; Ctrl-C again ends at once")
 					cancel(stone.Fail(kind.Canceled, "the run was ended by %s", sender(sig)))
 					canceled = true
 				}

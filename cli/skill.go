@@ -25,7 +25,7 @@ func (a *app) installSkill() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(*cobra.Command, []string) error { return a.putSkill(dir, force) },
 	}
-	c.Flags().BoolVar(&force, "force", false, "replace an installation that is there, with all that was changed in it")
+	c.Flags().BoolVar(&force, "force", false, "replace an existing installation, with all changes made to it")
 	c.Flags().StringVar(&dir, "target-dir", "", "install below `DIR` in place of ~/.claude/skills")
 	return c
 }
@@ -34,7 +34,7 @@ func (a *app) putSkill(dir string, force bool) error {
 	if dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return fmt.Errorf("there is no home directory (%w): name a folder with --target-dir", err)
+			return fmt.Errorf("no home directory (%w): name a folder with --target-dir", err)
 		}
 		dir = filepath.Join(home, ".claude", "skills")
 	}

@@ -24,7 +24,7 @@ const youngest = "last"
 type store struct {
 	*sqlite.DB
 	file string // as people see it
-	flag string // what a command line needs to find it again: "" or " --db FILE"
+	flag string // for command lines that name the store: "" or " --db FILE"
 }
 
 // dbFlag adds the flag that says where the store is.
@@ -34,8 +34,8 @@ func dbFlag(f *pflag.FlagSet, file *string) {
 }
 
 // openStore opens the store that a flag names, or that of the project; known is
-// its file if that was found before. A file that is not there is made, or else
-// refused.
+// its file if that was found before. A missing file is made if makeIt is set, and an
+// error otherwise.
 func openStore(flag, known string, makeIt bool) (*store, error) {
 	s := &store{file: cmp.Or(known, flag)}
 	if flag != "" {
@@ -56,8 +56,7 @@ func openStore(flag, known string, makeIt bool) (*store, error) {
 	return s, nil
 }
 
-// ignored is written beside a new database, which is nothing to put under version
-// control.
+// ignored is written next to a new database to keep it out of version control.
 const ignored = "/stone.db*\n/.gitignore\n"
 
 // inProject finds the file of the project: in the nearest directory .stone, else
@@ -82,7 +81,7 @@ func (s *store) inProject(makeIt bool) error {
 	return nil
 }
 
-// makeProject makes a directory for a database, if there is none.
+// makeProject makes the directory of a database, unless it exists.
 func makeProject(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -98,7 +97,7 @@ func makeProject(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// withStore does something with a store that must be there.
+// withStore calls do with an existing store.
 func withStore(file string, do func(*store) error) error {
 	s, err := openStore(file, "", false)
 	if err != nil {
@@ -124,7 +123,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 			return journal.RunInfo{}, failed("%w", err)
 		}
 		if len(runs) == 0 {
-			return journal.RunInfo{}, fmt.Errorf("there is no last run: %s keeps none", s.file)
+			return journal.RunInfo{}, fmt.Errorf("there is no last run: %s has no runs", s.file)
 		}
 		name = runs[0].ID
 	}
@@ -140,7 +139,7 @@ func (s *store) find(ctx context.Context, name string) (journal.RunInfo, error) 
 	return info, nil
 }
 
-// unknown says that there is no such run, and which one may have been meant.
+// unknown returns the error of an unknown run, with the most similar name.
 func (s *store) unknown(ctx context.Context, name string) error {
 	runs, err := s.Runs(ctx, journal.Query{Limit: 1000})
 	if err != nil {
@@ -159,7 +158,7 @@ func (s *store) unknown(ctx context.Context, name string) error {
 	return fmt.Errorf("no run %q in %s: the command runs lists them", name, s.file)
 }
 
-// command is a line that somebody can type to go on with a run.
+// command returns a command line for the store, for a person to type.
 func (a *app) command(s *store, words ...string) string {
 	return a.Name + " " + strings.Join(words, " ") + s.flag
 }

@@ -95,11 +95,11 @@ func moment(t, now time.Time) string {
 }
 
 // took tells how long something took, "" if one of its ends is not known.
-func took(begun, ended time.Time) string {
-	if begun.IsZero() || ended.IsZero() {
+func took(started, ended time.Time) string {
+	if started.IsZero() || ended.IsZero() {
 		return ""
 	}
-	return progress.Duration(max(ended.Sub(begun), 0))
+	return progress.Duration(max(ended.Sub(started), 0))
 }
 
 // amount tells a number with about three digits, "" for none.

@@ -37,7 +37,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	addStoreFlags(root, &k)
 	a.trustFlag(root.Flags())
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
-	// It fails for flags that there are not.
+	// It fails only for unknown flags.
 	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
 
 	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is shown on the whole screen, and is run when you press Enter."
@@ -50,7 +50,7 @@ func (a *app) terminalUI(root *cobra.Command) {
 	root.RunE = func(c *cobra.Command, args []string) error {
 		if terminal(a.Stdin) == nil || terminal(a.Stdout) == nil || os.Getenv("TERM") == "dumb" {
 			if c.Flags().NFlag() > 0 || len(args) > 0 {
-				return fmt.Errorf("there is no terminal to show the pipeline on: see %s run --help", c.CommandPath())
+				return fmt.Errorf("no terminal to show the pipeline on: see %s run --help", c.CommandPath())
 			}
 			return c.Help()
 		}
@@ -124,7 +124,7 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 }
 
 // show runs the pipeline on the terminal until the person leaves it, and keeps each
-// of its runs. What the last one has left is printed then, since the screen is gone.
+// of its runs. The result of the last one is printed at the end, when the screen is gone.
 func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
@@ -160,8 +160,8 @@ func (a *app) shownResult(result stone.Result) string {
 	return b.String()
 }
 
-// settings are those of the project around the working directory, overridden by
-// the environment.
+// settings returns the settings of the project around the working directory,
+// overridden by the environment.
 func settings() (config.Settings, error) {
 	var s config.Settings
 	dir, err := config.Find(".")
@@ -184,7 +184,7 @@ func providerKey(provider string) string {
 	return strings.ToUpper(cmp.Or(provider, "openai")) + "_API_KEY"
 }
 
-// noProject is what somebody reads who has no pipeline yet.
+// noProject tells a person without a pipeline how to start.
 var noProject = strings.ReplaceAll(`There is no .stone here or above, so there is no pipeline to show.
 
 In a Go module that requires github.com/stonelayer/stone, write .stone/pipeline.go:
@@ -211,6 +211,6 @@ and choose the model in .stone/settings.json. All keys are optional:
 	{"provider": "openai", "model": "gpt-5-mini", "url": "http://localhost:8000"}
 
 The key of the provider comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. Another server is sent
-the key that stands beside its URL, as "key": {"env": "MY_KEY"}, or none. Then run %[1]s again, or
+the key configured next to its URL, as "key": {"env": "MY_KEY"}, or none. Then run %[1]s again, or
 %[1]s --help for all commands.
 `, "\t", "    ")

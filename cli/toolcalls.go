@@ -13,11 +13,11 @@ import (
 // toolCall is the name of the step of a tool call of an agent.
 var toolCall = regexp.MustCompile(`^tool-[0-9]+-[0-9]+$`)
 
-// maxTrouble is how much is shown of what a failed tool call answered.
+// maxTrouble bounds how much of a failed tool call's answer is shown, in runes.
 const maxTrouble = 200
 
-// troubles returns what the tool calls answered that failed, by their paths. Such a
-// call is a step with a result: the model reads why it failed, and continues.
+// troubles returns the answers of failed tool calls by path. Such a call is a step
+// with a result: the model reads why it failed, and continues.
 func (s *store) troubles(ctx context.Context, run string, steps []journal.Step) (map[string]string, error) {
 	said := map[string]string{}
 	for _, step := range steps {

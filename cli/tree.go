@@ -21,15 +21,16 @@ type branch struct {
 	below []*branch
 	named map[string]*branch
 
-	begun, ended time.Time // of all that is in it
-	usage        budget.Usage
-	trouble      string // what a tool call answered that failed
-	lost         bool   // something in it failed
-	open         bool   // something in it has no result
+	started, ended time.Time // of everything in it
+	usage          budget.Usage
+	trouble        string // the answer of a failed tool call
+	lost           bool   // something in it failed
+	open           bool   // something in it has no result
 }
 
-// treeOf makes the tree of the steps of a run. A decision has no place of its own
-// unless it failed: which way was taken shows. Troubles are those of tool calls.
+// treeOf makes the tree of the steps of a run. A decision has no branch of its own
+// unless it failed, since the branch it took shows. Troubles are the answers of
+// failed tool calls, by path.
 func treeOf(steps []journal.Step, troubles map[string]string) *branch {
 	root := &branch{}
 	for i := range steps {
@@ -63,8 +64,8 @@ func (b *branch) child(name string) *branch {
 
 // note takes in that a step was done here or below.
 func (b *branch) note(s *journal.Step, trouble string) {
-	if !s.Started.IsZero() && (b.begun.IsZero() || s.Started.Before(b.begun)) {
-		b.begun = s.Started
+	if !s.Started.IsZero() && (b.started.IsZero() || s.Started.Before(b.started)) {
+		b.started = s.Started
 	}
 	if s.Ended.After(b.ended) {
 		b.ended = s.Ended
@@ -76,7 +77,7 @@ func (b *branch) note(s *journal.Step, trouble string) {
 
 // A treePrinter makes the rows of a tree.
 type treePrinter struct {
-	running bool            // the run is under way
+	running bool            // the run is running
 	asked   map[string]bool // paths of questions, and whether they are open
 	all     bool            // no row is left out
 	width   int             // of the names, 0 for any
@@ -93,7 +94,7 @@ func newTreePrinter(info journal.RunInfo, questions []journal.Question, all bool
 		p.asked[q.Path] = q.Open()
 	}
 	p.columns = []column{
-		{name: "STEP"}, {name: "NODE"}, {name: "TOOK", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
+		{name: "STEP"}, {name: "NODE"}, {name: "DURATION", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
 	}
 	return p
 }
@@ -175,7 +176,7 @@ func (p *treePrinter) group(group []*branch, depth int) {
 
 func (p *treePrinter) place(b *branch, depth int) {
 	mark, note := p.state(b)
-	node, spent := "", took(b.begun, b.ended)
+	node, spent := "", took(b.started, b.ended)
 	if b.step != nil && b.step.Node != (dag.ID{}) {
 		node = b.step.Node.String()[:8]
 	}
@@ -186,7 +187,7 @@ func (p *treePrinter) place(b *branch, depth int) {
 	p.print(b.below, depth+1)
 }
 
-// state returns the mark of a place and what there is to say about it.
+// state returns the mark of a branch and its note.
 func (p *treePrinter) state(b *branch) (mark, note string) {
 	s := b.step
 	switch {
@@ -212,8 +213,8 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 	case asked && !p.running:
 		mark, notes = "…", append(notes, "answered")
 	case p.running:
-		mark, paid = "…", paid-1 // the last attempt is under way
-		notes = append(notes, "under way")
+		mark, paid = "…", paid-1 // the last attempt is running
+		notes = append(notes, "running")
 	default:
 		mark = "…"
 	}

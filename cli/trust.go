@@ -24,21 +24,21 @@ const trustEnv = "STONE_TRUST"
 // trusting is set by --trust, for the default model, which belongs to no command.
 var trusting atomic.Bool
 
-// A found is what a command has picked up without being told to: what it would do, and
-// the files that say so.
+// A found lists what a project would do that the command picked up by itself, and
+// the files that configure it.
 type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
 }
 
-// trustFlag adds the flag that trusts what is found.
+// trustFlag adds the flag that trusts a found project.
 func (a *app) trustFlag(f *pflag.FlagSet) {
 	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }
 
-// consent returns nil if the user trusts what was found: by flag, by the environment, by
-// an earlier answer, or by one at this terminal.
+// consent returns nil if the user trusts the found project: by flag, by the
+// environment, by an earlier answer, or by one at this terminal.
 func (a *app) consent(f found) error {
 	if a.trusting {
 		trusting.Store(true)
@@ -69,7 +69,7 @@ func (a *app) consent(f found) error {
 	return f.trust()
 }
 
-// does says what was found in one line.
+// does describes the found project in one line.
 func (f found) does() string {
 	said := text.Line(f.wants[0])
 	if n := len(f.wants) - 1; n > 0 {
@@ -245,9 +245,9 @@ func (a *app) trust() *cobra.Command {
 		Short: "Trust the project in a directory, or list or remove what is trusted",
 		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
 			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
-			"without being told to. A file that has changed is not trusted any more.\n\n" +
+			"without being told to. A changed file is no longer trusted.\n\n" +
 			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
-			"the other commands, or " + trustEnv + "=1, trusts what is found there.",
+			"the other commands, or " + trustEnv + "=1, trusts the project of the command.",
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
@@ -312,7 +312,7 @@ func (a *app) removeTrust(dir string) error {
 	case err != nil:
 		return failed("%w", err)
 	case !was:
-		return fmt.Errorf("%s was not trusted: --list lists what is", dir)
+		return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
 	}
 	return nil
 }
@@ -323,7 +323,7 @@ func (a *app) addTrust(dir string) error {
 		return err
 	}
 	if of == "" {
-		return fmt.Errorf("there is no .stone in %s or above it: there is nothing to trust", dir)
+		return fmt.Errorf("there is no .stone in %s or above it, so there is nothing to trust", dir)
 	}
 	settings, err := config.Read(of)
 	if err != nil {
