@@ -119,14 +119,24 @@ func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 
 // An owner that was only slow finds out, and writes nothing.
 func TestSlowOwnerCannotWrite(t *testing.T) {
+	// The writer of slow pauses after one of its beats, so outside any transaction.
+	var armed atomic.Bool
+	paused, resume := make(chan struct{}), make(chan struct{})
+	reached = func(point string) {
+		if point == "after commit" && armed.CompareAndSwap(true, false) {
+			close(paused)
+			<-resume
+		}
+	}
+	t.Cleanup(func() { reached = func(string) {} })
 	file := filepath.Join(t.TempDir(), "stone.db")
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))
-	_, err := slow.Do(t.Context(), stepKey("r", 2), func(context.Context) (step.Record, error) {
-		err := slow.file.conn.Raw(func(any) error { // it writes nothing meanwhile, not even a beat
-			do(t, next, stepKey("r", 3))
-			return nil
-		})
+	_, err := slow.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (step.Record, error) {
+		armed.Store(true)
+		<-paused
+		defer close(resume)
+		_, err := next.Do(ctx, stepKey("r", 3), work(new(atomic.Int64)))
 		return step.Record{Content: []byte(`2`)}, err
 	})
 	wantHeld(t, err, next)
