@@ -32,7 +32,7 @@ const (
 var FromArgument = fromArgument{build: load.Build}
 
 type fromArgument struct {
-	build func(context.Context, string, load.Linked) (*load.Program, error)
+	build func(context.Context, string, load.Linked) (load.Program, error)
 }
 
 // Config configures the command. With only the Pipeline set, it is the command of

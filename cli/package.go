@@ -46,7 +46,7 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	}
 	args = slices.Concat(args, []string{"--"}, after)
 	code, err := program.Run(a.Name, args, a.Stdin, unshielded(a.Stdout), unshielded(a.Stderr), signals)
-	if err = errors.Join(err, program.Close()); err != nil {
+	if err != nil {
 		return failed("%w", err)
 	}
 	if code != Done {
@@ -67,7 +67,7 @@ func passedOn(c *cobra.Command) []string {
 }
 
 // compile builds the package and stops at a signal.
-func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signal) (*load.Program, error) {
+func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signal) (load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	built := make(chan struct{})

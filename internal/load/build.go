@@ -57,40 +57,35 @@ type listed struct {
 }
 
 // Build builds the program of a package: an import path, or a directory as seen
-// from the working directory. Close the Program to remove its files; after an
-// error there are none. When ctx is done, the build is ended and its cause
-// returned. Otherwise the error is an *Error, or one of the file system.
-func Build(ctx context.Context, pipeline string, link Linked) (*Program, error) {
+// from the working directory. An unchanged program is not linked again: it stays in
+// the build cache, which the go command bounds. When ctx is done, Build stops and
+// returns its cause. Otherwise the error is an *Error, or one of the file system.
+func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
 	b := &builder{ctx: ctx, arg: pipeline, link: link}
 	if err := b.locate(); err != nil {
-		return nil, err
+		return "", err
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, refuse("building %s needs the go command, which is not in PATH: install Go from https://go.dev/dl", pipeline)
+		return "", refuse("building %s needs the go command, which is not in PATH: install Go from https://go.dev/dl", pipeline)
 	}
-	tmp, err := os.MkdirTemp("", "stone-")
-	if err != nil {
-		return nil, err
+	var err error
+	if b.tmp, err = os.MkdirTemp("", "stone-"); err != nil {
+		return "", err
 	}
-	b.tmp = tmp
-	program := &Program{path: filepath.Join(tmp, "stone.exe"), dir: tmp}
-	if err := b.build(program.path); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return nil, errors.Join(err, program.Close())
+	program, err := b.build()
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	return program, nil
+	return program, errors.Join(err, os.RemoveAll(b.tmp))
 }
 
-func (b *builder) build(out string) error {
-	steps := []func() error{b.workspace, b.list, b.exports, func() error { return b.compile(out) }}
-	for _, step := range steps {
+func (b *builder) build() (Program, error) {
+	for _, step := range []func() error{b.workspace, b.list, b.exports} {
 		if err := step(); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return b.compile()
 }
 
 // locate decides whether the argument is a directory or an import path.
@@ -178,22 +173,31 @@ func (b *builder) checksums(stone string) error {
 
 // compile builds the program out of the package and a main function that
 // exists in the overlay only.
-func (b *builder) compile(out string) error {
+func (b *builder) compile() (Program, error) {
 	replace, target, err := b.generate()
 	if err != nil {
-		return err
+		return "", err
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
-		return err
+		return "", err
 	}
 	file := filepath.Join(b.tmp, "overlay.json")
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return err
+		return "", err
 	}
-	_, stderr, err := b.goTool("build", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-o", out, target)
-	if err != nil {
-		return b.compileError(stderr, err)
+	// Of the go commands, only run keeps the program in the build cache. It runs
+	// "go version" on the program, which prints the name of the file.
+	for range 2 {
+		out, stderr, err := b.goTool("run", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-exec", "go version", target)
+		if err != nil {
+			return "", b.compileError(stderr, err)
+		}
+		name, _, _ := strings.Cut(string(out), ": go")
+		if _, err := os.Stat(name); err == nil {
+			return Program(name), nil
+		}
+		// What was linked just now is run from a temporary file and then cached.
 	}
-	return nil
+	return "", refuse("%s: the go command does not keep the program in its build cache: see the folder that `go env GOCACHE` prints", b.arg)
 }

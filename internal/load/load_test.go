@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,5 +48,58 @@ func TestMainIsSetAside(t *testing.T) {
 	}
 	if want := strings.Replace(source, "\nmain()", "\n_   ()", 1); !bytes.Equal(got, []byte(want)) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+}
+
+// A program is linked once for its inputs: the second build returns the same file, and a
+// changed file of the package, or of a package that it imports, another.
+func TestUnchangedProgramIsKept(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(name, string(text))
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("go.mod", strings.Replace(string(mod), "module "+modulePath, "module example.com/m", 1)+
+		fmt.Sprintf("\nrequire %s v0.0.0\nreplace %[1]s => %s\n", modulePath, root))
+	write("name/name.go", "package name\n\nconst Name = \"one\"\n")
+	write("p/p.go", "package p\n\nimport (\n\t\"example.com/m/name\"\n\t\""+modulePath+"\"\n)\n\nvar Pipeline = stone.Seq(name.Name)\n")
+	build := func() Program {
+		t.Helper()
+		program, err := Build(t.Context(), "./p", Linked{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	first := build()
+	if again := build(); again != first {
+		t.Errorf("an unchanged package was built into %s, and then into %s", first, again)
+	}
+	write("name/name.go", "package name\n\nconst Name = \"two\"\n")
+	second := build()
+	if second == first {
+		t.Error("a changed import did not change the program")
+	}
+	write("p/added.go", "package p\n\nimport \""+modulePath+"\"\n\nfunc init() { Pipeline = stone.Seq(\"three\") }\n")
+	if third := build(); third == second {
+		t.Error("an added file did not change the program")
 	}
 }

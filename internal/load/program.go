@@ -9,14 +9,9 @@ import (
 	"syscall"
 )
 
-// A Program is the built command line of one pipeline.
-type Program struct {
-	path string
-	dir  string
-}
-
-// Close removes the program's files.
-func (p *Program) Close() error { return os.RemoveAll(p.dir) }
+// A Program is the file of the built command line of one pipeline. It is in the
+// build cache of the go command.
+type Program string
 
 // Run runs the program under the name, and returns its exit code once it has
 // ended. The error is not nil if it could not be started, or was ended by a
@@ -25,8 +20,8 @@ func (p *Program) Close() error { return os.RemoveAll(p.dir) }
 // SIGTERM is passed on as it is, each other signal as SIGHUP. An interrupt from a
 // terminal reaches the program by itself as well; it counts signals of each sort
 // for itself, so that one Ctrl-C stays one. After three of a sort it is killed.
-func (p *Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
-	cmd := exec.Command(p.path, args...)
+func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
+	cmd := exec.Command(string(p), args...)
 	cmd.Args[0] = name
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	if err := cmd.Start(); err != nil {
