@@ -24,7 +24,7 @@ import (
 // plan, if it works on one.
 type calls struct {
 	config string
-	grant  []string
+	grant  effects
 	budget budget.Limits
 	bind   []string
 	mode   choice
@@ -46,7 +46,7 @@ type calls struct {
 func (a *app) callFlags(f *pflag.FlagSet) {
 	k := &a.calls
 	f.StringVar(&k.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
-	f.StringSliceVar(&k.grant, "grant", nil, "also grant the `EFFECT`")
+	f.Var(&k.grant, "grant", "also grant the `EFFECT`")
 	kept(f, "config", "grant")
 	budgetFlags(f, &k.budget)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/effect"
 )
 
 func (a *app) root() *cobra.Command {
@@ -122,6 +123,35 @@ func output(err error) error {
 		return failed("write the result: %w", err)
 	}
 	return nil
+}
+
+// effects is the value of a flag that names effects, one or several with commas.
+type effects []string
+
+func (e *effects) String() string     { return strings.Join(*e, ",") }
+func (e *effects) Type() string       { return "effects" }
+func (e *effects) GetSlice() []string { return *e }
+
+func (e *effects) Set(s string) error {
+	for name := range strings.SplitSeq(s, ",") {
+		if err := e.Append(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *effects) Append(name string) error {
+	if err := effect.Check(name); err != nil {
+		return err
+	}
+	*e = append(*e, name)
+	return nil
+}
+
+func (e *effects) Replace(names []string) error {
+	*e = nil
+	return e.Set(strings.Join(names, ","))
 }
 
 // choice is the value of a flag that is one of several words.
