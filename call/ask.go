@@ -101,6 +101,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		}
 		a, err := e.ask(ctx, req, loose)
 		if err == nil && a.Failure == nil {
+			a.Reply.speak(req.Voice)
 			req.Voice.End()
 		}
 		switch {

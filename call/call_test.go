@@ -358,6 +358,32 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// The parts of a stream that came whole are told, too, but nothing is told twice.
+func TestWholeStreamIsHeard(t *testing.T) {
+	for _, spoken := range []bool{false, true} {
+		app := app(call.Capability{Metadata: call.Metadata{ID: "b", CanProduce: []string{call.Stream}}, Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
+			if spoken {
+				req.Voice.Say(event.Text, "one two")
+			}
+			return call.ReadOutput([]byte(`{"result":{"type":"stream","stream":["one ","","two"]}}`))
+		}})
+		var said []string
+		watch := event.Func(event.LevelDelta, func(e event.Event) {
+			if d, ok := e.Data.(event.Delta); ok && !d.End {
+				said = append(said, d.Text)
+			}
+		})
+		v := runCall(t.Context(), call.Spec{Applicator: app}, call.Budget{}, stone.Config{Watch: watch})
+		want := `["one " "two"]`
+		if spoken {
+			want = `["one two"]`
+		}
+		if got := fmt.Sprintf("%q", said); v.brief() != "one two" || got != want {
+			t.Errorf("got %s, heard %s, want %s", v.brief(), got, want)
+		}
+	}
+}
+
 func TestEventsAndCounters(t *testing.T) {
 	w := &world{}
 	yes := true

@@ -106,6 +106,8 @@ type Reply struct {
 	Plan     []byte
 	Bindings JSON
 	Usage    Usage
+
+	parts []string // of a Stream that was read whole
 }
 
 // Usage is the cost of an answer.

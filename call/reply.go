@@ -1,12 +1,13 @@
 package call
 
 import (
+	"bytes"
 	"encoding/json"
-	"github.com/stonelayer/stone/internal/canon"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/kind"
@@ -29,7 +30,20 @@ func ReadReply(data []byte) (*Reply, error) {
 // JSON, or a map in EDN. A map that has proto, error, or a result with a type is
 // taken for an envelope, so that no error passes for a value; nor does a message,
 // whose first word would be a symbol in EDN.
+//
+// A program that streams writes each piece of its text first, on a line of its own:
+//
+//	{"type": "delta", "text": "Once upon"}
+//	{"type": "delta", "text": " a time"}
+//
+// The line {"type": "retracted", "reason": "…"} voids the pieces before it. The
+// answer follows the pieces. Without one, the reply is a Stream with the joined text.
 func ReadOutput(data []byte) (*Reply, error) {
+	if text, rest, ok := joinPieces(data); ok {
+		if data = rest; len(bytes.TrimSpace(rest)) == 0 {
+			return &Reply{Type: Stream, Out: textOut(text)}, nil
+		}
+	}
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
 		return nil, malformed(err)
@@ -116,9 +130,8 @@ func (r *Reply) read(m *form.Map) *Error {
 		})
 	case Stream:
 		m.Need("stream")
-		var parts []string
-		if m.Texts("stream", &parts) {
-			r.Out = textOut(strings.Join(parts, ""))
+		if m.Texts("stream", &r.parts) {
+			r.Out = textOut(strings.Join(r.parts, ""))
 		}
 	}
 	return nil

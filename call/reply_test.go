@@ -121,6 +121,12 @@ func TestReadOutput(t *testing.T) {
 		{`[:a :b]`, "schema/invalid"},
 		{``, "schema/invalid"},
 		{`{:text "in EDN"}`, `value {"text":"in EDN"}`},
+		{"{\"type\":\"delta\",\"text\":\"a\"}\n\n {:type :delta :cap/id :x :text \"b\"}", `stream {"text":"ab"}`},
+		{"{\"type\":\"delta\",\"text\":\"a\"}\n{\"type\":\"retracted\"}\n{\"type\":\"delta\",\"text\":\"b\"}", `stream {"text":"b"}`},
+		{"{\"type\":\"delta\",\"text\":\"a\"}\n[1,\n2]\n", `value [1,2]`},
+		{"{\"type\":\"delta\",\"text\":\"a\"}\n[1]\n{\"type\":\"delta\",\"text\":\"b\"}", "schema/invalid"},
+		{"{\"type\":\"delta\",\"text\":\"a\"}\n{\"type\":\"del", "schema/invalid"},
+		{`{"type": "delta"}`, `value {"type":"delta"}`},
 	} {
 		if got := said(call.ReadOutput([]byte(tc.text))); got != tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tc.text, got, tc.want)

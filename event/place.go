@@ -86,6 +86,10 @@ func (v *Voice) End() {
 	}
 }
 
+// Said reports whether something was said that Again has not taken back. A nil Voice
+// has said nothing.
+func (v *Voice) Said() bool { return v != nil && v.said }
+
 // Again takes back what was said so far. What is said next is another attempt.
 func (v *Voice) Again(reason string) {
 	if v == nil {

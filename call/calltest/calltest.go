@@ -31,6 +31,8 @@ type Case struct {
 	// OK is a request that is answered, with the same value whenever it is made,
 	// apart from usage. Slow, if not nil, takes at least three seconds to answer.
 	OK, Slow *call.Request
+	// Stream, if not nil, is a request that is answered with a text, in pieces.
+	Stream *call.Request
 }
 
 // soon is how long a capability may take to notice a canceled request.
@@ -46,6 +48,7 @@ func Capability(t *testing.T, c Case) {
 		{"Metadata", testMetadata},
 		{"Answer", testAnswer},
 		{"Input", testInput},
+		{"Stream", testStream},
 		{"Concurrent", testConcurrent},
 		{"Done", testDone},
 		{"Cancel", testCancel},

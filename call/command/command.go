@@ -80,7 +80,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
 		}
-		out, err := c.run(ctx, envelope)
+		out, err := c.run(ctx, envelope, req.Voice)
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func Check(c Config) call.Check {
 		if err != nil {
 			return err
 		}
-		_, err = c.run(ctx, text)
+		_, err = c.run(ctx, text, nil)
 		return err
 	}
 }

@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -42,11 +44,39 @@ func shell(script string) command.Config {
 func TestCapability(t *testing.T) {
 	calltest.Capability(t, calltest.Case{
 		Make: func(*testing.T) call.Capability {
-			return command.New(call.Metadata{}, shell(`case "$(cat)" in *hang*) sleep 100;; esac; echo '{"text":"x"}'`))
+			return command.New(call.Metadata{}, shell(`case "$(cat)" in
+				*hang*) sleep 100;;
+				*pieces*) echo '{"type":"delta","text":"nine"}'; echo '{"type":"retracted","reason":"no"}'; printf '\n{:type :delta :text "o"}\n{"type":"delta","text":"ne"}'; exit;;
+				esac; echo '{"text":"x"}'`))
 		},
-		OK:   &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"go"}`)},
-		Slow: &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"hang"}`)},
+		OK:     &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"go"}`)},
+		Slow:   &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"hang"}`)},
+		Stream: &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"pieces"}`)},
 	})
+}
+
+// A piece is passed on before the program ends: it ends when the piece was heard.
+func TestPiecesComeAtOnce(t *testing.T) {
+	heard := filepath.Join(t.TempDir(), "heard")
+	app := &call.Applicator{Registry: call.NewRegistry(command.New(
+		call.Metadata{ID: "slow", CanProduce: []string{call.Stream}},
+		shell(`echo '{"type":"delta","text":"one"}'; until test -e `+heard+`; do sleep 0.01; done; echo '{"type":"delta","text":" two"}'`),
+	))}
+	var said []string
+	resp, _ := app.Act(t.Context(), call.Trace{ID: "r"}, call.Spec{Intent: "x/y"}, stone.Config{
+		Grant: []string{"process"},
+		Watch: event.Func(event.LevelDelta, func(e event.Event) {
+			if d, ok := e.Data.(event.Delta); ok && d.Text != "" {
+				said = append(said, d.Source+":"+d.Text)
+				if err := os.WriteFile(heard, nil, 0o600); err != nil {
+					t.Error(err)
+				}
+			}
+		}),
+	})
+	if resp.Err != nil || string(resp.Reply.Out) != `{"text":"one two"}` || fmt.Sprint(said) != "[slow:one slow: two]" {
+		t.Errorf("%v %v, heard %q", resp.Reply, resp.Err, said)
+	}
 }
 
 func TestPrograms(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -20,8 +22,9 @@ const (
 	maxStderr     = 2048
 )
 
-// run gives the program its input and returns its output.
-func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
+// run gives the program its input and returns its output, which voice, if it is not nil,
+// streams.
+func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) ([]byte, error) {
 	dir, remove, err := c.dir()
 	if err != nil {
 		return nil, unavailable("the program cannot work: ", err)
@@ -31,7 +34,7 @@ func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
 	defer kill()
 	secrets := redact.From(ctx)
 	secrets.NoteEnv(c.Env)
-	out, tail := &output{max: cmp.Or(c.MaxOutput, defaultOutput), full: kill}, &stderr{}
+	out, tail := &output{max: cmp.Or(c.MaxOutput, defaultOutput), full: kill, tell: call.VoiceWriter(voice)}, &stderr{}
 	cmd := sandbox.Command(running, c.policy(dir), c.Command[0], c.Command[1:]...)
 	cmd.Dir, cmd.Env = dir, c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, tail
@@ -48,7 +51,8 @@ func (c Config) run(ctx context.Context, input []byte) ([]byte, error) {
 	case err != nil:
 		return nil, unavailable("the program does not start: ", err)
 	}
-	return out.text, nil
+	_, err = io.WriteString(out.tell, "\n") // the last line may have no end
+	return out.text, err
 }
 
 func unavailable(what string, err error) error {
@@ -93,6 +97,7 @@ type output struct {
 	max  int
 	over bool
 	full func()
+	tell io.Writer
 }
 
 // Write never fails, so that an excess is reported as such.
@@ -102,6 +107,9 @@ func (o *output) Write(text []byte) (int, error) {
 	if len(kept) < len(text) {
 		o.over = true
 		o.full()
+	}
+	if _, err := o.tell.Write(kept); err != nil {
+		return 0, err
 	}
 	return len(text), nil
 }

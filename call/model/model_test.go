@@ -56,11 +56,12 @@ func (e either) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 func TestCapability(t *testing.T) {
 	calltest.Capability(t, calltest.Case{
 		Make: func(*testing.T) call.Capability {
-			always := script.Func(func(int, *llm.Request) script.Answer { return script.Text("yes") })
+			always := script.Func(func(int, *llm.Request) script.Answer { return script.Text("yes and no, or either of them") })
 			return model.New(call.Metadata{}, model.Config{Model: either{always}})
 		},
-		OK:   &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"quick?"}`)},
-		Slow: &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"slow?"}`)},
+		OK:     &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"quick?"}`)},
+		Slow:   &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"slow?"}`)},
+		Stream: &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"quick?"}`)},
 	})
 }
 

@@ -8,6 +8,10 @@
 //		Scope:  scope.Scope{Net: scope.Net{"https://grader.example.com"}},
 //	})
 //
+// A server streams by sending its answer in pieces, which [call.ReadOutput] describes:
+// one a line, or as text/event-stream one in the data of each event. They are passed on as
+// they come.
+//
 // The same invocation, made again after a crash, has the same Idempotency-Key.
 //
 // A server that is busy (429, 503) or out of reach is runtime/unavailable, and when it

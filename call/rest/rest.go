@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -21,6 +20,8 @@ import (
 )
 
 const (
+	// accepted prefers answers that come whole, for servers that choose.
+	accepted     = "application/json, application/edn, application/x-ndjson;q=0.9, text/event-stream;q=0.9"
 	defaultBody  = 8 << 20
 	maxRedirects = 5
 	maxErrorText = 500
@@ -74,7 +75,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	redact.From(ctx).Join(own)
 	r.Header = header.Clone()
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, application/edn")
+	r.Header.Set("Accept", accepted)
 	if req.Key != "" {
 		r.Header.Set("Idempotency-Key", req.Key)
 	}
@@ -84,8 +85,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	defer resp.Body.Close()
 	limit := cmp.Or(c.MaxBody, defaultBody)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
-	tooLong := len(body) > limit
+	body, tooLong, err := read(resp, int64(limit), req.Voice)
 	body = []byte(clean(string(body))) // errors may quote parts of it
 	switch {
 	case err != nil:

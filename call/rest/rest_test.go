@@ -13,10 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/event"
 )
 
 func Example() {
@@ -54,6 +56,69 @@ func TestCapability(t *testing.T) {
 		OK:   &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"go"}`)},
 		Slow: &call.Request{Intent: "x/y", Input: call.JSON(`{"text":"hang"}`)},
 	})
+}
+
+// A piece is passed on before the answer ends: the server waits until it was heard.
+func TestStreams(t *testing.T) {
+	for _, test := range []struct {
+		kind  string
+		parts []string
+		want  string
+	}{
+		{"application/x-ndjson", []string{`{"type":"delta","text":"one"}` + "\n", `{"type":"delta","text":" two"}` + "\n"}, `{"text":"one two"}`},
+		{"application/json", []string{`{"type":"delta","text":"one"}` + "\n", `{"type":"delta","text":" two"}` + "\n" + `{"text":"one two"}`}, `{"text":"one two"}`},
+		{"text/event-stream; charset=utf-8", []string{": hello\n\ndata: {\"type\":\"delta\",\ndata: \"text\":\"one\"}\n\n", "data: {:type :delta :text \" two\"}\r\n\r\ndata: [DONE]"}, `{"text":"one two"}`},
+		{"text/event-stream", []string{`data: {"type":"delta","text":"one"}` + "\n\n", "data: {\"type\":\"delta\",\"text\":\" two\"}\n\nevent: end\ndata: {\"result\":{\"type\":\"value\",\"out\":{\"text\":\"3\"}}}\n\n"}, `{"text":"3"}`},
+		{"text/event-stream", []string{`data: {"type":"delta","text":"one"}` + "\n\n", "data: {\"type\":\"delta\",\"text\":\" two\"}\n\ndata: {\"error\":{\"type\":\"oven/cold\",\"message\":\"no gas\"}}\n\n"}, "oven/cold at act: oven/cold: no gas"},
+	} {
+		heard := make(chan bool, 1)
+		url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", test.kind)
+			io.WriteString(w, test.parts[0])
+			w.(http.Flusher).Flush()
+			<-heard
+			io.WriteString(w, test.parts[1])
+		})
+		app := &call.Applicator{Registry: call.NewRegistry(rest.New(
+			call.Metadata{ID: "far", CanProduce: []string{call.Value, call.Stream}}, rest.Config{URL: url, Client: client},
+		))}
+		var said []string
+		resp, _ := app.Act(t.Context(), call.Trace{ID: "r"}, call.Spec{Intent: "x/y"}, stone.Config{
+			Grant: []string{"net"},
+			Watch: event.Func(event.LevelDelta, func(e event.Event) {
+				switch d := e.Data.(type) {
+				case event.Delta:
+					if said = append(said, d.Text); len(said) == 1 {
+						heard <- true
+					}
+				case event.Retracted:
+					said = append(said, "retracted")
+				}
+			}),
+		})
+		got, void := "", "retracted"
+		if resp.Err != nil {
+			got = resp.Err.Error()
+		} else {
+			got, void = string(resp.Reply.Out), ""
+		}
+		if got != test.want || strings.Join(said, "") != "one two"+void {
+			t.Errorf("%s: %s, heard %q, want %s", test.kind, got, said, test.want)
+		}
+	}
+}
+
+// A stream that breaks off is no answer.
+func TestStreamCutOff(t *testing.T) {
+	url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, `{"type":"delta","text":"one"}`+"\n")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	_, err := rest.New(call.Metadata{}, rest.Config{URL: url, Client: client}).Invoke(t.Context(), &call.Request{})
+	if err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: ") {
+		t.Error(err)
+	}
 }
 
 func TestAnswers(t *testing.T) {

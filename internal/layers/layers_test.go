@@ -39,6 +39,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/redact", ""},
 	{"internal/retryafter", ""},
 	{"internal/runvalue", ""},
+	{"internal/sse", ""},
 	{"internal/suggest", ""},
 	{"internal/text", ""},
 	{"internal/unfence", ""},
@@ -56,7 +57,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/llmtest", "llm/script"},
-	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/jsonv2 internal/redact internal/retryafter"},
+	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/jsonv2 internal/redact internal/retryafter internal/sse"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event"},
 
@@ -67,7 +68,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope internal/redact llm"},
 	{"call/calltest", "call"},
-	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/unfence llm"},
+	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/unfence llm"},
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/sse"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/internal/sse"
 )
 
 // Decoder makes deltas of one answer. It appends them to out and returns it.

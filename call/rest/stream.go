@@ -1,0 +1,77 @@
+package rest
+
+import (
+	"bytes"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/sse"
+)
+
+// read reads the body of a response up to the limit, which voice, if it is not nil,
+// streams. Of server-sent events, the data is returned, one event a line.
+func read(resp *http.Response, limit int64, voice *event.Voice) (body []byte, tooLong bool, err error) {
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		voice = nil
+	}
+	var text bytes.Buffer
+	tell := call.VoiceWriter(voice)
+	to := io.MultiWriter(&text, tell)
+	var n int64
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
+		e := &events{to: to}
+		if n, err = io.Copy(e, io.LimitReader(resp.Body, limit+1)); err == nil {
+			err = e.end()
+		}
+	} else {
+		n, err = io.Copy(to, io.LimitReader(resp.Body, limit+1))
+	}
+	if err == nil {
+		_, err = io.WriteString(tell, "\n") // the last line may have no end
+	}
+	return text.Bytes(), n > limit, err
+}
+
+// events passes on the data of server-sent events, one event a line.
+type events struct {
+	sse.Reader
+	to io.Writer
+}
+
+func (e *events) Write(data []byte) (int, error) {
+	e.Feed(data)
+	for {
+		ev, ok, err := e.Next()
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			return len(data), nil
+		}
+		if err := e.pass(ev); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// end passes on an event that lacks its end.
+func (e *events) end() error {
+	if ev, ok := e.Flush(); ok {
+		return e.pass(ev)
+	}
+	return nil
+}
+
+// pass writes the data of an event. The mark [DONE], by which many servers end a stream,
+// is no data.
+func (e *events) pass(ev sse.Event) error {
+	if string(ev.Data) == "[DONE]" {
+		return nil
+	}
+	line := append(bytes.ReplaceAll(ev.Data, []byte("\n"), []byte(" ")), '\n')
+	_, err := e.to.Write(line)
+	return err
+}

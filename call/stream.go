@@ -1,0 +1,124 @@
+package call
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/edn"
+)
+
+// A piece is a line by which a program streams its answer: the next part of the text,
+// or the notice that the parts so far are void.
+type piece struct {
+	text   string
+	void   bool
+	reason string // why it is void
+}
+
+// readPiece reads {"type":"delta","text":"…"} or {"type":"retracted","reason":"…"}, in
+// JSON or EDN. Further fields are allowed, so that the output of stone act --stream is a
+// stream, too.
+func readPiece(line []byte) (p piece, ok bool) {
+	if !bytes.Contains(line, []byte("delta")) && !bytes.Contains(line, []byte("retracted")) {
+		return p, false
+	}
+	v, err := edn.ReadEither(line, envelopeLimits)
+	if err != nil {
+		return p, false
+	}
+	kind, _ := v.Field("type")
+	switch name, _ := kind.Name(); name {
+	case "delta":
+		text, found := v.Field("text")
+		return piece{text: text.Text()}, found && text.Kind() == edn.KindString
+	case "retracted":
+		reason, _ := v.Field("reason")
+		return piece{void: true, reason: reason.Text()}, true
+	}
+	return p, false
+}
+
+// nextPiece cuts the first line off if it is a piece. Blank lines before it are skipped.
+func nextPiece(data []byte) (p piece, rest []byte, ok bool) {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	line, rest, _ := bytes.Cut(data, []byte("\n"))
+	p, ok = readPiece(line)
+	return p, rest, ok
+}
+
+// joinPieces joins the pieces at the beginning of an output. The rest is what follows
+// them; ok is false if there are none.
+func joinPieces(data []byte) (text string, rest []byte, ok bool) {
+	var all strings.Builder
+	for rest = data; ; ok = true {
+		p, after, more := nextPiece(rest)
+		if !more {
+			return all.String(), rest, ok
+		}
+		if p.void {
+			all.Reset()
+		}
+		all.WriteString(p.text)
+		rest = after
+	}
+}
+
+// VoiceWriter returns a writer for the output of a program, in the form that
+// [ReadOutput] reads. It says each piece of a streamed answer as soon as its line is
+// whole. It never fails, and ignores what follows the pieces. With a nil voice it ignores
+// everything. Its memory is bounded by the length of a line, which the caller bounds.
+func VoiceWriter(v *event.Voice) io.Writer {
+	if v == nil {
+		return io.Discard
+	}
+	return &voiceWriter{voice: v}
+}
+
+type voiceWriter struct {
+	voice *event.Voice
+	line  []byte // the beginning of a line
+	over  bool   // something that is no piece has come
+}
+
+func (w *voiceWriter) Write(data []byte) (int, error) {
+	n := len(data)
+	for !w.over {
+		line, rest, whole := bytes.Cut(data, []byte("\n"))
+		w.line = append(w.line, line...)
+		if !whole {
+			break
+		}
+		data = rest
+		w.say(w.line)
+		w.line = w.line[:0]
+	}
+	return n, nil
+}
+
+func (w *voiceWriter) say(line []byte) {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return
+	}
+	p, ok := readPiece(line)
+	switch w.over = !ok; {
+	case !ok:
+	case p.void:
+		w.voice.Again(p.reason)
+	case p.text != "":
+		w.voice.Say(event.Text, p.text)
+	}
+}
+
+// speak says the parts of a reply that came whole, unless they were said before.
+func (r *Reply) speak(v *event.Voice) {
+	if v.Said() {
+		return
+	}
+	for _, part := range r.parts {
+		if part != "" {
+			v.Say(event.Text, part)
+		}
+	}
+}
