@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/schema"
 )
 
 // Types of failure beside those of package call.
@@ -65,7 +66,8 @@ func subject(req *call.Request) call.JSON {
 
 // Config is the configuration of the capability.
 type Config struct {
-	// Expression over call. If it is empty, the input supplies one, and its variables:
+	// Expression is evaluated over call: {'text': 'Hello, ' + call.input.name}. If it is
+	// empty, the input supplies one, and its variables:
 	//
 	//	{"expression": "a + b", "vars": {"a": 1, "b": 2}}
 	Expression string
@@ -73,17 +75,30 @@ type Config struct {
 
 // Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
+	return c.fits("", nil)
+}
+
+// fits returns an error if the configuration is invalid, or if no value of the expression
+// fits a schema, as far as its types tell.
+func (c Config) fits(name string, s *schema.Schema) error {
 	if c.Expression == "" {
 		return nil
 	}
-	_, err := expr.Compile(c.Expression, []string{"call"}, expr.Any)
+	program, err := expr.Compile(c.Expression, []string{"call"}, expr.Any)
 	if err != nil {
 		return fmt.Errorf("expression %q: %w", c.Expression, err)
+	}
+	value, err := program.Schema()
+	if err != nil {
+		return fmt.Errorf("expression %q: %w", c.Expression, err)
+	}
+	if problems := schema.Compatible(value, s); len(problems) > 0 {
+		return fmt.Errorf("expression %q: its value does not fit the schema %s: %s", c.Expression, name, problems[0])
 	}
 	return nil
 }
 
-// New returns a capability whose out is {"value": …}, the value of the expression. By
+// New returns a capability whose out is the value of the expression, of any schema. By
 // default its id is solver/cel, its kind solver, and it answers cel/eval.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/cel"), cmp.Or(m.Kind, "solver")
@@ -119,13 +134,9 @@ func evalInput(ctx context.Context, req *call.Request) (*call.Reply, error) {
 }
 
 func eval(ctx context.Context, program *expr.Program, variables map[string]call.JSON) (*call.Reply, error) {
-	value, err := program.Eval(ctx, variables)
+	out, err := program.Eval(ctx, variables)
 	if err != nil {
 		return nil, failure(ctx, Failed, err)
-	}
-	out, err := json.Marshal(map[string]call.JSON{"value": value})
-	if err != nil {
-		return nil, err
 	}
 	return &call.Reply{Type: call.Value, Out: out}, nil
 }

@@ -26,7 +26,7 @@ func Example() {
 	fmt.Println(string(reply.Out), err)
 	// Output:
 	// out.total == call.input.a + call.input.b does not hold
-	// {"value":5} <nil>
+	// 5 <nil>
 }
 
 func TestCapability(t *testing.T) {

@@ -1,6 +1,8 @@
 package cel
 
 import (
+	"cmp"
+
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/expr"
 	"github.com/stonelayer/stone/internal/form"
@@ -25,8 +27,14 @@ func init() {
 	})
 }
 
-func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
+func readKind(r *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
 	var c Config
 	kinds.SomeText(m, "expression", &c.Expression)
-	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
+	return func(meta call.Metadata) (call.Capability, error) {
+		err := c.Check()
+		for name, s := range r.Outs(meta) {
+			err = cmp.Or(err, c.fits(name, s))
+		}
+		return New(meta, c), err
+	}
 }

@@ -166,6 +166,7 @@ func (r *reader) read(m *form.Map) {
 		form.Into(m, r.App, "intents")
 		r.checkPolicy(v)
 	}
+	r.Reader.Intents = r.App.Intents
 	r.readProviders(m)
 	r.readSections(m)
 	r.readPrices(m)

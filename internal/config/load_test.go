@@ -72,6 +72,8 @@ func TestFaults(t *testing.T) {
 		{"no kind", `{:capabilities {:a {}}}`, `1:20: capabilities.a.cap/kind: the field "cap/kind" is missing`},
 		{"other id", `{:capabilities {:a {:cap/kind :solver :solver :sat :cap/id :b}}}`, `1:60: capabilities.a.cap/id: expected "a", under which it is registered, found "b"`},
 		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},
+		{"expression of no schema", `{:capabilities {:a {:cap/kind :solver :solver :cel :io/out-schema :res/text :expression "call.input.n + 'x'"}}}`, `1:20: capabilities.a: expression "call.input.n + 'x'": its value does not fit the schema res/text: want object, the producer writes string`},
+		{"expression of no intent", `{:intents {:say {:out-schema :res/eval}} :capabilities {:a {:cap/kind :solver :solver :cel :cap/intents #{:say} :expression "{'score': 'high'}"}}}`, `1:60: capabilities.a: expression "{'score': 'high'}": its value does not fit the schema res/eval: score: want number, the producer writes "high"`},
 		{"literal key", `{:providers {:openai {:key "sk-1"}}}`, `1:28: providers.openai.key: expected where the secret is, never itself: `},
 		{"both places", `{:providers {:openai {:key {:env "A" :file "b"}}}}`, `1:28: providers.openai.key: expected one of env and file`},
 		{"no place", `{:providers {:openai {:key {}}}}`, `1:28: providers.openai.key: expected one of env and file`},
@@ -172,7 +174,7 @@ func TestChecks(t *testing.T) {
 	c := mustLoad(t, `
 		{:schemas {:res/brief {:file "brief.json"}}
 		 :capabilities
-		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c :d :e :f} :expression "call.input.say"}
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c :d :e :f} :expression "{'value': call.input.say}"}
 		  :grader {:cap/kind :solver :solver :cel :cap/intents #{:eval/grade} :io/out-schema :res/any
 		           :expression "call.input.out.value.startsWith('good') ? 1.0 : 0.0"}}
 		 :checks {:cel "out.value != 'bad'" :short {:max-chars 20} :word {:regex "good"} :brief {:schema :res/brief}
@@ -197,11 +199,39 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// An expression fills any schema, and is interchangeable with whatever else does: as an
+// answer, as a judge, as a map of a schema of the user's.
+func TestExpressions(t *testing.T) {
+	c := mustLoad(t, `
+		{:schemas {:res/size {:type "object" :required ["size" "words"]
+		                      :properties {:size {:type "integer"} :words {:type "array" :items {:type "string"}}}}}
+		 :intents {:text/size {:out-schema :res/size} :text/greet {:out-schema :res/text} :cel/eval {}}
+		 :capabilities
+		 {:size  {:cap/kind :solver :solver :cel :cap/intents #{:text/size} :io/out-schema :res/size
+		          :expression "{'size': size(call.input.text), 'words': call.input.text.split(' ')}"}
+		  :greet {:cap/kind :solver :solver :cel :cap/intents #{:text/greet} :io/out-schema :res/text
+		          :expression "{'text': 'Hello, ' + call.input.name}"}
+		  :grade {:cap/kind :solver :solver :cel :cap/intents #{:eval/grade} :io/out-schema :res/eval
+		          :expression "call.input.out.text.contains('Ada') ? {'score': 1.0, 'reasons': []} : {'score': 0, 'reasons': ['a stranger']}"}
+		  :eval  {:cap/kind :solver :solver :cel :cap/intents #{:cel/eval}}}
+		 :policy {:intents {:text/greet {:judge {:on true :w 1} :done {:score-min 0.5}}}}}`)
+	for _, test := range []struct{ intent, input, want string }{
+		{"text/size", `{"text":"two words"}`, `{"size":9,"words":["two","words"]}`},
+		{"text/greet", `{"name":"Ada"}`, `{"text":"Hello, Ada"}`},
+		{"text/greet", `{"name":"Bob"}`, call.LowScore},
+		{"cel/eval", `{"expression":"a + 1","vars":{"a":1}}`, `2`},
+	} {
+		if got := act(t, c, test.intent, test.input); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s of %s: %s, want %s", test.intent, test.input, got, test.want)
+		}
+	}
+}
+
 // A rubric stands in the policy, in a check or in a file.
 func TestRubric(t *testing.T) {
 	c := mustLoad(t, `
 		{:capabilities
-		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c} :expression "call.input.say"}
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a :b :c} :expression "{'value': call.input.say}"}
 		  :grader {:cap/kind :command :cap/intents #{:eval/grade}
 		           :command ["/bin/sh" "-c" "if grep -q '\"rubric\":\"kind'; then echo '{\"score\": 1}'; else echo '{\"score\": 0}'; fi"]}}
 		 :checks {:graded {:capability :grader :rubric {:file "rubric.md"}} :harsh {:capability :grader :rubric "harsh"}}
@@ -223,7 +253,7 @@ func TestRubric(t *testing.T) {
 func TestCapabilityChecks(t *testing.T) {
 	c := mustLoad(t, `
 		{:capabilities
-		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a} :expression "call.input.say"}
+		 {:echo   {:cap/kind :solver :solver :cel :cap/intents #{:a} :expression "{'value': call.input.say}"}
 		  :grader {:cap/kind :command :cap/intents #{:eval/grade}
 		           :command ["/bin/sh" "-c" "if grep -q '\"value\":\"good'; then echo '{\"score\": 1}'; else echo '{\"score\": 0.2, \"reasons\": [\"it is bad\"]}'; fi"]}}
 		 :checks {:graded {:capability :grader :score-min 0.7}}
@@ -252,7 +282,7 @@ func TestGrant(t *testing.T) {
 // A plan file is a capability, and everything of it is checked when it is asked.
 func TestPlanCapability(t *testing.T) {
 	c := mustLoad(t, `
-		{:capabilities {:cel {:cap/kind :solver :solver :cel :cap/intents #{:up} :expression "call.input.text.size()"}
+		{:capabilities {:cel {:cap/kind :solver :solver :cel :cap/intents #{:up} :expression "{'value': call.input.text.size()}"}
 		                :twice {:cap/kind :plan :file "twice.edn" :cap/intents #{:twice}}}}`,
 		"twice.edn", `{:nodes [{:op :call :intent :up :input {:text {:slot/id :text}} :as :n} {:op :emit :input {:n :n}}]}`)
 	if got := act(t, c, "twice", `{"text":"abc"}`); got != `{"n":{"value":3}}` {

@@ -48,6 +48,7 @@ func (e *Error) Unwrap() error { return e.Cause }
 // once.
 type Program struct {
 	program   cel.Program
+	checked   *ast.AST
 	variables []string
 	result    Result
 	locate    func(node int64) common.Location
@@ -104,7 +105,7 @@ func Compile(text string, variables []string, result Result) (p *Program, err er
 	if err != nil {
 		return nil, &Error{Reason: oneLine(err.Error())}
 	}
-	return &Program{program, slices.Sorted(maps.Keys(used)), result, locate}, nil
+	return &Program{program, checked, slices.Sorted(maps.Keys(used)), result, locate}, nil
 }
 
 // Variables returns the names of the variables that the expression reads, sorted.

@@ -345,3 +345,40 @@ func BenchmarkBool(b *testing.B) {
 		}
 	}
 }
+
+// The schema of an expression is what its types tell of every value, and holds for it.
+func TestSchema(t *testing.T) {
+	names, values := vars(world1...)
+	for _, test := range []struct{ text, want string }{
+		{`"x" + string`, `{"type":"string"}`},
+		{`string`, `{}`},
+		{`n == 1`, `{"type":"boolean"}`},
+		{`size(list)`, `{"type":"integer"}`},
+		{`double(n)`, `{"type":"number"}`},
+		{`null`, `{"const":null}`},
+		{`[]`, `{"type":"array"}`},
+		{`[n, "a"]`, `{"items":{"anyOf":[{},{"const":"a"}]},"type":"array"}`},
+		{`"a b".split(" ")`, `{"items":{"type":"string"},"type":"array"}`},
+		{`list.map(x, size(x))`, `{"items":{"type":"integer"},"type":"array"}`},
+		{`{"a": size(string), "b": {"c": n}}`, `{"properties":{"a":{"type":"integer"},"b":{"properties":{"c":{}},"required":["c"],"type":"object"}},"required":["a","b"],"type":"object"}`},
+		{`{string: 1}`, `{"additionalProperties":{"type":"integer"},"type":"object"}`},
+		{`n > 1 ? {"a": 1} : dough`, `{"anyOf":[{"properties":{"a":{"const":1}},"required":["a"],"type":"object"},{}]}`},
+	} {
+		program, err := Compile(test.text, names, Any)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := program.Schema()
+		if err != nil || string(s.JSON()) != test.want {
+			t.Errorf("%s: %v, %v, want %s", test.text, s, err, test.want)
+			continue
+		}
+		value, err := program.Eval(t.Context(), values)
+		if err == nil {
+			err = s.Validate(t.Context(), value)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", test.text, err)
+		}
+	}
+}

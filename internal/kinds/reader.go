@@ -3,11 +3,13 @@ package kinds
 import (
 	"errors"
 	"io/fs"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
@@ -18,6 +20,7 @@ import (
 type Reader struct {
 	Dir     string                              // from which relative paths are seen
 	Schema  func(string) (*schema.Schema, bool) // by its name
+	Intents map[string]call.Intent              // that are configured
 	Secrets []Secret                            // named since the last capability began
 	Parts   map[string]any                      // what kinds have read in their sections
 	Closers []func() error                      // end what capabilities start
@@ -25,6 +28,22 @@ type Reader struct {
 
 // NoSecret says where secrets stand.
 const NoSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
+
+// Outs ranges over the schemas that every answer of a capability must fit, by their
+// names: its own, and those of its intents.
+func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
+	return func(yield func(string, *schema.Schema) bool) {
+		names := []string{m.Out}
+		for _, intent := range m.Intents {
+			names = append(names, r.Intents[intent].Out)
+		}
+		for _, name := range names {
+			if s, ok := r.Schema(name); ok && s != nil && !yield(name, s) {
+				return
+			}
+		}
+	}
+}
 
 // Text reads a field as text: as it is, or as {:file "path"}.
 func (r *Reader) Text(m *form.Map, key string, to *string) {

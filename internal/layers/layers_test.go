@@ -62,7 +62,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm", "event"},
 
 	{"budget", ""},
-	{"internal/expr", "internal/canon internal/suggest"},
+	{"internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call call/scope internal/kinds tool/mcp"},
 	{"call/scope", ""},
