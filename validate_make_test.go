@@ -314,7 +314,7 @@ func TestValidateTypes(t *testing.T) {
 			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
 		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
 		{"a type with a broken tag", first("a", dag.NewType[brokenDoc]("broken")), `
-			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" wants a string field and at least one value
+			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" needs a string field and at least one value
 		`, Config{}},
 		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
 		{"the reader needs what is not written", Seq("p", first("read", ticketType), from("b", narrow, reportType)), `

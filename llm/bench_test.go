@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// BenchmarkStream measures bytes of event stream a second, from the transport to the
-// folded reply, with both repetition detectors on both channels.
+// BenchmarkStream measures the throughput of an event stream, from the transport to the
+// complete reply, with both repetition detectors on both channels.
 func BenchmarkStream(b *testing.B) {
 	words := strings.Fields(strings.Repeat("the model writes some words and numbers about stones that lie on each other in a wall ", 1))
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -3,12 +3,12 @@ package llm
 import "time"
 
 // Timeouts bound the phases of a request. Zero means the default, a negative
-// value no bound. What runs out of time ends with a *TimeoutError.
+// value unlimited. A request that exceeds one fails with a *TimeoutError.
 type Timeouts struct {
-	Connect   time.Duration // to reach the server; default 10 s; not with an HTTP client of one's own
+	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
 	Silence   time.Duration // between two bytes of the answer; default 2 min
-	Total     time.Duration // the whole, with retries and waiting; default 30 min
+	Total     time.Duration // the whole request, with retries and waits; default 30 min
 }
 
 // WithDefaults returns t with zero values replaced by the defaults.
@@ -20,15 +20,15 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry says how often a request is made again that failed before the first byte
-// of its answer: with status 408, 409, 429 or 5xx, or because the server could not
-// be reached. The zero value works.
+// Retry bounds the retries of a request that failed before the first byte of its answer:
+// with status 408, 409, 429 or 5xx, or because the server could not be reached. The zero
+// value means the defaults.
 type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
-	Wait    time.Duration // before the first of them, doubled for each further; default 500 ms
+	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
 	MaxWait time.Duration // longest wait; default 1 min; a Retry-After beyond it ends the retries
-	// MidStream retries a stream that was cut short after it had started, too. The
-	// consumer sees a Restart delta and must drop what it has.
+	// MidStream also retries a stream that was cut short after it had started. The
+	// consumer sees a Restart delta and must drop the earlier deltas.
 	MidStream bool
 }
 

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// RetriedError is the last error of a model that has made a request several times.
+// RetriedError is the last error of a request that was made several times.
 type RetriedError struct {
-	Tried int // how often, with the first attempt
+	Tried int // number of attempts, with the first
 	Err   error
 }
 
@@ -24,7 +24,7 @@ func (e *RetriedError) Unwrap() error { return e.Err }
 // model does not multiply with that of the model.
 func (e *RetriedError) Attempts() int { return e.Tried }
 
-// ErrEmptyResponse is what an *EmptyResponseError is.
+// ErrEmptyResponse matches every *EmptyResponseError with errors.Is.
 var ErrEmptyResponse = errors.New("llm: empty response")
 
 // EmptyResponseError reports a reply without text, tool calls or refusal.
@@ -33,7 +33,7 @@ type EmptyResponseError struct {
 	RequestID  string
 }
 
-// Error says why the model stopped.
+// Error returns a message with the stop reason.
 func (e *EmptyResponseError) Error() string {
 	return "llm: the model answered with neither text nor a tool call" +
 		paren("stop reason "+orNone(e.StopReason), e.RequestID)
@@ -50,7 +50,7 @@ type HTTPError struct {
 	RetryAfter time.Duration // 0 when the server named none
 }
 
-// Error returns the status and what the server says of it, on one line.
+// Error returns the status and the server's message on one line.
 func (e *HTTPError) Error() string {
 	s := fmt.Sprintf("llm: HTTP status %d", e.Status)
 	if text := errorText(e.Body); text != "" {
@@ -62,8 +62,8 @@ func (e *HTTPError) Error() string {
 	return s + paren(e.RequestID)
 }
 
-// ConnectError is a server that could not be reached, or a connection that broke
-// before the answer began.
+// ConnectError reports a server that could not be reached, or a connection that broke
+// before the answer started.
 type ConnectError struct {
 	URL string // without user, query and fragment
 	Err error
@@ -77,13 +77,13 @@ func (e *ConnectError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// TruncatedError is an answer that ended before the protocol's end.
+// TruncatedError reports an answer that ended before the protocol's end.
 type TruncatedError struct {
 	RequestID string
-	Err       error // why the connection ended, nil when it was closed in order
+	Err       error // why the connection ended, nil if it was closed regularly
 }
 
-// Error returns the cause, if there was one.
+// Error returns a message with the cause, if any.
 func (e *TruncatedError) Error() string {
 	s := "llm: the stream was cut short before the answer's end"
 	if e.Err != nil {
@@ -114,12 +114,12 @@ type ProtocolError struct {
 	RequestID string
 }
 
-// Error says what is wrong with the answer.
+// Error returns the reason on one line.
 func (e *ProtocolError) Error() string {
 	return "llm: the answer breaks the protocol: " + oneLine(e.Reason) + paren(e.RequestID)
 }
 
-// TimeoutError is a phase of a request that took longer than Timeouts allows.
+// TimeoutError reports a phase of a request that took longer than Timeouts allows.
 type TimeoutError struct {
 	Phase     string // "connect", "first byte", "silence" or "total"
 	Limit     time.Duration
@@ -131,10 +131,10 @@ func (e *TimeoutError) Error() string {
 	return fmt.Sprintf("llm: timeout: %s took longer than %s; see Timeouts", e.Phase, e.Limit) + paren(e.RequestID)
 }
 
-// Timeout returns true, as net.Error wants it.
+// Timeout returns true; it is the method of net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// RepetitionHit says where and how a text was found to repeat itself.
+// RepetitionHit describes a repetition found in a text.
 type RepetitionHit struct {
 	Kind     string    `json:"kind"`             // "ngram" (verbatim) or "compression" (going nowhere)
 	Window   []byte    `json:"window,omitempty"` // ngram: the bytes that were repeated
@@ -142,7 +142,7 @@ type RepetitionHit struct {
 	Position int64     `json:"position"`         // bytes seen when it tripped
 }
 
-// String says on one line what repeats and where.
+// String describes the repetition on one line.
 func (h RepetitionHit) String() string {
 	if h.Kind == "ngram" {
 		return fmt.Sprintf("the same %d bytes again and again, noticed at byte %d", len(h.Window), h.Position)
@@ -150,28 +150,28 @@ func (h RepetitionHit) String() string {
 	return fmt.Sprintf("text that says nothing new, noticed at byte %d", h.Position)
 }
 
-// RepetitionTrippedError is a stream that was stopped because the model repeated
+// RepetitionTrippedError reports a stream that was stopped because the model repeated
 // itself.
 type RepetitionTrippedError struct {
 	Hit       RepetitionHit
 	Channel   string // "response" or "thinking"
-	Partial   string // what had come on that channel
+	Partial   string // text received on that channel
 	RequestID string
 }
 
-// Error says in which channel and where.
+// Error returns the channel and the repetition.
 func (e *RepetitionTrippedError) Error() string {
 	return fmt.Sprintf("llm: the model got stuck in its %s: %s", e.Channel, e.Hit) + paren(e.RequestID)
 }
 
-// RepetitionExhaustedError is a model that repeated itself in every attempt.
+// RepetitionExhaustedError reports a model that repeated itself in every attempt.
 type RepetitionExhaustedError struct {
-	Attempts  int // the retries that were allowed
+	Attempts  int // retries allowed
 	LastHit   *RepetitionHit
 	RequestID string
 }
 
-// Error returns how many retries there were and the last hit.
+// Error returns the number of retries and the last hit.
 func (e *RepetitionExhaustedError) Error() string {
 	s := fmt.Sprintf("llm: the model still repeats itself after %d retries", e.Attempts)
 	if e.LastHit != nil {
@@ -180,8 +180,7 @@ func (e *RepetitionExhaustedError) Error() string {
 	return s + paren(e.RequestID)
 }
 
-// RequestID returns the id by which the provider knows the request that err is
-// about, or "".
+// RequestID returns the provider's id of the failed request, or "".
 func RequestID(err error) string {
 	if e, ok := errors.AsType[identified](err); ok {
 		return e.requestID()
@@ -203,9 +202,9 @@ func (e *TimeoutError) requestID() string             { return e.RequestID }
 func (e *RepetitionTrippedError) requestID() string   { return e.RequestID }
 func (e *RepetitionExhaustedError) requestID() string { return e.RequestID }
 
-// Retryable reports whether the same request may succeed when it is made again:
-// the provider was busy or out of order, or the connection failed. An error that has a
-// method Retryable() bool decides for itself.
+// Retryable reports whether the same request may succeed if it is repeated: the provider
+// was busy or unavailable, or the connection failed. An error with a method
+// Retryable() bool decides for itself.
 func Retryable(err error) bool {
 	if e, ok := errors.AsType[decided](err); ok {
 		return e.Retryable()
@@ -239,7 +238,7 @@ type decided interface {
 	Retryable() bool
 }
 
-// errorText finds the human sentence in the body of an error.
+// errorText returns the message in the body of an error.
 func errorText(body string) string {
 	var v struct {
 		Error   json.RawMessage `json:"error"`
@@ -261,7 +260,7 @@ func errorText(body string) string {
 	return oneLine(body)
 }
 
-// oneLine returns s with all white space folded, and not longer than 300 bytes.
+// oneLine returns s with all white space folded, cut to 300 bytes.
 func oneLine(s string) string {
 	const limit = 300
 	cut := len(s) > 4*limit
@@ -278,7 +277,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// paren joins what is known in parentheses; the last argument is a request id.
+// paren joins the non-empty parts in parentheses; the last argument is a request id.
 func paren(parts ...string) string {
 	last := len(parts) - 1
 	if parts[last] != "" {

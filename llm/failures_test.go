@@ -28,7 +28,7 @@ const (
 )
 
 // step is one answer of a scripted server. The body's pieces come one after the
-// other; "~7s" waits, "!" breaks the connection, "…" stays silent for ever.
+// other; "~7s" waits, "!" breaks the connection, "…" stays silent forever.
 type step struct {
 	status int // 0: the connection fails
 	header http.Header
@@ -36,7 +36,7 @@ type step struct {
 	body   []string
 }
 
-// server is a transport that answers with its steps, the last one for ever.
+// server is a transport that answers with its steps, and repeats the last one.
 type server struct {
 	mu       sync.Mutex
 	steps    []step
@@ -107,7 +107,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask streams one answer and renders what came.
+// ask streams one answer and renders its deltas.
 func ask(ctx context.Context, m llm.Model) (string, *llm.Reply, error) {
 	var b strings.Builder
 	var reply *llm.Reply
@@ -143,7 +143,7 @@ func TestFailures(t *testing.T) {
 		config  openai.Config
 		want    string // what the consumer sees
 		err     string // beginning of the error
-		text    string // of the reply, where there is an error
+		text    string // of the reply beside an error
 		elapsed time.Duration
 		asked   int
 	}{
@@ -245,7 +245,8 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// A consumer that stops leaves nothing behind: the bubble would not end otherwise.
+// TestBreak checks that a consumer that stops leaves no goroutine behind: the bubble would
+// not end otherwise.
 func TestBreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{steps: []step{{status: 200, body: []string{hello, "…"}}}}
@@ -292,7 +293,7 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// TestSecrets looks for the keys in all that a program may show.
+// TestSecrets looks for the keys in every text that a program may show.
 func TestSecrets(t *testing.T) {
 	echo := func() string {
 		return fmt.Sprintf(`{"error":{"message":"wrong key: %s, header: %s"}}`, key, "other-secret-value")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Role says who speaks in a message.
+// Role is the author of a message.
 type Role string
 
 // The roles of a conversation.
@@ -20,7 +20,7 @@ const (
 // trip through JSON.
 type Message struct {
 	Role Role `json:"role"`
-	// Content is what was said, in order. An assistant message that only calls
+	// Content are the parts of the message, in order. An assistant message that only calls
 	// tools has none.
 	Content []Part `json:"content,omitempty"`
 	// ToolCalls are the calls that an assistant message asks for.
@@ -29,8 +29,8 @@ type Message struct {
 	CallID string `json:"call_id,omitempty"`
 	// IsError marks a tool message that reports a failure.
 	IsError bool `json:"is_error,omitempty"`
-	// Metadata holds what only one provider understands, under keys that begin
-	// with the provider's name: "anthropic/cache_control".
+	// Metadata holds data for one provider, under keys that begin with the provider's
+	// name: "anthropic/cache_control".
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type Part struct {
 	Media *Media          `json:"media,omitempty"`
 }
 
-// Media is an image, a sound or a document: its bytes, or where they are.
+// Media is an image, a sound or a document: its bytes, or their URL.
 type Media struct {
 	Type string `json:"type"`           // media type, such as "image/png"
 	Data []byte `json:"data,omitempty"` // base64 in JSON
@@ -49,14 +49,13 @@ type Media struct {
 	Name string `json:"name,omitempty"` // file name of a document
 }
 
-// ToolCall is the model's wish to have a tool run.
+// ToolCall is the model's request to run a tool.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Input holds the arguments. It is nil when they were cut off; no arguments
-	// are {}.
+	// Input has the arguments, {} if the call has none. It is nil if they were cut off.
 	Input json.RawMessage `json:"input"`
-	// InputText is what came of arguments that were cut off.
+	// InputText is the text received of arguments that were cut off.
 	InputText string `json:"input_text,omitempty"`
 }
 
@@ -83,9 +82,8 @@ func ToolResult(callID, text string) Message {
 	return Message{Role: RoleTool, CallID: callID, Content: []Part{{Text: text}}}
 }
 
-// Text returns the message's content as plain text, whatever its shape: text parts
-// as they are, structured parts as JSON, media left out. Parts are joined without
-// a separator.
+// Text returns the message's content as plain text: text parts unchanged, structured
+// parts as JSON, without media. Parts are joined without a separator.
 func (m Message) Text() string {
 	if len(m.Content) == 1 && m.Content[0].Value == nil {
 		return m.Content[0].Text

@@ -13,26 +13,24 @@ import (
 // Model answers requests.
 //
 // Stream sends the request when the returned sequence is ranged over, and yields
-// what comes, in order and on the goroutine that ranges. The last pair is either a
+// the deltas in order, on the goroutine that ranges. The last pair is either a
 // Done delta with the whole Reply and no error, or an error with a delta whose
-// Reply holds what had come before it. Breaking out of the range ends the request
-// and frees all that belongs to it, as does the end of ctx. The sequence can be
-// ranged over once.
+// Reply has everything received before it. Breaking out of the range, or the end of
+// ctx, ends the request and frees its resources. The sequence can be ranged over once.
 //
-// A Model may be used by many goroutines at once. It does not modify the request,
-// which must not be modified before the sequence ends.
+// A Model is safe for concurrent use. It does not modify the request, which must not be
+// modified before the sequence ends.
 type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error]
 }
 
-// Checker is a Model that can tell whether it was built from a sound
-// configuration. Check does not use the network. A model that fails its check
-// reports the same error on its first use.
+// Checker is a Model that can check its configuration. Check does not use the network. A
+// model that fails its check returns the same error on its first use.
 type Checker interface {
 	Check() error
 }
 
-// Informer is a Model that can say who it is.
+// Informer is a Model that can describe itself.
 type Informer interface {
 	Info() Info
 }
@@ -40,9 +38,9 @@ type Informer interface {
 // Info names a model for events and traces.
 type Info struct {
 	Provider string // the protocol: "openai", "anthropic"
-	Model    string // the model that is asked when the request names none
+	Model    string // the default for requests that name none
 	Endpoint string // URL without user, query and fragment
-	// Price is what Model costs; nil if that is unknown. See Priced.
+	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
 }
 
@@ -50,21 +48,21 @@ type Info struct {
 type Request struct {
 	// Model overrides the name that the Model was built with.
 	Model string `json:"model,omitempty"`
-	// System is the instruction that stands before the conversation.
+	// System is the instruction before the conversation.
 	System   string    `json:"system,omitempty"`
 	Messages []Message `json:"messages"`
-	// MaxTokens bounds the answer. 0 means the Model's own limit.
+	// MaxTokens limits the answer. Zero means the Model's own limit.
 	MaxTokens      int     `json:"max_tokens,omitempty"`
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
 }
 
-// Format asks for an answer that is JSON and fits a schema.
+// Format requires an answer that is JSON and fits a schema.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
-	// Strict asks for the provider's strict mode where it has one. Providers then
-	// accept only a subset of JSON Schema.
+	// Strict requests the provider's strict mode, if it has one. Providers then accept
+	// only a subset of JSON Schema.
 	Strict bool `json:"strict,omitempty"`
 }
 
@@ -72,16 +70,15 @@ type Format struct {
 type Reply struct {
 	Text      string     `json:"text"`
 	Reasoning string     `json:"reasoning,omitempty"` // readable thinking, never part of Text
-	Refusal   string     `json:"refusal,omitempty"`   // a refusal that came apart from the text
+	Refusal   string     `json:"refusal,omitempty"`   // a refusal that is separate from the text
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
-	// StopReason is the provider's own word for why it stopped, "" when it gave
-	// none.
+	// StopReason is the provider's own stop reason, "" if it gave none.
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      Usage  `json:"usage"`
 	Model      string `json:"model,omitempty"` // the model that answered
 	ID         string `json:"id,omitempty"`
 	RequestID  string `json:"request_id,omitempty"` // from the response's headers
-	// Metadata is what the provider wants back in the next turn.
+	// Metadata is returned to the provider in the next turn.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
@@ -96,8 +93,8 @@ func (r *Reply) Message() Message {
 	return m
 }
 
-// Deltas returns the deltas of an answer that came whole, without Start and Done.
-// Models that do not stream yield them.
+// Deltas returns the deltas of a complete answer, without Start and Done. Models that do
+// not stream yield them.
 func (r *Reply) Deltas() []Delta {
 	var out []Delta
 	add := func(kind Kind, text string) {
@@ -117,8 +114,8 @@ func (r *Reply) Deltas() []Delta {
 	return out
 }
 
-// CheckContent returns an *EmptyResponseError when there is nothing to act on:
-// neither text nor a tool call nor a refusal.
+// CheckContent returns an *EmptyResponseError if the reply has neither text nor a tool
+// call nor a refusal.
 func (r *Reply) CheckContent() error {
 	if r.Text != "" || r.Refusal != "" || len(r.ToolCalls) > 0 {
 		return nil
@@ -126,26 +123,25 @@ func (r *Reply) CheckContent() error {
 	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}
 }
 
-// Usage is what a provider reported about tokens. Input and output are nil when
-// it reported none. Input is all of it for every provider, also what was read from a
-// cache or written to it. Output is with the reasoning, unless ReasoningApart.
+// Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are
+// nil if it reported none. InputTokens include those read from a cache or written to it,
+// for every provider. OutputTokens include the reasoning, unless ReasoningApart.
 type Usage struct {
 	InputTokens       *int `json:"input_tokens"`
 	OutputTokens      *int `json:"output_tokens"`
 	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; part of InputTokens
 	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
-	// ReasoningApart reports that OutputTokens lack the reasoning, which is paid for too.
+	// ReasoningApart reports that OutputTokens lack the reasoning, which is billed too.
 	ReasoningApart bool `json:"reasoning_apart,omitempty"`
-	// Vendor names the field of the provider's own from which the numbers were
-	// taken when there was no standard one.
+	// Vendor names the provider's own field that the numbers were taken from; "" for the
+	// standard field.
 	Vendor string `json:"vendor,omitempty"`
-	// Raw is the provider's usage object as it came.
+	// Raw is the provider's usage object, verbatim.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Add returns the sum of two usages. Raw and Vendor are those of v where v has
-// them.
+// Add returns the sum of two usages. Raw and Vendor are those of v if v has them.
 func (u Usage) Add(v Usage) Usage {
 	u.InputTokens = addKnown(u.InputTokens, v.InputTokens)
 	u.OutputTokens = addKnown(u.OutputTokens, v.OutputTokens)
@@ -173,26 +169,25 @@ func addKnown(a, b *int) *int {
 	return &sum
 }
 
-// Kind says what a delta brings.
+// Kind is the kind of a delta.
 type Kind uint8
 
 // The kinds of deltas.
 const (
 	// Start: the provider has started to answer. Reply holds the request id.
 	Start Kind = iota + 1
-	// Text, Reasoning and Refusal: Text is the next piece of it.
+	// Text, Reasoning and Refusal: Delta.Text is the next piece.
 	Text
 	Reasoning
 	Refusal
-	// ToolCallStart: the model begins call number Index; Call has its ID and name.
+	// ToolCallStart: the model starts call number Index; Call has its ID and name.
 	ToolCallStart
 	// ToolInput: Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still going on. Comes every ProgressInterval, also
-	// while nothing else does.
+	// Progress: the request is still running. Sent every ProgressInterval.
 	Progress
-	// Restart: the attempt failed with Err and is made again after Wait. What came
-	// before is void; Reply holds it, if it is known.
+	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas
+	// are void; Reply has them, if they are known.
 	Restart
 	// Done: Reply is the whole answer. The last delta of a stream.
 	Done
@@ -201,7 +196,7 @@ const (
 // ProgressInterval is the time between two Progress deltas.
 const ProgressInterval = 5 * time.Second
 
-// Delta is a piece of a stream. Kind says which of the fields are set.
+// Delta is a piece of a stream. Kind determines which fields are set.
 type Delta struct {
 	Kind    Kind
 	Index   int
@@ -210,13 +205,13 @@ type Delta struct {
 	Reply   *Reply // with Start, Restart, Done, and beside an error
 	Err     error
 	Wait    time.Duration // with Restart
-	Elapsed time.Duration // with Progress: since the request began
+	Elapsed time.Duration // with Progress: since the request started
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with llm/llmtest")
 
-// Collect sends the request and returns the whole answer. On an error the reply
-// holds what had come before it; it is never nil.
+// Collect sends the request and returns the complete answer. On an error the reply has
+// everything received before it; it is never nil.
 func Collect(ctx context.Context, m Model, req *Request) (*Reply, error) {
 	reply := &Reply{}
 	for d, err := range m.Stream(ctx, req) {

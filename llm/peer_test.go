@@ -20,7 +20,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// fixtures are what the peer @copilotkit/aimock answers.
+// fixtures are the answers of the peer @copilotkit/aimock.
 const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "weather", "hasToolResult": false}, "response": {"content": "Two places.", "toolCalls": [
 		{"id": "call_a", "name": "weather", "arguments": {"city": "Bern"}}, {"id": "call_b", "name": "weather", "arguments": {"city": "Zürich"}}]}},
@@ -35,7 +35,7 @@ const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 7}
 ]}`
 
-// TestPeer asks a model server that others have written, in both protocols.
+// TestPeer asks a model server of another project, in both protocols.
 func TestPeer(t *testing.T) {
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
@@ -69,7 +69,7 @@ func TestPeer(t *testing.T) {
 			t.Run("cut", func(t *testing.T) {
 				var cut *llm.TruncatedError
 				if reply, err := llm.Collect(t.Context(), m, say("cut")); !errors.As(err, &cut) || !strings.HasPrefix(reply.Text, "This ") {
-					t.Errorf("%q, %v; want what came, and a truncated stream", reply.Text, err)
+					t.Errorf("%q, %v; want the partial text, and a truncated stream", reply.Text, err)
 				}
 			})
 			t.Run("stall", func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestPeer(t *testing.T) {
 				peer.Chaos(t, url, id, `{"disconnectRate":1}`)
 				_, err := llm.Collect(t.Context(), newModel(id, 0), say("plain"))
 				if err == nil || !llm.Retryable(err) {
-					t.Errorf("error %v, want one that may pass", err)
+					t.Errorf("error %v, want a retryable one", err)
 				}
 			})
 		})
@@ -106,7 +106,7 @@ func wantReply(t *testing.T, m llm.Model, req *llm.Request, text, reasoning stri
 	}
 }
 
-// peerTools has two calls in one turn, and goes on with their results.
+// peerTools has two calls in one turn, and continues with their results.
 func peerTools(t *testing.T, m llm.Model) {
 	req := &llm.Request{
 		System:   "You know the weather.",
@@ -140,8 +140,8 @@ responses:
       - {role: 'assistant', content: "Hello! I'm here."}
 `
 
-// TestSloppyPeer asks a server that takes the protocol lightly. It binds every
-// interface, so that it and the test run in a network namespace of their own.
+// TestSloppyPeer asks a server that does not follow the protocol strictly. The server binds
+// every interface, so it and the test run in a network namespace of their own.
 func TestSloppyPeer(t *testing.T) {
 	dir := peer.Module(t, "openai-mock-api")
 	const inside = "STONE_TEST_INSIDE_NAMESPACE"

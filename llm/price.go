@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Priced returns m as a model of a known price, which budgets over USD need. The zero
-// Price says that it costs nothing.
+// Priced returns m with a price, which budgets over USD require. The zero Price means that
+// the model costs nothing.
 func Priced(m Model, p budget.Price) Model { return &priced{m, p} }
 
 type priced struct {
@@ -45,9 +45,9 @@ func infoOf(m Model) (info Info) {
 	return info
 }
 
-// PriceOf returns what the model costs that a request asks: as it says itself, or as
-// ctx says, see budget.WithPrices. The price that a model says holds for the name that
-// it was made with.
+// PriceOf returns the price of the model that a request asks, and whether it is known. The
+// model's own price applies to the name that it was made with; other prices are those of
+// ctx, see budget.WithPrices.
 func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
 	info := infoOf(m)
 	if info.Price != nil && (req.Model == "" || req.Model == info.Model || info.Model == "") {
@@ -58,8 +58,8 @@ func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
 
 const (
 	bytesPerToken = 4
-	// answerTokens is taken for the bound of an answer that has none, and mediaTokens
-	// for the most that a picture takes.
+	// answerTokens is the assumed limit of an answer without one, mediaTokens the assumed
+	// maximum of a picture.
 	answerTokens = 4096
 	mediaTokens  = 4096
 )
@@ -88,7 +88,7 @@ func (r *Request) inputTokens() int {
 	return n/bytesPerToken + 1 + media
 }
 
-// outputTokens estimates how many tokens of an answer came.
+// outputTokens estimates how many tokens of an answer were received.
 func (r *Reply) outputTokens() int {
 	n := len(r.Text) + len(r.Reasoning) + len(r.Refusal)
 	for _, c := range r.ToolCalls {
@@ -97,8 +97,8 @@ func (r *Reply) outputTokens() int {
 	return (n + bytesPerToken - 1) / bytesPerToken
 }
 
-// Quote estimates what a request may cost: at least its input, at most the longest
-// answer with it. It is one round trip.
+// Quote estimates the cost of a request: at least its input, at most its input and the
+// longest answer. It counts as one round trip.
 func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	price, ok := PriceOf(ctx, m, req)
 	in, out := req.inputTokens(), cmp.Or(req.MaxTokens, answerTokens)
@@ -112,8 +112,8 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	return q
 }
 
-// Bound returns a bound of an answer that leaves it no more tokens than an account
-// has left; zero fields of left bound nothing. The bound is at least 1.
+// Bound returns maxTokens, or the tokens that an account has left if they are fewer; zero
+// fields of left mean unlimited. The result is at least 1.
 func Bound(maxTokens int, left budget.Limits) int {
 	if left.Tokens == 0 {
 		return maxTokens
@@ -125,9 +125,9 @@ func Bound(maxTokens int, left budget.Limits) int {
 	return min(maxTokens, tokens)
 }
 
-// A Meter hears the stream of one request and knows what it has used up, also if the
-// stream breaks off or the model begins anew. What no server has told it estimates,
-// where an account or a price makes that count.
+// A Meter measures the usage of one request from its stream, also if the stream breaks off
+// or the model starts again. It estimates usage that the server has not reported if the
+// request has an account or a price.
 type Meter struct {
 	ctx     context.Context // of the request
 	price   budget.Price
@@ -135,7 +135,7 @@ type Meter struct {
 	req     *Request
 	started bool         // the server has answered
 	said    int          // bytes of the answer
-	void    budget.Usage // of attempts before
+	void    budget.Usage // of earlier attempts
 }
 
 // NewMeter returns the meter of a request to a model.
@@ -160,8 +160,8 @@ func (m *Meter) Hear(d *Delta) {
 	}
 }
 
-// Spent returns what was used up when the stream has ended: with a reply, or with an
-// error and what had come before it, which may be nil.
+// Spent returns the usage of the request after the stream has ended: with a reply, or with
+// an error and the partial reply, which may be nil.
 func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 	if reply == nil {
 		reply = &Reply{}
@@ -179,9 +179,9 @@ func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 	return m.void.Add(u)
 }
 
-// billed reports whether the input of a request is taken for billed, of which no
-// server says so: unless it refused or was not reached. A server may have begun to work on
-// a request that was cancelled.
+// billed reports whether the input of a request without reported usage counts as billed:
+// unless the server refused it or was not reached. A server may have started to work on a
+// request that was cancelled.
 func (m *Meter) billed(reply *Reply, err error) bool {
 	if err == nil || m.said > 0 || reply.outputTokens() > 0 || m.ctx.Err() != nil {
 		return true

@@ -8,24 +8,24 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A Report tells the stream of a run how a model answers one request: what it is
-// asked and what it answers, how long that takes, that it begins anew, and through
-// a voice what it says meanwhile. A nil Report tells nothing.
+// A Report sends the events of one model request to the stream of a run: the request, the
+// answer with its duration, restarts and, through a voice, the text as it arrives. A nil
+// Report sends nothing.
 type Report struct {
 	at    event.Place
 	voice *event.Voice
 	turn  int
 	model string
-	begun time.Time
+	start time.Time
 }
 
-// NewReport sends a ModelRequest. Voice takes what the model says; it may be nil.
-// The turn is that of an agent, or 0. The report is nil if nobody listens.
+// NewReport sends a ModelRequest. Voice receives the text of the model; it may be nil.
+// Turn is that of an agent, or 0. The report is nil if the run has no watcher.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil
 	}
-	r := &Report{at: at, voice: voice, turn: turn, model: Name(m, req), begun: time.Now()}
+	r := &Report{at: at, voice: voice, turn: turn, model: Name(m, req), start: time.Now()}
 	at.Send(event.ModelRequest{
 		Turn: turn, Model: r.model, MessageCount: len(req.Messages),
 		System: req.System, Messages: req.Messages, Tools: req.Tools,
@@ -33,7 +33,7 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 	return r
 }
 
-// Name returns the name of the model that a request asks, "" if that is unknown.
+// Name returns the name of the model that a request asks, "" if it is unknown.
 func Name(m Model, req *Request) string {
 	if informer, ok := m.(Informer); ok && req.Model == "" {
 		return informer.Info().Model
@@ -82,7 +82,7 @@ func (r *Report) restarted(d *Delta) {
 // End sends a ModelResponse. The reply may be nil.
 func (r *Report) End(reply *Reply, used budget.Usage, err error) {
 	if r != nil {
-		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.begun), Usage: used, Reply: reply.told()})
+		r.at.Send(event.ModelResponse{Turn: r.turn, Model: r.model, OK: err == nil, Elapsed: time.Since(r.start), Usage: used, Reply: reply.told()})
 	}
 }
 

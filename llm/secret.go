@@ -7,10 +7,9 @@ import (
 
 const redacted = "[redacted]"
 
-// Secret is a string that is not shown: printed, logged or marshalled it is
-// "[redacted]", or "" when it is empty. string(s) gives the value. (package fmt
-// cannot see methods of values in unexported fields: keep a Secret in exported
-// ones.)
+// Secret is a string that prints, logs and marshals as "[redacted]", or as "" if it is
+// empty. string(s) is the value. Keep a Secret in exported fields only: package fmt does
+// not call methods of values in unexported ones.
 type Secret string
 
 // NoKey as the Key of a model's Config sends no key, not even that of the environment.

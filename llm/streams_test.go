@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// expected is what EXPECTED.json says of a stream.
+// expected is the entry of a stream in EXPECTED.json.
 type expected struct {
 	Text            string
 	Reasoning       string
@@ -52,7 +52,7 @@ type recording struct {
 }
 
 // recordings reads the recorded streams, and those of the folder that STONE_STREAMS
-// names. They are too many to be part of the module.
+// names. They are too large to be part of the module.
 func recordings(t testing.TB) []recording {
 	t.Helper()
 	var all []recording

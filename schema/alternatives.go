@@ -10,9 +10,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// alternatives reports why no branch of an anyOf or oneOf fits. The branch that was meant is the
-// one whose type fits: its problems are the ones to repair. If none or several are left, one
-// problem lists them all.
+// alternatives reports why no branch of an anyOf or oneOf fits. If the type of the value fits
+// exactly one branch, it reports the problems of that branch. Otherwise one problem lists all
+// branches.
 func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	var wanted []string
 	var meant []*jsonschema.ValidationError
@@ -45,7 +45,8 @@ func (r *reporter) alternatives(e *jsonschema.ValidationError) {
 	}
 }
 
-// mismatch returns the types that a branch wants if it fails at once because of the value's type.
+// mismatch returns the types that a branch requires if the value's own type is the reason why it
+// fails.
 func mismatch(e *jsonschema.ValidationError, at []string) []string {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == len(at) {
 		return k.Want
@@ -56,7 +57,7 @@ func mismatch(e *jsonschema.ValidationError, at []string) []string {
 	return nil
 }
 
-// value returns what stands at a location of the document.
+// value returns the value at a location of the document.
 func (r *reporter) value(at []string) any {
 	v := r.document
 	for _, token := range at {
@@ -65,7 +66,7 @@ func (r *reporter) value(at []string) any {
 	return v
 }
 
-// within returns the property or item of a value, or the value if it has none of that name.
+// within returns the property or item of a value, or the value itself if it has none of that name.
 func within(v any, token string) any {
 	switch c := v.(type) {
 	case map[string]any:
@@ -78,8 +79,7 @@ func within(v any, token string) any {
 	return v
 }
 
-// path writes a location the way Go writes it: items[3].price. Of a long one it
-// writes the end.
+// path writes a location in Go syntax: items[3].price. A long one is cut to its end.
 func (r *reporter) path(at []string) string {
 	path := ""
 	v := r.document

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// At returns the schema of what stands at a path of property names and array indexes (as digits).
-// It follows references and alternatives; several possible schemas are joined by anyOf. It is
-// false only if the path certainly does not exist: in an object that does not list the name and
-// does not say that there are others. A nil *Schema, which is anything, is returned where any
-// value may stand.
+// At returns the schema of the value at a path of property names and array indexes (as digits).
+// It follows references and alternatives, and joins several possible schemas by anyOf. It is
+// false only if the path certainly does not exist: if an object lists its properties, the name is
+// not among them, and the schema mentions no others. It returns a nil *Schema, which accepts
+// anything, if the path may have any value.
 func (s *Schema) At(path ...string) (*Schema, bool) {
 	if s == nil || len(path) == 0 {
 		return s, true
@@ -42,11 +42,10 @@ func (s *Schema) At(path ...string) (*Schema, bool) {
 	return s.places.put(key.String(), s.extract(distinct(nodes))), true
 }
 
-// maxBranches bounds the alternatives looked at, on schemas made to explode; beyond it anything
-// may stand.
+// maxBranches bounds the alternatives tried in hostile schemas; beyond it any value is possible.
 const maxBranches = 1000
 
-// step goes down by one name. What it finds are alternatives.
+// step descends by one name. It returns the possible schemas.
 func (s *Schema) step(v view, name string, budget *int) ([]any, presence) {
 	index, err := strconv.Atoi(name)
 	isIndex := err == nil && index >= 0
@@ -103,8 +102,8 @@ func distinct(nodes []any) []any {
 	return out
 }
 
-// Properties returns the sorted names of the properties that the schema's objects list, those of
-// all alternatives together.
+// Properties returns the sorted names of the properties that the schema lists for objects, in any
+// of its alternatives.
 func (s *Schema) Properties() []string {
 	names := map[string]bool{}
 	if s != nil {
@@ -121,8 +120,8 @@ func (s *Schema) Properties() []string {
 }
 
 // Enum returns the closed list of values, if the schema has one: strings, booleans, nil,
-// json.Number, []any and map[string]any. The list of a boolean is true and false. Alternatives
-// that all have a list are joined.
+// json.Number, []any and map[string]any. The list of a boolean is true and false. The lists of
+// alternatives are joined if each has one.
 func (s *Schema) Enum() (values []any, ok bool) {
 	if s == nil {
 		return nil, false
@@ -149,7 +148,7 @@ func (s *Schema) Enum() (values []any, ok bool) {
 	return values, true
 }
 
-// fewValues lists the values of types that have only a few: boolean and null.
+// fewValues lists the values of the types boolean and null.
 func fewValues(types []string) (values []any, ok bool) {
 	for _, t := range types {
 		switch t {
@@ -179,7 +178,7 @@ func (s *Schema) branches(v view, budget *int, f func(view)) {
 	}
 }
 
-// plain turns a value of a tree into the types of encoding/json.
+// plain converts a value of a tree to the types of encoding/json.
 func plain(v any) any {
 	switch v := v.(type) {
 	case []any:

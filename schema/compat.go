@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Compatible reports why a consumer cannot read every value that the producer's schema describes;
-// nothing means that it can, as far as the schemas tell. A nil schema is compatible with any.
+// Compatible reports why a consumer cannot read every value that the producer's schema describes.
+// An empty result means that no incompatibility is certain. A nil schema is compatible with any.
 //
-// It says only what is certain from the schemas, and then everything: a type the consumer does not
-// read; a property it requires that the producer never writes or may leave out; a property it
-// forbids; a value of the producer's closed list that it refuses. Each of the producer's alternatives
-// must be readable, by some alternative of the consumer; one of a oneOf is taken to have values
-// that no other has. Limits such as maxLength, pattern or an
-// enum that faces an open type are left to validation, and so is null: it is how Go writes a nil
-// slice, map or pointer, and Go reads it into anything.
+// It reports all problems that are certain from the schemas: a type that the consumer does not
+// read; a property that it requires and the producer never writes or may omit; a property that it
+// forbids; a value of the producer's closed list that it refuses. Some alternative of the consumer
+// must be able to read each alternative of the producer. Each schema of a oneOf is assumed to have
+// values that no other has. Limits such as maxLength or pattern, and an enum against an open type,
+// are left to validation. So is null, which is how Go writes a nil slice, map or pointer, and which
+// Go reads into anything.
 //
-// The answer is remembered for the pair of pointers.
+// The result is cached for the pair of pointers.
 func Compatible(producer, consumer *Schema) []Problem {
 	if producer == nil || consumer == nil || producer == consumer {
 		return nil
@@ -33,25 +33,25 @@ func Compatible(producer, consumer *Schema) []Problem {
 	return slices.Clone(problems)
 }
 
-// finding is a problem with some of the producer's values, or with each of them. The difference
-// decides among the consumer's alternatives: only one that reads no value at all is out.
+// finding is a problem with some of the producer's values, or with each of them. An alternative of
+// the consumer is excluded only if it reads no value at all.
 type finding struct {
 	Problem
 	all      bool // no value of the producer can be read
 	mistyped bool // because the type of the value itself differs
 }
 
-// maxSteps bounds the work on schemas made to explode; what is not looked at is not reported.
+// maxSteps bounds the work on hostile schemas; problems beyond it are not reported.
 const maxSteps = 20_000
 
-// comparison follows the producer's and the consumer's tree side by side.
+// comparison walks the producer's and the consumer's tree in parallel.
 type comparison struct {
 	producer, consumer *Schema
 	known              map[string][]finding // by pair of nodes; a pair in progress has no findings
 	steps              int
 }
 
-// read compares nodes of the producer, which all hold, with one node of the consumer.
+// read compares nodes of the producer, which all apply, with one node of the consumer.
 func (c *comparison) read(produced []any, consumed any) []finding {
 	var b strings.Builder
 	for _, node := range append(slices.Clone(produced), consumed) {
@@ -113,7 +113,7 @@ func (c *comparison) readView(p view, consumed any) []finding {
 	return merge(results)
 }
 
-// units splits what the producer writes, leaving out null where there is anything else.
+// units splits the producer's values into kinds, without null unless it is the only one.
 func units(p view) []unit {
 	var out []unit
 	if values, closed := p.values(); closed {
@@ -190,8 +190,8 @@ func (c *comparison) readPart(p view, u unit, part *object) []finding {
 	return out
 }
 
-// readSome compares with the consumer's alternatives. If the type leaves one, its findings count;
-// if it leaves several, only when each of them reads nothing.
+// readSome compares with the consumer's alternatives. If the type fits one, its findings count. If
+// it fits several, they count only if each of them reads no value.
 func (c *comparison) readSome(p view, u unit, list []any) []finding {
 	var typed [][]finding
 	var reasons []string

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// presence says what a producer's schema tells about a property.
+// presence tells whether a producer's schema has a property.
 type presence int
 
 const (
-	unknown  presence = iota // it may be there, nothing is said
+	unknown  presence = iota // it may exist; the schema does not mention it
 	declared                 // it is listed
 	never                    // it is not among the listed ones, or forbidden
 )
@@ -81,7 +81,7 @@ func (c *comparison) readObject(p view, part *object) []finding {
 	return append(out, c.readProperties(p, part)...)
 }
 
-// readProperties compares each property that the producer lists with what the consumer says of it.
+// readProperties compares each property that the producer lists with the consumer's schemas of it.
 func (c *comparison) readProperties(p view, part *object) []finding {
 	var out []finding
 	done := map[string]bool{}
@@ -112,7 +112,8 @@ func (c *comparison) readProperties(p view, part *object) []finding {
 	return out
 }
 
-// below moves findings under a step of the path. They concern all values only if the step is sure.
+// below moves findings under a step of the path. They concern all values only if every value has
+// the step.
 func below(step string, found []finding, sure bool) []finding {
 	out := make([]finding, len(found))
 	for i, f := range found {

@@ -1,6 +1,6 @@
-// Package schema says what a value looks like: it makes JSON Schemas (draft 2020-12) from Go
-// types, reads them from text, validates JSON against them, and tells whether what one schema
-// describes can be read by another.
+// Package schema describes values. It infers JSON Schemas (draft 2020-12) from Go types, parses
+// them from text, validates JSON against them, and checks whether a reader's schema is compatible
+// with a writer's.
 //
 //	s, err := schema.For[Order]()                   // from a Go type
 //	s, err := schema.Parse([]byte(`{"type": …}`))   // from text
@@ -13,7 +13,7 @@
 // The schema of a Go type describes what encoding/json writes for its values. Fields are named
 // by their json tags; "omitempty" and "omitzero" make a property optional; pointers, slices and
 // maps may be null; a `jsonschema:"…"` tag is the description of a property. Types that write
-// themselves as text are strings, types that write their own JSON are anything. A type that
+// themselves as text are strings; types that write their own JSON may be any value. A type that
 // contains itself is described with $ref.
 //
 // A closed list of values comes from a method Enum() []any of the type, or from a tag
@@ -22,19 +22,18 @@
 // # Open and closed objects
 //
 // The schema of a struct does not forbid further properties, because Go's decoder ignores them:
-// a consumer may have fewer fields than its producer. But an object schema that lists its
-// properties and is silent about others is taken at its word by [Compatible] and [Schema.At]:
-// it writes the listed ones and no other. [Schema.Strict] closes every object, as the structured
-// output of model providers wants it.
+// a consumer may have fewer fields than its producer. [Compatible] and [Schema.At] assume that a
+// producer writes only the listed properties if its schema lists some and does not mention others.
+// [Schema.Strict] closes every object, as the structured output of model providers requires.
 //
 // # Validation
 //
-// Numbers are compared exactly, whatever their size; as in every JSON Schema 1.0 is an integer, though
-// Go's decoder does not take it for one. The formats and content encodings that a
-// schema names are checked too: a time that is no time would fail one step later, where nobody
-// can repair it. References lead to places inside the schema only; nothing is ever loaded from
-// the network or the disk.
+// Numbers are compared exactly, whatever their size. As in every JSON Schema, 1.0 is an integer,
+// although Go's decoder rejects it for one. The formats and content encodings of a schema are
+// checked too, because an invalid time would fail in a later step, which cannot repair it.
+// References lead only to places inside the schema; nothing is loaded from the network or the
+// disk.
 //
-// A schema is applied to a place of a value once, however many references lead to it, so that
-// work is bounded by the size of the schema times that of the value, whoever wrote them.
+// A schema is applied to a place of a value once, however many references lead to it. The work is
+// therefore bounded by the size of the schema times the size of the value, also for hostile ones.
 package schema

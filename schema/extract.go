@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// extract makes a schema of its own from nodes of the tree, with the definitions they refer to.
-// It returns nil, anything, if one of them is.
+// extract makes a separate schema from nodes of the tree, with the definitions they refer to. It
+// returns nil, which accepts anything, if one of them does.
 func (s *Schema) extract(nodes []any) *Schema {
 	e := extraction{from: s, places: map[string]string{}, defs: newObject()}
 	for i, node := range nodes {
@@ -31,7 +31,7 @@ func (s *Schema) extract(nodes []any) *Schema {
 	return newSchema(root, s.declared)
 }
 
-// extraction copies nodes and moves what they refer to into $defs.
+// extraction copies nodes and moves the targets of their references into $defs.
 type extraction struct {
 	from   *Schema
 	places map[string]string // reference in the old tree → in the new one
@@ -64,7 +64,7 @@ func (e *extraction) copy(_ string, node any) any {
 	return out
 }
 
-// place returns where the target of a reference stands in the new tree, after copying it there.
+// place copies the target of a reference into the new tree and returns its new reference.
 func (e *extraction) place(ref string) (string, bool) {
 	if place, ok := e.places[ref]; ok {
 		return place, true
@@ -82,7 +82,7 @@ func (e *extraction) place(ref string) (string, bool) {
 		name = base + strconv.Itoa(n)
 	}
 	e.places[ref] = "#/$defs/" + name
-	e.defs.set(name, true) // holds the name while the copy is made
+	e.defs.set(name, true) // reserves the name while the copy is made
 	e.defs.set(name, e.copy("", target))
 	return e.places[ref], true
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A graph is a compiled schema, prepared for a walk: what is said of each schema that can
-// be reached from the root.
+// A graph is a compiled schema, prepared for a walk: it has an entry for each schema that can be
+// reached from the root.
 type graph struct {
 	root    *jsonschema.Schema
 	about   map[*jsonschema.Schema]*about
-	dynamic bool // some reference depends on the way that led to it
+	dynamic bool // some reference depends on the path that led to it
 }
 
-// about is what a walk needs to know of a schema.
+// about is the data of a schema that a walk needs.
 type about struct {
-	own      *jsonschema.Schema // what it says of the value itself, for the library; nil if that is nothing
+	own      *jsonschema.Schema // its keywords about the value itself, for the library; nil if it has none
 	resource *resource
 	referred bool // some reference leads to it
 }
 
-// A resource is a schema with an address of its own, and all below it.
+// A resource is a schema with its own address, and everything below it.
 type resource struct {
 	anchors   map[string]*jsonschema.Schema // by $dynamicAnchor
 	recursive *jsonschema.Schema            // its root, if it has $recursiveAnchor
 }
 
-// newGraph collects what can be reached. Of the document, which is the text of the schema, it
-// takes the places where resources begin; compile returns the schema at a place of it.
+// newGraph collects the schemas that can be reached from root. The document is the text of the
+// schema, in which newGraph finds the resources. Compile returns the schema at a place of it.
 func newGraph(root *jsonschema.Schema, document any, compile func(fragment string) (*jsonschema.Schema, error)) *graph {
 	g := &graph{root: root, about: map[*jsonschema.Schema]*about{}}
 	g.add(root)
 	if g.dynamic {
 		eachAnchored(document, "", func(fragment string) {
-			// A place that cannot be compiled is no schema but a value, such as that of const.
+			// A place that cannot be compiled is a value, such as that of const.
 			if s, err := compile(fragment); err == nil {
 				g.add(s)
 			}
@@ -89,8 +89,8 @@ func eachAnchored(node any, fragment string, do func(fragment string)) {
 	}
 }
 
-// enclosing returns the innermost resource around a location; one at least is in the map for
-// every address that a schema was loaded from.
+// enclosing returns the innermost resource around a location. The map has at least one for every
+// address that a schema was loaded from.
 func enclosing(resources map[string]*resource, location string) *resource {
 	for {
 		if r := resources[location]; r != nil {
@@ -107,7 +107,7 @@ func enclosing(resources map[string]*resource, location string) *resource {
 	}
 }
 
-// add takes a schema and everything below it.
+// add adds a schema and everything below it.
 func (g *graph) add(s *jsonschema.Schema) {
 	todo := []*jsonschema.Schema{s}
 	for len(todo) > 0 {
@@ -122,8 +122,8 @@ func (g *graph) add(s *jsonschema.Schema) {
 	}
 }
 
-// markReferred finds the schemas that a value can meet in several ways: only these can make
-// the work on it more than polynomial, and only through these can a schema meet itself.
+// markReferred finds the schemas that can be applied to a value in several ways. Only these can
+// make the work on it more than polynomial, and only through these can a schema contain itself.
 func (g *graph) markReferred() {
 	for s, a := range g.about {
 		a.referred = a.referred || s.DynamicAnchor != "" || s.RecursiveAnchor
@@ -139,7 +139,7 @@ func (g *graph) markReferred() {
 	}
 }
 
-// named lists the schemas that a schema names.
+// named lists the schemas that a schema refers to.
 func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else, s.PropertyNames,
 		s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}
@@ -166,7 +166,7 @@ func named(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// schemasIn returns the schemas of a field that can also be something else.
+// schemasIn returns the schemas in a field that can also have other values.
 func schemasIn(v any) []*jsonschema.Schema {
 	switch v := v.(type) {
 	case *jsonschema.Schema:
@@ -177,7 +177,7 @@ func schemasIn(v any) []*jsonschema.Schema {
 	return nil
 }
 
-// ownOf returns a schema of the keywords that look at a value and not into it.
+// ownOf returns a schema of the keywords about the value itself, not about its parts.
 func ownOf(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.DraftVersion < 2019 && s.Ref != nil {
 		return nil

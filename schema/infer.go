@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Go types are as immortal as the program, so their schemas are kept for good.
+// Go types live as long as the program, so their schemas are kept forever.
 var ofTypes sync.Map // reflect.Type → func() (*Schema, error)
 
 // For returns the schema of T; see [ForType].
 func For[T any]() (*Schema, error) { return ForType(reflect.TypeFor[T]()) }
 
-// ForType returns the schema of what encoding/json writes for values of t. It is made once for
-// each type, and the same pointer is returned from then on. The error names the field that no
+// ForType returns the schema of the JSON that encoding/json writes for values of t. It is inferred
+// once for each type; later calls return the same pointer. The error names the field that no
 // schema can describe, or whose data JSON would lose: a channel, a function, a complex number, a
 // map with such keys, an interface with methods, a struct without exported fields, two fields
-// with one tag, or a tag that says nothing.
+// with one tag, or an invalid tag.
 func ForType(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, nil
@@ -48,12 +48,12 @@ func ForType(t reflect.Type) (*Schema, error) {
 	return made.(func() (*Schema, error))()
 }
 
-// inference makes the schema of one root type. Types are written out where they stand, which
-// every reader of schemas understands; only those that contain themselves are referred to.
+// inference makes the schema of one root type. Types are described in place, which every reader of
+// schemas understands; only types that contain themselves are described in $defs.
 type inference struct {
 	root  reflect.Type
-	open  map[reflect.Type]bool   // types being described; true once they were met again inside
-	names map[reflect.Type]string // of the types that need a place in $defs
+	open  map[reflect.Type]bool   // types being described; true if they contain themselves
+	names map[reflect.Type]string // of the types that are described in $defs
 	defs  *object
 }
 
@@ -65,8 +65,8 @@ var (
 	enumType            = reflect.TypeFor[interface{ Enum() []any }]()
 )
 
-// schema describes t. Pointer says that the value is reached through a pointer or a slice, where
-// methods of *T are sure to be called. Where is the trail of fields for messages.
+// schema describes t. Pointer means that the value is reached through a pointer or a slice, where
+// methods of *T are always called. Where is the path of fields for messages.
 func (i *inference) schema(t reflect.Type, pointer bool, where string) (*object, error) {
 	if _, inside := i.open[t]; inside {
 		if t.Kind() == reflect.Pointer {
@@ -112,7 +112,7 @@ func (i *inference) described(t reflect.Type, where string) (*object, error) {
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// ref returns the reference to a type that contains itself, and gives it a name first.
+// ref returns the reference to a type that contains itself, and names the type if necessary.
 func (i *inference) ref(t reflect.Type) string {
 	if t == i.root {
 		return "#"
@@ -138,7 +138,7 @@ func (i *inference) taken(name string) bool {
 	return false
 }
 
-// byMethod describes the types that write themselves; nil means that the kind decides.
+// byMethod describes types that marshal themselves; nil means that the kind decides.
 func byMethod(t reflect.Type, pointer bool) *object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -162,7 +162,7 @@ func byMethod(t reflect.Type, pointer bool) *object {
 	case jsonSure:
 		return newObject()
 	case p.Implements(marshalerType):
-		return newObject() // its method is called or not, depending on whether it can be addressed
+		return newObject() // whether its method is called depends on whether the value is addressable
 	case textSure:
 		return newObject("type", "string")
 	case p.Implements(textMarshalerType), p.Implements(unmarshalerType), p.Implements(textUnmarshalerType):
@@ -209,7 +209,7 @@ func (i *inference) byKind(t reflect.Type, where string) (*object, error) {
 	return nil, fmt.Errorf("%s: no schema describes a %s; leave it out with `json:\"-\"` or change its type", where, t)
 }
 
-// insteadOf says what to use in place of an interface.
+// insteadOf names a replacement for an interface.
 func insteadOf(t reflect.Type) string {
 	if t == reflect.TypeFor[error]() {
 		return "a string with its message"
@@ -272,7 +272,7 @@ func (i *inference) structure(t reflect.Type, where string) (*object, error) {
 	return node, nil
 }
 
-// A tag such as `jsonschema:"required,minimum=1"` is meant for another library and is no description.
+// otherTag matches a tag for another library, such as `jsonschema:"required,minimum=1"`.
 var otherTag = regexp.MustCompile(`^[^ \t\n]*=`)
 
 func (i *inference) field(f field, where string) (*object, error) {
@@ -294,7 +294,7 @@ func (i *inference) field(f field, where string) (*object, error) {
 			if list != "" {
 				hint = "; a type of another kind lists its values in a method Enum() []any"
 			}
-			return nil, fmt.Errorf("%s: the tag enum:%q wants a string field and at least one value%s", where, list, hint)
+			return nil, fmt.Errorf("%s: the tag enum:%q needs a string field and at least one value%s", where, list, hint)
 		}
 		values := []any{}
 		for _, v := range tagValues(list) {
@@ -307,14 +307,14 @@ func (i *inference) field(f field, where string) (*object, error) {
 	}
 	if text, ok := f.Tag.Lookup("jsonschema"); ok {
 		if text == "" || otherTag.MatchString(text) {
-			return nil, fmt.Errorf("%s: the tag jsonschema:%q wants a description that is not of the form key=value%s", where, text, enumHint(text))
+			return nil, fmt.Errorf("%s: the tag jsonschema:%q needs a description that is not of the form key=value%s", where, text, enumHint(text))
 		}
 		node.set("description", text)
 	}
 	return node, nil
 }
 
-// enumHint names the tag that was meant by values in a description.
+// enumHint suggests the tag enum for a description that lists values.
 func enumHint(text string) string {
 	var values []string
 	for _, part := range strings.Split(text, ",") {
@@ -328,7 +328,7 @@ func enumHint(text string) string {
 	return fmt.Sprintf("; a list of values is the tag enum:%q", strings.Join(values, ","))
 }
 
-// enumOf asks the type's Enum method for the closed list of its values; nil means there is none.
+// enumOf returns the closed list of values of the type's Enum method, or nil if it has none.
 func enumOf(t reflect.Type, where string) (values []any, err error) {
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer || !hasEnum(t) {
 		return nil, nil
@@ -343,7 +343,7 @@ func enumOf(t reflect.Type, where string) (values []any, err error) {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		if err := e.Encode(v); err != nil {
-			return nil, fmt.Errorf("%s: method Enum of %s lists a value that is no JSON: %w", where, t, err)
+			return nil, fmt.Errorf("%s: method Enum of %s lists a value that is not JSON: %w", where, t, err)
 		}
 		value, err := decode(text.Bytes())
 		if err != nil {
@@ -357,7 +357,7 @@ func enumOf(t reflect.Type, where string) (values []any, err error) {
 	return values, nil
 }
 
-// hasEnum ignores a method that a struct has only because it embeds a type that has it.
+// hasEnum ignores a method that a struct has only through an embedded type.
 func hasEnum(t reflect.Type) bool {
 	if !reflect.PointerTo(t).Implements(enumType) {
 		return false

@@ -216,10 +216,10 @@ func TestForTypeErrors(t *testing.T) {
 		{struct{ C complex128 }{}, ".C: no schema describes a complex128"},
 		{struct {
 			N int `enum:"1"`
-		}{}, `.N: the tag enum:"1" wants a string field`},
+		}{}, `.N: the tag enum:"1" needs a string field`},
 		{struct {
 			N int `jsonschema:"minimum=1"`
-		}{}, `.N: the tag jsonschema:"minimum=1" wants a description`},
+		}{}, `.N: the tag jsonschema:"minimum=1" needs a description`},
 		{struct {
 			N string `jsonschema:"enum=a,enum=b"`
 		}{}, `a list of values is the tag enum:"a,b"`},

@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// A Lists checks values of one Go type against the closed lists that its tags and its types
-// with a method Enum give them. Nil checks nothing. It is safe for concurrent use.
+// A Lists checks values of one Go type against the closed lists of its enum tags and Enum methods.
+// A nil Lists accepts everything. It is safe for concurrent use.
 type Lists struct{ check checker }
 
-// checker returns what is wrong with a value and where, two empty strings if nothing is.
+// checker returns the path and the fault of a value, or two empty strings if it is valid.
 type checker func(v reflect.Value) (path, wrong string)
 
 var listsOf sync.Map // reflect.Type → *Lists
 
-// ListsOf returns the lists of t, nil if it has none. They are made once for each type. The type
-// must have a schema.
+// ListsOf returns the lists of t, nil if it has none. They are compiled once for each type. The
+// type must have a schema.
 func ListsOf(t reflect.Type) *Lists {
 	if kept, ok := listsOf.Load(t); ok {
 		return kept.(*Lists)
@@ -33,7 +33,8 @@ func ListsOf(t reflect.Type) *Lists {
 	return kept.(*Lists)
 }
 
-// Check returns an error that names the first value outside its list. V must be of the type.
+// Check returns an error that names the first value outside its list, or nil. V must be of the
+// type of l.
 func (l *Lists) Check(v reflect.Value) error {
 	if l == nil {
 		return nil
@@ -49,7 +50,7 @@ type listCompiler struct {
 	open map[reflect.Type]*checker // by type, also while it is compiled
 }
 
-// made returns the types of which the values of t are made, as far as they are looked at.
+// made returns the fields and the element type of t that are checked.
 func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	if byMethod(t, true) != nil {
 		return nil, nil
@@ -63,7 +64,7 @@ func made(t reflect.Type) (fields []field, elem reflect.Type) {
 	return nil, nil
 }
 
-// lists reports whether there is any list in t. Seen are the types that were looked at.
+// lists reports whether t contains a list. Seen are the types already visited.
 func lists(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {
 		return false
@@ -149,7 +150,7 @@ func entries(in checker) checker {
 	}
 }
 
-// fields checks those fields of a struct in which there is a list.
+// fields checks the fields of a struct that contain a list.
 func (c *listCompiler) fields(fields []field) checker {
 	type member struct {
 		field
@@ -198,10 +199,10 @@ func among(list []string) checker {
 	}
 }
 
-// byEnum checks a value against what its method Enum lists, as JSON.
+// byEnum checks a value against the list of its method Enum, as JSON.
 func byEnum(t reflect.Type) checker {
 	values, err := enumOf(t, "")
-	if err != nil { // the schema says so
+	if err != nil { // ForType reports it
 		return func(reflect.Value) (string, string) { return "", "" }
 	}
 	bare := t.Kind() == reflect.String && byMethod(t, true) == nil
@@ -210,7 +211,7 @@ func byEnum(t reflect.Type) checker {
 		if bare {
 			value = v.String()
 		} else if text, err := json.Marshal(v.Interface()); err != nil {
-			return "", "" // what has no JSON is refused as such
+			return "", "" // marshalling the node reports it
 		} else if value, err = decode(text); err != nil {
 			return "", ""
 		}

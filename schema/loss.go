@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// loss says what of a struct no JSON would hold although nobody says so: nil if nothing is lost.
-// Where is the trail of fields for the message.
+// loss returns an error if JSON would silently lose data of a struct, or nil. Where is the path of
+// fields for the message.
 func loss(t reflect.Type, where string) error {
 	written, hidden := len(fieldsOf(t)), ""
 	seen := map[reflect.Type]bool{}
@@ -32,7 +32,7 @@ func loss(t reflect.Type, where string) error {
 					hidden = sf.Name
 				}
 			case names[f.JSON] != "" && f.Tagged:
-				return fmt.Errorf("%s: the fields %s and %s are both %q in JSON, which then holds neither; give one another name",
+				return fmt.Errorf("%s: the fields %s and %s are both %q in JSON, which then has neither; rename one",
 					where, names[f.JSON], sf.Name, f.JSON)
 			case f.Tagged:
 				names[f.JSON] = sf.Name

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Problem is one place where a value or a schema is not what is wanted.
+// Problem is one fault of a value or a schema, with its place.
 type Problem struct {
-	Path    string // such as items[3].price; "" is the root; [*] stands for every item or value
-	Message string // what is wanted and what stands there
+	Path    string // such as items[3].price; "" is the root; [*] means every item or value
+	Message string // the wanted and the actual value
 }
 
 // String returns the path and the message in one line.
@@ -23,7 +23,7 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// ValidationError says that a value does not fit a schema.
+// ValidationError reports a value that does not fit a schema.
 type ValidationError struct {
 	Problems []Problem // in the order of their places; at least one, at most 100
 }
@@ -40,7 +40,7 @@ func (e *ValidationError) Error() string {
 	}
 }
 
-// Detail returns all problems, one in a line, as a model needs them to repair its answer.
+// Detail returns all problems, one a line, for a model that repairs its answer.
 func (e *ValidationError) Detail() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -60,7 +60,7 @@ func joinPath(head, tail string) string {
 	return head + "." + tail
 }
 
-// propertyPath is the step to a property: its name, in brackets and quotes where it is no plain word.
+// propertyPath is the step to a property: its name, or ["its name"] if it is not a plain word.
 func propertyPath(name string) string {
 	plain := name != ""
 	for _, c := range name {
@@ -85,8 +85,8 @@ const (
 	maxProblems = 100
 )
 
-// describe says which kind of value v is and, if it is short, shows it. It takes the values of a
-// schema's tree and those of a decoded document.
+// describe returns the kind of v and, if it is short, its value. It accepts the values of a
+// schema's tree and of a decoded document.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -122,7 +122,7 @@ func literal(v any) string {
 
 func shorten(s string) string { return cut(s, shownLength) }
 
-// cut returns at most n characters of s, the last of which then says that there were more.
+// cut returns at most n characters of s. If it cuts, the last one is an ellipsis.
 func cut(s string, n int) string {
 	runes, end := 0, 0
 	for at := range s {
@@ -136,7 +136,7 @@ func cut(s string, n int) string {
 	return s
 }
 
-// oneOf lists alternatives: "a", "b" or "c". Null comes last: it is what is wanted least.
+// oneOf lists alternatives: "a", "b" or "c". Null comes last.
 func oneOf(words []string) string {
 	words = slices.Clone(words)
 	slices.SortStableFunc(words, func(a, b string) int {

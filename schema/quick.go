@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// quick reads the JSON that most documents are made of, several times as fast as
-// the decoder, which reads everything else and says what is wrong with it.
+// quick reads common JSON several times as fast as the decoder, which reads everything else and
+// reports errors.
 type quick struct {
 	data []byte
 	i    int
 }
 
-// quickDepth is how deep quick goes.
+// quickDepth bounds the nesting that quick reads.
 const quickDepth = 64
 
-// decodeQuick returns what the decoder would, or false if it has to be asked.
+// decodeQuick returns the decoder's result, or false if the decoder is needed.
 func decodeQuick(data []byte) (v any, ok bool) {
 	q := quick{data: data}
 	if v, ok = q.value(quickDepth); !ok {
@@ -36,7 +36,7 @@ func (q *quick) space() {
 	}
 }
 
-// next skips space and reports whether c is what follows, which is taken then.
+// next skips space and, if c follows, consumes it and returns true.
 func (q *quick) next(c byte) bool {
 	q.space()
 	if q.i < len(q.data) && q.data[q.i] == c {

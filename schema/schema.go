@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use; what
-// validation needs is compiled when it is first asked for. A nil *Schema stands for anything.
+// Schema is a JSON Schema of draft 2020-12. It is immutable and safe for concurrent use. The first
+// validation compiles it. A nil *Schema accepts anything.
 type Schema struct {
 	root     any  // *object or bool
 	foldable bool // every reference is a pointer from the root: no $id below it changes the base
@@ -17,7 +17,7 @@ type Schema struct {
 	text     func() []byte
 	compiled func() (*graph, error)
 	strict   func() *Schema
-	shape    func() *shape // nil if there is more to the schema
+	shape    func() *shape // returns nil if the schema has other keywords
 
 	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
 	places   cache[string, *Schema]    // of At
@@ -49,9 +49,9 @@ func hasInnerID(node any, root bool) bool {
 // of schemas in it.
 const maxText = 512 << 10
 
-// Parse reads a schema from JSON text of at most 512 KiB. A schema that names no draft is taken as
-// 2020-12. The error says where the text is malformed, what is no schema, or which reference
-// leads outside.
+// Parse reads a schema from JSON text of at most 512 KiB. The default draft is 2020-12. The error
+// has the place of malformed text, the part that is not a schema, or the reference that leads
+// outside.
 func Parse(data []byte) (*Schema, error) {
 	if len(data) > maxText {
 		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(data), maxText)
@@ -72,9 +72,9 @@ func Parse(data []byte) (*Schema, error) {
 	return s, nil
 }
 
-// JSON returns the schema as JSON text in a fresh slice: without white space, with sorted names,
-// the same bytes for the same schema. The text of a strict schema keeps the declared order of
-// properties instead, because that is the order in which a model writes them.
+// JSON returns the schema as JSON text in a fresh slice, without white space and with sorted names:
+// the same bytes for the same schema. The text of a strict schema has the declared order of
+// properties, because that is the order in which a model writes them.
 func (s *Schema) JSON() []byte {
 	if s == nil {
 		return []byte("true")
@@ -88,11 +88,11 @@ func (s *Schema) MarshalJSON() ([]byte, error) { return s.JSON(), nil }
 // String returns the text of JSON.
 func (s *Schema) String() string { return string(s.JSON()) }
 
-// cacheLimit bounds each cache: a server that reads a schema with every request would otherwise
-// keep all of them alive.
+// cacheLimit bounds the entries of each cache: a server that parses a schema with every request
+// would otherwise keep all of them alive.
 const cacheLimit = 1024
 
-// cache is a bounded map for concurrent use. When it is full it forgets everything.
+// cache is a bounded map for concurrent use. When it is full it drops all entries.
 type cache[K comparable, V any] struct {
 	m sync.Map
 	n atomic.Int32

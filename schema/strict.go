@@ -2,14 +2,13 @@ package schema
 
 import "slices"
 
-// Strict returns the schema in the form which strict structured output of model providers wants:
-// each object that lists its properties is closed and requires all of them, a property that was
-// optional may be null instead, oneOf is anyOf, and nothing stands beside a $ref. An object of
-// free names (a Go map) cannot be said that way and stays as it is.
+// Strict returns the schema in the form that the strict structured output of model providers
+// requires: each object that lists its properties is closed and requires all of them, an optional
+// property may be null instead, oneOf becomes anyOf, and a $ref has no siblings. An object of free
+// names (a Go map) cannot be expressed that way and does not change.
 //
-// An answer in this form is validated with this form: the schema itself refuses the null of an
-// optional property, which Go's decoder then reads as its absence. The same pointer is returned
-// each time.
+// Validate an answer in this form with this form: the original schema rejects the null of an
+// optional property, which Go's decoder reads as its absence. Every call returns the same pointer.
 func (s *Schema) Strict() *Schema {
 	if s == nil {
 		return nil

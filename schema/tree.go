@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// A schema's tree is made of *object, []any, string, json.Number, bool and nil. It is never
-// changed once a Schema holds it.
+// A schema's tree is made of *object, []any, string, json.Number, bool and nil. It does not change
+// after it is part of a Schema.
 
-// object is a JSON object that remembers the order of its members: models write properties in
+// object is a JSON object that keeps the order of its members, because models write properties in
 // the order in which a schema lists them.
 type object struct {
 	names  []string
@@ -57,7 +57,7 @@ func (o *object) clone() *object {
 	return &object{slices.Clone(o.names), maps.Clone(o.values)}
 }
 
-// object returns the member of that name if it is an object, else an empty one.
+// object returns the member of that name if it is an object, otherwise an empty one.
 func (o *object) object(name string) *object {
 	if v, ok := o.values[name].(*object); ok {
 		return v
@@ -65,7 +65,7 @@ func (o *object) object(name string) *object {
 	return &object{}
 }
 
-// list returns the member of that name if it is an array, else nil.
+// list returns the member of that name if it is an array, otherwise nil.
 func (o *object) list(name string) []any {
 	v, _ := o.values[name].([]any)
 	return v
@@ -88,8 +88,8 @@ func (o *object) strings(name string) []string {
 	return nil
 }
 
-// The keywords whose values are schemas, lists of schemas and maps of schemas. Walking must keep
-// to them, or a value inside an enum would be taken for a schema.
+// The keywords whose values are schemas, lists of schemas and maps of schemas. A walk follows only
+// these, or it would read a value inside an enum as a schema.
 var (
 	schemaKeywords = []string{"items", "additionalProperties", "not", "if", "then", "else", "contains",
 		"propertyNames", "unevaluatedItems", "unevaluatedProperties", "contentSchema", "additionalItems"}
@@ -163,7 +163,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 			}
 			name, _ := key.(string)
 			if o.has(name) {
-				return nil, fmt.Errorf("the name %q stands twice in one object", name)
+				return nil, fmt.Errorf("the name %q occurs twice in one object", name)
 			}
 			value, err := decodeValue(d)
 			if err != nil {
@@ -188,7 +188,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// syntaxError says where JSON text is malformed.
+// syntaxError adds the place of malformed JSON text to an error.
 func syntaxError(data []byte, err error) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return errors.New("want JSON, got nothing")
@@ -203,7 +203,7 @@ func syntaxError(data []byte, err error) error {
 	return fmt.Errorf("want JSON: %w", err)
 }
 
-// position turns an offset, which counts the bytes read, into a line and a column, from 1.
+// position converts an offset, which counts the bytes read, to a line and a column, from 1.
 func position(data []byte, offset int64) string {
 	before := data[:min(max(offset-1, 0), int64(len(data)))]
 	line := bytes.Count(before, []byte("\n")) + 1
@@ -211,7 +211,7 @@ func position(data []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// appendJSON writes a tree without white space, with sorted names unless declared order is asked for.
+// appendJSON appends a tree without white space, with names sorted or in declared order.
 func appendJSON(b []byte, v any, declared bool) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -246,7 +246,7 @@ func appendJSON(b []byte, v any, declared bool) []byte {
 		}
 		return append(b, '}')
 	}
-	return b // no other type is ever put into a tree
+	return b // a tree has no other types
 }
 
 func appendString(b []byte, s string) []byte {

@@ -17,14 +17,14 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// base is the address of every schema while it is compiled. Nothing can be loaded from there.
+// base is the address of every schema during compilation. Nothing can be loaded from it.
 const base = "stone:///schema"
 
-// refusal is the loader: a schema is complete or it is refused.
+// refusal is a loader that loads nothing: a schema must be complete.
 type refusal struct{}
 
 func (refusal) Load(url string) (any, error) {
-	return nil, fmt.Errorf("schema: the reference %q leads outside the schema, and nothing is loaded; copy what it means into $defs",
+	return nil, fmt.Errorf("schema: the reference %q leads outside the schema, and nothing is loaded; copy its target into $defs",
 		strings.TrimPrefix(url, "stone:///"))
 }
 
@@ -54,7 +54,7 @@ func compile(text []byte) (compiled *graph, err error) {
 	return newGraph(root, document, func(fragment string) (*jsonschema.Schema, error) { return c.Compile(base + "#" + fragment) }), nil
 }
 
-// compileError says in one line what is no schema, and where.
+// compileError returns the first invalid part of a schema and its place on one line.
 func compileError(err error, document any) error {
 	var load *jsonschema.LoadURLError
 	if errors.As(err, &load) {
@@ -81,8 +81,8 @@ func compileError(err error, document any) error {
 }
 
 // Validate checks JSON text against the schema. It returns nil, or a *ValidationError with the
-// problems, also for text that is no JSON; any other error is that of ctx or of the schema. It
-// takes at most ten million comparisons: a text that needs more does not fit.
+// problems, also for text that is not JSON; any other error is that of ctx or of the schema. A
+// text that needs more than ten million comparisons does not fit.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// decodeDocument reads a JSON text with the digits of its numbers, but refuses numbers whose
-// exponent alone would take a machine down: 1e999999 is six digits to write and a million to compare.
+// decodeDocument reads JSON text and keeps the digits of its numbers. It rejects numbers with huge
+// exponents: 1e999999 takes eight bytes to write and a million digits to compare.
 func decodeDocument(data []byte) (any, error) {
 	if v, ok := decodeQuick(data); ok {
 		return v, nil
@@ -156,7 +156,7 @@ func checkNumbers(v any) error {
 	return nil
 }
 
-// report flattens the tree of errors into problems, sorted by their place.
+// report flattens the tree of errors to problems, sorted by place.
 func report(found *jsonschema.ValidationError, document any, s *Schema) []Problem {
 	r := reporter{document: document, schema: s}
 	r.add(found)
@@ -253,7 +253,7 @@ func containsWish(k jsonschema.ErrorKind) string {
 	return "want at least one item that fits the schema of contains"
 }
 
-// message says what a keyword wants and what stands there.
+// message describes the wanted and the actual value of a keyword.
 func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	switch k := k.(type) {
 	case *kind.Type:
@@ -296,9 +296,9 @@ func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	case *kind.MaxContains:
 		return fmt.Sprintf("want at most %d items that fit the schema of contains, got %d", k.Want, len(k.Got))
 	case *kind.DependentRequired:
-		return fmt.Sprintf("property %q wants %s beside it", k.Prop, quotedList(k.Missing))
+		return fmt.Sprintf("property %q requires %s as well", k.Prop, quotedList(k.Missing))
 	case *kind.Dependency:
-		return fmt.Sprintf("property %q wants %s beside it", k.Prop, quotedList(k.Missing))
+		return fmt.Sprintf("property %q requires %s as well", k.Prop, quotedList(k.Missing))
 	case *kind.ContentEncoding:
 		return fmt.Sprintf("want a string in %s, got %s", k.Want, got())
 	case *kind.ContentMediaType:
@@ -308,7 +308,7 @@ func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 	case *kind.Not:
 		return "want anything but what the schema of not describes, got " + got()
 	case *kind.AdditionalItems:
-		return fmt.Sprintf("want %d items fewer", k.Count)
+		return fmt.Sprintf("want %d fewer items", k.Count)
 	case *kind.RefCycle:
 		return fmt.Sprintf("the schema refers to itself without end at %s", strings.TrimPrefix(k.URL, base))
 	}

@@ -68,7 +68,7 @@ func TestValidate(t *testing.T) {
 		{`{"minProperties":1}`, `{}`, `(root): want at least 1 properties, got 0`},
 		{`{"maxProperties":0}`, `{"a":1}`, `(root): want at most 0 properties, got 1`},
 		{`{"propertyNames":{"maxLength":1}}`, `{"ab":1}`, `(root): name of property "ab": want at most 1 characters, got 2`},
-		{`{"dependentRequired":{"a":["b","c"]}}`, `{"a":1}`, `(root): property "a" wants "b" or "c" beside it`},
+		{`{"dependentRequired":{"a":["b","c"]}}`, `{"a":1}`, `(root): property "a" requires "b" or "c" as well`},
 		{`{"not":{"type":"string"}}`, `"a"`, `(root): want anything but what the schema of not describes, got string "a"`},
 		{`{"prefixItems":[{}],"items":false}`, `[1,2]`, `[1]: want nothing here, got integer 2`},
 		{`{"properties":{"a":{}},"unevaluatedProperties":false}`, `{"b":1}`, `b: want nothing here, got integer 1`},
@@ -84,7 +84,7 @@ func TestValidate(t *testing.T) {
 		{`{"if":{"type":"object"},"then":{"required":["a"]}}`, `{}`, `(root): property "a" is required, but missing`},
 		{`{"$ref":"#"}`, `1`, `(root): the schema refers to itself without end at #`},
 
-		// text that is no JSON value
+		// text that is not a JSON value
 		{`{}`, ``, `(root): want JSON, got nothing`},
 		{`{}`, " \n", `(root): want JSON, got nothing`},
 		{`{}`, "{\n  \"a\": x}", `(root): want JSON, got malformed text at line 2, column 8: invalid character 'x' looking for beginning of value`},
@@ -143,7 +143,7 @@ func TestParseErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{``, `schema: want JSON, got nothing`},
 		{"{\n\"a\": }", `schema: want JSON, got malformed text at line 2, column 6: invalid character '}' looking for beginning of value`},
-		{`{"type":"string","type":"null"}`, `schema: line 1, column 23: the name "type" stands twice in one object`},
+		{`{"type":"string","type":"null"}`, `schema: line 1, column 23: the name "type" occurs twice in one object`},
 		{`{} {}`, `schema: want JSON, got malformed text at line 1, column 4: invalid character '{' after top-level value`},
 		{`[]`, `schema: want an object or a boolean, got an array of 0`},
 		{`{"properties":{"a":{"type":"strin"}}}`, `schema: not a JSON Schema: properties.a.type: ` +
@@ -151,10 +151,10 @@ func TestParseErrors(t *testing.T) {
 		{`{"required":"a"}`, `schema: not a JSON Schema: required: want array, got string "a"`},
 		{`{"pattern":"(?=a)"}`, `schema: not a JSON Schema: pattern: want a regular expression in RE2 syntax, got string "(?=a)"`},
 		{`{"maximum":1e99999}`, `schema: want a number within 64-bit floating point, got 1e99999`},
-		{`{"$ref":"https://example.com/s.json"}`, `schema: the reference "https://example.com/s.json" leads outside the schema, and nothing is loaded; copy what it means into $defs`},
-		{`{"$ref":"file:///etc/passwd"}`, `schema: the reference "file:///etc/passwd" leads outside the schema, and nothing is loaded; copy what it means into $defs`},
-		{`{"$ref":"other.json#/a"}`, `schema: the reference "other.json" leads outside the schema, and nothing is loaded; copy what it means into $defs`},
-		{`{"$schema":"https://example.com/meta"}`, `schema: the reference "https://example.com/meta" leads outside the schema, and nothing is loaded; copy what it means into $defs`},
+		{`{"$ref":"https://example.com/s.json"}`, `schema: the reference "https://example.com/s.json" leads outside the schema, and nothing is loaded; copy its target into $defs`},
+		{`{"$ref":"file:///etc/passwd"}`, `schema: the reference "file:///etc/passwd" leads outside the schema, and nothing is loaded; copy its target into $defs`},
+		{`{"$ref":"other.json#/a"}`, `schema: the reference "other.json" leads outside the schema, and nothing is loaded; copy its target into $defs`},
+		{`{"$schema":"https://example.com/meta"}`, `schema: the reference "https://example.com/meta" leads outside the schema, and nothing is loaded; copy its target into $defs`},
 		{`{"$ref":"#/nowhere"}`, `schema: the reference "#/nowhere" leads nowhere`},
 		{`{"$ref":"#nowhere"}`, `schema: the reference "#nowhere" leads nowhere`},
 	} {

@@ -10,15 +10,15 @@ import (
 type view struct {
 	parts []*object
 	never bool // a part is false: no value fits
-	vague bool // a keyword or a reference narrows the values in a way that is not followed
+	vague bool // a keyword or a reference restricts the values in a way that is not followed
 }
 
-// vagueKeywords narrow what a schema allows in ways that only a value can settle.
+// vagueKeywords restrict a schema in ways that depend on the value.
 var vagueKeywords = []string{"not", "if", "dependentSchemas", "dependentRequired", "dependencies", "propertyNames",
 	"minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "multipleOf",
 	"$dynamicRef", "$recursiveRef"}
 
-// view resolves nodes of the schema's tree that must all hold.
+// view resolves nodes of the schema's tree that all apply.
 func (s *Schema) view(nodes ...any) view {
 	var v view
 	seen := map[*object]bool{}
@@ -60,7 +60,7 @@ func (s *Schema) follow(ref string) (any, bool) {
 	return lookup(s.root, ref)
 }
 
-// maxParts bounds views of schemas whose alternatives contain each other; the rest is vague.
+// maxParts bounds the parts of a view of recursive schemas; the rest is vague.
 const maxParts = 100
 
 // alternatives returns the first anyOf or oneOf among the parts, and the view without it.
@@ -82,7 +82,7 @@ func (v view) alternatives() (rest view, list []any) {
 	return v, nil
 }
 
-// and adds what another view demands.
+// and adds the parts of another view.
 func (v view) and(w view) view {
 	parts := slices.Concat(v.parts, w.parts)
 	return view{parts, v.never || w.never, v.vague || w.vague || len(parts) > maxParts}
@@ -95,7 +95,7 @@ func (v view) requires(name string) bool {
 	})
 }
 
-// types returns the JSON types that all parts allow; known is false if they do not say.
+// types returns the JSON types that all parts allow; known is false if no part names types.
 func (v view) types() (types []string, known bool) {
 	for _, part := range v.parts {
 		own := typesOf(part)
@@ -120,7 +120,7 @@ func (v view) types() (types []string, known bool) {
 	return types, known
 }
 
-// typesOf returns the types that a part names, or the one that its keywords speak of.
+// typesOf returns the types that a part names, or the type that its keywords apply to.
 func typesOf(o *object) []string {
 	switch {
 	case o.has("type"):

@@ -12,16 +12,16 @@ import (
 	"github.com/stonelayer/stone/internal/pattern"
 )
 
-// The library compiles schemas and checks what a schema says of a value itself. What leads
-// from schema to schema is walked here, because a schema of 75 bytes can make the library
-// take time and memory that are exponential in the depth of the value: a schema that is
-// referred to is applied to a value once, and its verdict is kept.
+// The library compiles schemas and checks the keywords about a value itself. The walk from schema
+// to schema is done here, because a schema of 75 bytes can make the library take time and memory
+// exponential in the depth of the value. Here, a schema that is referred to is applied to a value
+// once, and its verdict is kept.
 const (
-	// stepLimit bounds the schemas that are applied to values in one validation.
+	// stepLimit bounds how many times one validation applies a schema to a value.
 	stepLimit = 10_000_000
 	// depthLimit bounds how deep schemas and values are nested in one another.
 	depthLimit = 40_000
-	// errorLimit bounds the errors that are kept, fewer if their places are deep.
+	// errorLimit bounds the errors that are kept; fewer are kept if their places are deep.
 	errorLimit = 1000
 )
 
@@ -31,12 +31,12 @@ type walk struct {
 	ctx   context.Context
 	graph *graph
 	known map[visit]*verdict // of schemas that are referred to, on arrays and objects
-	here  map[visit]*verdict // likewise on the value at hand, if it is neither
-	at    []string           // the location of the value at hand
+	here  map[visit]*verdict // likewise on the current value, if it is neither
+	at    []string           // the location of the current value
 	scope *scope
 
 	explain bool
-	errors  []*jsonschema.ValidationError // of the schema at hand
+	errors  []*jsonschema.ValidationError // of the current schema
 	kept    int                           // errors in all
 
 	steps, depth int
@@ -52,13 +52,13 @@ type visit struct {
 }
 
 type verdict struct {
-	running   bool // a schema that meets itself on the same value has no end
+	running   bool // a schema that applies itself to the same value never ends
 	found, ok bool
-	seen      *seen // what was evaluated, if somebody has asked
+	seen      *seen // the evaluated parts, if some keyword needs them
 }
 
-// A scope is the resources through which a walk has come, the outermost first. References
-// that are dynamic depend on it. Equal scopes are the same pointer.
+// A scope is the list of resources that a walk has entered, the outermost first. Dynamic
+// references depend on it. Equal scopes are the same pointer.
 type scope struct {
 	parent   *scope
 	resource *resource
@@ -93,7 +93,7 @@ func (g *graph) validate(ctx context.Context, document any) (*jsonschema.Validat
 	return &jsonschema.ValidationError{SchemaURL: g.root.Location, ErrorKind: &kind.Schema{Location: g.root.Location}, Causes: w.errors}, w.stop
 }
 
-// onward counts a step and reports whether the walk goes on.
+// onward counts a step and reports whether the walk continues.
 func (w *walk) onward() bool {
 	w.steps++
 	switch {
@@ -108,7 +108,7 @@ func (w *walk) onward() bool {
 	return w.stop == nil && (!w.explain || w.kept < errorLimit)
 }
 
-// fail notes an error at the value at hand, if errors are wanted, and returns false.
+// fail records an error at the current value, if the walk collects errors, and returns false.
 func (w *walk) fail(s *jsonschema.Schema, k jsonschema.ErrorKind, causes ...*jsonschema.ValidationError) bool {
 	if w.explain && w.kept < errorLimit {
 		w.kept += 1 + len(w.at)/64
@@ -117,7 +117,7 @@ func (w *walk) fail(s *jsonschema.Schema, k jsonschema.ErrorKind, causes ...*jso
 	return false
 }
 
-// quietly finds a verdict without errors.
+// quietly runs do without collecting errors.
 func (w *walk) quietly(do func() bool) bool {
 	explain := w.explain
 	w.explain = false
@@ -126,7 +126,7 @@ func (w *walk) quietly(do func() bool) bool {
 	return ok
 }
 
-// causes returns the errors that do notes.
+// causes returns the errors that do records.
 func (w *walk) causes(do func()) []*jsonschema.ValidationError {
 	outer := w.errors
 	w.errors = nil
@@ -136,7 +136,7 @@ func (w *walk) causes(do func()) []*jsonschema.ValidationError {
 	return found
 }
 
-// child applies a schema to a value below the one at hand.
+// child applies a schema to a value directly below the current one.
 func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
 	here := w.here
 	w.here = nil
@@ -147,7 +147,7 @@ func (w *walk) child(s *jsonschema.Schema, v any, token string) bool {
 	return ok
 }
 
-// apart applies a schema to a value that is no part of the document.
+// apart applies a schema to a value outside the document.
 func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.ValidationError) {
 	at, here := w.at, w.here
 	w.at, w.here = nil, nil
@@ -157,8 +157,8 @@ func (w *walk) apart(s *jsonschema.Schema, v any) (bool, []*jsonschema.Validatio
 	return ok, found
 }
 
-// on applies a schema to the value at hand. If the value fits, what was evaluated of it is
-// added to into, unless that is nil.
+// on applies a schema to the current value. If the value fits, its evaluated parts are added to
+// into, unless that is nil.
 func (w *walk) on(s *jsonschema.Schema, v any, into *seen) bool {
 	if !w.onward() {
 		return false
@@ -213,8 +213,8 @@ func (w *walk) once(s, own *jsonschema.Schema, v any, into *seen) bool {
 	return is.ok
 }
 
-// apply applies the keywords of a schema. Without errors to be told, the first that does not
-// fit is enough.
+// apply applies the keywords of a schema. If the walk collects no errors, it stops at the first
+// keyword that does not fit.
 func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 	if s.Ref != nil && s.DraftVersion < 2019 {
 		return w.refer(s, s.Ref, "$ref", v, into)
@@ -254,8 +254,8 @@ func (w *walk) apply(s, own *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// own checks what a schema says of the value itself. Enough means that nothing else need be
-// said of a value, since it is of another kind altogether.
+// own checks the keywords about the value itself. Enough means that no other keyword need be
+// checked, because the value has the wrong type, format or constant.
 func (w *walk) own(s *jsonschema.Schema, v any) (ok, enough bool) {
 	err := s.Validate(v)
 	if err == nil {
@@ -301,7 +301,7 @@ func (w *walk) refs(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// refer applies the schema to which a reference leads.
+// refer applies the target of a reference.
 func (w *walk) refer(s, to *jsonschema.Schema, keyword string, v any, into *seen) bool {
 	if !w.explain {
 		return w.on(to, v, into)
@@ -339,7 +339,7 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	if s.ContentEncoding != nil {
 		var err error
 		if data, err = s.ContentEncoding.Decode(text); err != nil {
-			return false // own has said so
+			return false // own has reported it
 		}
 	}
 	value, err := s.ContentMediaType.UnmarshalJSON(data)

@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// seen is what was evaluated of a value, for the keywords that look at the rest of it.
-// A nil *seen keeps nothing.
+// seen is the set of evaluated parts of a value, for the keywords about its unevaluated parts.
+// A nil *seen records nothing.
 type seen struct {
 	names map[string]bool
 	items map[int]bool
@@ -92,7 +92,8 @@ func has(fields map[string]any, name string) bool {
 	return ok
 }
 
-// property checks one property by its name, by the patterns that fit it, or else as one more.
+// property checks one property by its name, by the patterns that match it, or else as an
+// additional property.
 func (w *walk) property(s *jsonschema.Schema, name string, value any, into *seen) (fits, allowed bool) {
 	fits = true
 	evaluated := false
@@ -182,8 +183,8 @@ func (w *walk) contains(s *jsonschema.Schema, items []any, into *seen) bool {
 	return ok
 }
 
-// combined checks not, allOf, anyOf and oneOf. Why a value fits none of several schemas is
-// found out once it is known that it fits none.
+// combined checks not, allOf, anyOf and oneOf. It collects the reasons only after a value has
+// failed all alternatives.
 func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	ok := true
 	if s.Not != nil && w.quietly(func() bool { return w.on(s.Not, v, nil) }) && w.stop == nil {
@@ -208,8 +209,8 @@ func (w *walk) combined(s *jsonschema.Schema, v any, into *seen) bool {
 	return ok
 }
 
-// fitting returns which schemas a value fits, and stops at the given number unless all have
-// to be known for what they evaluate.
+// fitting returns the indexes of the schemas that a value fits. It stops at the given number
+// unless the parts that all of them evaluate are needed.
 func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int) (fit []int) {
 	for i, one := range list {
 		if w.quietly(func() bool { return w.on(one, v, into) }) {
@@ -222,7 +223,7 @@ func (w *walk) fitting(list []*jsonschema.Schema, v any, into *seen, enough int)
 	return fit
 }
 
-// reasons returns, for each schema, why the value does not fit it.
+// reasons returns for each schema an error why the value does not fit it.
 func (w *walk) reasons(list []*jsonschema.Schema, v any) (out []*jsonschema.ValidationError) {
 	if !w.explain {
 		return nil
@@ -250,7 +251,7 @@ func (w *walk) conditions(s *jsonschema.Schema, v any, into *seen) bool {
 	return next == nil || w.on(next, v, into)
 }
 
-// unevaluated checks what no other keyword has looked at.
+// unevaluated checks the parts of a value that no other keyword has evaluated.
 func (w *walk) unevaluated(s *jsonschema.Schema, v any, seen *seen) bool {
 	ok := true
 	switch v := v.(type) {

@@ -1,8 +1,8 @@
 // Package sse reads server-sent events (the text/event-stream format of the HTML
 // standard) from pieces of a body as they arrive.
 //
-// It is fed, not read from, so that whoever waits for the bytes can wait for other
-// things as well. Events that lie whole in one piece are not copied.
+// The caller feeds it the bytes, and so can wait for other things as well. An event that
+// is complete within one piece is not copied.
 package sse
 
 import (
@@ -10,7 +10,7 @@ import (
 	"errors"
 )
 
-// MaxEvent is the largest event that is accepted, in bytes.
+// MaxEvent is the maximum size of an event in bytes.
 const MaxEvent = 16 << 20
 
 // ErrTooLong is returned for an event longer than MaxEvent.
@@ -24,15 +24,15 @@ type Event struct {
 
 // Reader splits a stream into events. The zero value is ready.
 type Reader struct {
-	chunk []byte // what is left of the piece fed last
-	line  []byte // the beginning of a line whose end has not come
+	chunk []byte // the rest of the piece fed last
+	line  []byte // the beginning of an incomplete line
 	data  []byte // data of the event so far; may lie in chunk
 	owned []byte // the buffer that data is copied to when it must outlive chunk
 
 	name    string
 	hasData bool
 	skipLF  bool // the last piece ended in CR: an LF that follows belongs to it
-	begun   bool // a byte order mark may stand only at the beginning
+	started bool // a byte order mark is skipped only at the start
 }
 
 // Feed gives the Reader the next piece, which must not change before Next has
@@ -47,7 +47,7 @@ func (r *Reader) Feed(p []byte) {
 	r.chunk = p
 }
 
-// Next returns the next event that is complete, or false when it needs more.
+// Next returns the next complete event, or false if it needs more bytes.
 func (r *Reader) Next() (Event, bool, error) {
 	for {
 		line, ok := r.nextLine()
@@ -68,8 +68,8 @@ func (r *Reader) Next() (Event, bool, error) {
 	}
 }
 
-// Flush returns the event that the end of the stream left without its blank line.
-// The standard drops it; many servers end their last event that way.
+// Flush returns the last event of a stream that ends without a blank line. The standard
+// drops it, but many servers end their last event that way.
 func (r *Reader) Flush() (Event, bool) {
 	if len(r.line) > 0 {
 		line := bytes.Clone(r.line)
@@ -106,8 +106,8 @@ func (r *Reader) nextLine() ([]byte, bool) {
 		line = r.line
 		r.line = r.line[:0]
 	}
-	if !r.begun {
-		r.begun = true
+	if !r.started {
+		r.started = true
 		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	}
 	return line, true
@@ -135,7 +135,7 @@ func (r *Reader) field(line []byte) {
 	}
 }
 
-// dispatch ends the event at a blank line. Without data there is none.
+// dispatch ends the event at a blank line. An event without data is dropped.
 func (r *Reader) dispatch() (Event, bool) {
 	ev := Event{Name: r.name, Data: r.data}
 	ok := r.hasData
@@ -143,7 +143,7 @@ func (r *Reader) dispatch() (Event, bool) {
 	return ev, ok
 }
 
-// keep copies what lies in the piece that the caller is about to take back.
+// keep copies data out of the piece, which the caller is about to reuse.
 func (r *Reader) keep() {
 	if r.hasData {
 		r.own()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// read feeds the stream in pieces of n bytes and renders its events. The pieces
-// share one buffer, as those of a caller do.
+// read feeds the stream in pieces of n bytes and renders its events. The pieces share one
+// buffer, as the pieces of a real caller do.
 func read(stream string, n int) string {
 	var r Reader
 	var b strings.Builder
@@ -75,8 +75,8 @@ func TestReaderTooLong(t *testing.T) {
 	}
 }
 
-// FuzzReader holds every cut of a stream to the uncut one, and that to a reader
-// that does it the simple way.
+// FuzzReader compares every cut of a stream with the uncut stream, and that with a simple
+// reader.
 func FuzzReader(f *testing.F) {
 	f.Add("event: x\r\ndata: a\rdata: b\n\n: c\n\ndata", 3)
 	f.Add("data: a\n\r\ndata:b\r\r\n\xef\xbb\xbf", 1)

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// block is a content block as far as it has come.
+// block is the part of a content block received so far.
 type block struct {
 	index  int
 	kind   string
@@ -16,7 +16,7 @@ type block struct {
 	call   int                        // number of the client's tool call
 	ended  bool
 
-	text      []byte // of text, thinking and whatever else grows
+	text      []byte // of text, thinking and other kinds that grow
 	input     []byte
 	signature string
 	citations []json.RawMessage
@@ -25,7 +25,7 @@ type block struct {
 // grows names the field that holds a block's text.
 var grows = map[string]string{"text": "text", "thinking": "thinking", "compaction": "content"}
 
-// blockDelta is what is read of any delta of a block.
+// blockDelta has the fields of all kinds of deltas that are read.
 type blockDelta struct {
 	Type        string          `json:"type"`
 	Text        string          `json:"text"`
@@ -36,7 +36,7 @@ type blockDelta struct {
 	Content     json.RawMessage `json:"content"` // of a compaction
 }
 
-// wants names the kind of block that a delta is for, where there is only one.
+// wants maps a kind of delta to the kind of block that it extends, if only one kind is allowed.
 var wants = map[string]string{"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 func (d *decoder) block(index int) *block {
@@ -48,7 +48,7 @@ func (d *decoder) block(index int) *block {
 	return nil
 }
 
-// beginBlock takes in a block as it begins, which may be all of it.
+// beginBlock handles the start of a block, which may already be complete.
 func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	if d.block(index) != nil {
 		return out, d.protocol("block %d begins twice", index)
@@ -83,7 +83,7 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 	return out, nil
 }
 
-// blockDelta takes in a delta of a block.
+// blockDelta handles a delta of a block.
 func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
 	b := d.block(index)
 	if b == nil {
@@ -135,8 +135,8 @@ func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []
 	return append(out, llm.Delta{Kind: kind, Text: text})
 }
 
-// finishBlocks makes tool calls of the blocks that are some, and keeps all blocks for
-// the next turn if there is more to them than text and calls.
+// finishBlocks converts tool_use blocks to tool calls. It keeps all blocks for the next
+// turn if any is neither text nor a call.
 func (d *decoder) finishBlocks() {
 	r := &d.reply
 	special := false
@@ -171,8 +171,8 @@ func (b *block) toolCall(ended bool) llm.ToolCall {
 	return wire.ToolCall(id, name, b.arguments(), ended)
 }
 
-// arguments returns the input that came in deltas, or else the one that the block
-// began with. An empty object there only announces what is to come.
+// arguments returns the input received in deltas, or else the initial input of the block.
+// An initial empty object is a placeholder and does not count.
 func (b *block) arguments() []byte {
 	start := b.fields["input"]
 	if len(b.input) > 0 || string(start) == "{}" || string(start) == "null" {
@@ -202,7 +202,7 @@ func (b *block) whole() map[string]json.RawMessage {
 	return b.fields
 }
 
-// quote marshals what came out of JSON, or is a string; neither can fail.
+// quote marshals a string or a value decoded from JSON; neither can fail.
 func quote(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -8,22 +8,21 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// Config says how a model is reached and asked. The zero value asks
-// api.anthropic.com with the key from the environment; the model must be named here
-// or in each request.
+// Config configures a Model. The zero value sends requests to api.anthropic.com with the
+// key from the environment; the model must be named here or in each request.
 type Config struct {
-	// Model is asked when a request names none.
+	// Model is the default for requests that name none.
 	Model string
 	// URL is the server's base, with or without the version, or the full address that
 	// ends in /messages. Default: ANTHROPIC_BASE_URL from the environment, or else
 	// https://api.anthropic.com.
 	URL string
 	// Key is sent as x-api-key. Default: ANTHROPIC_API_KEY from the environment, if URL is
-	// empty or on api.anthropic.com; another server is sent no key that is not set here.
+	// empty or on api.anthropic.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// Header is added to every request and replaces what the package would send
-	// (anthropic-version, for one).
+	// Header is added to every request and replaces the package's own headers, such as
+	// anthropic-version.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
 	// field. The fields model, system, messages, max_tokens, tools, response_format and
@@ -36,24 +35,24 @@ type Config struct {
 	// leaves it to the caller, who gets the reply with stop reason pause_turn.
 	MaxContinuations int
 
-	// Repetition makes the watchers of one attempt; nil watches nothing. See
-	// repetition.Guard.
+	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
+	// See repetition.Guard.
 	Repetition func() *repetition.Watcher
-	// MaxRetries is how often a model that got stuck is asked again. 0 means 3,
-	// negative not at all.
+	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
+	// negative none.
 	MaxRetries int
 
 	Timeouts          llm.Timeouts
 	Retry             llm.Retry
-	RequestsPerMinute int          // 0 is no limit; shared by all that use the Model
-	Concurrency       int          // requests at the same time; likewise
+	RequestsPerMinute int          // 0 means unlimited; shared by all users of the Model
+	Concurrency       int          // requests at the same time; 0 means unlimited, shared likewise
 	HTTPClient        *http.Client // default: one with a transport shared by all models
 }
 
 // reserved are the fields that Extra must not set.
 var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "response_format", "stream"}
 
-// Model asks a model over Messages. It may be used by many goroutines. It is an
+// Model is a client of the Messages protocol. It is safe for concurrent use. It is an
 // llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
 	common
@@ -62,8 +61,8 @@ type Model struct {
 
 type common = wire.Model
 
-// New returns a Model. It does not use the network and does not fail: what is wrong
-// with the configuration is reported by Check, and by the first use.
+// New returns a Model. It does not use the network and does not fail: Check, and the first
+// use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
 		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved,

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// ErrPaused is a turn that the provider still paused after MaxContinuations.
+// ErrPaused reports a turn that was still paused after Config.MaxContinuations requests.
 var ErrPaused = errors.New("anthropic: the turn is still paused; raise Config.MaxContinuations")
 
 // caller is the Model without its guard.
@@ -28,7 +28,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// turn is an answer that may come in several parts.
+// turn is an answer of one or more parts.
 type turn struct {
 	caller caller
 	req    *llm.Request
@@ -36,7 +36,7 @@ type turn struct {
 	reply  *llm.Reply // the parts so far
 }
 
-// part streams one part, and reports whether the turn was paused and must go on.
+// part streams one part, and reports whether the turn was paused and must continue.
 func (t *turn) part(ctx context.Context) bool {
 	req := *t.req
 	if n := len(req.Messages); t.reply != nil {
@@ -59,7 +59,7 @@ func (t *turn) part(ctx context.Context) bool {
 	return false
 }
 
-// pass yields what comes of a part as what comes of the whole.
+// pass yields a delta of a part as a delta of the whole turn.
 func (t *turn) pass(d llm.Delta, err error) bool {
 	if t.reply == nil {
 		return t.yield(d, err)

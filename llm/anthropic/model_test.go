@@ -114,7 +114,7 @@ func TestPausedForEver(t *testing.T) {
 	}
 }
 
-// TestBody holds requests to what is sent for them.
+// TestBody compares the JSON that is sent for a request.
 func TestBody(t *testing.T) {
 	thought := map[string]json.RawMessage{"anthropic/content": json.RawMessage(`[` + signed + `,{"type":"text","text":"a"}]`)}
 	for _, c := range []struct {

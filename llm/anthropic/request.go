@@ -19,13 +19,13 @@ const (
 
 type object = map[string]any
 
-// turnBlocks is a message as the protocol has it.
+// turnBlocks is a message in the form of the protocol.
 type turnBlocks struct {
 	Role    string `json:"role"`
 	Content []any  `json:"content"`
 }
 
-// body makes the request's JSON.
+// body returns the JSON of the request.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
 	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
 }
@@ -58,8 +58,8 @@ func (c *Config) body(req *llm.Request, model string) (object, error) {
 	return body, nil
 }
 
-// conversation makes turns that alternate, as the protocol wants them: the results of
-// all tool calls of a turn are one turn of the user.
+// conversation returns turns that alternate, as the protocol requires: the results of all
+// tool calls of a turn are one turn of the user.
 func conversation(req *llm.Request) (system string, turns []turnBlocks, err error) {
 	instructions := []string{}
 	if req.System != "" {
@@ -170,9 +170,8 @@ func mediaBlock(m *llm.Media) (object, error) {
 	return block, nil
 }
 
-// assistantBlocks returns a message as it was received, if that is kept and still
-// says the same. Of a message that was changed only the thinking is kept, which stands
-// before everything else.
+// assistantBlocks returns the received blocks of a message if they are kept and the message
+// is unchanged. If it was changed, only the thinking is kept, before everything else.
 func assistantBlocks(m llm.Message) []any {
 	var blocks []any
 	if raw := received(m); raw != nil {
@@ -201,7 +200,7 @@ func assistantBlocks(m llm.Message) []any {
 	return blocks
 }
 
-// receivedBlock is a block that is kept as it came.
+// receivedBlock is a block that is kept verbatim.
 type receivedBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// event is what is read of one event.
+// event has the fields of an event that are read.
 type event struct {
 	Type         string          `json:"type"`
 	Index        int             `json:"index"`
@@ -23,8 +23,7 @@ type event struct {
 	RequestID    string          `json:"request_id"`
 }
 
-// answer is an answer as far as it is known at its beginning, or the whole of one
-// that is not a stream.
+// answer is the beginning of a streamed answer, or a complete answer that is not a stream.
 type answer struct {
 	ID      string            `json:"id"`
 	Model   string            `json:"model"`
@@ -33,7 +32,7 @@ type answer struct {
 	ending
 }
 
-// ending is how an answer stopped.
+// ending tells how an answer stopped.
 type ending struct {
 	StopReason  string `json:"stop_reason"`
 	StopDetails *struct {
@@ -57,7 +56,7 @@ func newDecoder(requestID string) *decoder {
 	return &decoder{reply: llm.Reply{RequestID: requestID}}
 }
 
-// Event takes in one event. Its type stands in the data; the name repeats it.
+// Event handles one event. Its type is in the data; the name repeats it.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "[DONE]" {
@@ -106,7 +105,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	return out, d.stopped, err
 }
 
-// expected refuses events of an answer that has not started.
+// expected rejects events of an answer that has not started.
 func (d *decoder) expected(e *event) error {
 	switch e.Type {
 	case "message_start", "ping":
@@ -119,7 +118,7 @@ func (d *decoder) expected(e *event) error {
 	return nil
 }
 
-// Whole takes in an answer that is not a stream.
+// Whole handles an answer that is not a stream.
 func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var e event
 	var m answer
@@ -149,11 +148,11 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// Reply returns what came.
+// Reply returns the reply received so far.
 func (d *decoder) Reply() *llm.Reply { return &d.reply }
 
-// start takes in message_start. A proxy may send it twice; two different answers in
-// one stream are refused.
+// start handles message_start. A proxy may send it twice; two different answers in one
+// stream are an error.
 func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	if m == nil {
 		return out, d.protocol("message_start without a message")
@@ -178,7 +177,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// end takes in how the answer stopped. A refusal is explained there and not in a block.
+// end handles the end of the answer. It contains the explanation of a refusal; no block does.
 func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	if e.StopReason != "" {
 		d.reply.StopReason = e.StopReason
@@ -190,7 +189,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// replaceUsage puts the fields of a newer usage over those of an older.
+// replaceUsage replaces the fields of an older usage by those of a newer one.
 func (d *decoder) replaceUsage(raw json.RawMessage) {
 	var usage map[string]json.RawMessage
 	if len(raw) == 0 || jsonv2.UnmarshalLenient(raw, &usage) != nil {
@@ -241,7 +240,7 @@ func (d *decoder) finishUsage() {
 	d.reply.Usage = u
 }
 
-// failure makes an error of what the provider sent as one.
+// failure converts an error event of the provider to an error.
 func (d *decoder) failure(e *event, data []byte) error {
 	failure := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 	if failure.RequestID == "" {

@@ -131,7 +131,7 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// checkDeltas holds the deltas to the reply.
+// checkDeltas checks that the deltas agree with the reply.
 func checkDeltas(t *testing.T, reply *llm.Reply, deltas []llm.Delta) {
 	t.Helper()
 	var text, reasoning string
@@ -151,7 +151,7 @@ func checkDeltas(t *testing.T, reply *llm.Reply, deltas []llm.Delta) {
 	}
 }
 
-// FuzzDecoder looks for panics, and for deltas that are not the reply.
+// FuzzDecoder looks for panics, and for deltas that differ from the reply.
 func FuzzDecoder(f *testing.F) {
 	f.Add(started + blockOf(`{"type":"tool_use","id":"t1","name":"f","input":{}}`, `{"type":"input_json_delta","partial_json":"{"}`) + ended("max_tokens"))
 	f.Add(started + blockOf(`{"type":"compaction","content":null}`, `{"type":"compaction_delta","content":[1]}`) + ended("x"))

@@ -1,4 +1,4 @@
-// Package llmtest checks that an llm.Model keeps the contract that is written at that
+// Package llmtest checks that an llm.Model keeps the contract documented at that
 // interface. A package that implements Model tests itself with one call:
 //
 //	func TestModel(t *testing.T) {
@@ -9,8 +9,8 @@
 //		})
 //	}
 //
-// The model must give the answers, one after the other. How it produces them is its
-// own matter: a Model over HTTP asks a server that plays the script, as above.
+// The model must return the answers, one after the other, by any means: a Model over HTTP
+// asks a server that plays the script, as above.
 package llmtest
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// NewModel makes a Model that gives these answers, one after the other.
+// NewModel returns a Model that returns these answers, one after the other.
 type NewModel func(t *testing.T, answers ...script.Answer) llm.Model
 
 // TestModel runs the whole suite as subtests of t.
@@ -43,7 +43,7 @@ func TestModel(t *testing.T, newModel NewModel) {
 	t.Run("Check", func(t *testing.T) { testCheck(t, newModel) })
 }
 
-// request returns a request that uses what a request can have.
+// request returns a request that uses every part of a request.
 func request() *llm.Request {
 	return &llm.Request{
 		System:    "You are a test.",
@@ -65,7 +65,8 @@ func request() *llm.Request {
 	}
 }
 
-// stream ranges over one answer, and holds the deltas to each other and to the reply.
+// stream ranges over one answer, and checks that its deltas agree with each other and with
+// the reply.
 func stream(t *testing.T, ctx context.Context, m llm.Model, req *llm.Request) (*llm.Reply, error) {
 	t.Helper()
 	var f fold
@@ -92,7 +93,7 @@ func stream(t *testing.T, ctx context.Context, m llm.Model, req *llm.Request) (*
 	return reply, failure
 }
 
-// fold is what the deltas say.
+// fold is the answer made from the deltas.
 type fold struct {
 	text, reasoning, refusal strings.Builder
 	calls                    []llm.ToolCall
@@ -184,8 +185,8 @@ func testReplies(t *testing.T, newModel NewModel) {
 	}
 }
 
-// testConversation goes on with a reply's own message, and checks that requests are
-// left as they were.
+// testConversation continues with a reply's own message, and checks that requests are not
+// modified.
 func testConversation(t *testing.T, newModel NewModel) {
 	m := newModel(t,
 		script.Answer{Reply: llm.Reply{Reasoning: "Which?", ToolCalls: []llm.ToolCall{{ID: "c", Name: "now", Input: json.RawMessage(`{}`)}}}},
@@ -230,11 +231,11 @@ func testProviderError(t *testing.T, newModel NewModel) {
 		t.Errorf("error %v, want an *llm.ProviderError with message and type", err)
 	}
 	if reply.Text != "It begins well" {
-		t.Errorf("text %q, want what came before the error", reply.Text)
+		t.Errorf("text %q, want the text before the error", reply.Text)
 	}
 }
 
-// testBreak stops at every delta. A Model that goes on yielding makes the range panic.
+// testBreak stops at every delta. A Model that continues to yield makes the range panic.
 func testBreak(t *testing.T, newModel NewModel) {
 	answer := script.Answer{Reply: llm.Reply{Reasoning: "hm", Text: "Some words.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}}
 	const most = 20

@@ -18,7 +18,8 @@ func serve(t *testing.T, answers []script.Answer) string {
 	return server.URL
 }
 
-// All models of the project keep the contract, with and without a guard.
+// TestModels checks that all models of the project keep the contract, with and without a
+// guard.
 func TestModels(t *testing.T) {
 	for name, newModel := range map[string]llmtest.NewModel{
 		"script": func(_ *testing.T, answers ...script.Answer) llm.Model { return script.New(answers...) },

@@ -11,10 +11,10 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// Config says how a model is reached and asked. The zero value asks api.openai.com
-// with the key from the environment; the model must be named here or in each request.
+// Config configures a Model. The zero value sends requests to api.openai.com with the key
+// from the environment; the model must be named here or in each request.
 type Config struct {
-	// Model is asked when a request names none.
+	// Model is the default for requests that name none.
 	Model string
 	// URL is the server's base, with or without the version ("http://localhost:8000",
 	// "https://api.groq.com/openai/v1"), or the full address that ends in
@@ -22,14 +22,14 @@ type Config struct {
 	// https://api.openai.com.
 	URL string
 	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is
-	// empty or on api.openai.com; another server is sent no key that is not set here.
+	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// Header is added to every request and replaces what the package would send.
+	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field (stream_options, for servers that refuse it). The fields model, messages, max_tokens, tools, response_format and stream
-	// are refused.
+	// field (stream_options, for servers that refuse it). The fields model, messages,
+	// max_tokens, tools, response_format and stream are refused.
 	Extra map[string]any
 	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
 	// server.
@@ -37,36 +37,35 @@ type Config struct {
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
-	// ThinkTags says what becomes of <think> in the text.
+	// ThinkTags determines how <think> in the text is read.
 	ThinkTags ThinkTags
-	// EchoReasoning sends the thinking of earlier turns back as reasoning_content, as
-	// DeepSeek wants it while tools are in use.
+	// EchoReasoning returns the thinking of earlier turns as reasoning_content, which
+	// DeepSeek requires while tools are in use.
 	EchoReasoning bool
 
-	// Repetition makes the watchers of one attempt; nil watches nothing. See
-	// repetition.Guard.
+	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
+	// See repetition.Guard.
 	Repetition func() *repetition.Watcher
-	// MaxRetries is how often a model that got stuck is asked again. 0 means 3,
-	// negative not at all.
+	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
+	// negative none.
 	MaxRetries int
 
 	Timeouts          llm.Timeouts
 	Retry             llm.Retry
-	RequestsPerMinute int          // 0 is no limit; shared by all that use the Model
-	Concurrency       int          // requests at the same time; likewise
+	RequestsPerMinute int          // 0 means unlimited; shared by all users of the Model
+	Concurrency       int          // requests at the same time; 0 means unlimited, shared likewise
 	HTTPClient        *http.Client // default: one with a transport shared by all models
 }
 
-// ThinkTags says how thinking is found that stands in the text between <think> and
-// </think>.
+// ThinkTags determines how thinking between <think> and </think> in the text is found.
 type ThinkTags int
 
 const (
-	// ThinkLeading takes thinking that stands before the text for reasoning. Tags
-	// within the text are left alone: it may be about them.
+	// ThinkLeading reads thinking before the text as reasoning. Tags within the text stay,
+	// since the text may be about them.
 	ThinkLeading ThinkTags = iota
-	// ThinkOpen is for servers whose template writes the opening tag itself, so that
-	// an answer begins in the midst of thinking.
+	// ThinkOpen is for servers whose template contains the opening tag, so that an answer
+	// starts within the thinking.
 	ThinkOpen
 	// ThinkKeep leaves all tags in the text.
 	ThinkKeep
@@ -75,7 +74,7 @@ const (
 // reserved are the fields that Extra must not set.
 var reserved = []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"}
 
-// Model asks a model over Chat Completions. It may be used by many goroutines. It is
+// Model is a client of the Chat Completions protocol. It is safe for concurrent use. It is
 // an llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
 	common
@@ -84,8 +83,8 @@ type Model struct {
 
 type common = wire.Model
 
-// New returns a Model. It does not use the network and does not fail: what is wrong
-// with the configuration is reported by Check, and by the first use.
+// New returns a Model. It does not use the network and does not fail: Check, and the first
+// use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
 		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", Endpoint: "/chat/completions",
@@ -109,7 +108,7 @@ func New(c Config) *Model {
 	return m
 }
 
-// maxTokensField returns the name that the host wants. OpenAI's newer models refuse
+// maxTokensField returns the field's name for the host. OpenAI's newer models refuse
 // the old one; other servers may not know the new one.
 func maxTokensField(url string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")

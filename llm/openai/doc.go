@@ -1,6 +1,6 @@
-// Package openai asks models over the Chat Completions protocol, as OpenAI speaks it
-// and the many servers that are compatible: vLLM, llama.cpp, ollama, LM Studio, Groq,
-// Mistral, DeepSeek, xAI, OpenRouter, Azure and others.
+// Package openai calls models over the Chat Completions protocol of OpenAI and the many
+// compatible servers: vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI,
+// OpenRouter, Azure and others.
 //
 //	model := openai.New(openai.Config{Model: "gpt-5-mini"})
 //	local := openai.New(openai.Config{
@@ -9,16 +9,16 @@
 //		Extra: map[string]any{"chat_template_kwargs": map[string]any{"enable_thinking": false}},
 //	})
 //
-// Compatible servers differ in nearly everything that can differ: where usage stands,
-// how tool calls are numbered, whether there is a finish reason, in what form thinking
-// comes. This package reads what they send; what they want to be sent beyond the
-// protocol goes into Config.Extra, such as how thinking is turned off, for which every
-// server has words of its own. Make two models where one pipeline wants both.
+// Compatible servers differ in where they put usage, how they number tool calls, whether
+// they send a finish reason, and how they send thinking. This package reads all of these
+// forms. Fields beyond the protocol go into Config.Extra, such as the switch that turns
+// thinking off, which every server names differently. A pipeline that needs both settings
+// needs two models.
 //
-// Only the first choice of an answer is read: asking for several in Extra pays for
-// what nobody sees.
+// Only the first choice of an answer is read; further choices requested in Extra are
+// billed and ignored.
 //
-// Azure wants the full URL of the deployment, and the key in a header of its own:
+// Azure needs the full URL of the deployment, and the key in its own header:
 //
 //	openai.Config{
 //		Model:  "gpt-4o",

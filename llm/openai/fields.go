@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// reasoningText returns the readable reasoning of a delta. The same text can stand in
-// several fields: the first that has any counts.
+// reasoningText returns the readable reasoning of a delta. Servers repeat the same text in
+// several fields; the first non-empty one counts.
 func (d *decoder) reasoningText(in *delta) string {
 	details := d.addDetails(in.ReasoningDetails)
 	if s, ok := str(in.ReasoningContent); ok && s != "" {
@@ -20,8 +20,8 @@ func (d *decoder) reasoningText(in *delta) string {
 	return details
 }
 
-// addDetails keeps reasoning details, which must go back in the next turn, and returns
-// what is readable in them.
+// addDetails keeps reasoning details, which must be sent again in the next turn, and
+// returns their readable text.
 func (d *decoder) addDetails(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '[' {
 		return ""
@@ -40,7 +40,7 @@ func (d *decoder) addDetails(raw json.RawMessage) string {
 	return text.String()
 }
 
-// addDetail appends a detail, or the piece of one to the piece before.
+// addDetail appends a detail, or extends the last one by its next piece.
 func (d *decoder) addDetail(detail map[string]any) {
 	if n := len(d.details); n > 0 && detail["type"] != "reasoning.encrypted" {
 		last := d.details[n-1]
@@ -61,7 +61,7 @@ func (d *decoder) addDetail(detail map[string]any) {
 	d.details = append(d.details, detail)
 }
 
-// keepMetadata puts into the reply what the next turn has to send back.
+// keepMetadata sets the metadata that the next turn must send again.
 func (d *decoder) keepMetadata() {
 	keep := func(key string, value any) {
 		raw, err := json.Marshal(value)
@@ -81,7 +81,7 @@ func (d *decoder) keepMetadata() {
 	}
 }
 
-// usage reads the usage object, with the names that the vendors have for the same.
+// usage reads the usage object under the different names of the vendors.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
 	var v struct {
 		Prompt     *float64 `json:"prompt_tokens"`
@@ -114,8 +114,7 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 	return u, u.InputTokens != nil || u.OutputTokens != nil
 }
 
-// vendorUsage keeps usage that stands in a field of the vendor's own, for answers that
-// have no other.
+// vendorUsage keeps the usage in a vendor's own field, for answers that have no other.
 func (d *decoder) vendorUsage(c *chunk) {
 	if c.Groq != nil {
 		if u, ok := usage(c.Groq.Usage); ok {
@@ -147,7 +146,7 @@ func whole(f *float64) *int {
 	return &n
 }
 
-// chunkError returns the error that a chunk brings, beside whatever else is in it.
+// chunkError returns the error in a chunk, which may contain other fields as well.
 func (d *decoder) chunkError(name string, data []byte, c *chunk) error {
 	present := len(c.Error) > 0 && string(c.Error) != "null"
 	bare := len(c.Choices) == 0 && (len(c.Message) > 0 || len(c.Detail) > 0)
@@ -157,8 +156,8 @@ func (d *decoder) chunkError(name string, data []byte, c *chunk) error {
 	return nil
 }
 
-// failure makes an error of what the provider sent as one: an object in "error", a
-// string there, the object itself, or plain text.
+// failure converts a provider's error to an error: an object or a string in "error", the
+// object itself, or plain text.
 func (d *decoder) failure(data []byte) error {
 	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 	var outer struct {
@@ -188,7 +187,7 @@ func (d *decoder) failure(data []byte) error {
 	return e
 }
 
-// display returns a string's value, or another value as JSON; null is nothing.
+// display returns the value of a string, "" for null, and any other value as JSON.
 func display(raw json.RawMessage) string {
 	if s, ok := str(raw); ok {
 		return s

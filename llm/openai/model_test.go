@@ -27,7 +27,7 @@ func Example() {
 	// Output: Because of Rayleigh scattering. <nil>
 }
 
-// TestBody holds requests to what is sent for them.
+// TestBody compares the JSON that is sent for a request.
 func TestBody(t *testing.T) {
 	details := map[string]json.RawMessage{"openai/reasoning_details": json.RawMessage(`[{"type":"reasoning.encrypted","data":"x"}]`), "openai/reasoning_content": json.RawMessage(`"hm"`)}
 	user := []llm.Message{llm.User("hi")}
@@ -169,8 +169,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// The key of the environment goes to the provider's own servers, and to the one that
-// the environment names.
+// TestWhoGetsTheKey checks that the key of the environment goes only to the provider's own
+// servers, and to the server that the environment names.
 func TestWhoGetsTheKey(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "key-from-environment")
 	for _, c := range []struct {

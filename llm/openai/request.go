@@ -18,7 +18,7 @@ const (
 
 type object = map[string]any
 
-// body makes the request's JSON.
+// body returns the JSON of the request.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
 	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
 }
@@ -82,7 +82,7 @@ func (c *Config) message(m llm.Message) (object, error) {
 	return wired, nil
 }
 
-// content is a string, or a list of parts where there is more than text.
+// content returns a string, or a list of parts if the message has more than text.
 func content(m llm.Message) (any, error) {
 	media := false
 	for _, p := range m.Content {
@@ -134,8 +134,8 @@ func audioFormat(subtype string) string {
 	return strings.TrimPrefix(subtype, "x-")
 }
 
-// calls renders earlier tool calls. Servers parse the arguments again, so what was
-// cut off is sent as none.
+// calls renders earlier tool calls. Servers parse the arguments again, so truncated
+// arguments are sent as {}.
 func calls(list []llm.ToolCall) []object {
 	wired := make([]object, len(list))
 	for i, call := range list {

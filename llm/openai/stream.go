@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// chunk is what is read of one event. Fields of which servers disagree about the type
-// are looked at later.
+// chunk has the fields of an event that are read. Fields whose type differs between
+// servers are decoded later.
 type chunk struct {
 	ID      string          `json:"id"`
 	Model   string          `json:"model"`
@@ -28,8 +28,8 @@ type chunk struct {
 	Object  string          `json:"object"`
 }
 
-// choices are read one by one, and only those of the answer are kept: a server can send
-// millions in one document.
+// choices are read one by one, and only those of the answer are kept, because a server can
+// send millions in one document.
 type choices []choice
 
 // UnmarshalJSONFrom keeps the choices of index 0, at most a few, or else the first one.
@@ -60,7 +60,7 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	return err
 }
 
-// maxChoices bounds the choices of one event. One is enough for all that is asked.
+// maxChoices bounds the choices of one event. Requests ask for one.
 const maxChoices = 8
 
 type choice struct {
@@ -99,7 +99,7 @@ type decoder struct {
 	calls     []*call
 	details   []map[string]any
 	vendor    llm.Usage // from a field of the vendor's own
-	finished  bool      // the server said that it was done, in one way or the other
+	finished  bool      // the server has sent a finish reason or [DONE]
 }
 
 func newDecoder(c *Config, requestID string) *decoder {
@@ -110,7 +110,7 @@ func newDecoder(c *Config, requestID string) *decoder {
 
 var doneMark = []byte("[DONE]")
 
-// Event takes in one event.
+// Event handles one event.
 func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	done, err := false, error(nil)
 	if bytes.IndexByte(data, '\n') >= 0 && !json.Valid(data) {
@@ -149,7 +149,7 @@ func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, 
 	return out, false, err
 }
 
-// Whole takes in an answer that is not a stream.
+// Whole handles an answer that is not a stream.
 func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var c chunk
 	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
@@ -171,7 +171,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	r := &d.reply
 	r.Text, r.Reasoning, r.Refusal = d.text.String(), d.reasoning.String(), d.refusal.String()
 	for i, c := range d.calls {
-		// Nothing at all may be the arguments of a call that was about to begin them.
+		// The last call without arguments may have been cut off before they started.
 		last := i == len(d.calls)-1
 		ended := d.finished && !(last && r.StopReason == "length")
 		r.ToolCalls = append(r.ToolCalls, wire.ToolCall(c.id, c.name, c.args, ended))
@@ -186,7 +186,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// Reply returns what came.
+// Reply returns the reply received so far.
 func (d *decoder) Reply() *llm.Reply { return &d.reply }
 
 func (d *decoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
@@ -236,7 +236,7 @@ func (d *decoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 	return out, nil
 }
 
-// content takes in a piece of the content, which may have thinking in its tags.
+// content handles a piece of the content, which may have thinking between tags.
 func (d *decoder) content(out []llm.Delta, p piece) []llm.Delta {
 	if p.kind != llm.Text || d.think.past {
 		return d.emit(out, p.kind, p.text)
@@ -266,7 +266,7 @@ func (d *decoder) protocol(reason string) error {
 	return &llm.ProtocolError{Reason: reason, RequestID: d.reply.RequestID}
 }
 
-// piece is some text and the channel that it belongs to.
+// piece is a text and its channel.
 type piece struct {
 	kind llm.Kind
 	text string

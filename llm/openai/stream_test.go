@@ -179,7 +179,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// checkDeltas holds the deltas to the reply.
+// checkDeltas checks that the deltas agree with the reply.
 func checkDeltas(t *testing.T, reply *llm.Reply, deltas []llm.Delta) {
 	t.Helper()
 	text := map[llm.Kind]string{}
@@ -213,7 +213,7 @@ func TestLinesWithoutBlanks(t *testing.T) {
 	}
 }
 
-// FuzzDecoder looks for panics, and for deltas that are not the reply.
+// FuzzDecoder looks for panics, and for deltas that differ from the reply.
 func FuzzDecoder(f *testing.F) {
 	f.Add(chunks(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`))
 	f.Add(chunks(`{"content":[{"type":"thinking","thinking":"t"}],"reasoning_details":[{"type":"a","index":0}]}`))

@@ -11,12 +11,12 @@ const (
 	closeTag = "</think>"
 )
 
-// thinkReader separates thinking between tags from the text that follows it. Tags may
-// be cut in pieces.
+// thinkReader separates thinking between tags from the text that follows it. A tag may be
+// split over several pieces.
 type thinkReader struct {
-	past   bool   // in the text: nothing is looked for any more
+	past   bool   // in the text: no tag is expected any more
 	inside bool   // between the tags
-	held   string // what may be the beginning of a tag
+	held   string // possibly the beginning of a tag
 }
 
 func (t *thinkReader) init(mode ThinkTags) {
@@ -24,7 +24,7 @@ func (t *thinkReader) init(mode ThinkTags) {
 	t.inside = mode == ThinkOpen
 }
 
-// add takes in a piece of the content.
+// add returns the pieces that the next piece of the content completes.
 func (t *thinkReader) add(s string) []piece {
 	var out []piece
 	s, t.held = t.held+s, ""
@@ -59,7 +59,7 @@ func (t *thinkReader) add(s string) []piece {
 	return out
 }
 
-// end returns what was held.
+// end returns the held text.
 func (t *thinkReader) end() []piece {
 	s := t.held
 	t.held = ""

@@ -7,14 +7,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// call is a tool call as far as it has come.
+// call is the part of a tool call received so far.
 type call struct {
 	index    int // the server's number, -1 when it gave none
 	id, name string
 	args     []byte
 }
 
-// toolCall takes in a piece of a tool call.
+// toolCall handles a piece of a tool call.
 func (d *decoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 	at := d.findCall(in)
 	if at < 0 {
@@ -42,8 +42,8 @@ func (d *decoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the call that a piece continues, or -1 when it begins one. Servers
-// may leave the index out, count from one, give all calls the same index, or send
+// findCall returns the call that a piece continues, or -1 if it starts one. Servers
+// may omit the index, count from one, give all calls the same index, or send
 // empty or repeated ids and names with every piece.
 func (d *decoder) findCall(in *callDelta) int {
 	for i := len(d.calls) - 1; i >= 0; i-- {

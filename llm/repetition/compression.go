@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Compression finds text that continues without adding anything new: it trips when the
-// last Window bytes, looked at in History checks in a row, deflated each time to less
-// than Threshold of their size. The zero value is ready and has the defaults; the
-// fields must not change after the first byte. It is not safe for concurrent use.
+// Compression finds text that continues without adding anything new: it trips if in
+// History checks in a row the last Window bytes deflated to less than Threshold of their
+// size. The zero value has the defaults; the fields must not change after the first byte.
+// It is not safe for concurrent use.
 //
-// Answers shorter than the window are never judged.
+// Answers shorter than the window are not checked.
 type Compression struct {
-	Window    int     // bytes looked at; default 1024
+	Window    int     // bytes checked; default 1024
 	Threshold float64 // ratio of deflated to plain size; default 0.18
 	History   int     // checks in a row that must be below it; default 3
 
@@ -58,7 +58,7 @@ func (c *Compression) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Check deflates the window and judges it. It is called at every tick.
+// Check deflates the window and compares its size. It is called at every tick.
 func (c *Compression) Check() {
 	if c.hit != nil || c.ring == nil || c.seen < int64(c.Window) {
 		return
@@ -73,7 +73,7 @@ func (c *Compression) Check() {
 	}
 }
 
-// Tripped returns what was found, or nil.
+// Tripped returns the hit, or nil.
 func (c *Compression) Tripped() *Hit { return c.hit }
 
 // deflated returns the deflated size of the window, oldest byte first.
@@ -84,7 +84,7 @@ func (c *Compression) deflated() int {
 	w.Reset(&size)
 	at := c.seen % int64(c.Window)
 	for _, part := range [][]byte{c.ring[at:], c.ring[:at]} {
-		// A flate.Writer fails only where its own writer does, and a counter never does.
+		// A flate.Writer fails only if its own writer does, and a counter never does.
 		_, _ = w.Write(part)
 	}
 	_ = w.Close()

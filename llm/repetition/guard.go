@@ -8,12 +8,12 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Guard returns a Model that asks m and watches what comes. watch makes a fresh
-// Watcher for each channel of each attempt. When one trips, the stream is stopped and
-// the request is made again, with the partial answer and an explanation appended to
-// its conversation, up to retries times; the consumer sees a Restart delta. After that
-// the stream ends with an *llm.RepetitionExhaustedError. With negative retries the
-// first trip ends it with an *llm.RepetitionTrippedError.
+// Guard returns a Model that asks m and watches its answers. The function watch makes a
+// fresh Watcher for each channel of each attempt. When one trips, Guard stops the stream
+// and retries the request, with the partial answer and an explanation appended to its
+// conversation; the consumer sees a Restart delta. After the given number of retries the
+// stream ends with an *llm.RepetitionExhaustedError. With negative retries the first trip
+// ends it with an *llm.RepetitionTrippedError.
 func Guard(m llm.Model, watch func() *Watcher, retries int) llm.Model {
 	return &guard{m, watch, retries}
 }
@@ -24,7 +24,7 @@ type guard struct {
 	retries int
 }
 
-// Check checks the model that is guarded.
+// Check checks the guarded model.
 func (g *guard) Check() error {
 	if c, ok := g.model.(llm.Checker); ok {
 		return c.Check()
@@ -32,7 +32,7 @@ func (g *guard) Check() error {
 	return nil
 }
 
-// Info names the model that is guarded.
+// Info names the guarded model.
 func (g *guard) Info() llm.Info {
 	if i, ok := g.model.(llm.Informer); ok {
 		return i.Info()
@@ -63,8 +63,7 @@ func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// attempt streams one answer through the watchers. It returns nil when the stream
-// has ended by itself.
+// attempt streams one answer through the watchers. It returns nil if no watcher tripped.
 func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.Delta, error) bool) *llm.RepetitionTrippedError {
 	var requestID string
 	response, thinking := newChannel("response", g.watch), newChannel("thinking", g.watch)
@@ -101,7 +100,7 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 type channel struct {
 	name    string
 	watcher *Watcher
-	text    []byte // what came, unless the watcher keeps it
+	text    []byte // received so far, unless the watcher keeps it
 	buf     []byte
 }
 
@@ -139,8 +138,8 @@ func (c *channel) tripped() *llm.RepetitionTrippedError {
 	return &llm.RepetitionTrippedError{Hit: *hit, Channel: c.name, Partial: string(partial)}
 }
 
-// explain returns the request with two more turns: what the model had written, and
-// why it was stopped.
+// explain returns the request with two more turns: the partial answer, and the reason why
+// it was stopped.
 func explain(req *llm.Request, tripped *llm.RepetitionTrippedError) *llm.Request {
 	again := *req
 	n := len(req.Messages)

@@ -64,13 +64,13 @@ func TestGuard(t *testing.T) {
 				t.Errorf("the last request has %d messages, want %d: two more for each retry", n, 2*c.asked-1)
 			}
 			if c.asked > 1 && requests[1].Messages[1].Text() != loop {
-				t.Errorf("the partial was %q, want what had come", requests[1].Messages[1].Text())
+				t.Errorf("the partial was %q, want the text received", requests[1].Messages[1].Text())
 			}
 		})
 	}
 }
 
-// rambler writes on and on, with a tick after each kilobyte.
+// rambler writes without end, with a tick after each kilobyte.
 type rambler struct{ requests int }
 
 func (r *rambler) Stream(context.Context, *llm.Request) iter.Seq2[llm.Delta, error] {

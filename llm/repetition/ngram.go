@@ -6,24 +6,23 @@ import (
 	"slices"
 )
 
-// NGram finds verbatim repetition: it trips when some window of N bytes has been
-// seen Threshold times, anywhere in the text, overlapping or not. The zero value is
-// ready and has the defaults; the fields must not change after the first byte.
+// NGram finds verbatim repetition: it trips when a window of N bytes has occurred
+// Threshold times, anywhere in the text, overlapping or not. The zero value has the
+// defaults; the fields must not change after the first byte.
 //
-// It keeps the text and about as much again to find its way in it, so that it is
-// exact at any length. It is not safe for concurrent use.
+// It is exact at any length, because it keeps the text and an index of about the same
+// size. It is not safe for concurrent use.
 type NGram struct {
 	N         int // window size in bytes; default 100
 	Threshold int // occurrences that trip; default 4
 
-	// Every window of N bytes holds a whole block of (N+1)/2 bytes that begins at a
+	// Every window of N bytes contains a block of (N+1)/2 bytes that starts at a
 	// multiple of its size. So only those blocks are indexed, two of a hundred
-	// positions. Where the text runs over a block that came before, the place is
-	// noted as pending and looked at again when N bytes can have agreed; if they
-	// did, it is a match and is followed byte by byte. Boilerplate makes many
-	// pending places but no matches.
+	// positions. Where the text repeats an earlier block, the place becomes pending and
+	// is checked again when N bytes can have agreed; if they did, it is a match and is
+	// followed byte by byte. Boilerplate makes many pending places but no matches.
 	block   int
-	outMul  uint64 // hashMul^block: takes the oldest byte out of the hash
+	outMul  uint64 // hashMul^block: removes the oldest byte from the hash
 	hash    uint64 // of the last block bytes
 	text    []byte // all bytes so far
 	heads   []head // by the top bits of a tag
@@ -32,24 +31,24 @@ type NGram struct {
 	matches []int // distances to the earlier windows that equal this one
 	pending []place
 	free    uint32   // 1 + first unused place, or 0
-	due     []uint32 // by position modulo N: 1 + first place to look at there, or 0
+	due     []uint32 // by position modulo N: 1 + first place to check there, or 0
 	waiting int      // places in use
 	hit     *Hit
 }
 
-// head is where the search for a block begins: 1 + the number of the newest block, or 0,
-// and a bit for each block by the low bits of its tag. Nearly all text is new, and the
-// bits alone say so.
+// head is the start of the search for a block: 1 + the number of the newest block, or 0,
+// and a bit for each block by the low bits of its tag. Nearly all text is new, which the
+// bits alone show.
 type head struct{ newest, bits uint32 }
 
 func (h head) mayHold(tag uint32) bool { return h.bits>>(tag&31)&1 != 0 }
 
-// indexed is a block that can be found: the tag of its hash, and 1 + the number of the block
-// before it under the same head, or 0.
+// indexed is a block in the index: the tag of its hash, and 1 + the number of the previous
+// block under the same head, or 0.
 type indexed struct{ tag, prev uint32 }
 
-// place is one that may become a match, back bytes before; need more bytes must
-// agree. next is 1 + the next place in its list, or 0.
+// place may become a match with the text back bytes earlier; need more bytes must agree.
+// next is 1 + the next place in its list, or 0.
 type place struct{ back, need, next uint32 }
 
 const hashMul = 0x9E3779B97F4A7C15
@@ -110,20 +109,20 @@ func (c *NGram) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Tripped returns what was found, or nil.
+// Tripped returns the hit, or nil.
 func (c *NGram) Tripped() *Hit { return c.hit }
 
-// Text returns the text so far, as far as the Write that made the counter trip. It must
+// Text returns the text so far, at most up to the end of the Write that tripped. It must
 // not be modified.
 func (c *NGram) Text() []byte { return c.text }
 
-// busy reports whether every byte has to be looked at.
+// busy reports whether every byte must be checked.
 func (c *NGram) busy() bool {
 	return len(c.matches)+c.waiting > 0 || c.Threshold == 1
 }
 
-// look takes the matches and places to the byte at pos, adds those that begin
-// there, and reports whether the counter trips.
+// look extends the matches and places to the byte at pos, adds those that start there, and
+// reports whether the counter trips.
 func (c *NGram) look(pos int, tag uint32) bool {
 	text := c.text
 	c.matches = slices.DeleteFunc(c.matches, func(back int) bool { return text[pos] != text[pos-back] })
@@ -142,7 +141,7 @@ func (c *NGram) look(pos int, tag uint32) bool {
 	return true
 }
 
-// settle makes matches of the places that are due at pos and have held.
+// settle turns the places that are due at pos into matches if their bytes agreed.
 func (c *NGram) settle(pos int) {
 	if c.waiting == 0 {
 		return
@@ -160,7 +159,7 @@ func (c *NGram) settle(pos int) {
 	*slot = 0
 }
 
-// note records that an earlier block, ending at end, comes again at pos, unless it
+// note records that the text at pos repeats an earlier block that ends at end, unless that
 // is part of a match or only the hashes agree.
 func (c *NGram) note(pos, end int) {
 	back := pos - end
@@ -214,7 +213,7 @@ func (c *NGram) link(k int) {
 	h.bits |= 1 << (b.tag & 31)
 }
 
-// tagOf mixes a hash, whose low bits know only the low bits of the text.
+// tagOf mixes a hash, whose low bits depend only on the low bits of the text.
 func tagOf(hash uint64) uint32 {
 	return uint32((hash ^ hash>>32) * hashMul >> 32)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// slow is the detector as it is defined: a count for every window.
+// slow is the definition of the detector: a count for every window.
 func slow(text []byte, n, threshold int) *Hit {
 	seen := map[string]int{}
 	for end := n; end <= len(text); end++ {
@@ -80,7 +80,7 @@ func TestNGramIsSticky(t *testing.T) {
 	}
 }
 
-// FuzzNGram holds the counter to its definition, for all parameters and cuts.
+// FuzzNGram compares the counter with its definition, for all parameters and cuts.
 func FuzzNGram(f *testing.F) {
 	f.Add([]byte("abcabcabcabcabc"), uint8(3), uint8(4), uint8(2))
 	f.Add(bytes.Repeat([]byte("ab"), 300), uint8(100), uint8(4), uint8(7))

@@ -2,11 +2,11 @@ package repetition
 
 import "github.com/stonelayer/stone/llm"
 
-// Hit says where and how a text repeats itself.
+// Hit describes a repetition found in a text.
 type Hit = llm.RepetitionHit
 
-// Watcher feeds one text to both detectors. A nil detector is not used. A Watcher
-// is not safe for concurrent use.
+// Watcher feeds one text to both detectors. A nil detector is skipped. A Watcher is not
+// safe for concurrent use.
 type Watcher struct {
 	NGram       *NGram
 	Compression *Compression
@@ -35,8 +35,7 @@ func (w *Watcher) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Tick lets the compression detector look at the text. It is called every five
-// seconds.
+// Tick runs the check of the compression detector. It is called every five seconds.
 func (w *Watcher) Tick() {
 	if w.hit == nil && w.Compression != nil {
 		w.Compression.Check()

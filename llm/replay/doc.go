@@ -1,20 +1,20 @@
-// Package replay records what providers answer and gives the same answers again, so
-// that a test with a real model behind it runs without one.
+// Package replay records the answers of providers and plays them back, so that a test
+// written against a real model runs without one.
 //
-// A [Recorder] is the transport of a model's HTTP client; it passes everything on and
-// writes each exchange to a file, a line of JSON for each, with the pieces of the
-// answer and the time at which each came:
+// A [Recorder] is the transport of a model's HTTP client. It forwards each request and
+// writes the exchange to a file as a line of JSON, with the pieces of the answer and the
+// time of each:
 //
 //	rec, err := replay.Record("testdata/session.jsonl", nil)
 //	model := openai.New(openai.Config{Model: "gpt-5-mini", HTTPClient: rec.Client()})
 //	// … ask …
 //	err = rec.Close()
 //
-// A [Player] is the transport that answers from such a file. Requests are told apart by
-// their method, path and body; the same request again gets the next of its answers, and
-// the last one from then on. A request that was not recorded is an error that shows the
-// nearest one that was.
+// A [Player] is the transport that answers from such a file. It identifies requests by
+// method, path and body. A repeated request gets the next of its answers, and after the
+// last one always the last. A request that was not recorded is an error that shows the
+// nearest recorded one.
 //
-// Of the headers only the type and the id of an answer are kept, never those of a
-// request, and no query: no key gets into the file.
+// A recording has the few headers of an answer that models read, such as its type and id.
+// It has neither the headers nor the query of a request, so that no key gets into the file.
 package replay

@@ -15,34 +15,34 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotRecorded is what a *NotRecordedError is.
+// ErrNotRecorded matches every *NotRecordedError with errors.Is.
 var ErrNotRecorded = errors.New("request was not recorded")
 
 // NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
 	Request string // method, path and body
-	Nearest string // the recorded request that is most like it, "" when there is none
-	Differs string // where the two begin to differ, with some of what is around
+	Nearest string // the most similar recorded request, "" if none was recorded
+	Differs string // the first difference, with some context
 }
 
-// Error says where the request differs from the nearest that was recorded.
+// Error returns the difference from the nearest recorded request.
 func (e *NotRecordedError) Error() string {
 	if e.Nearest == "" {
-		return "replay: this request was not recorded, and nothing else was: " + clip(e.Request)
+		return "replay: this request was not recorded, and neither was any other: " + clip(e.Request)
 	}
-	return "replay: this request was not recorded; the nearest that was differs " + e.Differs
+	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
 
 // Is reports whether target is ErrNotRecorded.
 func (e *NotRecordedError) Is(target error) bool { return target == ErrNotRecorded }
 
-// Retryable returns false: the recording stays as it is.
+// Retryable returns false: the recording does not change.
 func (e *NotRecordedError) Retryable() bool { return false }
 
-// Player is an http.RoundTripper that answers from a recording. It may be used by many
-// goroutines.
+// Player is an http.RoundTripper that answers from a recording. It is safe for concurrent
+// use.
 type Player struct {
-	// Speed is how many times faster than recorded the pieces come; 0 is at once.
+	// Speed is the factor by which the pieces come faster than recorded; 0 means at once.
 	Speed float64
 
 	mu      sync.Mutex
@@ -145,8 +145,8 @@ func (p *Player) play(ctx context.Context, w io.Writer, x *exchange) error {
 	return nil
 }
 
-// notRecorded finds the recorded request that agrees the longest, counted from both
-// ends: long conversations mostly differ in one place.
+// notRecorded finds the recorded request that shares the most bytes at both ends, because
+// long conversations mostly differ in one place.
 func (p *Player) notRecorded(k string) error {
 	e := &NotRecordedError{Request: k}
 	best := -1
@@ -174,7 +174,7 @@ func common(a, b string) (front, back int) {
 	return front, back
 }
 
-// around quotes what differs, with a little before it.
+// around quotes the difference, with some text before it.
 func around(s string, front, back int) string {
 	return fmt.Sprintf("%q", clip(s[max(0, front-20):min(len(s), len(s)-back+10)]))
 }

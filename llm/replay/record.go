@@ -22,31 +22,31 @@ type exchange struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
 	Pieces []piece           `json:"pieces"`
-	// Error is why the answer ended, if not in order.
+	// Error is why the answer ended, "" if it ended regularly.
 	Error string `json:"error,omitempty"`
 }
 
-// piece is what was read of the answer at once.
+// piece is the part of an answer that was read at once.
 type piece struct {
 	After int64  `json:"ms"` // milliseconds since the request was sent
 	Text  string `json:"text,omitempty"`
 	Bytes []byte `json:"bytes,omitempty"` // in place of Text where a piece is not UTF-8
 }
 
-// keptHeaders are those of an answer that a model reads.
+// keptHeaders are the headers of an answer that models read.
 var keptHeaders = []string{"Content-Type", "Retry-After", "X-Request-Id", "Request-Id"}
 
-// Recorder is an http.RoundTripper that writes down what passes through it. It may be
-// used by many goroutines.
+// Recorder is an http.RoundTripper that records each exchange. It is safe for concurrent
+// use.
 type Recorder struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	file *os.File
-	err  error // the first that happened while writing
+	err  error // the first write error
 }
 
 // Record creates the file, or truncates it, and returns a Recorder that sends requests
-// through next, or through http.DefaultTransport when that is nil.
+// through next, or through http.DefaultTransport if next is nil.
 func Record(name string, next http.RoundTripper) (*Recorder, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -61,8 +61,8 @@ func Record(name string, next http.RoundTripper) (*Recorder, error) {
 // Client returns an HTTP client that is being recorded.
 func (r *Recorder) Client() *http.Client { return &http.Client{Transport: r} }
 
-// Close closes the file. It returns the first error that happened while writing it.
-// Answers must have been read to their end, or closed, before.
+// Close closes the file and returns the first error of writing it. All answers must have
+// been read to their end, or closed, before.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,8 +153,7 @@ func (t *tape) finish() {
 	})
 }
 
-// secretsIn finds the values that must not get into the file in the headers of a
-// request, and in its address.
+// secretsIn returns the secrets in the headers and the URL of a request.
 func secretsIn(req *http.Request) *redact.Set {
 	s := new(redact.Set)
 	for name, values := range req.Header {
@@ -175,8 +174,8 @@ func readBody(req *http.Request) ([]byte, error) {
 	return io.ReadAll(req.Body)
 }
 
-// canonical returns the body as JSON with sorted keys, or as a JSON string where it is
-// none.
+// canonical returns the body as JSON with sorted keys, or as a JSON string if it is not
+// JSON.
 func canonical(body []byte) json.RawMessage {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(body))

@@ -119,7 +119,7 @@ func TestSpeed(t *testing.T) {
 	})
 }
 
-// A model keeps the contract while it is being recorded.
+// TestRecordedModel checks that a model keeps the contract while it is recorded.
 func TestRecordedModel(t *testing.T) {
 	llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 		rec, err := replay.Record(filepath.Join(t.TempDir(), "x.jsonl"), nil)

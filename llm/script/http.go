@@ -14,11 +14,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// maxBody is the longest request that is read.
+// maxBody is the maximum size of a request in bytes.
 const maxBody = 64 << 20
 
-// ServeHTTP answers a request of either protocol: Messages when the path ends in
-// /messages, else Chat Completions. It always streams.
+// ServeHTTP answers a request of either protocol: Messages if the path ends in
+// /messages, otherwise Chat Completions. It always streams.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -33,7 +33,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a := m.answer(req)
 	if wait(r.Context(), a.Wait) != nil {
-		return // nobody is there any more
+		return // the client has gone
 	}
 	id := a.Reply.RequestID
 	var h *llm.HTTPError
@@ -82,7 +82,7 @@ func (s *stream) send(name string, v any) {
 	}
 }
 
-// completions writes the answer as Chat Completions has it.
+// completions writes the answer in the form of Chat Completions.
 func (s *stream) completions(a *Answer) {
 	r := &a.Reply
 	id := orDefault(r.ID, "chatcmpl-script")
@@ -121,7 +121,7 @@ func (s *stream) completions(a *Answer) {
 	fmt.Fprint(s.w, "data: [DONE]\n\n")
 }
 
-// messages writes the answer as Messages has it.
+// messages writes the answer in the form of Messages.
 func (s *stream) messages(a *Answer) {
 	r := &a.Reply
 	s.send("message_start", object{"type": "message_start", "message": object{
@@ -168,7 +168,7 @@ func (s *stream) block(start object, delta, field, text string) {
 	s.index++
 }
 
-// fail sends a provider's error; any other error just ends the stream.
+// fail sends a provider's error; any other error ends the stream.
 func (s *stream) fail(name string, err error) {
 	var p *llm.ProviderError
 	if errors.As(err, &p) {
@@ -176,7 +176,7 @@ func (s *stream) fail(name string, err error) {
 	}
 }
 
-// pieces cuts a text as a model would write it, a few bytes at a time.
+// pieces cuts a text into pieces of a few bytes, as a model streams it.
 func pieces(text string) []string {
 	const size = 12
 	var out []string

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// wireRequest is what is read of a request of either protocol.
+// wireRequest has the fields of a request of either protocol that are read.
 type wireRequest struct {
 	Model           string          `json:"model"`
 	System          json.RawMessage `json:"system"`
@@ -101,7 +101,7 @@ func (m wireMessage) message() llm.Message {
 	return out
 }
 
-// turns reads a message of Messages, in which the results of tools are parts.
+// turns reads a message of Messages, which has tool results as parts.
 func (m wireMessage) turns() []llm.Message {
 	var results []llm.Message
 	rest := llm.Message{Role: m.Role}

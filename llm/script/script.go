@@ -16,8 +16,8 @@ import (
 // Answer is one answer of a script. The zero value is an empty reply.
 type Answer struct {
 	Reply llm.Reply
-	// Err ends the answer after the reply. An *llm.HTTPError comes in place of the
-	// reply; over HTTP, other errors cut the stream, and an *llm.ProviderError is sent.
+	// Err ends the answer after the reply. An *llm.HTTPError replaces the reply. Over
+	// HTTP, an *llm.ProviderError is sent, and other errors cut the stream.
 	Err error
 	// Wait passes before the answer begins.
 	Wait time.Duration
@@ -55,15 +55,15 @@ func Status(status int, body string) Answer {
 	return Fail(&llm.HTTPError{Status: status, Body: body})
 }
 
-// Model answers with its script. It may be used by many goroutines; answers are given
-// in the order in which the requests come.
+// Model answers with its script, in the order of the requests. It is safe for concurrent
+// use.
 type Model struct {
 	mu       sync.Mutex
 	next     func(n int, req *llm.Request) Answer
 	requests []*llm.Request
 }
 
-// New returns a Model that gives these answers, one after the other, and then an
+// New returns a Model that returns these answers, one after the other, and then an
 // error.
 func New(answers ...Answer) *Model {
 	return Func(func(n int, _ *llm.Request) Answer {
@@ -78,7 +78,7 @@ func New(answers ...Answer) *Model {
 // never called by two goroutines at once.
 func Func(f func(n int, req *llm.Request) Answer) *Model { return &Model{next: f} }
 
-// Requests returns the requests that have come so far, in order.
+// Requests returns the requests so far, in order.
 func (m *Model) Requests() []*llm.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *Model) Requests() []*llm.Request {
 // Info names the model.
 func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script"} }
 
-// Stream gives the next answer; see llm.Model.
+// Stream yields the next answer; see llm.Model.
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		a := m.answer(req)
@@ -138,7 +138,8 @@ func (m *Model) answer(req *llm.Request) Answer {
 	return a
 }
 
-// stopReason is the reply's own, or the protocol's word for what it does.
+// stopReason returns the reply's own reason, or the protocol's default: calls for a reply
+// with tool calls, otherwise text.
 func stopReason(r *llm.Reply, text, calls string) string {
 	switch {
 	case r.StopReason != "":
@@ -149,7 +150,7 @@ func stopReason(r *llm.Reply, text, calls string) string {
 	return text
 }
 
-// clone keeps a request as it is now: its sender may go on appending to it.
+// clone copies a request, because its sender may append to it later.
 func clone(req *llm.Request) *llm.Request {
 	c := *req
 	c.Messages = slices.Clone(req.Messages)

@@ -45,7 +45,7 @@ func TestOutOfAnswers(t *testing.T) {
 	}
 }
 
-// What a provider's Model sends comes out of the server as it went in.
+// TestRequests checks that the server reads the request that a provider's Model sends.
 func TestRequests(t *testing.T) {
 	req := &llm.Request{
 		System:    "Be brief.",

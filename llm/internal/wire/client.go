@@ -1,5 +1,5 @@
-// Package wire is what the callers of all protocols have in common: one POST whose
-// answer is a stream, with retries, timeouts, limits and the keeping of secrets.
+// Package wire has the common parts of the protocol clients: one POST whose answer is a
+// stream, with retries, timeouts, limits and redaction of secrets.
 package wire
 
 import (
@@ -28,7 +28,7 @@ type Options struct {
 	Concurrency       int
 }
 
-// Client sends requests to one endpoint. It may be used by many goroutines.
+// Client sends requests to one endpoint. It is safe for concurrent use.
 type Client struct {
 	url      *url.URL
 	header   http.Header
@@ -40,7 +40,7 @@ type Client struct {
 	slots    chan struct{} // nil without a limit
 }
 
-// New returns a Client, or an error that says what is wrong with the options.
+// New returns a Client, or an error if the options are invalid.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -63,13 +63,13 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// Endpoint returns the URL without what may be secret in it.
+// Endpoint returns the URL without the parts that may be secret.
 func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
-// transport is shared by all clients that have none of their own, so that
-// connections are. Small buffers: thousands of streams may be open at once.
+// transport is shared by all clients without one of their own, so that they share
+// connections. Its buffers are small because thousands of streams may be open at once.
 var transport = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
 func sharedTransport(dialer *net.Dialer) *http.Transport {
@@ -105,7 +105,7 @@ func httpClient(own *http.Client) *http.Client {
 	return &c
 }
 
-// acquire waits for a place among the concurrent requests and in the rate.
+// acquire waits for the concurrency limit and the rate limit.
 func (c *Client) acquire(ctx context.Context) (release func(), err error) {
 	release = func() {}
 	if c.slots != nil {
@@ -128,10 +128,10 @@ func (c *Client) acquire(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// harmless are headers that hold no secret.
+// harmless are headers without secrets.
 var harmless = []string{"Content-Type", "Accept", "Anthropic-Version", "Anthropic-Beta", "User-Agent"}
 
-// secretsIn returns what is sent and must not be shown.
+// secretsIn returns the secrets in the headers and the URL of a request.
 func secretsIn(header http.Header, u *url.URL) *redact.Set {
 	s := new(redact.Set)
 	for name, values := range header {
@@ -152,12 +152,12 @@ func redactedURL(s string) string {
 	return u.String()
 }
 
-// clean takes the secrets of the client, and those of the run, out of a text.
+// clean redacts the secrets of the client and of the run in a text.
 func (c *Client) clean(ctx context.Context, text string) string {
 	return redact.From(ctx).Clean(c.own.Clean(text))
 }
 
-// redact takes secrets out of an error.
+// redact redacts secrets in an error.
 func (c *Client) redact(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*llm.ProviderError](err); ok {
 		e.Message, e.Type, e.Code = c.clean(ctx, e.Message), c.clean(ctx, e.Type), c.clean(ctx, e.Code)

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// nothing is a decoder that is never reached.
+// nothing is a decoder without use.
 type nothing struct{}
 
 func (nothing) Event(out []llm.Delta, _ string, _ []byte) ([]llm.Delta, bool, error) {

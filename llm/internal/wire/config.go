@@ -17,8 +17,8 @@ import (
 
 var version = regexp.MustCompile(`/v\d`)
 
-// CompleteURL makes the full address of an endpoint from a base URL, which may have
-// the version in its path or not, or be complete already.
+// CompleteURL returns the full address of an endpoint. The base URL may have the version
+// in its path, or be complete already.
 func CompleteURL(base, endpoint string) string {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -36,8 +36,8 @@ func CompleteURL(base, endpoint string) string {
 	return u.String()
 }
 
-// Header makes the header of every request: the provider's own, and over it what the
-// configuration sets.
+// Header returns the header of every request. The headers of the configuration replace
+// those of the provider.
 func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Type", "application/json")
@@ -51,7 +51,7 @@ func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
 	return h
 }
 
-// CheckExtra refuses reserved fields of the body.
+// CheckExtra rejects reserved fields of the body.
 func CheckExtra(extra map[string]any, reserved []string) error {
 	var bad []string
 	for _, key := range slices.Sorted(maps.Keys(extra)) {
@@ -70,7 +70,7 @@ func OneLine(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// Merge puts extra fields over the body's own; nil removes one.
+// Merge sets extra fields in the body; nil removes one.
 func Merge(body, extra map[string]any) {
 	for key, value := range extra {
 		if value == nil {
@@ -89,8 +89,8 @@ func ToolSchema(t llm.Tool) json.RawMessage {
 	return t.Schema
 }
 
-// ToolCall makes a tool call of arguments as they came. They are whole when they are
-// JSON, or when there are none although the model came to the end of the call.
+// ToolCall returns a tool call with the arguments received. They are complete if they are
+// JSON, or if they are empty and the model finished the call.
 func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	call := llm.ToolCall{ID: id, Name: name}
 	trimmed := bytes.TrimSpace(args)

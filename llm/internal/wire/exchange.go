@@ -23,8 +23,8 @@ const (
 	maxErrorBody = 64 << 10
 )
 
-// exchange is one request and its answer. A goroutine of its own sends and reads, so
-// that whoever consumes can wait for time and cancellation as well.
+// exchange is one request and its answer. Its own goroutine sends and reads, so that the
+// consumer can also wait for timeouts and cancellation.
 type exchange struct {
 	head    chan head
 	pieces  chan []byte // closed at the body's end; a piece is valid until the next
@@ -56,9 +56,8 @@ func (c *Client) begin(ctx context.Context, body []byte) *exchange {
 	return x
 }
 
-// end stops the exchange and waits until nothing of it is left. After a regular end
-// it leaves the server a moment to finish the body, so that the connection can be
-// used again.
+// end stops the exchange and waits for its goroutines. After a regular end it leaves the
+// server a moment to finish the body, so that the connection can be reused.
 func (x *exchange) end(regular bool) {
 	if regular {
 		select {
@@ -69,7 +68,7 @@ func (x *exchange) end(regular bool) {
 	x.cancel(nil)
 	<-x.done
 	if x.buffers != nil {
-		buffers.Put(x.buffers) // not before the consumer has let go of the last piece
+		buffers.Put(x.buffers) // not before the consumer has released the last piece
 	}
 }
 
@@ -85,13 +84,13 @@ func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
 	go x.pass(ctx, answer)
 }
 
-// finish says that there is nothing more to come.
+// finish marks the end of the answer.
 func (x *exchange) finish() {
 	close(x.pieces)
 	close(x.done)
 }
 
-// open sends the request and returns the body of its answer, nil if it is none.
+// open sends the request and returns the body of its answer, or nil after an error.
 func (c *Client) open(ctx context.Context, body []byte) (io.ReadCloser, head) {
 	resp, err := c.send(ctx, body)
 	if err != nil {
@@ -107,7 +106,7 @@ func (c *Client) open(ctx context.Context, body []byte) (io.ReadCloser, head) {
 	return resp.Body, h
 }
 
-// pass passes the answer on, piece by piece.
+// pass sends the answer to the consumer, piece by piece.
 func (x *exchange) pass(ctx context.Context, answer io.ReadCloser) {
 	defer x.finish()
 	defer answer.Close()
@@ -141,7 +140,7 @@ func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) 
 	if err == nil {
 		return resp, nil
 	}
-	// The client's own error quotes the URL, and with it whatever secret is in there.
+	// The error of http.Client quotes the URL, with any secret in it.
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
 	}
@@ -152,8 +151,8 @@ func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) 
 }
 
 func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // what came of it will do
-	// Where it is cut a secret may be too.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body suffices
+	// The cut may be within a secret.
 	text := redact.From(ctx).CleanCut(c.own.CleanCut(string(body)))
 	return &llm.HTTPError{
 		Status:     resp.StatusCode,

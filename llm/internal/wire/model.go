@@ -31,12 +31,12 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
 	MaxRetries int
-	keyless    bool // on purpose
+	keyless    bool // the Key is llm.NoKey
 	Options         // URL is the base; Header is set by Init
 }
 
-// Defaults sets the URL and the key that the environment names. That key goes only to
-// the provider's own servers, and to the server that the environment names beside it.
+// Defaults sets the URL and the key from the environment. That key goes only to the
+// provider's own servers, and to the server that the environment names beside it.
 func (s *Setup) Defaults() {
 	environment := s.URL == ""
 	s.URL = CompleteURL(cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL), s.Endpoint)
@@ -51,25 +51,25 @@ func (s *Setup) Defaults() {
 	}
 }
 
-// ownHost reports whether an address is on a provider's own server, or on one below
-// its name, and reached as that is.
+// ownHost reports whether an address has the scheme of a provider's own URL, and its host
+// or one below it.
 func ownHost(address, own string) bool {
 	a, err := url.Parse(address)
 	b, errOwn := url.Parse(own)
 	return err == nil && errOwn == nil && a.Scheme == b.Scheme && (a.Host == b.Host || strings.HasSuffix(a.Host, "."+b.Host))
 }
 
-// Model is what the models of all providers have in common.
+// Model is the common part of the models of all providers.
 type Model struct {
 	Client *Client // nil if the configuration is bad
 	setup  Setup
-	err    error     // what is wrong with the configuration
-	asked  llm.Model // with a guard if there is one
+	err    error     // of the configuration
+	asked  llm.Model // with a guard if one is configured
 }
 
-// Init makes the model of a Setup that has its Defaults. Provider are headers of the
-// provider's own, and keyed those with one of which a key is sent; caller streams a
-// request without a guard.
+// Init initializes the model from a Setup that has its Defaults. Provider are the
+// provider's own headers. Keyed lists the headers any of which carries a key. Caller
+// streams a request without a guard.
 func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
 	header := Header(s.Header, provider)
 	hasKey := false
@@ -92,7 +92,7 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 	}
 }
 
-// Body makes the JSON of a request. Build makes the provider's own of it.
+// Body returns the JSON of a request; build makes the provider's own fields.
 func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any, error)) ([]byte, error) {
 	if m.err != nil {
 		return nil, m.err
@@ -115,7 +115,7 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 	return data, nil
 }
 
-// Check reports what is wrong with the configuration, all of it in one line.
+// Check returns every fault of the configuration in one line, or nil.
 func (m *Model) Check() error { return m.err }
 
 // Info names the model.
@@ -141,5 +141,5 @@ func (m *Model) String() string {
 // Format keeps %+v and %#v from printing the configuration.
 func (m *Model) Format(f fmt.State, _ rune) { fmt.Fprint(f, m.String()) }
 
-// LogValue is what log/slog shows.
+// LogValue returns the same as String, for log/slog.
 func (m *Model) LogValue() slog.Value { return slog.StringValue(m.String()) }

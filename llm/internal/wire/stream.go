@@ -13,35 +13,35 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Decoder makes deltas of one answer. It appends them to out and returns it.
+// Decoder decodes one answer. Its methods append deltas to out and return it.
 type Decoder interface {
-	// Event takes in one event. It reports whether the answer is complete.
+	// Event handles one event. It reports whether the answer is complete.
 	Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error)
-	// Whole takes in an answer that the server sent as one JSON document.
+	// Whole handles an answer that the server sent as one JSON document.
 	Whole(out []llm.Delta, data []byte) ([]llm.Delta, error)
 	// End ends the answer, after the last event or before an error. It returns an
 	// error when the answer is not complete.
 	End(out []llm.Delta) ([]llm.Delta, error)
-	// Reply returns what has come. It is called after End.
+	// Reply returns the reply received so far. It is called after End.
 	Reply() *llm.Reply
 }
 
 const (
-	// maxWhole is the largest JSON document that is taken for an answer, in bytes.
+	// maxWhole bounds an answer that is one JSON document, in bytes.
 	maxWhole = 64 << 20
-	// maxSaid bounds text, reasoning and arguments of a streamed answer together.
+	// maxSaid bounds text, reasoning and arguments of a streamed answer together, in bytes.
 	maxSaid = 32 << 20
-	// maxStream bounds the events of a streamed answer, most of whose bytes are not said.
+	// maxStream bounds the events of a streamed answer in bytes; most are not text.
 	maxStream = 512 << 20
 )
 
 // errStopped means that the consumer wants no more.
 var errStopped = errors.New("stopped")
 
-// Stream posts the body and yields what comes, with all the attempts that the
-// client's settings allow. decoder returns a fresh one for each attempt. Stream
-// returns the reply when all went well; otherwise it has yielded the error, or the
-// consumer has stopped, and it returns nil.
+// Stream posts the body and yields the deltas, with all the attempts that the client's
+// settings allow. The function decoder returns a fresh Decoder for each attempt. Stream
+// returns the reply on success. It returns nil after it has yielded an error or the
+// consumer has stopped.
 func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
 	if limit := c.timeouts.Total; limit > 0 {
 		var cancel context.CancelFunc
@@ -79,16 +79,16 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 	}
 }
 
-// again says whether the request is made once more, and how long to wait before.
+// again reports whether to retry the request, and how long to wait before.
 func (c *Client) again(ctx context.Context, attempt int, s *session, err error) (time.Duration, bool) {
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
 		return 0, false
 	}
-	if s.begun && !c.retry.MidStream {
+	if s.started && !c.retry.MidStream {
 		return 0, false
 	}
-	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.begun {
-		return 0, false // the server may be at work on it, and will be paid
+	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.started {
+		return 0, false // the server may be working on it, and will bill it
 	}
 	if e, ok := errors.AsType[*llm.HTTPError](err); ok && e.RetryAfter > 0 {
 		return e.RetryAfter, e.RetryAfter <= c.retry.MaxWait
@@ -106,11 +106,11 @@ type session struct {
 
 	x         *exchange
 	progress  *time.Ticker
-	quiet     *time.Timer // runs out when nothing has come for too long
-	phase     string      // what the server is expected to do, as in TimeoutError
+	quiet     *time.Timer // expires when the current phase takes too long
+	phase     string      // the current phase, as in TimeoutError
 	limit     time.Duration
 	requestID string
-	begun     bool // a byte of the answer has come
+	started   bool // a byte of the answer has come
 	deltas    []llm.Delta
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
@@ -187,7 +187,7 @@ func (s *session) events(ctx context.Context, d Decoder) error {
 		if complete, err := s.event(d, ev); complete {
 			return s.finish(d, nil)
 		} else if e, ok := errors.AsType[*llm.ProtocolError](err); ok {
-			// Half an event makes no sense; that is the connection's fault.
+			// Half an event is an effect of the broken connection, not a fault of the server.
 			cut = errors.New(e.Reason)
 		} else if err != nil {
 			return s.finish(d, err)
@@ -210,7 +210,7 @@ func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
 	return complete, err
 }
 
-// count counts what an event had in it, against a server that never ends.
+// count counts the bytes of an event and its text, against a server that never stops.
 func (s *session) count(event int) error {
 	s.streamed += event
 	for i := range s.deltas {
@@ -247,8 +247,8 @@ func (s *session) whole(ctx context.Context, d Decoder) error {
 	return s.finish(d, err)
 }
 
-// finish ends the decoder and keeps what came. A cause goes before what the decoder
-// has to say about the end.
+// finish ends the decoder and keeps its reply. A cause takes precedence over the
+// decoder's own error.
 func (s *session) finish(d Decoder, cause error) error {
 	if errors.Is(cause, errStopped) {
 		return cause
@@ -264,7 +264,7 @@ func (s *session) finish(d Decoder, cause error) error {
 	return err
 }
 
-// pass yields the deltas that the decoder has made.
+// pass yields the decoded deltas.
 func (s *session) pass() bool {
 	for i := range s.deltas {
 		if !s.yield(s.deltas[i], nil) {
@@ -274,7 +274,7 @@ func (s *session) pass() bool {
 	return true
 }
 
-// expect begins a phase that must not last longer than limit. 0 is no bound.
+// expect starts a phase that may last at most limit. Zero means unlimited.
 func (s *session) expect(phase string, limit time.Duration) {
 	s.phase, s.limit = phase, limit
 	if limit == 0 {
@@ -287,7 +287,7 @@ func (s *session) expect(phase string, limit time.Duration) {
 	s.quiet.Reset(limit)
 }
 
-// awaitHead waits for the beginning of the answer.
+// awaitHead waits for the head of the answer.
 func (s *session) awaitHead(ctx context.Context) (head, error) {
 	for {
 		select {
@@ -317,7 +317,7 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 				return nil, false, s.ended(ctx)
 			}
 			if ok {
-				s.begun = true
+				s.started = true
 				s.expect("silence", s.client.timeouts.Silence)
 			}
 			return piece, ok, nil
@@ -361,7 +361,7 @@ func (s *session) timeout() error {
 	return &llm.TimeoutError{Phase: s.phase, Limit: s.limit, RequestID: s.requestID}
 }
 
-// ended returns why the context ended: a timeout of ours, or the caller's reason.
+// ended returns why the context ended: the total timeout, or the caller's reason.
 func (s *session) ended(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*llm.TimeoutError](cause); ok {
