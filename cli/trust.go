@@ -242,7 +242,7 @@ func (a *app) trust() *cobra.Command {
 	var list, remove bool
 	c := &cobra.Command{
 		Use:   "trust [DIR] [flags]",
-		Short: "Trust the project in a directory, or list or remove what is trusted",
+		Short: "Trust the project in a directory, or list or remove trusted projects",
 		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
 			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
 			"without being told to. A changed file is no longer trusted.\n\n" +

@@ -114,7 +114,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 		name := strings.TrimPrefix(key, ":") // as names may be written in JSON
 		if slices.Contains(names, name) {
 			findings = append(findings, finding.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
-				Message: fmt.Sprintf("the name %q is there twice: remove one", name)})
+				Message: fmt.Sprintf("the name %q appears twice: remove one", name)})
 			continue
 		}
 		if name == "" || reserved(name) {

@@ -178,7 +178,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 			r.constant(f.value)
 		}
 		if i > 0 && f.name == t.fields[i-1].name {
-			r.find(&f.value.at, finding.Finding{Type: badValue}, "the key %q is there twice", f.name)
+			r.find(&f.value.at, finding.Finding{Type: badValue}, "the key %q appears twice", f.name)
 		}
 	}
 	return false

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// own reads the fields that are each kind's own.
+// own reads, by kind, the fields that only this kind has.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"llm":     (*reader).llm,
 	"command": (*reader).command,
@@ -17,8 +17,8 @@ var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"plan":    (*reader).plan,
 }
 
-// kind reads the fields that are a kind's own. What it reads is at fault if there is
-// no such kind, or none that this program links.
+// kind reads the fields that only one kind has. A kind that is unknown, or that this
+// program does not link, is a fault.
 func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder {
 	if of := own[name]; of != nil {
 		return of(r, m, at)

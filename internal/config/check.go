@@ -19,8 +19,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readChecks reads checks by their names: a string is an expression, a map says in
-// its one field what the check is.
+// readChecks reads checks by their names: a string is an expression, and the one
+// field of a map names the kind of check.
 func (r *reader) readChecks(m *form.Map) {
 	m.Entries("checks", func(name string, v form.Value) {
 		if slices.Contains(call.BuiltInChecks(), name) {
@@ -46,7 +46,7 @@ func (r *reader) expression(v form.Value) call.Check {
 	return check
 }
 
-// check reads what a check is. Each is built only if nothing was at fault.
+// check reads the kind of a check. Checks are built only if there are no faults.
 func (r *reader) check(name string, m *form.Map) (check call.Check) {
 	var found int
 	is := func(key string) (form.Value, bool) {
@@ -92,7 +92,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 
 // builtInWith is a built-in check with its parameter.
 func builtInWith(name string, parameter any) call.Check {
-	// Numbers and strings can always be written.
+	// Marshalling numbers and strings cannot fail.
 	constraints, _ := json.Marshal(map[string]any{name: parameter})
 	return call.BuiltIn(name, constraints)
 }
@@ -122,13 +122,11 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 	return func(ctx context.Context, sub call.Subject) error { return s.Validate(ctx, sub.Out) }
 }
 
-// verdictType is the type of the node that holds what a capability says which
-// checks.
+// verdictType is the type of the node with the verdict of a capability that checks.
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
-// capabilityCheck asks a capability as judges are asked: with the intent
-// eval/grade, for a score. No policy holds for it, which could demand this very
-// check of it.
+// capabilityCheck asks a capability for a score, with the intent eval/grade, as a
+// judge is asked. No policy applies to this call: it could demand the same check.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -193,7 +191,8 @@ type grader struct {
 	id    string
 }
 
-// checkGraders reports those who do not grade, and notes what the others need.
+// checkGraders reports graders that do not answer eval/grade, and notes the needs of
+// the others.
 func (r *reader) checkGraders() {
 	for _, g := range r.graders {
 		m, ok := r.App.Registry.Lookup(g.id)
@@ -204,9 +203,8 @@ func (r *reader) checkGraders() {
 	}
 }
 
-// checkPolicy reports names of schemas, checks and capabilities that nobody knows,
-// in a policy or in intents. What has not the form that it must have is for others
-// to report.
+// checkPolicy reports unknown names of schemas, checks and capabilities in a policy or
+// in intents. Malformed values are reported elsewhere.
 func (r *reader) checkPolicy(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return
@@ -236,7 +234,7 @@ func (r *reader) checkPolicy(v form.Value) {
 	})
 }
 
-// checkIntents checks the rules of intents, and that there are these intents.
+// checkIntents checks the rules of intents, and that the intents exist.
 func (r *reader) checkIntents(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		return

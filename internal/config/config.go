@@ -18,41 +18,41 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Config is everything that a configuration says of calls: who answers them, by
-// which rules, and what a run may do and spend. Close it when nothing runs any
-// more.
+// A Config is the part of a configuration about calls: the capabilities, their
+// rules, and what a run may do and spend. Close it when no run uses it any more.
 type Config struct {
-	File   string // that it was read from, "" for the built-in one
+	File   string // the file it was read from, "" for the built-in one
 	App    *call.Applicator
 	Budget budget.Limits
 	Prices budget.Prices // of models that pipelines ask themselves
 	Plan   plan.Options  // the mode and the limits of plans
-	// Capabilities and Tools tell how each is reached, in the order of the text.
+	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
-	// Secrets are all that is named, each once.
+	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
 	// Passed are the variables that programs are given.
 	Passed []string
 
-	granted   []string // nil if nothing is said
+	granted   []string // nil if the configuration has no grant
 	principal call.Principal
 	roles     call.Roles
 	closers   []func() error
 }
 
-// Grant returns what runs may do: what is granted in the configuration and, by its
-// user, beside it, as far as the roles of the principal allow it. It is never nil.
+// Grant returns the effects that runs may have: those granted in the configuration
+// and those of beside, as far as the roles of the principal allow them. It is never
+// nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
 
-// Grants tells whether the configuration says what runs may do.
+// Grants reports whether the configuration has a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
-// Unbounded is the grant of code that its user chose to run: everything, which is nil,
-// or, where there are roles, what they allow of all effects that are known here and of
-// those of the pipeline.
+// Unbounded is the grant of code that its user chose to run: without roles everything,
+// which is nil; with roles, the allowed ones of all known effects and those of the
+// pipeline.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
@@ -68,7 +68,7 @@ func (c *Config) Unbounded(pipeline []string) []string {
 	return c.roles.Grant(c.principal, slices.Compact(all))
 }
 
-// Close ends the servers that were started.
+// Close stops the servers that were started.
 func (c *Config) Close() error {
 	var errs []error
 	for _, end := range c.closers {
@@ -80,8 +80,8 @@ func (c *Config) Close() error {
 
 // Load reads a configuration, in EDN or JSON. Relative paths in it are seen from
 // its directory; in a directory .stone, from the project's. The error is an
-// *Invalid with all faults, or one of the file system. Programs and servers are
-// not touched, secrets not read.
+// *Invalid with all faults, or one of the file system. Load starts no program,
+// contacts no server and reads no secret.
 func Load(file string) (*Config, error) {
 	v, err := parse(file)
 	if err != nil {
@@ -99,8 +99,8 @@ func Load(file string) (*Config, error) {
 }
 
 // Nearest reads the configuration in the nearest directory .stone, in dir or above
-// it, see Find. Without one there are the capabilities that need none: solver/sat
-// and solver/cel.
+// it, see Find. Without one the capabilities are those that need no configuration:
+// solver/sat and solver/cel.
 func Nearest(dir string) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func Nearest(dir string) (*Config, error) {
 	return read(v, "", dir)
 }
 
-// builtIn is the configuration of programs that have none.
+// builtIn returns the configuration of programs that have none.
 func builtIn() (edn.Value, error) {
 	text := []byte("{:capabilities {")
 	for _, k := range kinds.All() {
@@ -201,7 +201,7 @@ func (r *reader) read(m *form.Map) {
 	r.App.Plans = plan.Planner(r.Plan)
 }
 
-// readRubrics reads what judges grade by: as it is, or as {:file "path"}.
+// readRubrics reads the rubrics of judges: as text, or as {:file "path"}.
 func (r *reader) readRubrics(m *form.Map) {
 	read := func(m *form.Map, to *call.Rules) {
 		m.AllowRest()
@@ -222,7 +222,7 @@ func (r *reader) readRubrics(m *form.Map) {
 	})
 }
 
-// readSections reads the parts that belong to kinds.
+// readSections reads the sections of kinds.
 func (r *reader) readSections(m *form.Map) {
 	for _, k := range kinds.All() {
 		if k.Section != "" {
@@ -236,7 +236,7 @@ func (r *reader) readSections(m *form.Map) {
 	}
 }
 
-// readRights reads what runs may do.
+// readRights reads the rights of runs: grant, principal and roles.
 func (r *reader) readRights(m *form.Map) {
 	m.Map("principal", func(m *form.Map) { form.Into(m, &r.principal) })
 	form.Into(m, &r.roles)

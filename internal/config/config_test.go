@@ -133,7 +133,7 @@ func TestFindOfAnotherUser(t *testing.T) {
 	}
 }
 
-// What stands in the configuration goes before settings.json.
+// The configuration takes precedence over settings.json.
 func TestReadBoth(t *testing.T) {
 	dir := project(t, `{"model":"small","url":"http://localhost:1"}`)
 	write := func(name, text string) {
@@ -156,7 +156,7 @@ func TestReadBoth(t *testing.T) {
 	}
 }
 
-// Without a configuration there are the solvers, which need none.
+// Without a configuration the solvers are available, which need none.
 func TestNearestOfNone(t *testing.T) {
 	c, err := config.Nearest(t.TempDir())
 	if err != nil || c.File != "" || strings.Join(c.App.Registry.IDs(), " ") != "solver/cel solver/sat" {

@@ -2,7 +2,7 @@ package config
 
 import _ "embed"
 
-// Example is a configuration with explanations, in which nothing is at fault.
+// Example is a configuration with explanations and without faults.
 //
 //go:embed example.edn
 var Example string

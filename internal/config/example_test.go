@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/config"
 )
 
-// Everything that is wrong is told at once, with its place.
+// All faults are reported at once, each with its place.
 func ExampleLoad() {
 	dir, err := os.MkdirTemp("", "stone-")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// Invalid is the error of a configuration that cannot be used, with everything
-// that is wrong with it, in the order of the text.
+// Invalid is the error of a configuration that cannot be used, with all its faults in
+// the order of the text.
 type Invalid struct {
 	File   string
 	Faults form.Faults
@@ -54,11 +54,11 @@ func invalid(file string, faults form.Faults) error {
 	slices.SortStableFunc(faults, func(a, b form.Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	// What is looked at twice, for itself and for what it refers to, is at fault once.
+	// A value that is checked twice, for itself and for its references, has one fault.
 	return &Invalid{file, slices.Compact(faults)}
 }
 
-// hint says what is right where a field looks like a secret.
+// hint explains where secrets belong if an unknown field looks like one.
 func hint(f *form.Fault) {
 	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
 	if f.Kind == form.UnknownKey && redact.Secretive(name) {

@@ -14,7 +14,7 @@ const Name = ".stone"
 // Find returns the path of the nearest directory .stone in dir or above it, or ""
 // if there is none. It does not look above the user's home directory.
 //
-// What is found is code that will be run. So one that another user put there, as
+// The directory has code that will be run. So one that another user put there, as
 // into /tmp, is refused.
 func Find(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
@@ -23,7 +23,7 @@ func Find(dir string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // then the root ends the search
+		home = "" // the search ends at the root
 	}
 	for {
 		path := filepath.Join(dir, Name)

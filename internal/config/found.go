@@ -24,8 +24,8 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// PipelineFiles returns the files of the project's pipeline: its plan, or what lies in
-// the directory of its package, but for the database.
+// PipelineFiles returns the files of the project's pipeline: its plan, or the files in
+// the directory of its package except the database.
 func PipelineFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -42,8 +42,8 @@ func PipelineFiles(path string) ([]string, error) {
 	return found, err
 }
 
-// Reaches says what calls would start, ask and be sent: a line for each program and
-// address, with the keys that it gets.
+// Reaches returns a line for each program that calls would start and each address
+// that they would ask, with the keys that it gets.
 func (c *Config) Reaches() (lines []string) {
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
 		u, err := url.Parse(r.At)

@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Imports returns the packages that a program must link so that it can be used with
-// the configuration in a file, or, if that is "", with the nearest one to the
-// working directory. They are found without checking the configuration: in a faulty
-// one, those that can be found. configured is false if there is no configuration;
-// the packages are then those of the capabilities that need none.
+// Imports returns the packages that a program must link to be used with the
+// configuration in file or, if file is "", with the nearest one to the working
+// directory. It does not check the configuration: of a faulty one it returns the
+// packages that it can find. configured is false without a configuration; the packages
+// are then those of the capabilities that need none.
 func Imports(file string) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")
@@ -20,7 +20,7 @@ func Imports(file string) (paths []string, configured bool) {
 			file, err = fileIn(dir)
 		}
 		if err != nil {
-			return nil, true // the program says it
+			return nil, true // the program reports the error
 		}
 	}
 	if file == "" {
@@ -39,7 +39,7 @@ func Imports(file string) (paths []string, configured bool) {
 	return kinds.Homes(slices.Collect(maps.Keys(needed(v)))...), true
 }
 
-// needed returns what a configuration names that may have to be linked.
+// needed returns the names in a configuration that may need a package.
 func needed(v edn.Value) map[string]bool {
 	names := map[string]bool{}
 	if _, ok := v.Field("servers"); ok {
@@ -76,7 +76,7 @@ func needed(v edn.Value) map[string]bool {
 	return names
 }
 
-// mentions tells whether a value is a name or has it anywhere in it.
+// mentions reports whether a value is the name or contains it.
 func mentions(v edn.Value, name string) bool {
 	switch v.Kind() {
 	case edn.KindMap:
@@ -98,7 +98,7 @@ func mentions(v edn.Value, name string) bool {
 	return false
 }
 
-// field returns the name that a field holds, "" for none.
+// field returns the name in a field, "" for none.
 func field(v edn.Value, key string) string {
 	f, _ := v.Field(key)
 	name, _ := f.Name()

@@ -61,7 +61,7 @@ func (r *reader) command(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return command.New(meta, c), c.Check() }
 }
 
-// program reads how a program is started.
+// program reads the fields of a program: command, dir, env and bounds.
 func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")
 	c.Command = r.Argv(m)

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// load reads a configuration that stands in a directory with other files.
+// load reads a configuration from a directory with other files.
 func load(t *testing.T, text string, others ...string) (*config.Config, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestFaults(t *testing.T) {
 		{"no place", `{:providers {:openai {:key {}}}}`, `1:28: providers.openai.key: expected one of env and file`},
 		{"secret header", `{:capabilities {:a {:cap/kind :http :url "http://h" :headers {:Authorization "Bearer sk-1"}}}}`, `1:78: capabilities.a.headers.Authorization: expected where the secret is, never itself: `},
 		{"secret in url", `{:capabilities {:a {:cap/kind :http :url "http://u:sk-1@h"}}}`, `1:42: capabilities.a.url: expected an address without user and query: `},
-		{"server", `{:capabilities {:a {:cap/kind :mcp :server :files :tool "t"}}}`, `1:44: capabilities.a.server: unknown server "files"; there is none yet: add one`},
+		{"server", `{:capabilities {:a {:cap/kind :mcp :server :files :tool "t"}}}`, `1:44: capabilities.a.server: unknown server "files"; none is configured: add one`},
 		{"two ways", `{:servers {:s {:command ["/bin/x"] :url "http://h"}}}`, `1:15: servers.s: expected one of command and url`},
 		{"scope", `{:capabilities {:a {:cap/kind :command :command ["/bin/sh"] :scope {:process ["/bin/ls"]}}}}`, `1:20: capabilities.a: `},
 		{"schema", `{:schemas {:a {:type :objekt}}}`, `1:15: schemas.a: expected a JSON Schema: `},
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 		{"check twice", `{:checks {:a {:max-chars 1 :regex "x"}}}`, `1:14: checks.a: expected an expression in a string, or a map with one of `},
 		{"regex", `{:checks {:a {:regex "("}}}`, `1:22: checks.a.regex: error parsing regexp: `},
 		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
-		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; there is none yet: add one`},
+		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; none is configured: add one`},
 		{"price", `{:prices [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: prices[0].date: expected the day when the price was looked up, as "2026-11-21"`},
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
 		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// act asks for an intent and returns what is answered, or the failure.
+// act asks for an intent and returns the answer, or the failure.
 func act(t *testing.T, c *config.Config, intent, input string) string {
 	t.Helper()
 	request := fmt.Sprintf(`{"proto":1,"trace":{"id":"t"},"task":{"intent":%q},"input":%s}`, intent, input)
@@ -134,8 +134,8 @@ func act(t *testing.T, c *config.Config, intent, input string) string {
 	return string(resp.Reply.Out)
 }
 
-// A key is read when the model is used: from a variable, or from a file that need
-// not be there before.
+// A key is read when the model is used: from a variable, or from a file that may be
+// missing until then.
 func TestSecretsAreReadLate(t *testing.T) {
 	model := script.New(script.Text("yes"), script.Text("yes"))
 	var keys []string
@@ -169,7 +169,7 @@ func TestSecretsAreReadLate(t *testing.T) {
 	}
 }
 
-// Checks of all kinds hold or fail.
+// Checks of all kinds pass and fail.
 func TestChecks(t *testing.T) {
 	c := mustLoad(t, `
 		{:schemas {:res/brief {:file "brief.json"}}
@@ -227,7 +227,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// A rubric stands in the policy, in a check or in a file.
+// A rubric is in the policy, in a check or in a file.
 func TestRubric(t *testing.T) {
 	c := mustLoad(t, `
 		{:capabilities
@@ -248,8 +248,8 @@ func TestRubric(t *testing.T) {
 	}
 }
 
-// A capability that checks is asked as judges are, on the account of the run, and
-// the policy does not hold for it.
+// A capability that checks is asked as judges are, on the budget of the run, and no
+// policy applies to it.
 func TestCapabilityChecks(t *testing.T) {
 	c := mustLoad(t, `
 		{:capabilities
@@ -266,7 +266,7 @@ func TestCapabilityChecks(t *testing.T) {
 	}
 }
 
-// What is granted is what the roles of the principal allow of it.
+// The roles of the principal limit the grant.
 func TestGrant(t *testing.T) {
 	c := mustLoad(t, `
 		{:grant #{:process :net/http} :principal {:id "ada" :roles #{:dev}}
@@ -279,7 +279,7 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// A plan file is a capability, and everything of it is checked when it is asked.
+// A plan file is a capability: a call runs the plan with the call's input.
 func TestPlanCapability(t *testing.T) {
 	c := mustLoad(t, `
 		{:capabilities {:cel {:cap/kind :solver :solver :cel :cap/intents #{:up} :expression "{'value': call.input.text.size()}"}

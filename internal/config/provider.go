@@ -20,12 +20,12 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// A provider is where models are asked, and in which protocol.
+// A provider is a server of models and its protocol.
 type provider struct {
 	name     string
 	protocol string
 	url      string       // "" is that of the protocol's owner
-	key      kinds.Secret // none for a server that wants none
+	key      kinds.Secret // zero for a server that wants no key
 	extra    map[string]any
 	watch    func() *repetition.Watcher // nil watches nothing
 }
@@ -97,7 +97,7 @@ func (p *provider) client(model string, key llm.Secret) llm.Model {
 	return openai.New(openai.Config{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
 }
 
-// host is the address that is asked.
+// host returns the address of the server.
 func (p *provider) host() string {
 	return p.client("any", llm.NoKey).(llm.Informer).Info().Endpoint
 }
@@ -108,7 +108,7 @@ type lateModel struct {
 	name string
 
 	mu    sync.Mutex
-	model llm.Model // nil before there is a key
+	model llm.Model // nil until the key has been read
 }
 
 func (m *lateModel) get() (llm.Model, error) {
@@ -171,7 +171,7 @@ func (r *reader) readPrices(m *form.Map) {
 	})
 }
 
-// price finds the price of a model: the one that names its provider goes first.
+// price finds the price of a model. A price with its provider takes precedence.
 func (r *reader) price(provider, model string) (found price, ok bool) {
 	for _, p := range r.prices {
 		if p.model == model && (p.provider == provider || p.provider == "" && !ok) {
@@ -181,8 +181,8 @@ func (r *reader) price(provider, model string) (found price, ok bool) {
 	return found, ok
 }
 
-// priced takes the price of a model from the price list, unless the capability has
-// one of its own.
+// priced sets the cost of a model from the price list, unless the capability has its
+// own.
 func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
 	p, ok := r.price(a.Provider, a.Model)
 	if a.Model == "" || !ok || m.Cost.USD != 0 || m.Cost.Price != (budget.Price{}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// As a program with this argument the test is a server.
+// With this argument the test binary is a server.
 const asServer = "serve-tools"
 
 func TestMain(m *testing.M) {
@@ -32,8 +32,7 @@ func serveTools() error {
 	return server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
-// A server is started with its secrets when one of its tools is used, and not
-// before.
+// A server is started with its secrets, and only when one of its tools is used.
 func TestServer(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// Settings are those of a project. What is not set is "".
+// Settings are those of a project. Unset ones are "".
 type Settings struct {
 	Pipeline string // path of the package's directory, or of the plan
 	Provider string // openai or anthropic
 	Model    string
 	URL      string
-	KeyEnv   string // the variable with the key, for the server of URL or else the provider's
+	KeyEnv   string // the variable with the key of the server at URL or, if that is "", of the provider
 }
 
 // Providers are the values that Provider may have: the protocols.
@@ -28,10 +28,10 @@ var Providers = []string{"anthropic", "openai"}
 
 const settingsFile = "settings.json"
 
-// Read reads the settings of a directory .stone: those of its configuration, and
-// for what that leaves out those of settings.json. The rest of the configuration
-// is not looked at. The Pipeline is a path that holds from anywhere; without one
-// it is the directory itself. The error is an *Invalid or one of the file system.
+// Read reads the settings of a directory .stone: those of its configuration, and for
+// unset ones those of settings.json. It does not check the rest of the configuration.
+// The Pipeline is an absolute path; the default is the directory itself. The error is
+// an *Invalid or one of the file system.
 func Read(dir string) (Settings, error) {
 	var s Settings
 	file, err := fileIn(dir)
@@ -66,7 +66,7 @@ func Read(dir string) (Settings, error) {
 }
 
 func (s Settings) or(t Settings) Settings {
-	if s.URL == "" { // a key is for the server that is named beside it
+	if s.URL == "" { // a key belongs to the server that is named with it
 		s.URL, s.KeyEnv = t.URL, cmp.Or(t.KeyEnv, s.KeyEnv)
 	}
 	s.Pipeline, s.Provider, s.Model = cmp.Or(s.Pipeline, t.Pipeline), cmp.Or(s.Provider, t.Provider), cmp.Or(s.Model, t.Model)
@@ -84,11 +84,11 @@ func (s *Settings) read(m *form.Map) {
 	})
 }
 
-// Check reports a provider or URL that cannot be meant.
+// Check reports an unknown provider or a malformed URL.
 func (s Settings) Check() error {
 	entries := map[string]string{"provider": s.Provider, "url": s.URL}
 	maps.DeleteFunc(entries, func(_, value string) bool { return value == "" })
-	// Strings can always be written, and what is written be read.
+	// Marshalling strings cannot fail, nor can reading the result.
 	data, _ := json.Marshal(entries)
 	v, err := edn.FromJSON(data, edn.Limits{})
 	if err != nil {
@@ -96,7 +96,7 @@ func (s Settings) Check() error {
 	}
 	faults := form.Read(v, s.read)
 	for i := range faults {
-		faults[i].Line = 0 // they stand in no text
+		faults[i].Line = 0 // they are in no text
 	}
 	return faults.Err()
 }

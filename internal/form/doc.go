@@ -1,7 +1,7 @@
 // Package form reads data that people and models write (plans, requests,
-// configurations) into Go, strictly: whatever is not as it must be is a fault with
-// its place, and all faults are found, not only the first. What was not asked for
-// is a fault too, so that reading a map is a list of its fields:
+// configurations) into Go, strictly: every wrong value is a fault with its place,
+// and all faults are found, not only the first. A field that the reader does not
+// ask for is a fault too, so reading a map is a list of its fields:
 //
 //	faults := form.Read(value, func(m *form.Map) {
 //		m.Need("intent")
@@ -14,9 +14,9 @@
 //	})
 //
 // EDN and JSON are read alike, by the rules of package edn: a name is a keyword
-// in the one and a string, with or without a colon in front, in the other. A
-// string where EDN wants a keyword is a fault, as is a keyword where either wants
-// text. A field that is there and nil is a fault like any other wrong value.
+// in EDN, and in JSON a string with or without a leading colon. A string where EDN
+// wants a keyword is a fault, as is a keyword where either wants text. A field
+// whose value is nil is a fault like any other wrong value.
 //
-// A field that is at fault, or is not there, leaves its Go variable as it was.
+// A faulty or missing field leaves its Go variable unchanged.
 package form

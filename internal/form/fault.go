@@ -7,25 +7,24 @@ import (
 
 // Kinds of faults. Users of the package may have further ones.
 const (
-	Missing    = "missing"      // a field that is needed is not there
-	UnknownKey = "unknown-keys" // a field that nobody knows
-	Unknown    = "unknown"      // a name that is none of the known ones
+	Missing    = "missing"      // a required field is missing
+	UnknownKey = "unknown-keys" // a field that the reader does not ask for
+	Unknown    = "unknown"      // a name that is not one of the known ones
 	Invalid    = "invalid"      // a value of the wrong kind
 	OutOfRange = "out-of-range" // a number beyond its bounds
 	Duplicate  = "duplicate"    // the same name twice
 )
 
-// A Fault is one place where data is not as it must be.
+// A Fault is one wrong value, with its place.
 type Fault struct {
 	Kind string // as "unknown-keys"
 	// Path leads to the value, or to where it should be: nodes[2].done.must[1].
 	// It is empty for the whole.
 	Path string
-	// In is the path of the map, if it is a field of one that is missing or that
-	// nobody knows.
+	// In is the path of the map, if the fault is a missing or unknown field.
 	In           string
-	Line, Column int    // from 1; 0 if no text has the value
-	Message      string // what was expected, and what is there
+	Line, Column int    // from 1; 0 if the value is in no text
+	Message      string // what was expected, and what was found
 	Suggestion   string // what was probably meant; "" if nothing is close
 }
 
@@ -45,7 +44,7 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults are all faults of one value, in the order in which they were found.
+// Faults are all faults of one value, in the order of discovery.
 type Faults []Fault
 
 // Error returns the first fault and the number of others, on one line.
@@ -67,7 +66,7 @@ func (fs Faults) Err() error {
 	return fs
 }
 
-// most is how many faults are told one by one. Finding the line of a value costs
+// most bounds the faults that are listed. Finding the line of a value costs
 // a walk through the text, so a hostile text of nothing but faults would cost the
 // square of its length.
 const most = 1000

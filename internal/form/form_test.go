@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 		{`{:intent :a :strategy :rase}`, []string{`unknown 1:23: strategy: unknown name "rase"; known are cascade, race; did you mean "race"?`}},
 		{`{:intent :a :title :b}`, []string{`invalid 1:20: title: expected a string, found the keyword :b`}},
 		{`{:intent :a :candidates #{:b}}`, []string{`invalid 1:25: candidates: expected a vector of names, found a set`}},
-		{`{:intent :a :candidates [:b :c :b]}`, []string{`duplicate 1:32: candidates[2]: the name "b" is there twice`}},
+		{`{:intent :a :candidates [:b :c :b]}`, []string{`duplicate 1:32: candidates[2]: the name "b" appears twice`}},
 		{`{:intent :a :cap/tags :b}`, []string{`invalid 1:23: cap/tags: expected a set of names, found the keyword :b`}},
 		{`{"intent": "a", "cap/tags": ["b", 42]}`, []string{`invalid 1:35: cap/tags[1]: expected a name (a string such as "text/respond"), found 42`}},
 		{`{:intent :a :hedge-ms -1}`, []string{`out-of-range 1:23: hedge-ms: expected an integer from 0 to 3162240000000, found -1`}},
@@ -117,7 +117,7 @@ func TestFaults(t *testing.T) {
 			`out-of-range 1:23: free.b: expected an integer of at least 1, found 0`,
 			`invalid 1:25: free: expected a name (a keyword such as :text/respond) for a key, found the string "c"`,
 		}},
-		{`{"intent": "a", ":intent": "b"}`, []string{`duplicate 1:17: intent: the field "intent" is there twice, with and without a colon`}},
+		{`{"intent": "a", ":intent": "b"}`, []string{`duplicate 1:17: intent: the field "intent" appears twice, with and without a colon`}},
 		{`{:intent :a "title" "b" 3 4}`, []string{
 			`unknown-keys 1:13: expected names for keys, found the string "title"`,
 			`unknown-keys 1:25: expected names for keys, found 3`,

@@ -12,20 +12,20 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// A Map is a map that is being read. Its methods tell whether the field is there
-// and good. They must not be used after the function that was given the Map.
+// A Map is a map that is being read. Its methods report whether the field exists and
+// is valid. They must not be called after the function that received the Map returns.
 type Map struct {
 	Value // the map as a whole
 	asked []string
 	open  bool
 }
 
-// Read lets a function read a value that must be a map, and returns all faults.
+// Read calls read with v, which must be a map, and returns all faults.
 func Read(v edn.Value, read func(*Map)) Faults {
 	return ReadValue(v, func(v Value) { v.Map(read) })
 }
 
-// ReadValue lets a function read a value of any kind, and returns all faults.
+// ReadValue calls read with v, of any kind, and returns all faults.
 func ReadValue(v edn.Value, read func(Value)) Faults {
 	l := &log{}
 	read(Value{edn: v, log: l})
@@ -53,8 +53,8 @@ func (v Value) Map(read func(*Map)) bool {
 // each has a list of all the fields that it might have had.
 var spare = sync.Pool{New: func() any { return new(Map) }}
 
-// close reports the fields that nobody asked for, and those that two spellings
-// have.
+// close reports the fields that the reader did not ask for, and those with two
+// spellings.
 func (m *Map) close() {
 	for key := range m.edn.Entries() {
 		name, ok := key.Name()
@@ -62,15 +62,15 @@ func (m *Map) close() {
 		case !ok:
 			m.at(key, "").faultIn(m, UnknownKey, "expected names for keys, found "+show(key))
 		case m.isSecond(key, name):
-			m.at(key, name).Fault(Duplicate, "the field %q is there twice, with and without a colon", name)
+			m.at(key, name).Fault(Duplicate, "the field %q appears twice, with and without a colon", name)
 		case !m.open && !slices.Contains(m.asked, name):
 			m.unknown(key, name)
 		}
 	}
 }
 
-// isSecond tells whether a key of JSON is a name with a colon that is there
-// without one too.
+// isSecond reports whether a key of JSON is a name with a colon that the map also
+// has without one.
 func (m *Map) isSecond(key edn.Value, name string) bool {
 	if !m.edn.IsJSON() || key.Text() == name {
 		return false
@@ -91,7 +91,7 @@ func (v Value) faultIn(m *Map, kind, message string) {
 func (m *Map) unknown(key edn.Value, name string) {
 	m.log.add(func() Fault {
 		known := slices.Compact(slices.Sorted(slices.Values(m.asked)))
-		message := "unknown field " + shorten(name) + "; there is none here"
+		message := "unknown field " + shorten(name) + "; this map has no fields"
 		if len(known) > 0 {
 			message = "unknown field " + shorten(name) + "; known are " + strings.Join(known, ", ")
 		}
@@ -106,11 +106,10 @@ func (m *Map) at(v edn.Value, key string) Value {
 	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
 
-// AllowRest lets the map have fields that are not asked for: for a map of which
-// too little is known to tell.
+// AllowRest permits fields that the reader does not ask for.
 func (m *Map) AllowRest() { m.open = true }
 
-// Need reports the named fields that are not there.
+// Need reports the named fields that are missing.
 func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
@@ -121,14 +120,14 @@ func (m *Map) Need(keys ...string) {
 }
 
 // Field returns the value of a field, which is thereby known; ok is false if it is
-// not there.
+// missing.
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
 	return m.at(found, key), ok
 }
 
-// FaultAt reports a fault of a field, at its value or, if it is not there, at the
+// FaultAt reports a fault of a field, at its value or, if it is missing, at the
 // map.
 func (m *Map) FaultAt(key, kind, format string, args ...any) {
 	found, ok := m.edn.Field(key)
@@ -222,8 +221,8 @@ func (m *Map) Entries(key string, read func(name string, v Value)) bool {
 	return ok && v.Entries(read)
 }
 
-// Ptr returns a variable of its own for an optional field, and has to point to it
-// if read, which is given it, succeeds:
+// Ptr reads an optional field: it calls read with a new variable, and sets *to to
+// that variable if read succeeds:
 //
 //	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
 func Ptr[T any](to **T, read func(*T) bool) bool {

@@ -15,20 +15,20 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// A Value is a value that is being read: the data, and where it stands. Its
-// methods tell whether it is what they read; what is not is reported. They must
-// not be used after the function that was given the Value.
+// A Value is a value that is being read: the data and its place. Its methods report
+// whether it is valid, and record a fault if not. They must not be called after the
+// function that received the Value returns.
 type Value struct {
 	edn edn.Value
 	log *log
-	// The path is put together when somebody asks, since few values are at fault:
-	// in the whole at path in, the field key or else the element number-1.
+	// The path is built only on demand, since few values are at fault: within the
+	// value at path in, the field key or else the element number-1.
 	in     string
 	key    string
 	number int
 }
 
-// whole is the value as what others stand in.
+// whole is the value as the container of others.
 func (v Value) whole() Value { return Value{edn: v.edn, log: v.log, in: v.Path()} }
 
 // EDN returns the data.
@@ -52,13 +52,13 @@ func (v Value) Fault(kind, format string, args ...any) {
 	v.log.add(func() Fault { return v.fault(kind, fmt.Sprintf(format, args...), "") })
 }
 
-// Unknown reports a name that is none of the known ones, with what was probably
+// Unknown reports a name that is not one of the known ones, with the one probably
 // meant; what is the kind of thing, as "strategy".
 func (v Value) Unknown(what, name string, known ...string) {
 	v.log.add(func() Fault {
 		message := fmt.Sprintf("unknown %s %q; known are %s", what, shorten(name), strings.Join(known, ", "))
 		if len(known) == 0 {
-			message = fmt.Sprintf("unknown %s %q; there is none yet: add one", what, shorten(name))
+			message = fmt.Sprintf("unknown %s %q; none is configured: add one", what, shorten(name))
 		}
 		return v.fault(Unknown, message, suggest.Closest(name, slices.Values(known)))
 	})
@@ -69,7 +69,7 @@ func (v Value) fault(kind, message, suggestion string) Fault {
 	return Fault{Kind: kind, Path: v.Path(), Line: line, Column: column, Message: message, Suggestion: suggestion}
 }
 
-// wrong reports a value that is not of the kind that is wanted.
+// wrong reports a value of the wrong kind.
 func (v Value) wrong(wanted string) {
 	v.Fault(Invalid, "expected %s, found %s", wanted, show(v.edn))
 }
@@ -85,7 +85,7 @@ func (v Value) Name(to *string) bool {
 	return true
 }
 
-// nameKind says how names are written in the notation of the value.
+// nameKind describes how names are written in the notation of the value.
 func (v Value) nameKind() string {
 	if v.edn.IsJSON() {
 		return "name (a string such as \"text/respond\")"
@@ -107,7 +107,7 @@ func (v Value) OneOf(to *string, known ...string) bool {
 	return true
 }
 
-// NameList reads a vector of names, in its order. None may be there twice.
+// NameList reads a vector of names, in its order. Duplicates are faults.
 func (v Value) NameList(to *[]string) bool {
 	if v.edn.Kind() != edn.KindVector {
 		v.wrong("a vector of names")
@@ -117,7 +117,7 @@ func (v Value) NameList(to *[]string) bool {
 }
 
 // NameSet reads a set of names, which JSON writes as an array and EDN may write as
-// a vector, and sorts them. None may be there twice. An empty one is not nil.
+// a vector, and sorts them. Duplicates are faults. An empty set is not nil.
 func (v Value) NameSet(to *[]string) bool {
 	if k := v.edn.Kind(); k != edn.KindSet && k != edn.KindVector {
 		v.wrong("a set of names")
@@ -138,7 +138,7 @@ func (v Value) names(to *[]string) bool {
 		switch ok := e.Name(&name); {
 		case !ok:
 		case seen[name]:
-			e.Fault(Duplicate, "the name %q is there twice", name)
+			e.Fault(Duplicate, "the name %q appears twice", name)
 		default:
 			seen[name] = true
 			names = append(names, name)
@@ -160,7 +160,7 @@ func (v Value) Text(to *string) bool {
 	return true
 }
 
-// Texts reads a vector of strings, in its order. An empty one is not nil.
+// Texts reads a vector of strings, in its order. An empty vector is not nil.
 func (v Value) Texts(to *[]string) bool {
 	texts := []string{}
 	good := v.Each(func(_ int, e Value) {
@@ -207,8 +207,7 @@ func (v Value) integer(low, high int64, unbounded bool) (int64, bool) {
 	return n, true
 }
 
-// Float reads a number from low to high, which may be infinite as a bound, but is
-// never read as such.
+// Float reads a finite number from low to high. The bounds may be infinite.
 func (v Value) Float(to *float64, low, high float64) bool {
 	f, ok := v.edn.Float64()
 	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {
@@ -231,8 +230,7 @@ func (v Value) outOfRange(what, low, high string, unbounded bool) {
 	v.Fault(OutOfRange, "expected %s %s, found %s", what, bounds, show(v.edn))
 }
 
-// Duration reads a number of milliseconds, 0 or more and at most those of a
-// hundred years.
+// Duration reads a number of milliseconds, from 0 to a hundred years.
 func (v Value) Duration(to *time.Duration) bool {
 	const century = 100 * 366 * 24 * time.Hour
 	ms, ok := v.integer(0, century.Milliseconds(), false)
@@ -243,7 +241,7 @@ func (v Value) Duration(to *time.Duration) bool {
 }
 
 // JSON reads any data, as canonical JSON: keywords become strings without colon,
-// sets arrays. What JSON cannot hold is a fault.
+// sets arrays. A value without a form in JSON is a fault.
 func (v Value) JSON(to *json.RawMessage) bool {
 	data, err := edn.ToJSON(v.edn)
 	if err != nil {
@@ -269,7 +267,7 @@ func (v Value) Each(read func(i int, v Value)) bool {
 	return v.elements(read)
 }
 
-// elements tells whether no fault was found in any element.
+// elements reports whether every element is without fault.
 func (v Value) elements(read func(i int, v Value)) bool {
 	before, path := v.log.count(), v.Path()
 	for i, e := range v.edn.Elements() {
@@ -293,7 +291,7 @@ func (v Value) Entries(read func(name string, v Value)) bool {
 		case !ok:
 			m.at(key, "").wrong("a " + m.nameKind() + " for a key")
 		case m.isSecond(key, name):
-			m.at(key, name).Fault(Duplicate, "the key %q is there twice, with and without a colon", name)
+			m.at(key, name).Fault(Duplicate, "the key %q appears twice, with and without a colon", name)
 		default:
 			read(name, m.at(value, name))
 		}
@@ -303,7 +301,7 @@ func (v Value) Entries(read func(name string, v Value)) bool {
 
 func (l *log) count() int { return len(l.faults) + l.more }
 
-// show says what a value is, in few words.
+// show describes a value in a few words.
 func show(v edn.Value) string {
 	switch v.Kind() {
 	case edn.KindNil:

@@ -8,18 +8,18 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// maxNodes bounds a drawing: nobody can read a larger one, and a pipeline that
-// uses its parts many times can have more places than memory holds.
+// maxNodes bounds a drawing: a larger one is unreadable, and a pipeline that uses its
+// parts many times can have more places than fit in memory.
 const maxNodes = 20_000
 
-// A Graph is a pipeline as it is drawn.
+// A Graph is the drawing of a pipeline.
 type Graph struct {
 	top   frame
 	nodes int
 	edges []edge
 }
 
-// frame is a part of the drawing with nodes and further frames in it.
+// frame is a part of the drawing that contains nodes and other frames.
 type frame struct {
 	id, label string
 	nodes     []node
@@ -46,7 +46,7 @@ type edge struct {
 	from, to  string
 	label     string
 	kind      kind
-	fromFrame string // if not "", the arrow leaves this frame, in which from stands
+	fromFrame string // if not "", the arrow leaves this frame, which contains from
 }
 
 type kind uint8
@@ -59,7 +59,7 @@ const (
 	runs
 )
 
-// part is what a composite needs to know of something it has drawn.
+// part is a drawn ashlar, as its composite needs it.
 type part struct {
 	entry string
 	exits []exit
@@ -70,7 +70,7 @@ type exit struct {
 	kind kind // of the arrow that leaves it
 }
 
-// Of draws a pipeline. The error says that it is too large.
+// Of draws a pipeline. It fails if the pipeline has too many steps.
 func Of(p stone.Ashlar) (*Graph, error) {
 	g := &Graph{}
 	g.draw(&g.top, p, box)
@@ -94,7 +94,7 @@ func (g *Graph) frame(in *frame, label string) *frame {
 	return f
 }
 
-// connect leads all exits to the entry of the part that follows.
+// connect draws arrows from all exits to the entry of the next part.
 func (g *Graph) connect(from []exit, to string) {
 	for _, x := range from {
 		g.edges = append(g.edges, edge{from: x.id, to: to, kind: x.kind})
@@ -199,7 +199,7 @@ func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
 	return whole
 }
 
-// scoped draws a itself as a node: only its body knows in which order the
+// scoped draws a itself as a node: only its body determines the order in which the
 // children run.
 func (g *Graph) scoped(in *frame, a stone.Ashlar) part {
 	f := g.frame(in, "")

@@ -42,7 +42,7 @@ func pick(bug, ask stone.Ashlar) stone.Ashlar {
 
 var items = dag.ReaderFunc(func(dag.DAG) ([]int, error) { return nil, nil })
 
-// A flow is drawn as the sequence that it stands for.
+// A flow is drawn as the equivalent sequence.
 func TestFlowIsDrawnAsSeq(t *testing.T) {
 	drawn := func(make func(string, ...stone.Ashlar) stone.Ashlar) string {
 		g, err := Of(make("all", step("one"), seq("two", "three"), step("four")))

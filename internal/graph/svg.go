@@ -11,10 +11,10 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// ErrNoGraphviz says that the command `dot` is not installed.
-var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or take the format mermaid or dot")
+// ErrNoGraphviz is the error of SVG if the command `dot` is not installed.
+var ErrNoGraphviz = errors.New("SVG needs the command dot: install the package graphviz, or choose the format mermaid or dot")
 
-// SVG returns the drawing as Graphviz lays it out.
+// SVG returns the drawing, laid out by Graphviz.
 func (g *Graph) SVG(ctx context.Context) ([]byte, error) {
 	dot, err := exec.LookPath("dot")
 	if err != nil {

@@ -40,7 +40,7 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 	}
 }
 
-// mermaidText quotes a label, with entities for what means something in one.
+// mermaidText quotes a label, with entities for characters of the syntax.
 func mermaidText(s string) string {
 	if s = text.Line(s); s == "" {
 		s = " " // an empty text is a syntax error

@@ -16,7 +16,7 @@ import (
 
 const modulePath = "github.com/stonelayer/stone"
 
-// An Error says why a PIPELINE argument cannot be built, on one line.
+// An Error is the reason, on one line, why a PIPELINE argument cannot be built.
 type Error struct{ Reason string }
 
 // Error returns the reason.
@@ -45,7 +45,7 @@ type builder struct {
 	calls bool // the package imports call
 }
 
-// listed is what `go list` says of a package.
+// listed is the output of `go list` for a package.
 type listed struct {
 	Dir, ImportPath, Name string
 	GoFiles, CgoFiles     []string
@@ -100,7 +100,7 @@ func (b *builder) locate() error {
 	case err == nil:
 		return refuse("%s is a file: give the directory of a Go package, as %s", b.arg, dotted(filepath.Dir(b.arg)))
 	case local:
-		return refuse("there is no directory %s: give one that holds a Go package with a Pipeline", b.arg)
+		return refuse("there is no directory %s: give the directory of a Go package with a Pipeline", b.arg)
 	case ext == ".go":
 		return refuse("there is no file %s: give the directory of a Go package with a Pipeline", b.arg)
 	case strings.HasPrefix(b.arg, "-") || strings.Contains(b.arg, "..."):
@@ -132,10 +132,10 @@ func (b *builder) goTool(args ...string) (stdout []byte, stderr string, err erro
 	return stdout, errs.String(), err
 }
 
-// list asks for the package, and for the root package of Stone as its module
-// sees it, whose checksums the build then has. Before that, the checksums of what
-// only Stone needs are in no file, so no database is asked for them, which would
-// take a network: what the go command notes without one is not kept.
+// list looks up the package, and the root package of Stone as its module sees it,
+// whose checksums the build then uses. Until then, no file has the checksums of
+// modules that only Stone needs. The checksum database is off, since asking it takes
+// a network; checksums that the go command notes without it are not kept.
 func (b *builder) list() error {
 	env := b.env
 	b.env = append(env[:len(env):len(env)], "GOSUMDB=off")
@@ -147,7 +147,7 @@ func (b *builder) list() error {
 	var stone listed
 	dec := json.NewDecoder(bytes.NewReader(out))
 	if err := errors.Join(dec.Decode(&b.pkg), dec.Decode(&stone)); err != nil && b.pkg.ImportPath != modulePath {
-		return refuse("%s: cannot read what `go list` says: %v", b.arg, err)
+		return refuse("%s: cannot read the output of `go list`: %v", b.arg, err)
 	}
 	switch {
 	case b.pkg.Error != nil && len(b.pkg.GoFiles)+len(b.pkg.CgoFiles) == 0:
@@ -155,14 +155,14 @@ func (b *builder) list() error {
 	case b.pkg.ImportPath == modulePath:
 		return refuse("%s does not export Pipeline", b.arg)
 	case b.pkg.Module == nil:
-		return refuse("%s is not part of a module: run `go mod init` where it stands", b.arg)
+		return refuse("%s is not part of a module: run `go mod init` in its directory", b.arg)
 	case stone.Module == nil:
 		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
 	}
 	return b.checksums(stone.Module.Dir)
 }
 
-// checksums notes those of the workspace and of Stone's own dependencies.
+// checksums writes those of the workspace and of Stone's own dependencies.
 func (b *builder) checksums(stone string) error {
 	sums, err := os.ReadFile(filepath.Join(stone, "go.sum"))
 	if err != nil {

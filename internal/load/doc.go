@@ -5,8 +5,8 @@
 // into the package, its module or its workspace. A package main is built with
 // its own main function set aside.
 //
-// The build runs in a workspace of its own, which uses what the user's module
-// or workspace uses. So the dependencies of the command line are found, and
-// their checksums noted, beside the user's go.mod and go.sum, which the user
-// may have tidied down to what the pipeline itself imports.
+// The build runs in a workspace of its own, which uses the modules of the user's
+// module or workspace. So the go command finds the dependencies of the command line,
+// and notes their checksums, outside the user's go.mod and go.sum, which may be
+// tidied to the imports of the pipeline alone.
 package load

@@ -24,8 +24,8 @@ func (b *builder) files() []string {
 	return out
 }
 
-// exports refuses a package that has no Pipeline. It says nothing of a package
-// that does not parse: the compiler says it better.
+// exports refuses a package without a Pipeline. It accepts a package that does not
+// parse: the compiler reports that better.
 func (b *builder) exports() error {
 	found := false
 	for _, path := range b.files() {
@@ -53,7 +53,7 @@ func imports(f *ast.File, path string) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// declared says as what a file declares a name for its package.
+// declared returns the kind of declaration that a file has for a name at package level.
 func declared(f *ast.File, name string) token.Token {
 	for _, decl := range f.Decls {
 		switch d := decl.(type) {
@@ -82,8 +82,8 @@ func names(spec ast.Spec, name string) bool {
 	return false
 }
 
-// generate writes what the overlay puts into the build. It returns the overlay
-// and what is to be built.
+// generate writes the files of the overlay. It returns the overlay and the target
+// of the build.
 func (b *builder) generate() (replace map[string]string, target string, err error) {
 	replace = map[string]string{}
 	imports, pipeline := fmt.Sprintf("import stonepipeline %q\n", b.pkg.ImportPath), "stonepipeline.Pipeline"
@@ -100,7 +100,7 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 		target = b.pkg.ImportPath + "/" + overlaid
 	default:
 		// A package of a dependency: its directory belongs to the module
-		// cache, so the program stands in the working directory.
+		// cache, so the program is in the working directory.
 		here, err := filepath.Abs(b.dir)
 		if err != nil {
 			return nil, "", err

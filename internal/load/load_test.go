@@ -29,7 +29,7 @@ func TestCompileErrorIsOneLine(t *testing.T) {
 }
 
 // The copy of a file with main set aside differs in the name of main only, so
-// that every position in it holds.
+// every position in it is right.
 func TestMainIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	source := "// main is\r\npackage main\r\n\r\nimport \"fmt\"\r\n\r\ntype t int\r\n\r\nfunc (t) main() {}\r\n\r\nfunc\r\nmain() { fmt.Println(\"main\") }\r\n"

@@ -12,8 +12,8 @@ import (
 
 var position = regexp.MustCompile(`^(\S.*?\.go):(\d+(?::\d+)?): (.*)$`)
 
-// compileError makes one line of what the go command said: the first error with
-// its place as seen from the working directory, and how many more there are.
+// compileError makes one line of the go command's errors: the first error, with its
+// place as seen from the working directory, and the number of others.
 func (b *builder) compileError(stderr string, err error) error {
 	var first string
 	more := 0
@@ -49,8 +49,7 @@ func indented(lines []string) string {
 	return out.String()
 }
 
-// seen returns a path that the go command printed as seen from the working
-// directory.
+// seen returns a path printed by the go command as seen from the working directory.
 func (b *builder) seen(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(b.dir, path)
@@ -69,8 +68,8 @@ func (b *builder) seen(path string) string {
 	return abs
 }
 
-// firstLine returns what the go command has to say without its prefix, on one
-// line; err if it said nothing.
+// firstLine returns the go command's message without its prefix, on one line, or err
+// if it printed nothing.
 func firstLine(stderr string, err error) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	for i, line := range lines {

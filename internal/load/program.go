@@ -13,13 +13,13 @@ import (
 // build cache of the go command.
 type Program string
 
-// Run runs the program under the name, and returns its exit code once it has
-// ended. The error is not nil if it could not be started, or was ended by a
-// signal.
+// Run runs the program under the name and returns its exit code. The error is not
+// nil if the program could not be started, or was killed by a signal.
 //
-// SIGTERM is passed on as it is, each other signal as SIGHUP. An interrupt from a
-// terminal reaches the program by itself as well; it counts signals of each sort
-// for itself, so that one Ctrl-C stays one. After three of a sort it is killed.
+// SIGTERM is passed on as it is, every other signal as SIGHUP: an interrupt from a
+// terminal reaches the program directly as well, and the program counts each sort of
+// signal separately, so that one Ctrl-C counts once. After three of a sort, Run kills
+// the program.
 func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(string(p), args...)
 	cmd.Args[0] = name
@@ -41,7 +41,7 @@ func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr
 			case sig == syscall.SIGTERM:
 				pass = syscall.SIGTERM
 			}
-			// It fails when the program has ended, which Wait tells.
+			// It fails when the program has ended, which Wait reports.
 			_ = cmd.Process.Signal(pass)
 		case err := <-ended:
 			return exitCode(cmd.ProcessState, err)

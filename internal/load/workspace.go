@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// workspace writes a go.work that stands for the user's module or workspace and
+// workspace writes a go.work that replaces the user's module or workspace, and
 // points the environment of the build at it.
 func (b *builder) workspace() error {
 	out, stderr, err := b.goTool("env", "-json", "GOMOD", "GOWORK", "GOVERSION")
@@ -18,7 +18,7 @@ func (b *builder) workspace() error {
 	}
 	var env struct{ GOMOD, GOWORK, GOVERSION string }
 	if err := json.Unmarshal(out, &env); err != nil {
-		return refuse("%s: cannot read what `go env` says: %v", b.arg, err)
+		return refuse("%s: cannot read the output of `go env`: %v", b.arg, err)
 	}
 	var text strings.Builder
 	if v := goVersion.FindStringSubmatch(env.GOVERSION); v != nil {
@@ -29,15 +29,15 @@ func (b *builder) workspace() error {
 		if err := b.copyWorkspace(&text, env.GOWORK); err != nil {
 			return err
 		}
-		// There need not be one, and one that cannot be read is none.
+		// The file is optional: one that cannot be read counts as missing.
 		b.sums, _ = os.ReadFile(strings.TrimSuffix(env.GOWORK, ".work") + ".work.sum")
 	case env.GOMOD != "" && env.GOMOD != os.DevNull:
 		fmt.Fprintf(&text, "use %q\n", filepath.Dir(env.GOMOD))
 	default:
-		return refuse("%s is not part of a module: run `go mod init` where it stands, and `go get %s`", b.arg, modulePath)
+		return refuse("%s is not part of a module: run `go mod init` in its directory, and `go get %s`", b.arg, modulePath)
 	}
 	file := filepath.Join(b.tmp, "go.work")
-	// GOTMPDIR: what an interrupted build leaves goes with the rest.
+	// GOTMPDIR: Build removes it, with the remains of an interrupted build.
 	b.env = append(os.Environ(), "GOWORK="+file, "GOTMPDIR="+b.tmp)
 	if err := os.WriteFile(file+".sum", b.sums, 0o600); err != nil {
 		return err
@@ -47,8 +47,7 @@ func (b *builder) workspace() error {
 
 var goVersion = regexp.MustCompile(`\bgo(\d+\.\d+(?:\.\d+|rc\d+)?)`)
 
-// copyWorkspace writes what a go.work says, with directories that hold
-// everywhere.
+// copyWorkspace writes the contents of a go.work, with absolute directories.
 func (b *builder) copyWorkspace(text *strings.Builder, file string) error {
 	out, stderr, err := b.goTool("work", "edit", "-json", file)
 	if err != nil {
@@ -60,7 +59,7 @@ func (b *builder) copyWorkspace(text *strings.Builder, file string) error {
 		Replace []struct{ Old, New module }
 	}
 	if err := json.Unmarshal(out, &work); err != nil {
-		return refuse("%s: cannot read what `go work edit` says: %v", file, err)
+		return refuse("%s: cannot read the output of `go work edit`: %v", file, err)
 	}
 	absolute := func(path string) string {
 		if filepath.IsAbs(path) {

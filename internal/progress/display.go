@@ -17,8 +17,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Config says where and how progress is shown. Its zero value shows nothing:
-// Out is needed.
+// Config sets where and how progress is shown. Out is required.
 type Config struct {
 	Out   io.Writer
 	Size  func() (columns, lines int) // of the terminal; nil writes plain lines
@@ -32,8 +31,8 @@ type Display struct {
 	cfg  Config
 	tree *Tree
 
-	out    sync.Mutex // guards what is on the screen; taken before the tree's
-	drawn  []int      // widths of the lines that stand there
+	out    sync.Mutex // guards the screen; taken before the tree's
+	drawn  []int      // widths of the lines on the screen
 	paused int
 	stop   chan struct{}
 	done   sync.WaitGroup
@@ -42,7 +41,7 @@ type Display struct {
 // redraw is the pause between two pictures.
 const redraw = 100 * time.Millisecond
 
-// New starts to show the progress of a run of p.
+// New starts a display of a run of p.
 func New(p stone.Ashlar, cfg Config) *Display {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -69,7 +68,7 @@ func (d *Display) animate() {
 	}
 }
 
-// Close draws the last picture and leaves it there.
+// Close draws the last picture and leaves it on the screen.
 func (d *Display) Close() {
 	close(d.stop)
 	d.done.Wait()
@@ -79,8 +78,8 @@ func (d *Display) Close() {
 	d.drawn = nil
 }
 
-// Pause takes the picture away until Resume, so that somebody else can write.
-// Each Pause needs its Resume.
+// Pause erases the picture until Resume, so that other code can write to the
+// terminal. Each Pause needs its Resume.
 func (d *Display) Pause() {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -90,7 +89,7 @@ func (d *Display) Pause() {
 	d.paused++
 }
 
-// Resume brings the picture back.
+// Resume draws the picture again.
 func (d *Display) Resume() {
 	d.out.Lock()
 	defer d.out.Unlock()
@@ -103,14 +102,14 @@ func (d *Display) Println(line string) {
 	d.Pause()
 	d.out.Lock()
 	if line = text.Line(line) + "\n"; d.paused > 1 {
-		line = "\n" + line // somebody else is in the middle of a line
+		line = "\n" + line // another writer is in the middle of a line
 	}
 	d.write([]byte(line))
 	d.out.Unlock()
 	d.Resume()
 }
 
-// write drops errors: a run does not fail because nobody can watch it.
+// write drops errors: a run does not fail because its display cannot be written.
 func (d *Display) write(b []byte) {
 	if len(b) > 0 {
 		_, _ = d.cfg.Out.Write(b)
@@ -129,7 +128,7 @@ func (d *Display) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// Note takes an event in, and returns the line that a plain log has for it, or "".
+// Note applies an event to the tree and returns its line of a plain log, or "".
 func (t *Tree) Note(e event.Event) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,8 +157,8 @@ func (t *Tree) Note(e event.Event) string {
 	return ""
 }
 
-// maxLines is how often each place may write a line of one sort: loops and lanes
-// come by very often.
+// maxLines bounds the lines of one sort that each place may write: loops and lanes
+// would write very many.
 const maxLines = 10
 
 func (r *row) start(at time.Time) string {
@@ -183,7 +182,7 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	if !e.OK {
 		r.failed++
 		verb = "failed"
-		if waits { // what is around a question ends with it
+		if waits { // the places around a question end with it
 			verb = "waits"
 		}
 	}
@@ -193,8 +192,8 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	return r.line(verb, r.counts(), r.duration())
 }
 
-// duration says how long the last visit took, or that it was not made: its result was
-// kept by an earlier process.
+// duration returns the duration of the last visit, or "replayed" if an earlier process
+// recorded its result.
 func (r *row) duration() string {
 	if r.replayed {
 		return "replayed"
@@ -202,10 +201,10 @@ func (r *row) duration() string {
 	return Duration(r.spent)
 }
 
-// listed reports whether a visit gets lines: as long as there are not too many.
+// listed reports whether a visit gets lines: the first maxLines outside lanes do.
 func (r *row) listed() bool { return !r.inLane && r.visits <= maxLines }
 
-// line is what a visit has to say.
+// line returns the log line of a visit.
 func (r *row) line(verb string, details ...string) string {
 	if !r.listed() {
 		return ""

@@ -17,7 +17,7 @@ var (
 	half = dag.NewType[int]("half")
 )
 
-// lanes fans out over n items; every one that fails divides by loses its lane.
+// lanes fans out over n items. An item divisible by fails loses its lane.
 func lanes(n, fails int, opts ...stone.FanOption) stone.Ashlar {
 	items := make([]int, n)
 	for i := range items {

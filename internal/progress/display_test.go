@@ -37,7 +37,7 @@ func count(name string) stone.Ashlar {
 	return stone.Reduce(stone.Func(name, dag.All(half), item, func(_ context.Context, all []int) (int, error) { return len(all), nil }))
 }
 
-// run runs p in sight of a display and returns what that wrote.
+// run runs p under a display and returns the display's output.
 func run(p stone.Ashlar, cfg Config) string {
 	var out bytes.Buffer
 	cfg.Out = &out

@@ -55,7 +55,7 @@ func (d *Display) erase(frame *bytes.Buffer) {
 	d.drawn = d.drawn[:0]
 }
 
-// A State is how far a place is.
+// A State is the progress of a place.
 type State uint8
 
 // The states.
@@ -68,7 +68,7 @@ const (
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Mark returns the character that stands for the state at a time.
+// Mark returns the character of the state at a time.
 func (s State) Mark(now time.Time) rune {
 	if s == Running {
 		return spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))]
@@ -82,8 +82,8 @@ type Line struct {
 	State State
 }
 
-// Picture returns the tree as it is drawn on so many lines at most; the last
-// says how many rows there was no space for.
+// Picture returns the tree as drawn on at most the given number of lines. If rows are
+// left out for lack of space, the last line counts them.
 func (t *Tree) Picture(now time.Time, lines int) []Line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +135,7 @@ func (r *row) finished() int {
 	return n
 }
 
-// detail is what stands after the name.
+// detail returns the text after the name.
 func (r *row) detail(now time.Time) string {
 	if r.visits == 0 {
 		return ""
@@ -154,7 +154,7 @@ func (r *row) detail(now time.Time) string {
 	return strings.TrimSpace(strings.Join(parts, "  "))
 }
 
-// counts says how many lanes, rounds or visits there were, "" for a single one.
+// counts returns the number of lanes, rounds or visits, "" for a single one.
 func (r *row) counts() string {
 	var parts []string
 	switch {
@@ -188,7 +188,7 @@ func (r *row) counts() string {
 	return strings.Join(parts, ", ")
 }
 
-// Duration prints with the precision that a person wants to read.
+// Duration formats a duration with the precision that a reader needs.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -203,9 +203,9 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// visible returns the rows for a screen of so many lines, and how many it leaves
-// out for lack of space. If not all fit, what lies inside finished and pending
-// steps goes first, then these steps themselves.
+// visible returns the rows for a screen of the given number of lines, and how many
+// it leaves out for lack of space. It leaves out the contents of finished and pending
+// steps first, then these steps themselves.
 func (t *Tree) visible(lines int) (rows []*row, more int) {
 	ways := []func(*row) (show, enter bool){
 		func(*row) (bool, bool) { return true, true },
@@ -222,7 +222,7 @@ func (t *Tree) visible(lines int) (rows []*row, more int) {
 	return rows[:keep], len(rows) - keep
 }
 
-// list collects rows, and stops soon after there are more than the limit.
+// list collects rows, and stops soon after the limit.
 func list(rows []*row, r *row, way func(*row) (show, enter bool), limit int) []*row {
 	show, enter := way(r)
 	if show {

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/address"
 )
 
-// A row is one place of the tree with what is known of all its visits.
+// A row is one place of the tree, with the state of its visits.
 type row struct {
 	ashlar stone.Ashlar // zero if the place is known from events only
 	name   string
@@ -18,7 +18,7 @@ type row struct {
 	below  []*row
 	inLane bool // something above is a fan-out
 
-	visits   int // that began
+	visits   int // that started
 	running  int
 	failed   int       // visits that failed
 	ok       bool      // the last visit to end did not fail
@@ -28,7 +28,7 @@ type row struct {
 	kind     string // of the last failure
 	round    int    // of a loop, from 1
 
-	lanes    int // of a fan-out, 0 where nobody said
+	lanes    int // of a fan-out, 0 if unknown
 	ended    int // lanes that ended
 	lost     int // lanes that ended in a failure
 	said     time.Time
@@ -42,10 +42,9 @@ type place struct {
 	occurrence int
 }
 
-// A Tree is what the events of a run tell about each place of its pipeline. It
-// may be used by several goroutines at once. Rows are made when a run comes near
-// them, since a pipeline that uses its parts many times has more places than
-// memory holds.
+// A Tree collects the events of a run by the places of its pipeline. It may be used
+// by several goroutines at once. Rows are made when a run gets near them, since a
+// pipeline that uses its parts many times can have more places than fit in memory.
 type Tree struct {
 	mu   sync.Mutex // guards the rows
 	root *row
@@ -61,7 +60,7 @@ func NewTree(p stone.Ashlar) *Tree {
 	return t
 }
 
-// unwrap takes the mark of a reducer off: it stands at the place of its body.
+// unwrap removes the mark of a reducer, which has the place of its body.
 func unwrap(a stone.Ashlar) stone.Ashlar {
 	for a.Form() == "reduce" && len(a.Children()) == 1 {
 		a = a.Children()[0]

@@ -24,7 +24,7 @@ func (s *screen) size() (columns, lines int) {
 	return s.columns, s.lines
 }
 
-// resize makes the screen smaller and wraps its lines anew.
+// resize makes the screen smaller and wraps its lines again.
 func (s *screen) resize(columns, lines int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// put writes at the cursor, which stands at the end of its line.
+// put writes at the cursor, which is at the end of its line.
 func (s *screen) put(part string) {
 	for len(s.rows) <= s.row {
 		s.rows = append(s.rows, "")

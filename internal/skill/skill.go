@@ -11,32 +11,31 @@ import (
 	"strings"
 )
 
-// Name is that of the skill, and of the folder that it is installed in.
+// Name is the name of the skill and of its folder.
 const Name = "designing-ashlars"
 
 //go:embed designing-ashlars
 var bundle embed.FS
 
-// An InstalledError says that there is an installation already, which was left as
-// it is.
+// An InstalledError is the error of Install for an existing installation, which is
+// left unchanged.
 type InstalledError struct {
 	Path    string   // of the installation
-	Differs []string // files that are other than in this bundle, missing or foreign
+	Differs []string // files that differ from this bundle, are missing or do not belong to it
 }
 
-// Error returns where it is and whether it is the same.
+// Error returns the path and the files that differ.
 func (e *InstalledError) Error() string {
 	if len(e.Differs) == 0 {
-		return "already installed in " + e.Path + ", as this version has it"
+		return "already installed in " + e.Path + ", identical to this version"
 	}
-	return fmt.Sprintf("already installed in %s, but not as this version has it: %s", e.Path, strings.Join(e.Differs, ", "))
+	return fmt.Sprintf("already installed in %s, but different from this version: %s", e.Path, strings.Join(e.Differs, ", "))
 }
 
-// Install puts the bundle below a directory, which is made if there is none, and
-// returns the path of its folder. An installation that is there is replaced as a
-// whole if force is set; otherwise the error is an *InstalledError. What is there
-// and no installation of this skill is never replaced. If Install fails nothing has
-// changed.
+// Install writes the bundle below a directory, which it creates if necessary, and
+// returns the path of the bundle's folder. With force, an existing installation is
+// replaced as a whole; otherwise the error is an *InstalledError. Anything else at
+// that path is never replaced. If Install fails, nothing has changed.
 func Install(dir string, force bool) (path string, err error) {
 	path = filepath.Join(dir, Name)
 	old, err := inspect(path)
@@ -49,7 +48,7 @@ func Install(dir string, force bool) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return path, err
 	}
-	// A folder aside becomes the installation when it is whole.
+	// A complete temporary folder becomes the installation.
 	aside, err := os.MkdirTemp(dir, "."+Name+"-")
 	if err != nil {
 		return path, err
@@ -75,7 +74,7 @@ func Install(dir string, force bool) (path string, err error) {
 	return path, nil
 }
 
-// inspect compares an installation with the bundle; nil is that there is none.
+// inspect compares an installation with the bundle. It returns nil if there is none.
 func inspect(path string) (*InstalledError, error) {
 	entries, err := os.ReadDir(path)
 	switch {
@@ -86,7 +85,7 @@ func inspect(path string) (*InstalledError, error) {
 	}
 	head, err := os.ReadFile(filepath.Join(path, "SKILL.md"))
 	if (err != nil || !strings.Contains(string(head), "name: "+Name+"\n")) && len(entries) > 0 {
-		return nil, fmt.Errorf("%s is in the way and no installation of this skill: move it elsewhere", path)
+		return nil, fmt.Errorf("%s is in the way and not an installation of this skill: move it elsewhere", path)
 	}
 	found := &InstalledError{Path: path}
 	theirs, err := files(os.DirFS(path), ".")
@@ -111,7 +110,7 @@ func inspect(path string) (*InstalledError, error) {
 	return found, nil
 }
 
-// files reads the regular files below a directory, by their paths in it.
+// files reads the regular files below a directory, by their relative paths.
 func files(fsys fs.FS, dir string) (map[string]string, error) {
 	texts := map[string]string{}
 	err := fs.WalkDir(fsys, dir, func(path string, d fs.DirEntry, err error) error {

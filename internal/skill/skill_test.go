@@ -30,14 +30,14 @@ func TestInstall(t *testing.T) {
 		t.Errorf("installed twice: %v", err)
 	}
 
-	// What somebody changed is named and kept, unless forced.
+	// Changed files are named and kept, unless forced.
 	write(t, filepath.Join(path, "notes", "mine.md"), "mine")
 	write(t, filepath.Join(path, "interview.md"), "changed")
 	if err := os.Remove(filepath.Join(path, "checks.md")); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Install(dir, false)
-	want := "already installed in " + path + ", but not as this version has it: checks.md, interview.md, notes/mine.md"
+	want := "already installed in " + path + ", but different from this version: checks.md, interview.md, notes/mine.md"
 	if err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
@@ -52,7 +52,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What is no installation is left alone, forced or not.
+// Anything that is not an installation is kept, forced or not.
 func TestInstallReplacesNothingElse(t *testing.T) {
 	for name, file := range map[string]string{
 		"a file":           Name,
@@ -94,7 +94,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// same checks that a folder is the bundle and that nothing is left beside it.
+// same checks that a folder equals the bundle and that no other file is beside it.
 func same(t *testing.T, path string) {
 	t.Helper()
 	if found, err := inspect(path); err != nil || found == nil || len(found.Differs) > 0 {
@@ -146,7 +146,7 @@ func TestCode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiling the pages takes a while: left out by -short")
 	}
-	t.Setenv("OPENAI_API_KEY", "nobody is asked")
+	t.Setenv("OPENAI_API_KEY", "unused")
 	dir := t.TempDir()
 	sheet := code(t, dir, "cheatsheet.md", "main.go")
 	tests := code(t, dir, "checks.md", "main_test.go")
@@ -204,7 +204,7 @@ func TestPages(t *testing.T) {
 		for _, l := range link.FindAllStringSubmatch(page(t, filepath.Base(path)), -1) {
 			linked = append(linked, l[1])
 			if !slices.Contains(pages, Name+"/"+l[1]) {
-				t.Errorf("%s links to %s, which is not there", path, l[1])
+				t.Errorf("%s links to %s, which does not exist", path, l[1])
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // Package trust remembers which files of which projects a user trusts, in the user's
-// configuration directory. A file that has changed is not trusted any more.
+// configuration directory. A changed file is no longer trusted.
 package trust
 
 import (
@@ -16,14 +16,14 @@ import (
 	"slices"
 )
 
-// A Store is the file with what is trusted. It holds digests, no contents.
+// A Store is the file with the trusted projects. It has digests of files, no contents.
 type Store struct{ file string }
 
 // Open returns the store of the user of this process.
 func Open() (*Store, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return nil, fmt.Errorf("trust is kept in the user's configuration directory, which is not known: %w", err)
+		return nil, fmt.Errorf("trust is kept in the user's configuration directory, which is unknown: %w", err)
 	}
 	return &Store{filepath.Join(dir, "stone", "trust.json")}, nil
 }
@@ -42,13 +42,16 @@ func (s *Store) read() (book, error) {
 		err = json.Unmarshal(data, &b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what is trusted cannot be read from %s: %w", s.file, err)
+		return nil, fmt.Errorf("cannot read the trusted projects from %s: %w", s.file, err)
+	}
+	if b == nil { // the file has null
+		b = book{}
 	}
 	return b, nil
 }
 
-// write replaces the file as a whole. Of two processes that write at once one may be
-// forgotten: it asks again.
+// write replaces the file as a whole. If two processes write at once, the entry of one
+// may be lost: its user is asked again.
 func (s *Store) write(b book) error {
 	data, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -72,8 +75,8 @@ func (s *Store) write(b book) error {
 	return err
 }
 
-// Changed returns which of the files of a project are not trusted as they are, and
-// whether the project is known at all.
+// Changed returns the files of a project that are not trusted in their present form,
+// and whether the project is known.
 func (s *Store) Changed(project string, files []string) (changed []string, known bool, err error) {
 	b, err := s.read()
 	if err != nil {
@@ -92,7 +95,7 @@ func (s *Store) Changed(project string, files []string) (changed []string, known
 	return changed, known, nil
 }
 
-// Add trusts files of a project as they are, beside those that it trusts already.
+// Add trusts files of a project in their present form, besides its trusted ones.
 func (s *Store) Add(project string, files []string) error {
 	b, err := s.read()
 	if err != nil {
@@ -109,7 +112,7 @@ func (s *Store) Add(project string, files []string) error {
 	return s.write(b)
 }
 
-// Remove ends the trust in a project, and reports whether there was any.
+// Remove removes a project, and reports whether it was trusted.
 func (s *Store) Remove(project string) (bool, error) {
 	b, err := s.read()
 	if err != nil {
@@ -131,7 +134,7 @@ func (s *Store) All() ([]string, error) {
 	return slices.Sorted(maps.Keys(b)), err
 }
 
-// real returns a path without links. What it names may be gone.
+// real returns a path without symbolic links. The path need not exist.
 func real(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

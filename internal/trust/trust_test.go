@@ -79,12 +79,18 @@ func TestStore(t *testing.T) {
 	}
 	want([]string{a}, "a")
 
-	// What cannot be read is no trust.
+	// A store that has null instead of projects is empty.
+	write(s.file, "null")
+	if err := s.Add(project, []string{a}); err != nil {
+		t.Error(err)
+	}
+
+	// An unreadable store trusts nothing.
 	write(s.file, "{")
 	if _, _, err := s.Changed(project, []string{a}); err == nil || !strings.Contains(err.Error(), "trust.json") {
 		t.Errorf("%v", err)
 	}
 	if _, _, err := s.Changed(project, []string{filepath.Join(project, "gone")}); err == nil {
-		t.Error("a file that is gone is trusted")
+		t.Error("a missing file is trusted")
 	}
 }

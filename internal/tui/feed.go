@@ -17,11 +17,11 @@ import (
 	"github.com/stonelayer/stone/internal/progress"
 )
 
-// What a feed holds.
+// Items of a feed.
 type (
-	started struct{ id string }   // a run begins
-	entered struct{ path string } // an agent begins
-	left    struct{ path string } // and ends
+	started struct{ id string }   // a run starts
+	entered struct{ path string } // an agent starts
+	left    struct{ path string } // an agent ends
 	asked   struct {              // a model is asked
 		path, model string
 		turn        int
@@ -29,7 +29,7 @@ type (
 	used budget.Usage // by an answer
 	// piece is one or several deltas of a kind, joined.
 	piece struct {
-		path  string // of the agent, or of what else speaks
+		path  string // of the speaker, mostly an agent
 		turn  int
 		from  string // the path of the events
 		kind  event.DeltaKind
@@ -37,13 +37,13 @@ type (
 		tool  string
 		text  []byte
 	}
-	voided struct { // what was said is taken back
+	voided struct { // text is retracted
 		path string
 		turn int
 		from string
 		event.Retracted
 	}
-	whole struct { // an answer that nobody has streamed
+	whole struct { // an answer that was not streamed
 		path  string
 		turn  int
 		reply *event.ModelReply
@@ -60,11 +60,11 @@ type (
 		attempt            int
 	}
 	answered  struct{ name, response string }
-	withdrawn struct{ *question } // nobody waits for the answer any more
-	missed    struct{ items int } // what there was no space for
+	withdrawn struct{ *question } // the answer is no longer needed
+	missed    struct{ items int } // left out for lack of space
 )
 
-// question is one that waits for its answer.
+// question is an ask.Question that waits for its answer.
 type question struct {
 	ask.Question
 	answer chan string // takes one
@@ -73,7 +73,7 @@ type question struct {
 // maxWaiting bounds the bytes that wait in a feed.
 const maxWaiting = 1 << 20
 
-// A feed takes what comes from a run until the display fetches it. It may be used
+// A feed collects the items of a run until the display fetches them. It may be used
 // by several goroutines at once.
 type feed struct {
 	mu     sync.Mutex
@@ -81,15 +81,15 @@ type feed struct {
 	size   int
 	missed int
 	agents map[string]bool // that are at work
-	turns  map[string]int  // of answers that are on their way
+	turns  map[string]int  // of answers that are being streamed
 
 	running atomic.Bool // there is a clock to be drawn
 }
 
-// cost is about how many bytes an item takes beside its text.
+// cost is about the size of an item without its text, in bytes.
 const cost = 128
 
-// put appends an item with a text of so many bytes, if there is space.
+// put appends an item whose text has size bytes. Without space it only counts it.
 func (f *feed) put(item any, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *feed) must(item any) {
 	f.items = append(f.items, item)
 }
 
-// take returns what has come since it was last called.
+// take returns the items since the last call.
 func (f *feed) take() []any {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *feed) empty() bool {
 	return len(f.items) == 0 && f.missed == 0
 }
 
-// speaker returns who speaks at a path: agents speak in steps of their own.
+// speaker returns the speaker at a path: agents speak in steps of their own.
 func (f *feed) speaker(path string) (who string, turn int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *feed) speaker(path string) (who string, turn int) {
 	return path, f.turns[path]
 }
 
-// begins and ends note who is at work.
+// begins and ends note which agents are at work.
 func (f *feed) begins(agent string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,8 +166,8 @@ func (f *feed) turn(path string, turn int) {
 	f.turns[path] = turn
 }
 
-// hear takes a piece of an answer.
-func (f *feed) hear(from string, d event.Delta) {
+// delta takes a piece of an answer.
+func (f *feed) delta(from string, d event.Delta) {
 	if d.End {
 		return
 	}
@@ -236,7 +236,7 @@ func (w watcher) Watch(_ context.Context, e event.Event) {
 	case event.ModelResponse:
 		w.answer(e.Path, d)
 	case event.Delta:
-		w.hear(e.Path, d)
+		w.delta(e.Path, d)
 	case event.Retracted:
 		who, turn := w.speaker(e.Path)
 		w.put(voided{who, turn, e.Path, d}, len(d.Reason))
@@ -256,7 +256,7 @@ func (w watcher) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// answer takes a whole answer: it is shown if no piece of it was.
+// answer takes a whole answer, which is shown only if none of its pieces was.
 func (f *feed) answer(path string, d event.ModelResponse) {
 	if d.Reply != nil {
 		who, _ := f.speaker(path)
@@ -267,7 +267,7 @@ func (f *feed) answer(path string, d event.ModelResponse) {
 	}
 }
 
-// maxOneLine is how many bytes are kept of what is shown on one line.
+// maxOneLine bounds the bytes of a text that is shown on one line.
 const maxOneLine = 1024
 
 // raw returns the JSON of a value.

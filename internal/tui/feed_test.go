@@ -17,8 +17,8 @@ import (
 
 func token(n int) event.Delta { return event.Delta{Text: fmt.Sprintf("w%d ", n)} }
 
-// TestFewFrames holds that a thousand tokens a second are drawn thirty times at
-// most, that a run without any is drawn for its clock, and that nothing is drawn
+// TestFewFrames checks that a thousand tokens a second are drawn at most thirty
+// times, that a run without tokens is drawn for its clock, and that nothing is drawn
 // without a run.
 func TestFewFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestFewFrames(t *testing.T) {
 		go func() {
 			for i := range 1000 {
 				time.Sleep(time.Millisecond)
-				f.hear("a", token(i))
+				f.delta("a", token(i))
 			}
 		}()
 		if n := second(); n < 25 || n > 31 {
@@ -66,15 +66,15 @@ func TestFewFrames(t *testing.T) {
 	})
 }
 
-// TestFeedIsBounded holds that a display that stands still costs no more than a
-// megabyte, that it says what is missing, and that questions are never dropped.
+// TestFeedIsBounded checks that a stalled display costs no more than a megabyte, that
+// it counts the missing items, and that questions are never dropped.
 func TestFeedIsBounded(t *testing.T) {
 	f := &feed{}
 	long := strings.Repeat("x", 1000)
 	for i := range 5000 {
 		d := token(i)
 		d.Text = long
-		f.hear(fmt.Sprint(i%2), d)
+		f.delta(fmt.Sprint(i%2), d)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -103,22 +103,22 @@ func TestFeedIsBounded(t *testing.T) {
 func TestFeedJoins(t *testing.T) {
 	f := &feed{}
 	for i := range 10000 {
-		f.hear("a", token(i))
+		f.delta("a", token(i))
 	}
 	d := token(1)
 	d.Kind = event.Thinking
-	f.hear("a", d)
+	f.delta("a", d)
 	if n := len(f.take()); n != 2 {
 		t.Errorf("%d items, want one of each kind", n)
 	}
 }
 
-// TestManyTokens weighs a long run: what is kept is bounded.
+// TestManyTokens checks that the transcript of a long run is bounded.
 func TestManyTokens(t *testing.T) {
 	m := still(t, 100, 30)
 	for i := range 40 {
 		for j := range 5000 {
-			m.feed.hear(fmt.Sprintf("p/lane[%d]/a", i), token(j))
+			m.feed.delta(fmt.Sprintf("p/lane[%d]/a", i), token(j))
 		}
 		m.Update(frame{})
 	}
@@ -143,14 +143,14 @@ func BenchmarkFrame(b *testing.B) {
 	m := still(b, 120, 40)
 	for i := range 30 {
 		for j := range 5000 {
-			m.feed.hear(fmt.Sprintf("p/lane[%d]/a", i), token(j))
+			m.feed.delta(fmt.Sprintf("p/lane[%d]/a", i), token(j))
 		}
 		m.Update(frame{})
 	}
 	n := 0
 	for b.Loop() {
 		for range 33 {
-			m.feed.hear("p/lane[30]/a", token(n))
+			m.feed.delta("p/lane[30]/a", token(n))
 			n++
 		}
 		m.Update(frame{})

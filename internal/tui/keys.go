@@ -64,8 +64,8 @@ func (m *model) page(l layout, by int) {
 
 func (m *model) scroll(n int) { m.transcript.scroll(n, m.layout().transcriptHeight) }
 
-// answerKey handles a key while a question is open. Nothing is chosen until
-// somebody chooses it, so that Enter alone never answers.
+// answerKey handles a key while a question is open. No choice is preselected, so
+// Enter alone never answers.
 func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 	q := m.questions[0]
 	switch k.String() {
@@ -84,8 +84,8 @@ func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// arrow moves the choice, or the transcript if there is none to make. From nothing
-// it goes to the first choice, or up to the last.
+// arrow moves the choice, or the transcript if the question has no choices. The first
+// press selects the first choice or, upwards, the last.
 func (m *model) arrow(down bool) {
 	last := len(m.questions[0].Choices) - 1
 	switch {
@@ -106,7 +106,7 @@ func (m *model) arrow(down bool) {
 	m.refusal = ""
 }
 
-// enter answers, or says why not.
+// enter answers the question, or sets m.refusal.
 func (m *model) enter() {
 	q := m.questions[0]
 	typed := m.input.Value()
@@ -122,8 +122,8 @@ func (m *model) enter() {
 	}
 }
 
-// typed passes what is typed or pasted on to the input line. Text that begins
-// exactly one choice chooses it.
+// typed passes typed or pasted text to the input line. Text that is the beginning of
+// exactly one choice selects it.
 func (m *model) typed(msg tea.Msg) tea.Cmd {
 	if len(m.questions) == 0 {
 		return nil
@@ -137,8 +137,8 @@ func (m *model) typed(msg tea.Msg) tea.Cmd {
 	return cmd
 }
 
-// chosen returns the number of the choice that is typed, or of the only one that
-// begins with it in whatever case. Otherwise it is -1, and why says so.
+// chosen returns the number of the choice that is typed, or of the only choice that
+// begins with the typed text, in any case. Otherwise it returns -1 and the reason.
 func chosen(choices []string, typed string) (at int, why string) {
 	if typed == "" {
 		return -1, ""
@@ -161,7 +161,7 @@ func chosen(choices []string, typed string) (at int, why string) {
 	return -1, fmt.Sprintf("%d choices begin with %q: type more", len(fits), typed)
 }
 
-// open puts a question behind those that are open.
+// open appends a question to the open ones.
 func (m *model) open(q *question) {
 	if q.Problem == "" {
 		m.transcript.note(yellow, "", "? "+q.Name+": "+q.Text)
@@ -172,7 +172,7 @@ func (m *model) open(q *question) {
 	}
 }
 
-// close takes a question away.
+// close removes a question.
 func (m *model) close(q *question) {
 	for i, open := range m.questions {
 		if open == q {
@@ -185,7 +185,7 @@ func (m *model) close(q *question) {
 	}
 }
 
-// show begins with the first question anew.
+// show resets the input to the first question.
 func (m *model) show() {
 	m.choice, m.refusal, m.above = -1, "", 0
 	m.input.Reset()

@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// style is the control sequence before a line. The display does without colors
-// where the terminal or the user does.
+// style is the control sequence before a line. The display uses no colors if the
+// terminal has none or the user wants none.
 type style string
 
 const (
@@ -42,12 +42,11 @@ func (l line) draw(width int, fill bool) string {
 	return string(l.style) + cut + reset + pad
 }
 
-// invisible are characters that join others or change how they look. Terminals
-// disagree about the width of what comes of it.
+// invisible are characters that join others or change their appearance. Terminals
+// disagree about the width of the result.
 var invisible = strings.NewReplacer("\u200d", "", "\ufe0e", "", "\ufe0f", "")
 
-// printable returns the lines of a text with nothing in them that steers a
-// terminal.
+// printable returns the lines of a text without control sequences.
 func printable(s string) []string {
 	lines := strings.Split(invisible.Replace(s), "\n")
 	for i, l := range lines {

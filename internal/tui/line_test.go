@@ -37,8 +37,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestWrapKeeps holds that no line is too wide, that only spaces are lost, and
-// that nothing steers a terminal.
+// TestWrapKeeps checks that no line is too wide, that only spaces are lost, and that
+// no control sequence remains.
 func TestWrapKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.StringOf(rapid.SampledFrom([]rune("ab  \n\t漢é́\x1b\x9b\u200d\u202e👩"))).Draw(t, "text")

@@ -16,22 +16,22 @@ import (
 
 // Messages of the display.
 type (
-	frame struct{} // the feed has something, or the clock goes on
-	leave struct{} // the process is to end
+	frame struct{} // the feed has items, or the clock has advanced
+	leave struct{} // the process must end
 	ended struct { // the run is over
 		result stone.Result
 		err    error
 	}
 )
 
-// state is how the run stands.
+// state is the state of the run.
 type state uint8
 
 const (
-	refused   state = iota // it never began: the pipeline is invalid
-	ready                  // it starts when the person says so
+	refused   state = iota // the pipeline is invalid
+	ready                  // it starts when the person presses a key
 	running                // it has started
-	canceling              // it was told to end
+	canceling              // it has been canceled
 	done                   // it ended with a result
 	broke                  // it ended with a failure
 )
@@ -44,7 +44,7 @@ type model struct {
 
 	width, height int
 	transcript    transcript
-	questions     []*question // that are open; the first is shown
+	questions     []*question // the open ones; the first is shown
 	input         textinput.Model
 	choice        int    // in the list of the first question, -1 if nothing is chosen
 	refusal       string // why the last key answered nothing
@@ -58,7 +58,7 @@ type model struct {
 	began         time.Time
 	spent         time.Duration
 	used          budget.Usage
-	failure       string // the last that was shown
+	failure       string // the last one shown
 	leaving, quit bool   // when the run has ended; at once
 	result        stone.Result
 	err           error
@@ -89,7 +89,7 @@ func (m *model) Init() tea.Cmd {
 	return nil
 }
 
-// start begins a run of the pipeline.
+// start starts a run of the pipeline.
 func (m *model) start() tea.Cmd {
 	if !m.prepare() {
 		return nil
@@ -97,7 +97,7 @@ func (m *model) start() tea.Cmd {
 	return m.launch()
 }
 
-// config is what a run is given.
+// config is the configuration of a run.
 func (m *model) config() stone.Config {
 	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
 }
@@ -121,7 +121,7 @@ func (m *model) prepare() bool {
 	return m.err == nil
 }
 
-// launch runs the pipeline that is prepared.
+// launch runs the prepared pipeline.
 func (m *model) launch() tea.Cmd {
 	m.state, m.began = running, m.cfg.Now()
 	m.feed.running.Store(true)
@@ -170,7 +170,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// fetch takes what the feed holds.
+// fetch takes the items of the feed.
 func (m *model) fetch() {
 	for _, item := range m.feed.take() {
 		m.take(item)
@@ -219,7 +219,7 @@ func (m *model) take(item any) {
 	}
 }
 
-// end notes how the run went.
+// end shows the outcome of the run.
 func (m *model) end(e ended) tea.Cmd {
 	m.cancel(nil)
 	m.feed.running.Store(false)
@@ -237,7 +237,7 @@ func (m *model) end(e ended) tea.Cmd {
 		}
 		m.transcript.note(plain, head, shown[:min(len(shown), maxResult)])
 		if len(shown) > maxResult {
-			m.transcript.note(dim, "", "… the result goes on")
+			m.transcript.note(dim, "", "… the rest of the result is not shown")
 		}
 	}
 	if m.leaving {
@@ -260,7 +260,7 @@ func (m *model) interrupt(by string) tea.Cmd {
 // maxResult is how many bytes of a result are shown.
 const maxResult = maxText / 4
 
-// outcome is what Run returns.
+// outcome returns the results of Run.
 func (m *model) outcome() (stone.Result, error) {
 	if m.quit {
 		return m.result, display.ErrLeft

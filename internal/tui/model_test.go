@@ -32,8 +32,8 @@ func say(name string) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil })
 }
 
-// still is a model whose pipeline does not run: what comes is told to it. Its
-// clock stands 12.3 s behind the beginning.
+// still is a model whose pipeline does not run: the test feeds it the items. Its
+// clock is 12.3 s after the start.
 func still(t testing.TB, width, height int) *model {
 	t.Helper()
 	now := start
@@ -81,19 +81,19 @@ func press(m *model, keys ...string) (cmd tea.Cmd) {
 
 const agentPath = "fix-package/until-green[0]/try/fix"
 
-// conversation is what an agent does in two turns.
+// conversation returns the items of an agent's two turns.
 func conversation() []any {
 	piece := func(turn int, kind event.DeltaKind, text string) *piece {
 		return &piece{path: agentPath, turn: turn, from: fmt.Sprint(agentPath, "/turn-", turn), kind: kind, text: []byte(text)}
 	}
-	begun := piece(1, event.Arguments, "")
-	begun.tool = "read_file"
+	call := piece(1, event.Arguments, "")
+	call.tool = "read_file"
 	return []any{
 		started{"run-1"}, entered{agentPath},
 		asked{agentPath, "gpt-5-mini", 1},
 		piece(1, event.Thinking, "The issue speaks of a nil map. I should look at the code before I say anything about it."),
 		piece(1, event.Text, "I read the file.\n"),
-		begun, piece(1, event.Arguments, `{"path":`), piece(1, event.Arguments, `"map.go"}`),
+		call, piece(1, event.Arguments, `{"path":`), piece(1, event.Arguments, `"map.go"}`),
 		used{InputTokens: 1200, OutputTokens: 80, USD: 0.25},
 		called{agentPath, 1, 1, "read_file", `{"path":"map.go"}`, "package m\n\nvar all map[string]int\n", true, 12 * time.Millisecond},
 		failed{"no-luck", agentPath, "a test failed", 1},
@@ -161,10 +161,10 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("chosen answer %q", got)
 	}
 	if len(m.questions) > 0 {
-		t.Fatal("questions that were answered are open")
+		t.Fatal("answered questions are still open")
 	}
 
-	// What was refused can be mended.
+	// A refused answer can be corrected.
 	m.take(b)
 	press(m, "12", "enter")
 	<-b.answer
@@ -177,10 +177,10 @@ func TestAnswers(t *testing.T) {
 	m.Update(tea.PasteMsg{Content: "3\n"})
 	press(m, "enter")
 	if got := strings.TrimSpace(<-again.answer); got != "123" {
-		t.Errorf("mended answer %q", got)
+		t.Errorf("corrected answer %q", got)
 	}
 
-	// No answer is one, and what nobody waits for goes away.
+	// An empty answer counts, and a withdrawn question disappears.
 	m.take(b)
 	press(m, "ctrl+d")
 	if got := <-b.answer; got != "" {
@@ -190,12 +190,12 @@ func TestAnswers(t *testing.T) {
 	m.take(b)
 	m.take(withdrawn{a})
 	if len(m.questions) != 1 || m.questions[0] != b {
-		t.Error("the question that was withdrawn is open")
+		t.Error("the withdrawn question is still open")
 	}
 }
 
-// TestConsent holds that what was not chosen is not answered: neither by Enter nor by
-// letters that are the beginning of no choice, or of two.
+// TestConsent checks that no answer is given without a choice: neither by Enter nor by
+// letters that begin no choice, or two.
 func TestConsent(t *testing.T) {
 	for _, c := range []struct {
 		keys []string
@@ -229,7 +229,7 @@ func TestConsent(t *testing.T) {
 		default:
 		}
 		if got != c.want || c.says != "" && !strings.Contains(m.shown(), c.says) {
-			t.Errorf("%q: answer %q, want %q; the screen wants to say %q:\n%s", c.keys, got, c.want, c.says, m.shown())
+			t.Errorf("%q: answer %q, want %q; want %q on the screen:\n%s", c.keys, got, c.want, c.says, m.shown())
 		}
 	}
 	m := still(t, 80, 24)
@@ -237,7 +237,7 @@ func TestConsent(t *testing.T) {
 	if press(m, "enter"); len(m.questions) != 1 || !strings.Contains(m.shown(), "type an answer first") {
 		t.Errorf("an empty answer:\n%s", m.shown())
 	}
-	// Who answers one question does not answer the next with the same key.
+	// The key that answers one question does not answer the next.
 	m = still(t, 80, 24)
 	first, second := question1(), question1()
 	m.take(first)
@@ -247,7 +247,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// TestLongQuestion holds that every word of a question and of its choices can be
+// TestLongQuestion checks that every word of a question and of its choices can be
 // read before it is answered.
 func TestLongQuestion(t *testing.T) {
 	for _, words := range []int{30, 400} {
@@ -294,10 +294,10 @@ func TestCtrlC(t *testing.T) {
 		t.Errorf("first: state %d, %v", m.state, why)
 	}
 	if cmd := press(m, "q", "r"); cmd != nil {
-		t.Error("q and r mean something while a run is under way")
+		t.Error("q and r have an effect while a run is running")
 	}
 	if cmd := press(m, "ctrl+c"); cmd == nil {
-		t.Error("second: the display goes on")
+		t.Error("second: the display does not end")
 	}
 	if _, err := m.outcome(); !errors.Is(err, display.ErrLeft) {
 		t.Errorf("outcome %v", err)
@@ -309,14 +309,14 @@ func TestCtrlC(t *testing.T) {
 		t.Error("a signal ends the display with the run")
 	}
 	if _, cmd := m.Update(leave{}); cmd == nil {
-		t.Error("a signal ends the display behind the run")
+		t.Error("a signal does not end the display after the run")
 	}
 	if cmd := press(m, "q"); cmd == nil {
 		t.Error("q does not leave")
 	}
 }
 
-// TestHostile holds that nothing that comes from outside steers the terminal.
+// TestHostile checks that no text from outside controls the terminal.
 func TestHostile(t *testing.T) {
 	evil := "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x00\u202eabc\u2066\x7f\x1bPq"
 	for _, size := range []struct{ width, height int }{{100, 30}, {40, 20}} {
@@ -358,7 +358,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestEverySize holds that the screen is never larger than the terminal, and that
+// TestEverySize checks that the screen is never larger than the terminal, and that
 // the line of an answer is always on it.
 func TestEverySize(t *testing.T) {
 	outer := t

@@ -2,16 +2,16 @@ package tui
 
 import "fmt"
 
-// A panel is the part of the screen with the question that is open. Its last line
-// is where the answer is typed.
+// A panel is the part of the screen with the open question. The answer is typed on
+// its last line.
 type panel struct {
 	lines  []line
 	page   int // lines of the question that are shown
 	hidden int // and how many are not
 }
 
-// panel lays out the first question on so many lines at most. What has no space is
-// the middle of it: the question and its choices are shortened, and say so.
+// panel lays out the first question on at most the given number of lines. If space is
+// short, it shows a part of the question and of its choices, and counts the rest.
 func (m *model) panel(lines int) panel {
 	if len(m.questions) == 0 {
 		return panel{}
@@ -41,7 +41,7 @@ func (m *model) panel(lines int) panel {
 	return p
 }
 
-// problem says why there is no answer yet.
+// problem explains why the last answer was refused.
 func (m *model) problem() []line {
 	switch q := m.questions[0]; {
 	case m.refusal != "":
@@ -60,8 +60,8 @@ func (m *model) wrapped(text string, s style) (out []line) {
 	return out
 }
 
-// choices returns the lines of the choices, and which of them is the first of the
-// one that is chosen.
+// choices returns the lines of the choices, and the number of the selected choice's
+// first line.
 func (m *model) choices() (out []line, at int) {
 	for i, c := range m.questions[0].Choices {
 		mark, s := "  ", plain
@@ -76,7 +76,7 @@ func (m *model) choices() (out []line, at int) {
 	return out, at
 }
 
-// window returns so many lines around one of them.
+// window returns the given number of lines around line at.
 func window(all []line, at, lines int) []line {
 	from := min(max(0, at-lines/2), max(0, len(all)-lines))
 	out := append([]line(nil), all[from:min(len(all), from+lines)]...)

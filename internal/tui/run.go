@@ -12,16 +12,16 @@ import (
 	"github.com/stonelayer/stone/internal/display"
 )
 
-// Config says what is run and where it is shown.
+// Config sets the pipeline and the terminal.
 type Config = display.Config
 
-// A frame is drawn this often at most; the clock of a run every third time.
+// frames is the shortest time between two frames. The clock of a run moves every third.
 const frames = time.Second / 30
 
-// Run runs the pipeline and shows it, until the person leaves. It returns what
-// came of the last run: its error is that of stone.Run, or display.ErrLeft if that run was
-// still under way, which it then may still be. When ctx is done, the run is
-// cancelled and the display ends with it.
+// Run runs the pipeline and shows it until the person leaves. It returns the outcome
+// of the last run: its error is that of stone.Run, or display.ErrLeft if the person
+// left before the run had ended, which may then still be running. When ctx is done,
+// the run is canceled and the display ends with it.
 func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -41,8 +41,8 @@ func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	return m.outcome()
 }
 
-// pump sends a frame whenever there is something to be drawn. The function it
-// returns ends that, once the program has ended.
+// pump sends a frame whenever something must be drawn. Call stop once the program has
+// ended.
 func (f *feed) pump(ctx context.Context, send func(tea.Msg)) (stop func()) {
 	done := make(chan struct{})
 	var pumping sync.WaitGroup

@@ -40,7 +40,7 @@ type lookup struct {
 	Word string `json:"word"`
 }
 
-// chat asks a person and lets an agent answer that with the help of a tool.
+// chat asks a person for a question, which an agent answers with the help of a tool.
 func chat() stone.Ashlar {
 	look := tool.Func("look_up", "Looks a word up.", func(_ context.Context, l lookup) (string, error) {
 		return l.Word + ": a block of dressed stone", nil
@@ -66,7 +66,7 @@ func show(r stone.Result) string {
 	return r.Node.Text()
 }
 
-// watched is a display under teatest, with what it has drawn.
+// watched is a display under teatest, with its output.
 type watched struct {
 	*teatest.TestModel
 	t *testing.T
@@ -122,7 +122,7 @@ func TestRunAgain(t *testing.T) {
 	}
 }
 
-// TestWait holds that nothing is run, and paid for, before the person says so.
+// TestWait checks that no run starts, and costs money, before the person starts it.
 func TestWait(t *testing.T) {
 	ran := 0
 	p := stone.Func0("costly", word, func(context.Context) (string, error) { ran++; return "done", nil })
@@ -149,7 +149,7 @@ func TestWait(t *testing.T) {
 	invalid := stone.Func("b", reply, word, func(context.Context, agent.Text) (string, error) { return "", nil })
 	m = newModel(t.Context(), Config{Pipeline: invalid, Show: show, Now: func() time.Time { return start }, Wait: true}, &feed{})
 	if m.Init(); m.state != refused || press(m, "enter") != nil {
-		t.Errorf("what is invalid is ready:\n%s", m.shown())
+		t.Errorf("an invalid pipeline is ready:\n%s", m.shown())
 	}
 }
 
@@ -185,7 +185,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// screen is where Run draws.
+// screen is the output of Run.
 type screen struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -197,7 +197,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// TestSignal holds that Run cancels the run and ends with it when its context is
+// TestSignal checks that Run cancels the run and ends with it when its context is
 // done.
 func TestSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -210,15 +210,15 @@ func TestSignal(t *testing.T) {
 	})
 	result, err := Run(ctx, Config{Pipeline: p, In: in, Out: new(screen), Show: show})
 	if result.RunID == "" {
-		t.Error("the result says nothing of the run")
+		t.Error("the result has no run id")
 	}
 	if err != nil && !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestLeave holds that a second Ctrl-C does not wait for a step that does not
-// listen.
+// TestLeave checks that a second Ctrl-C does not wait for a step that ignores
+// cancellation.
 func TestLeave(t *testing.T) {
 	in, keys := io.Pipe()
 	free := make(chan struct{})

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// scrolled is what of a transcript is on the screen. It is told by a block and a
-// line in it, so that what is read stays where it is while more comes.
+// scrolled is the part of a transcript on the screen. It is given by a block and a
+// line in it, so that the text stays in place while more arrives.
 type scrolled struct {
-	away bool // from the end; otherwise the rest means nothing
-	top  int  // id of the block of the first line that is shown
+	away bool // from the end; otherwise the other fields are unused
+	top  int  // id of the block of the first line shown
 	row  int  // the line within the block
 	read int  // letters of the block above that line, however it is wrapped
 }
@@ -37,7 +37,7 @@ func (t *transcript) rows(b *block) []line {
 	return b.lines
 }
 
-// notice is the line above all blocks when some are gone.
+// notice is the line above all blocks when some have been dropped.
 func (t *transcript) notice() []line {
 	if t.dropped == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (t *transcript) height() int {
 	return n
 }
 
-// first returns the number of the first line that a window of so many lines shows.
+// first returns the number of the first line in a window of the given height.
 func (t *transcript) first(lines int) int {
 	end := max(0, t.height()-lines)
 	if !t.away {
@@ -75,8 +75,8 @@ func (t *transcript) first(lines int) int {
 	return end
 }
 
-// scroll moves the window by so many lines, down if n is positive. At the end it
-// follows what comes.
+// scroll moves the window by n lines, down if n is positive. At the end it follows
+// new lines.
 func (t *transcript) scroll(n, lines int) {
 	at := max(0, t.first(lines)+n)
 	if t.away = at < t.height()-lines; !t.away {
@@ -96,7 +96,7 @@ func (t *transcript) scroll(n, lines int) {
 	}
 }
 
-// show returns the lines of the window, and how many there are below it.
+// show returns the lines of the window, and the number of lines below it.
 func (t *transcript) show(lines int) (shown []line, below int) {
 	skip := t.first(lines)
 	below = max(0, t.height()-skip-lines)
@@ -116,7 +116,7 @@ func (t *transcript) show(lines int) (shown []line, below int) {
 	return shown, below
 }
 
-// resize wraps everything anew. What stands first in the window stays there.
+// resize wraps all lines again. The first line of the window stays first.
 func (t *transcript) resize(width int) {
 	if width == t.width {
 		return
@@ -135,5 +135,5 @@ func (t *transcript) resize(width int) {
 	}
 }
 
-// letters counts the bytes that are in a line however it is wrapped.
+// letters counts the bytes of a line that wrapping does not change.
 func letters(l line) int { return len(l.text) - strings.Count(l.text, " ") }

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// lines is what the transcript shows.
+// lines returns the visible lines of the transcript.
 func (m *model) lines() []string {
 	shown, _ := m.transcript.show(m.layout().transcriptHeight)
 	var out []string
@@ -59,8 +59,8 @@ func TestScroll(t *testing.T) {
 	has("the latest", true)
 }
 
-// TestResizeKeepsThePlace holds that what is read first stays first, however the
-// terminal changes.
+// TestResizeKeepsThePlace checks that the first visible line stays first when the
+// terminal changes its size.
 func TestResizeKeepsThePlace(t *testing.T) {
 	m := speech(t, 60, 14)
 	var long strings.Builder
@@ -86,23 +86,23 @@ func TestTurns(t *testing.T) {
 	piece := func(turn int, kind event.DeltaKind, text string) *piece {
 		return &piece{path: "p/a", turn: turn, from: fmt.Sprint("p/a/turn-", turn), kind: kind, text: []byte(text)}
 	}
-	begun := voided{"p/a", 2, "p/a/turn-2", event.Retracted{Source: "m", Attempt: 1, Reason: "connection reset"}}
+	broken := voided{"p/a", 2, "p/a/turn-2", event.Retracted{Source: "m", Attempt: 1, Reason: "connection reset"}}
 	recorded := whole{"p/a", 3, &event.ModelReply{Reasoning: "hm", Text: "as before", ToolCalls: []llm.ToolCall{{Name: "look", Input: []byte(`{"x":1}`)}}}}
 	for _, item := range []any{
 		entered{"p/a"}, piece(1, event.Text, "first"), called{path: "p/a", turn: 1, position: 2, name: "unseen", in: `{"y":2}`, out: "bad"},
-		piece(2, event.Text, "wrong"), begun, piece(2, event.Text, "right"), recorded,
+		piece(2, event.Text, "wrong"), broken, piece(2, event.Text, "right"), recorded,
 	} {
 		m.take(item)
 	}
 	want := []string{
 		"a  turn 1", "first", `→ unseen {"y":2}`, "  ✗ <1ms  bad", "",
-		"a  turn 2", "wrong", "↻ this was broken off; the answer begins anew: connection", "reset", "right", "",
+		"a  turn 2", "wrong", "↻ interrupted, the answer restarts: connection reset", "right", "",
 		"a  turn 3", "hm", "as before", `→ look {"x":1}`,
 	}
 	if got := strings.Join(m.lines(), "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s", got)
 	}
 	if s := m.transcript.blocks[2]; s.style != dim {
-		t.Error("what was said in vain is not dimmed")
+		t.Error("retracted text is not dimmed")
 	}
 }

@@ -25,45 +25,45 @@ const (
 // A block is a piece of the transcript in one style.
 type block struct {
 	id    int    // rises
-	head  string // the line above, "" if the block goes on with what is above
+	head  string // the line above, "" if the block continues the one above
 	space bool   // there is an empty line above
 	text  []byte
 	style style
 	short bool   // each line of the text is cut, not wrapped
-	path  string // of the agent, "" if nobody speaks
+	path  string // of the agent, "" if no agent speaks
 	turn  int
-	from  string // the path under which it was said
+	from  string // the path of the events
 	gone  bool   // no longer in the transcript
 
-	lines []line // at the width of the transcript; nil if they are to be made
+	lines []line // at the width of the transcript; nil until they are needed
 }
 
 // A speaker is an agent that is at work.
 type speaker struct {
 	turn  int
 	model string
-	open  *block   // to which what it says is appended; may be nil
+	open  *block   // to which its text is appended; may be nil
 	calls []*block // of this turn; some may be nil
-	spoke bool     // something of this turn has been seen
-	from  string   // the path under which it speaks
+	spoke bool     // a part of this turn has been shown
+	from  string   // the path of its events
 }
 
-// A transcript is what has been said in a run, bounded.
+// A transcript is the text of one or several runs. Its oldest blocks are dropped.
 type transcript struct {
 	blocks   []*block
 	speakers map[string]*speaker
 	size     int
 	next     int // id
-	begun    int // the last id before this run
+	before   int // the last id before this run
 	dropped  int // lines
 	width    int
 
 	scrolled
 }
 
-// begin separates a run from what was there before.
+// begin separates a run from earlier ones.
 func (t *transcript) begin() {
-	t.speakers, t.begun = map[string]*speaker{}, t.next
+	t.speakers, t.before = map[string]*speaker{}, t.next
 }
 
 // add appends a block.
@@ -77,12 +77,12 @@ func (t *transcript) add(b *block) *block {
 	return b
 }
 
-// note appends a text that nobody of the agents says.
+// note appends a text that no agent says.
 func (t *transcript) note(style style, head, text string) {
 	t.add(&block{head: head, space: true, text: []byte(text), style: style})
 }
 
-// trim drops the oldest blocks when there are too many.
+// trim drops the oldest blocks beyond maxText and maxBlocks.
 func (t *transcript) trim() {
 	n := 0
 	for (t.size > maxText || len(t.blocks)-n > maxBlocks) && n < len(t.blocks)-1 {
@@ -117,7 +117,7 @@ func (t *transcript) at(path string, turn int) *speaker {
 	return s
 }
 
-// says appends a block of a speaker, under a head if somebody else spoke before.
+// says appends a block of a speaker, under a head if another one spoke before.
 func (t *transcript) says(path string, s *speaker, b *block) *block {
 	b.path, b.turn, b.from = path, s.turn, s.from
 	var last block
@@ -139,7 +139,7 @@ func (t *transcript) says(path string, s *speaker, b *block) *block {
 	return t.add(b)
 }
 
-// take notes what a speaker says.
+// take appends the text of a speaker.
 func (t *transcript) take(p *piece) {
 	s := t.at(p.path, p.turn)
 	s.from = p.from
@@ -157,7 +157,7 @@ func (t *transcript) take(p *piece) {
 	}
 }
 
-// whole notes an answer of which nothing was streamed, as one that was recorded.
+// whole appends an answer that was not streamed, such as a recorded one.
 func (t *transcript) whole(w whole) {
 	s := t.at(w.path, w.turn)
 	defer func() { s.open = nil }()
@@ -175,14 +175,14 @@ func (t *transcript) whole(w whole) {
 		Input json.RawMessage `json:"input"`
 	}
 	if err := json.Unmarshal([]byte(raw(w.reply.ToolCalls)), &calls); err != nil {
-		return // they are shown when they are run
+		return // they are shown when they run
 	}
 	for i, c := range calls {
 		t.take(&piece{path: w.path, turn: w.turn, kind: event.Arguments, index: i, tool: c.Name, text: c.Input})
 	}
 }
 
-// say appends to what the speaker says, or begins a block.
+// say appends to the speaker's open block, or starts one.
 func (t *transcript) say(path string, s *speaker, style style, text []byte) {
 	b := s.open
 	if b == nil || b.gone || b.style != style {
@@ -208,7 +208,7 @@ func (t *transcript) say(path string, s *speaker, style style, text []byte) {
 	s.open = t.says(path, s, &block{style: style, text: rest})
 }
 
-// call returns the block of a tool call, which is made if there is none.
+// call returns the block of a tool call, and makes it if necessary.
 func (t *transcript) call(path string, s *speaker, index int, name string) *block {
 	index = min(max(index, 0), maxCalls)
 	for len(s.calls) <= index {
@@ -221,10 +221,10 @@ func (t *transcript) call(path string, s *speaker, index int, name string) *bloc
 	return s.calls[index]
 }
 
-// maxCalls bounds the calls of a turn that are told apart.
+// maxCalls bounds the distinct calls of a turn; further ones share a block.
 const maxCalls = 1000
 
-// result notes how a tool call went.
+// result appends the outcome of a tool call.
 func (t *transcript) result(c called) {
 	s := t.at(c.path, c.turn)
 	if i := c.position - 1; i >= len(s.calls) || i < 0 || s.calls[i] == nil {
@@ -241,11 +241,11 @@ func (t *transcript) result(c called) {
 	t.extend(b, []byte(text))
 }
 
-// void marks what is taken back.
+// void dims retracted text.
 func (t *transcript) void(v voided) {
 	here := false
 	for _, b := range slices.Backward(t.blocks) {
-		if b.id <= t.begun {
+		if b.id <= t.before {
 			break
 		}
 		if b.from != "" && (v.from == b.from || v.Source == "" && v.Covers(v.from, b.from, "", 0)) {
@@ -254,13 +254,13 @@ func (t *transcript) void(v voided) {
 		}
 	}
 	if !here {
-		return // of a step that failed, which is told
+		return // of a step whose failure is shown
 	}
 	s := t.at(v.path, v.turn)
 	*s = speaker{turn: s.turn, model: s.model, from: v.from}
-	text := "↻ this was taken back"
+	text := "↻ retracted"
 	if v.Source != "" {
-		text = "↻ this was broken off; the answer begins anew"
+		text = "↻ interrupted, the answer restarts"
 	}
 	t.says(v.path, s, &block{style: yellow, text: []byte(text + ": " + v.Reason)})
 	s.spoke = false

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// layout is how the screen is divided.
+// layout is the division of the screen.
 type layout struct {
 	header, help     bool
 	panel            panel
@@ -23,10 +23,10 @@ type layout struct {
 
 // Sizes of the layout.
 const (
-	wide    = 84 // columns from which the tree has its place beside the transcript
+	wide    = 84 // columns from which the tree is beside the transcript
 	minTree = 26
 	maxTree = 44
-	airy    = 16 // lines from which there is space for a rule
+	airy    = 16 // lines from which a rule is drawn
 )
 
 func (m *model) layout() layout {
@@ -54,7 +54,7 @@ func (m *model) layout() layout {
 	return l
 }
 
-// picture is the tree on so many lines at most.
+// picture is the tree on at most the given number of lines.
 func (m *model) picture(lines int) []line {
 	if lines < 1 || m.tree == nil {
 		return nil
@@ -114,7 +114,7 @@ func (m *model) View() tea.View {
 	return v
 }
 
-// header tells how the run stands.
+// header shows the state of the run.
 func (m *model) header() line {
 	now := m.cfg.Now()
 	x := line{style: cyan}
@@ -134,9 +134,9 @@ func (m *model) header() line {
 	case broke:
 		word, x.style, mark = "failed after", red, progress.Failed
 	}
-	stands := strings.TrimSpace("  " + word + " " + spent)
-	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(stands)-4))
-	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, stands)
+	state := strings.TrimSpace("  " + word + " " + spent)
+	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(state)-4))
+	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, state)
 	parts := []string{m.result.RunID}
 	if u := m.used; u.Tokens() > 0 {
 		parts = []string{fmt.Sprintf("%s tokens in, %s out", count(u.InputTokens), count(u.OutputTokens)), "", m.result.RunID}
@@ -163,7 +163,7 @@ func count(n int) string {
 	return fmt.Sprintf("%.1fM", float64(n)/1e6)
 }
 
-// help says what the keys do, and how much there is below.
+// help explains the keys, and counts the lines below the window.
 func (m *model) help(below int) line {
 	var keys []string
 	switch {
