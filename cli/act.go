@@ -3,17 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -63,7 +59,7 @@ func (a *app) act() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
-	f.BoolVar(&flags.stream, "stream", false, "print parts of the answer as they arrive, one a line; a line \"retracted\" voids the earlier parts of a capability")
+	f.BoolVar(&flags.stream, "stream", false, streamHelp)
 	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	dbFlag(f, &flags.keep.db)
 	f.BoolVar(&flags.keep.none, "no-db", false, "do not record the answer, and ask although one is recorded")
@@ -98,9 +94,9 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err != nil {
 		return err
 	}
-	out := &responses{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
+	out := &stream{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
 	resp := a.respond(ctx, conf.App, data, events, out, flags)
-	if err := errors.Join(out.response(resp), events.close()); err != nil {
+	if err := errors.Join(out.respond(resp), events.close()); err != nil {
 		return output(err)
 	}
 	if resp.Err != nil {
@@ -137,7 +133,7 @@ func isJSON(file string, data []byte) bool {
 }
 
 // respond answers a request.
-func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *responses, flags actFlags) (resp call.Response) {
+func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *stream, flags actFlags) (resp call.Response) {
 	trace, spec, err := call.ReadRequest(data)
 	if err != nil {
 		return call.Response{Trace: traceIn(data), Err: err}
@@ -185,86 +181,12 @@ func traceIn(data []byte) (t call.Trace) {
 	return t
 }
 
-// responses writes what comes of a request, each thing in one line if it is JSON.
-type responses struct {
-	edn bool
-
-	mu  sync.Mutex
-	w   io.Writer
-	err error // of the first line that could not be written
-
-	voices []voice // whose text is not retracted
-}
-
-// Wants implements event.Watcher: only deltas are wanted.
-func (r *responses) Wants(_ context.Context, level slog.Level) bool { return level == event.LevelDelta }
-
-// Watch writes a piece of an answer, or a notice that a capability's answer so far is void.
-func (r *responses) Watch(_ context.Context, e event.Event) {
-	switch d := e.Data.(type) {
-	case event.Delta:
-		if d.Kind == event.Text && !d.End {
-			r.line("delta", d.Source, "text", d.Text)
-			r.said(e.Path, d.Source)
-		}
-	case event.Retracted:
-		for _, from := range r.void(e.Path, d) {
-			r.line("retracted", from, "reason", d.Reason)
-		}
+// respond writes the response, as the last line.
+func (s *stream) respond(resp call.Response) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.edn {
+		return s.write(resp.EDN())
 	}
-}
-
-// A voice is a capability that has said something.
-type voice struct{ path, cap string }
-
-func (r *responses) said(path, cap string) {
-	if v := (voice{path, cap}); !slices.Contains(r.voices, v) {
-		r.voices = append(r.voices, v)
-	}
-}
-
-// void returns the capabilities whose text is retracted.
-func (r *responses) void(path string, d event.Retracted) (caps []string) {
-	r.voices = slices.DeleteFunc(r.voices, func(v voice) bool {
-		gone := (d.Source == "" || d.Source == v.cap) && event.Retracted{}.Covers(path, v.path, "", 0)
-		if gone {
-			caps = append(caps, v.cap)
-		}
-		return gone
-	})
-	return caps
-}
-
-// line writes a line that is no response.
-func (r *responses) line(kind, cap, key, text string) {
-	if r.edn {
-		// The ids of capabilities are names that EDN can write.
-		r.write(fmt.Appendf(nil, "{:type :%s, :cap/id :%s, :%s %s}", kind, cap, key, edn.String(text)), nil)
-		return
-	}
-	r.write(json.Marshal(map[string]string{"type": kind, "cap/id": cap, key: text}))
-}
-
-// response writes the last line. The error is the first of all.
-func (r *responses) response(resp call.Response) error {
-	if r.edn {
-		r.write(resp.EDN())
-	} else {
-		r.write(resp.MarshalJSON())
-	}
-	return r.err
-}
-
-func (r *responses) write(line []byte, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil && r.err == nil {
-		if n := len(line); n == 0 || line[n-1] != '\n' {
-			line = append(line, '\n')
-		}
-		_, err = r.w.Write(line)
-	}
-	if r.err == nil {
-		r.err = err
-	}
+	return s.write(resp.MarshalJSON())
 }

@@ -17,13 +17,14 @@ import (
 
 // runFlags are the flags of run.
 type runFlags struct {
-	json  bool
-	all   bool
-	quiet bool
-	input string
-	dag   string
-	trace string
-	keep  keepFlags
+	json   bool
+	all    bool
+	quiet  bool
+	stream bool
+	input  string
+	dag    string
+	trace  string
+	keep   keepFlags
 }
 
 func (a *app) run() *cobra.Command {
@@ -49,6 +50,7 @@ func (a *app) run() *cobra.Command {
 func (flags *runFlags) shown(f *pflag.FlagSet) {
 	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
+	f.BoolVar(&flags.stream, "stream", false, streamHelp+"; the last line is that of --json")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
@@ -83,11 +85,15 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	if err != nil {
 		return errors.Join(err, trace.close())
 	}
-	result, err := a.execute(ctx, p, cfg, run, trace, flags.quiet)
+	pieces := &stream{w: a.Stdout}
+	if flags.stream {
+		cfg.Watch = pieces
+	}
+	result, err := a.execute(ctx, p, cfg, run, trace, flags)
 	a.printLost(result, err)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{a.printResult(a.emitted(result), flags.json, flags.all), target.write(result.DAG), trace.close(), run.close()} {
+	for _, failure := range []error{output(pieces.close()), a.printResult(a.emitted(result), flags.json || flags.stream, flags.all), target.write(result.DAG), trace.close(), run.close()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
 			err = &exitError{code: Failed}
@@ -97,14 +103,18 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 }
 
 // execute runs the pipeline in sight of the user.
-func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, quiet bool) (stone.Result, error) {
+func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run *keptRun, trace *traceFile, flags runFlags) (stone.Result, error) {
 	var display *progress.Display
 	say := func(line string) { a.complain("%s", line) }
 	if trace != nil {
-		cfg.Watch = event.Log(trace.handler)
+		cfg.Watch = event.All(cfg.Watch, event.Log(trace.handler))
 	}
-	if !quiet {
-		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: a.screen(), Color: color()})
+	if !flags.quiet {
+		size := a.screen()
+		if flags.stream && terminal(a.Stdout) != nil {
+			size = nil // the pieces would be written into the picture
+		}
+		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: size, Color: color()})
 		defer display.Close()
 		cfg.Watch = event.All(cfg.Watch, display)
 		say = display.Println

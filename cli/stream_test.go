@@ -21,11 +21,11 @@ func TestActStream(t *testing.T) {
 	for _, c := range []struct{ request, piece, end string }{
 		{
 			`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"}}`,
-			`^{"cap/id":"model","text":".*","type":"delta"}$`, `^{"proto":1,"result":{"out":{"text":"One, two, three."},`,
+			`^{"path":"act/model 1","source":"model","text":".*","type":"delta"}$`, `^{"proto":1,"result":{"out":{"text":"One, two, three."},`,
 		},
 		{
 			`{:proto 1 :trace {:id "r"} :task {:intent :text/respond} :input {:prompt "?"}}`,
-			`^{:type :delta, :cap/id :model, :text ".*"}$`, `^{:proto 1$`,
+			`^{:type :delta, :path "act/model 1", :source "model", :text ".*"}$`, `^{:proto 1$`,
 		},
 	} {
 		server := httptest.NewServer(script.New(script.Text("One, two, three.")))
@@ -68,8 +68,39 @@ func TestActStreamRetracts(t *testing.T) {
 		Stdin: strings.NewReader(`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"},
 			"constraints":{"max-chars":5},"done":{"must":["max-chars"]}}`), Stdout: &out, Stderr: &errs,
 	})
-	want := regexp.MustCompile(`(?s)^{"cap/id":"model","text":"One.*"type":"delta"}\n{"cap/id":"model","reason":"eval/must-failed.*","type":"retracted"}\n{"error":.*"proto":1,`)
+	want := regexp.MustCompile(`(?s)^{"path":"act/model 1","source":"model","text":"One.*"type":"delta"}\n{"path":"act/model 1","reason":"eval/must-failed.*","source":"model","type":"retracted"}\n{"error":.*"proto":1,`)
 	if code != cli.Failed || !want.MatchString(out.String()) || strings.Count(out.String(), "retracted") != 1 {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	}
+}
+
+// The pieces of the calls in a plan are printed by their paths, and the result after them.
+func TestRunStream(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{
+		"stone.edn": `{:capabilities
+			{:bad  {:cap/kind :command :cap/can-produce #{:stream} :command ["/bin/sh" "-c" "echo '{\"type\":\"delta\",\"text\":\"far too long\"}'"]}
+			 :good {:cap/kind :command :cap/can-produce #{:stream} :command ["/bin/sh" "-c" "echo '{\"type\":\"delta\",\"text\":\"hi\"}'"]}}}`,
+		"plan.edn": `{:nodes [{:op :call :intent :text/respond :input {:prompt "?"} :constraints {:max-chars 5}
+			:dispatch {:candidates [:bad :good]} :done {:must #{:max-chars}} :as :x}
+			{:op :emit :input {:final :x}}]}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	code := cli.Run(t.Context(), cli.Config{
+		Pipeline: cli.FromArgument, Stdout: &out, Stderr: &errs,
+		Args: []string{"run", "plan.edn", "--no-db", "--stream", "--config", "stone.edn", "--grant", "process"},
+	})
+	want := regexp.MustCompile(`^{"path":"(.*)bad 1","source":"bad","text":"far too long","type":"delta"}
+{"path":".*bad 1","reason":"eval/must-failed.*","source":"bad","type":"retracted"}
+{"path":".*good 1","source":"good","text":"hi","type":"delta"}
+{"id":.*"content":{"final":{"text":"hi"}}.*}
+$`)
+	if code != cli.Done || !want.MatchString(out.String()) {
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
 }

@@ -133,8 +133,13 @@ type ModelRestarted struct {
 
 // Progress: an answer is still on its way.
 type Progress struct {
-	Turn    int
+	Turn    int           // of an agent, 0 outside of one
 	Elapsed time.Duration // since the request
+
+	// Message, Done and Total are what a server reports, as far as it does. They are no
+	// part of the answer.
+	Message     string
+	Done, Total float64
 }
 
 // MiddlewareRan: a turn of an agent came to a middleware.

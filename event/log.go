@@ -174,7 +174,17 @@ func (d ModelRestarted) attrs(e Event) []slog.Attr {
 }
 
 func (d Progress) attrs(e Event) []slog.Attr {
-	return e.named(slog.Int("turn-number", d.Turn), slog.Duration("elapsed", d.Elapsed))
+	attrs := e.named(slog.Int("turn-number", d.Turn), slog.Duration("elapsed", d.Elapsed))
+	if d.Message != "" {
+		attrs = append(attrs, slog.String("message", d.Message))
+	}
+	if d.Done > 0 {
+		attrs = append(attrs, slog.Float64("done", d.Done))
+	}
+	if d.Total > 0 {
+		attrs = append(attrs, slog.Float64("total", d.Total))
+	}
+	return attrs
 }
 
 func (d MiddlewareRan) attrs(e Event) []slog.Attr {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,10 +12,13 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -70,6 +74,55 @@ func TestCapability(t *testing.T) {
 		OK:   &call.Request{Input: call.JSON(`{"city":"Bern"}`)},
 		Slow: &call.Request{Input: call.JSON(`{"city":"Slow"}`)},
 	})
+}
+
+// What a server reports of a call is heard before the call ends, and at most ten times a
+// second.
+func TestProgress(t *testing.T) {
+	heard := make(chan bool, 1)
+	server := sdk.NewServer(&sdk.Implementation{Name: "slow", Version: "1"}, nil)
+	sdk.AddTool(server, &sdk.Tool{Name: "count"}, func(ctx context.Context, r *sdk.CallToolRequest, in city) (*sdk.CallToolResult, any, error) {
+		for n := range 500 {
+			if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+				ProgressToken: r.Params.GetProgressToken(), Message: "page " + strings.Repeat("1", 1000), Progress: float64(n + 1), Total: 500,
+			}); err != nil {
+				return nil, nil, err
+			}
+			if n == 0 {
+				<-heard
+			}
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
+	})
+	begun := time.Now()
+	s := mcp.NewServer(mcp.Config{Name: "slow", Transport: func(context.Context) (sdk.Transport, error) {
+		theirs, ours := sdk.NewInMemoryTransports()
+		_, err := server.Connect(context.Background(), theirs, nil)
+		return ours, err
+	}}, scope.Scope{})
+	defer s.Close()
+	app := &call.Applicator{Registry: call.NewRegistry(mcp.New(call.Metadata{}, mcp.ToolConfig{Server: s, Tool: "count"}))}
+	var said []event.Progress
+	resp, _ := app.Act(t.Context(), call.Trace{ID: "r"}, call.Spec{Intent: "x/y", Input: call.From(dag.Derive(dag.Nothing, func(struct{}) city { return city{"Bern"} }))}, stone.Config{
+		Grant: []string{"net", "process"},
+		Watch: event.Func(slog.LevelInfo, func(e event.Event) {
+			if d, ok := e.Data.(event.Progress); ok {
+				if said = append(said, d); len(said) == 1 {
+					heard <- true
+				}
+			}
+		}),
+	})
+	if resp.Err != nil || string(resp.Reply.Out) != `{"text":"done"}` {
+		t.Fatal(resp.Reply, resp.Err)
+	}
+	first := said[0]
+	if !strings.HasPrefix(first.Message, "page 1") || len(first.Message) > 600 || first.Done != 1 || first.Total != 500 {
+		t.Errorf("heard %+v", first)
+	}
+	if most := 1 + int(time.Since(begun)/(100*time.Millisecond)); len(said) > most {
+		t.Errorf("%d events, want %d at most", len(said), most)
+	}
 }
 
 func TestAnswers(t *testing.T) {

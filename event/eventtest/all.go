@@ -29,7 +29,7 @@ func All() []event.Data {
 		event.AgentStarted{},
 		event.MiddlewareRan{Turn: 1, Middleware: text, Active: true},
 		event.ModelRequest{Turn: 1, Model: text, MessageCount: 1, System: text, Messages: raw, Tools: raw},
-		event.Progress{Turn: 1, Elapsed: time.Second},
+		event.Progress{Turn: 1, Elapsed: time.Second, Message: text, Done: 1, Total: 2},
 		event.ModelRestarted{Turn: 1, Error: text, Wait: time.Second},
 		event.Delta{Source: text, Attempt: 1, Text: text, Kind: event.Arguments, Tool: text},
 		event.Retracted{Source: text, Attempt: 1, Reason: text},

@@ -249,7 +249,7 @@ func attributes(d event.Data) []attribute.KeyValue {
 	case event.ModelRestarted:
 		return []attribute.KeyValue{text("stone.error", d.Error), text("stone.wait", d.Wait.String())}
 	case event.Progress:
-		return []attribute.KeyValue{text("stone.elapsed", d.Elapsed.String())}
+		return []attribute.KeyValue{text("stone.elapsed", d.Elapsed.String()), text("stone.message", d.Message)}
 	case event.MiddlewareRan:
 		return []attribute.KeyValue{text("stone.middleware", d.Middleware), attribute.Bool("stone.active", d.Active)}
 	case event.ToolPanicked:

@@ -37,20 +37,26 @@ type session struct {
 	cmd    *process      // nil if there is none
 	http   bool          // fates are noted
 	done   func()        // lets go of what the transport holds
+
+	progress *reporter // of the client
 }
 
 // opener returns what starts a session with the server of the configuration.
 // Nothing else holds its secrets.
 func opener(c Config) func(context.Context) (*session, error) {
+	progress := &reporter{}
 	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
 		Logger:         c.Logger,
 		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, nobody to ask
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+
+		ProgressNotificationHandler: progress.hear,
 	})
 	secrets := c.secrets()
 	return func(ctx context.Context) (*session, error) {
 		s, err := open(ctx, c, client)
 		if err == nil {
+			s.progress = progress
 			return s, nil
 		}
 		start := &StartError{Server: c.Name, Err: hidden(secrets, err)}
@@ -200,7 +206,9 @@ func (s *session) call(ctx context.Context, timeout time.Duration, name string, 
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
 	ctx, f := withFate(ctx)
-	res, err := s.client.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: input})
+	params := &sdk.CallToolParams{Name: name, Arguments: input}
+	defer s.progress.follow(ctx, params)()
+	res, err := s.client.CallTool(ctx, params)
 	if err == nil {
 		return res, 0, nil
 	}
