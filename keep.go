@@ -284,7 +284,7 @@ func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) erro
 	}
 	var rec keptRecord
 	if err := json.Unmarshal(raw, &rec); err != nil {
-		return f.mismatch(key, "what it kept cannot be read: %w", err)
+		return f.mismatch(key, "its kept nodes cannot be read: %w", err)
 	}
 	if rec.Awaited {
 		var err error
@@ -304,7 +304,7 @@ func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) erro
 		}
 	}
 	if err != nil {
-		return f.mismatch(key, "what it kept makes no nodes: %w", err)
+		return f.mismatch(key, "its kept nodes are invalid: %w", err)
 	}
 	return nil
 }

@@ -54,26 +54,25 @@ func (t task) DoBy(d dag.DAG, perform func(context.Context, step.Order) (step.Re
 	})
 }
 
-// remade makes the node of a record that was made elsewhere, on d.
+// remade makes, on d, the node of a record from another process.
 func remade(rec *step.Record, d dag.DAG) (*dag.Node, error) {
 	content, err := canon.Canonical(rec.Content)
 	if err != nil {
 		return nil, fmt.Errorf("the record cannot be read: %w", err)
 	}
 	if rec.Content = content; rec.Seal() != rec.Sum || rec.Kept != nil {
-		return nil, errors.New("the record was changed on its way")
+		return nil, errors.New("the record was changed in transit")
 	}
 	return dag.NewNode(dag.Spec{Type: rec.Type, Content: rec.Content, Parents: d.Next(), Meta: rec.Meta, Time: rec.Time})
 }
 
-// Perform does the work of a leaf for a run that another process holds. It finds the
-// leaf by its address in p, checks that it is the leaf that the order means and that
-// it reads the same, and returns what it did; a leaf that failed has a Record with a
-// Failure. Cfg is the circumstances here: the Recorder that keeps the steps of the
-// body and the record, the Frontend, the clock. Its Input, Grant, RunID and Executor
-// do not count.
+// Perform does the work of a leaf for a run in another process. It finds the leaf by
+// its address in p, checks that the leaf and its input match the order, and returns
+// the record of the leaf. If the leaf failed, the record has a Failure. Cfg sets the
+// Recorder for the steps of the body and the record, the Frontend and the clock of
+// this process. Its Input, Grant, RunID and Executor are ignored.
 //
-// The error is step.ErrLocal if the leaf needs the process that holds its run, is
+// The error is step.ErrLocal if the leaf needs the process of its run, is
 // kind.Waiting if a question waits for its answer, and is a *Failure otherwise: of
 // kind "replay-mismatch" if p is another version of the pipeline.
 func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.Record, error) {
@@ -92,10 +91,10 @@ func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.
 	if key.Digest != order.Key.Digest {
 		return step.Record{}, f.another("it is another version of the leaf, or it reads something else: run the same program in all processes")
 	}
-	key.Reuse = order.Key.Reuse // which may cover the items of lanes
+	key.Reuse = order.Key.Reuse // it may cover the items of lanes
 	rec, err := f.record(key, func(own *frame) (step.Record, error) {
 		rec, err := own.leafRecord(d)
-		if over := r.halted.Load(); over != nil { // whatever the body made of that
+		if over := r.halted.Load(); over != nil { // whatever the body returned
 			return step.Record{}, *over
 		}
 		return rec, err
@@ -106,15 +105,15 @@ func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.
 	return rec, nil
 }
 
-// forgetful is the recorder of those who do without.
+// forgetful is a Recorder that records nothing.
 type forgetful struct{}
 
 func (forgetful) Do(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	return work(ctx)
 }
 
-// local says why the body must not do what only the process can do that holds the
-// run, and ends the work on it.
+// local stops the work and returns an error if the run is in another process: only
+// that process can do what the body asks for.
 func (f *frame) local() error {
 	if f.run.apart {
 		return f.run.halt(step.ErrLocal)
@@ -123,7 +122,7 @@ func (f *frame) local() error {
 }
 
 func (f *frame) another(why string) error {
-	return &Failure{Kind: kind.Replay, Reason: "the order does not fit the pipeline here: " + why, Path: f.path()}
+	return &Failure{Kind: kind.Replay, Reason: "the order does not match this pipeline: " + why, Path: f.path()}
 }
 
 // enter makes the frames on the way from p to the leaf with the address.
@@ -165,7 +164,7 @@ func (f *frame) mark(m address.Mark) *frame {
 	return f
 }
 
-// find makes the frame of the child that a segment names, nil if there is none.
+// find makes the frame of the child that a segment names, or returns nil.
 func (f *frame) find(s address.Segment) *frame {
 	if f.spec.form == scopedForm {
 		visit := 1

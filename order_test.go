@@ -126,7 +126,7 @@ func TestDoByFails(t *testing.T) {
 			rec, err := stone.Perform(ctx, p, o, stone.Config{})
 			rec.Content = json.RawMessage(`"z"`)
 			return rec, err
-		}, "changed on its way"},
+		}, "changed in transit"},
 	} {
 		var memory journal.Memory
 		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Executor: elsewhere{crowd{1}, tt.perform}})

@@ -14,15 +14,15 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// runWrapper is a step.Recorder that also keeps runs as a whole.
+// runWrapper is a step.Recorder that also records whole runs.
 type runWrapper interface {
 	WrapRun(ctx context.Context, p Ashlar, cfg Config, run func(context.Context, Config) (Result, error)) (Result, error)
 }
 
-// record passes one thing to do through the recorder. Work gets a frame of its
-// own, since the context of a body ends before its result is recorded. A failure
-// is recorded like a result; when the run is over or waits for an answer nothing
-// is, since the work may not have come to its end.
+// record passes one leaf, decision or step through the recorder. Work gets a frame
+// of its own, since the context of a body ends before its result is recorded. A
+// failure is recorded like a result. If the run has stopped or waits for an answer,
+// nothing is recorded, since the work may be unfinished.
 func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (step.Record, error) {
 	if err := f.run.over(); err != nil {
 		return step.Record{}, err
@@ -43,7 +43,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 			unfinished = err
 			return step.Record{}, err
 		}
-		if failed = err; err != nil && rec.Failure == nil { // which has one if it comes from elsewhere
+		if failed = err; err != nil && rec.Failure == nil { // a record from another process has one
 			rec = failureRecord(err, f.run.now())
 		}
 		if rec.Kept, err = f.groundRecord(failed != nil); err != nil {
@@ -54,7 +54,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		return rec, nil
 	}
 	recorder := f.run.recorder
-	if recorder == nil { // for work that is done elsewhere, see DoBy
+	if recorder == nil { // the executor called DoBy in a run without a recorder
 		recorder = forgetful{}
 	}
 	rec, err := guarded(at, func(context.Context) (step.Record, error) { return recorder.Do(at, key, do) })
@@ -71,8 +71,8 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	return rec, failed
 }
 
-// recorderFailure is that of a run whose recorder refused or failed: its own, if it
-// made one, as when it begins nothing more.
+// recorderFailure returns the failure of a run whose recorder failed. If the recorder
+// returned a *Failure, it has the kind and the reason of that one.
 func recorderFailure(path string, err error) *Failure {
 	failure := &Failure{Kind: kind.Recorder, Reason: err.Error(), Path: path, Cause: err}
 	if own, ok := errors.AsType[*Failure](err); ok {
@@ -81,8 +81,8 @@ func recorderFailure(path string, err error) *Failure {
 	return failure
 }
 
-// replay checks a record from earlier. One that is refused stops the run: whoever
-// rescued it would go another way than the run that made it.
+// replay checks an earlier record. A refused record stops the run: a Rescue would take
+// a branch that the recorded run did not take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
 	if f.Wants(slog.LevelInfo) {
@@ -97,7 +97,7 @@ func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	}
 	if rec.Kept != nil {
 		if rec.Kept, err = canon.Canonical(rec.Kept); err != nil {
-			return rec, f.mismatch(key, "what it kept cannot be read: %w", err)
+			return rec, f.mismatch(key, "its kept nodes cannot be read: %w", err)
 		}
 	}
 	if rec.Content = content; rec.Seal() != rec.Sum {
@@ -115,8 +115,8 @@ func (f *frame) mismatch(key step.Key, format string, args ...any) error {
 	return f.run.halt(failure)
 }
 
-// failureRecord holds what is needed to return the same error again, as far as
-// its text and its kind go: a body may make a text of its own around it.
+// failureRecord returns the record of err. It keeps text and kind unchanged, since a
+// body may build its own text from them.
 func failureRecord(err error, at time.Time) step.Record {
 	f := failureOf(err, "")
 	rec := step.Record{Time: at, Failure: &dag.FailureContent{
@@ -156,11 +156,11 @@ func (e *replayedError) EndsRun() bool        { return e.meta[metaEndsRun] != ""
 // finalMeta notes that a failure is not retryable.
 const finalMeta = "final"
 
-// Retryable is false if it was for the error that was recorded.
+// Retryable returns false if the recorded error was not retryable.
 func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 
-// FailureMeta returns what was noted beside the failure; of that the path and the
-// stack are noted anew, as those of the run.
+// FailureMeta returns the recorded meta of the failure. The run replaces the path and
+// the stack in it.
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
@@ -176,8 +176,8 @@ func (f *frame) leafRecord(d dag.DAG) (step.Record, error) {
 	return step.Record{Node: n, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}, nil
 }
 
-// recordWork passes the work of a leaf through the recorder and returns d with the
-// node that it makes.
+// recordWork passes the work of a leaf through the recorder and returns d with its
+// node.
 func (f *frame) recordWork(key step.Key, d dag.DAG, work func(*frame) (step.Record, error)) dag.DAG {
 	rec, err := f.record(key, work)
 	if rec.Replayed {

@@ -13,12 +13,12 @@ import (
 
 const (
 	maxBackoff    = 30 * time.Second
-	maxRetryAfter = time.Hour   // what asks for more is not tried again
+	maxRetryAfter = time.Hour   // an error that asks for a longer wait is not retried
 	grace         = time.Second // for a body to return after its Timeout
 )
 
-// attempts runs the body of a leaf as often as its retry policy says. Every
-// attempt has an address of its own, so that its steps are told apart.
+// attempts runs the body of a leaf and retries it according to its policy. Every
+// attempt has an address of its own, so the steps of two attempts differ.
 func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	if err := f.over(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	}
 }
 
-// attemptsIn says for how many attempts an error stands.
+// attemptsIn returns how many attempts led to err, at least 1.
 func attemptsIn(err error) int {
 	var tried interface{ Attempts() int }
 	if errors.As(err, &tried) {
@@ -54,7 +54,7 @@ func attemptsIn(err error) int {
 	return 1
 }
 
-// covers reports whether the policy tries again after err.
+// covers reports whether the policy retries after err.
 func (p *Retry) covers(err error) bool {
 	if ofRun(err) {
 		return false
@@ -70,13 +70,14 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// retryable reports whether err does not say that trying again is in vain.
+// retryable reports whether a retry may help. It is false only if err has a method
+// Retryable that returns false.
 func retryable(err error) bool {
 	var decided interface{ Retryable() bool }
 	return !errors.As(err, &decided) || decided.Retryable()
 }
 
-// retryAfter returns how long err asks to wait, zero if it does not.
+// retryAfter returns how long err asks to wait, or zero.
 func retryAfter(err error) time.Duration {
 	var asking interface{ RetryAfter() time.Duration }
 	if errors.As(err, &asking) {
@@ -85,10 +86,10 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// pause returns how long to wait after the i-th attempt: between half of the
-// backoff and all of it, so that lanes that failed together do not come back
-// together, and at least as long as the error asks. After a failure that was
-// replayed there is nothing to wait for.
+// pause returns how long to wait after the i-th attempt: a random duration between
+// half of the backoff and all of it, and at least as long as the error asks. Random,
+// so that lanes that failed together do not retry together. After a replayed failure
+// it is zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
@@ -118,7 +119,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	if f.spec.timeout <= 0 {
 		return f.call(d)
 	}
-	// A body that does not listen is left behind, so it gets a frame and a
+	// A body that ignores its context is abandoned, so it gets a frame and a
 	// goroutine of its own.
 	own := f.below(f.spec, innerSegment, 0)
 	ctx, cancel := context.WithTimeoutCause(f.Context, f.spec.timeout, Fail(kind.Timeout, "took longer than %v", f.spec.timeout))
@@ -134,8 +135,8 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 		defer func() { done <- r }()
 		r.n, r.err = own.call(d)
 	}()
-	// Also when the run ends before: the body is waited for as any other, as long
-	// as it could have worked.
+	// The limit also applies when the run ends earlier: until then the run waits for
+	// this body as for any other.
 	limit := time.NewTimer(f.spec.timeout + grace)
 	defer limit.Stop()
 	select {

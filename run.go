@@ -20,28 +20,27 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Config says under which circumstances a pipeline is run or validated. Its zero
-// value runs it here and now, on an empty DAG, with nobody watching.
+// Config configures how a pipeline is run or validated. The zero Config runs it in
+// this process on an empty DAG, without a watcher, a frontend or a recorder.
 type Config struct {
-	// Input is the DAG with which the run begins.
+	// Input is the DAG that the run starts with.
 	Input dag.DAG
-	// Watch receives the events of the run; see package event. Nothing goes to the
-	// default logger.
+	// Watch receives the events of the run; see package event. A run logs nothing to
+	// the default logger.
 	Watch event.Watcher
 	// Frontend answers the questions of Ask.
 	Frontend ask.Frontend
-	// Recorder remembers steps and decisions, and answers those it remembers.
+	// Recorder records leaves, decisions and steps, and replays earlier records.
 	Recorder step.Recorder
-	// Grant lists the effects that the run allows, in the words of package effect.
-	// Nil allows all; a pipeline that needs an effect outside of a non-nil grant is
-	// refused.
+	// Grant lists the effects that the run allows; see package effect. Nil allows all.
+	// A pipeline that needs an effect outside of a non-nil grant is rejected.
 	Grant []string
-	// Executor carries the work out; nil does it in this process.
+	// Executor runs the leaves; nil runs them in this process.
 	Executor step.Executor
-	// RunID names the run; a fresh name is made if it is empty.
+	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string
-	// Request is the id of the request from outside that the run answers. Every event
-	// of the run has it.
+	// Request is the id of the external request that the run answers. Every event of
+	// the run has it.
 	Request string
 	// Parent is the id of a span of the embedding program. It is the parent of the
 	// span of the root in the events of the run.
@@ -50,12 +49,13 @@ type Config struct {
 	Now func() time.Time
 }
 
-// A Result is what a run leaves behind.
+// A Result is the outcome of a run.
 type Result struct {
 	RunID string
-	// DAG is the whole record. If the run failed, the failure is its last node.
+	// DAG has the input and all nodes of the run. If the run failed, the failure is its
+	// last node.
 	DAG dag.DAG
-	// Node is the last node of a run that did not fail, otherwise nil.
+	// Node is the last node of a successful run, otherwise nil.
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
@@ -76,19 +76,19 @@ type run struct {
 	now        func() time.Time
 	spans      atomic.Uint64
 	halted     atomic.Pointer[error]
-	apart      bool        // the run is held by another process, see Perform
+	apart      bool        // the run is in another process, see Perform
 	lossy      atomic.Bool // lanes may have been lost
 	values     runvalue.Values
 }
 
-// halt stops the run: what is under way comes to its end, nothing more is
-// started, and nobody rescues it. The first reason counts, which is returned.
+// halt stops the run: running bodies finish, no new ones start and no Rescue runs.
+// It returns the reason of the first call.
 func (r *run) halt(why error) error {
 	r.halted.CompareAndSwap(nil, &why)
 	return *r.halted.Load()
 }
 
-// over says why nothing more may be started, nil as long as the run goes on.
+// over returns why nothing more may start, or nil while the run continues.
 func (r *run) over() error {
 	if why := r.halted.Load(); why != nil {
 		return *why
@@ -99,7 +99,7 @@ func (r *run) over() error {
 	return nil
 }
 
-// over is that of the run, and of a context that a scoped body made narrower.
+// over is run.over for a frame: a scoped body may have given it a narrower context.
 func (f *frame) over() error {
 	if why := f.run.halted.Load(); why != nil {
 		return *why
@@ -110,26 +110,26 @@ func (f *frame) over() error {
 	return nil
 }
 
-// Run validates p and runs it. The Result holds the DAG always, also beside an
-// error. The error is a *finding.Invalid if p was refused before anything ran, otherwise a
+// Run validates p and runs it. The Result always has the DAG, even with an error.
+// The error is a *finding.Invalid if p was rejected before anything ran, otherwise a
 // *Failure.
 //
-// When ctx is done, what is under way is cancelled and nothing more is started;
-// Run returns when the bodies that are under way have returned, with a failure
-// of kind "canceled", or "timeout" past a deadline. What a body returns all the
-// same is kept. Give a body that does not listen to its context a Timeout.
+// When ctx is done, Run cancels the running bodies and starts no new ones. It returns
+// when these bodies have returned, with a failure of kind "canceled", or "timeout"
+// past a deadline. A result that a body still returns is kept. Give a body that
+// ignores its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on the DAG that it was given
+	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on its own DAG
 	if w, ok := cfg.Recorder.(runWrapper); ok {
 		return w.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, cfg) })
 	}
 	return runOnce(ctx, p, cfg)
 }
 
-// Produce runs p and returns what reader finds in its DAG, such as the nearest
-// node of a type. If p neither produces nor is given that type, the error is a
-// *finding.Invalid and nothing runs; the other errors are those of Run. For nodes that a
-// body adds with Keep, call Run and read its Result.
+// Produce runs p and reads its DAG with reader, for example the nearest node of a
+// type. If p neither produces nor is given that type, the error is a
+// *finding.Invalid and nothing runs; the other errors are those of Run. To read nodes
+// that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T
 	if err := produces(p, reader, cfg.Input); err != nil {
@@ -146,7 +146,8 @@ func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Con
 	return v, nil
 }
 
-// produces says why nothing that p leaves can answer the queries of reader.
+// produces returns a finding for each type that reader needs and that neither p nor
+// the input has.
 func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	if input.Failed() {
 		return nil // which Run reports
@@ -184,7 +185,7 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	}
 	result := Result{RunID: r.id, DAG: out}
 	if r.lossy.Load() {
-		// What a failure node says was written by a run, or was checked by it.
+		// No error: a run has written or checked every failure node.
 		result.Lost, _ = dag.Lost(out)
 	}
 	if !out.Failed() {
@@ -203,13 +204,13 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	return result, cause
 }
 
-// accept validates p, once for one kind of input: an ashlar does not change, so
-// what was accepted is accepted again.
+// accept validates p. An ashlar does not change, so p is not validated again for the
+// input types that it accepted last.
 func accept(p Ashlar, cfg Config) error {
 	if cfg.Grant != nil {
 		return Validate(p, cfg.Given()).Err()
 	}
-	kinds := map[string]bool{} // whether the type is found by Nearest
+	kinds := map[string]bool{} // by type: whether Nearest finds it
 	for _, name := range cfg.Input.Types() {
 		_, err := cfg.Input.Nearest(name)
 		kinds[name] = err == nil

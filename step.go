@@ -14,21 +14,22 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Step does one recorded thing inside a body: it returns fn of in. If the recorder of
-// the run has the result of the step for the same input, fn is not called. In stands
-// for all that fn depends on beside what the body has read; its JSON is part of the
-// key, and is made in runs that have a recorder. A type that has no JSON fails everywhere.
+// Step calls fn with in as a recorded step of a body. If the recorder of the run has a
+// result of the step for the same input, Step returns that and does not call fn. In
+// must contain all that fn depends on, except the nodes that the body reads. If the run
+// has a recorder, the JSON of in is part of the key. A type without JSON is always an
+// error.
 //
-// The result is what JSON keeps of the value that fn returns, in every run and
-// also outside of one. Of an error only kind and reason are replayed. A panic of
-// fn is an error of kind "panic".
+// The result of fn makes a round trip through JSON, also without a recorder and
+// outside of a run. Of an error, only kind and reason are replayed. A panic of fn is an
+// error of kind "panic".
 //
-// A name may be used again once the step before has returned; two steps of one
-// name at the same time are an error. Steps of one name are told apart by their
-// input, and those with the same input by their order, so that goroutines that
-// take turns get their own results again. Path numbers them in the order in which
-// they start: give steps of different goroutines different names if they use Path
-// as an idempotency key.
+// A name may be used again once the previous step has returned; two steps with one
+// name at the same time are an error. Steps with one name are told apart by their
+// input, and steps with the same input by their order, so goroutines that take turns
+// replay their own results. Path numbers the steps in the order in which they start:
+// give steps of different goroutines different names if they use Path as an
+// idempotency key.
 func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (T, error) {
 	var zero T
 	if _, err := canon.Addressable(reflect.TypeFor[A]()); err != nil {
@@ -89,7 +90,7 @@ func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v 
 	return fn(f, in)
 }
 
-// kept returns what JSON keeps of the result of a step.
+// kept returns the result of a step after a round trip through JSON.
 func kept[T any](name string, v T) (T, error) {
 	var out T
 	raw, err := canon.Append(nil, &v)
@@ -102,8 +103,8 @@ func kept[T any](name string, v T) (T, error) {
 	return out, nil
 }
 
-// stepKey makes the key of a Step. Its digest has the number of the step among
-// those with the same name and input, not its place among all of the name.
+// stepKey makes the key of a Step. Its digest numbers the steps with the same name and
+// input, not all steps with the name.
 func (f *frame) stepKey(input []byte) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
 	in := sha256.Sum256(input)
@@ -124,7 +125,7 @@ type stepInput struct {
 	in   dag.ID
 }
 
-// count says for which time a name is used with an input.
+// count returns how often a name was used with an input, this time included.
 func (n *stepNames) count(name string, in dag.ID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Given is what a pipeline is given when it starts.
+// Given describes the run that a pipeline is validated for.
 type Given struct {
-	// Input lists the types of the nodes that are there from the start.
+	// Input lists the types of the input nodes.
 	Input []dag.AnyType
 	// Grant lists the effects that the run allows. Nil allows all.
 	Grant []string
-	// Unattended says that no one answers questions: the run has neither a Frontend nor a
-	// journal in which they can wait.
+	// Unattended means that no one answers questions: the run has neither a Frontend nor
+	// a journal in which they can wait.
 	Unattended bool
 
-	dag dag.DAG // in place of Input: the nodes themselves
+	dag dag.DAG // the input nodes, instead of Input
 }
 
-// Given returns what a run with this Config gives its pipeline.
+// Given describes a run with this Config.
 func (c Config) Given() Given {
 	return Given{Grant: c.Grant, Unattended: c.Frontend == nil && c.Recorder == nil, dag: c.Input}
 }
@@ -51,12 +51,12 @@ func check(p Ashlar, given Given) *validator {
 	v.unreduced("the result of the pipeline")
 	v.late()
 	v.unused()
-	v.lossesUnsaid()
+	v.silentLosses()
 	return v
 }
 
-// changes is about how many types p has to do with: how often a step writes
-// something else than the one before it, and a few.
+// changes estimates how many types p uses: the number of steps that write another type
+// than the step before, and a few.
 func (p Ashlar) changes() int {
 	n, last := 8, dag.AnyType(nil)
 	p.each(func(s *spec) {
@@ -67,31 +67,31 @@ func (p Ashlar) changes() int {
 	return n
 }
 
-// validator walks the tree as the machine would, over types in place of nodes.
+// validator walks the tree like the machine, but over types instead of nodes.
 type validator struct {
 	facts
 	here    *place
 	last    latest
-	pending []*place // fan-outs that nobody has reduced yet
-	silent  []*place // fan-outs that may lose lanes and do not say so
+	pending []*place // fan-outs not reduced yet
+	silent  []*place // fan-outs that may lose lanes without declaring it
 
 	findings []located
-	unmet    []demand // queries of what is not there, as far as the walk has come
-	readings []demand // of types that nobody had written yet
+	unmet    []demand // queries of types that nothing has produced yet
+	readings []demand // queries of types that nothing had written yet
 	asked    map[string]*spec
 	grant    []string
 
 	unattended bool // no one answers questions
 
-	everything   bool    // somebody reads all there is
-	failuresRead bool    // somebody reads all failures
-	helpers      int     // how many leaves there are around the place, of whose children the nodes do not stay
+	everything   bool    // a query reads everything
+	failuresRead bool    // a query reads all failures
+	helpers      int     // the number of leaves around the place; nodes of their children are dropped
 	suggestions  int     // so far
-	places       []place // the rest of a block, which is cheaper than one by one
+	places       []place // the rest of a block: allocating blocks is cheaper
 	order        int     // of the last place
 }
 
-// place is where the walk stands, or stood.
+// place is a current or an earlier position of the walk.
 type place struct {
 	up      *place
 	spec    *spec
@@ -110,9 +110,9 @@ type located struct {
 type demand struct {
 	at         *place
 	query      dag.Query
-	typ        dag.AnyType // of the query, or that after which it begins
+	typ        dag.AnyType // of the query, or its After
 	id         int
-	inLanes    bool // it is there, but in lanes only, where the query does not look
+	inLanes    bool // only lanes have it, and the query does not look there
 	suggestion string
 }
 
@@ -162,7 +162,7 @@ func (v *validator) reserve() {
 	}
 }
 
-// input notes what is there from the start.
+// input notes the types of the input.
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
@@ -193,7 +193,7 @@ func badType(t dag.AnyType) error {
 	return t.Err()
 }
 
-// enter makes the place of s, the index-th child of the place at hand.
+// enter makes the place of s, the index-th child of the current place.
 func (v *validator) enter(s *spec, index int) *place {
 	if len(v.places) == 0 {
 		v.places = make([]place, min(256, 4+v.order))
@@ -205,7 +205,7 @@ func (v *validator) enter(s *spec, index int) *place {
 	return p
 }
 
-// visit walks a, the index-th child of the place at hand.
+// visit walks a, the index-th child of the current place.
 func (v *validator) visit(a Ashlar, index int) {
 	outer := v.here
 	s := a.spec()
@@ -234,13 +234,13 @@ func (v *validator) visit(a Ashlar, index int) {
 	v.here = outer
 }
 
-// own checks what stands in the spec alone.
+// own checks the spec by itself.
 func (v *validator) own(s *spec) {
 	for _, f := range s.faults {
 		v.find(v.here, f, "%s", f.Message)
 	}
 	if s.name == "" && s.form != reduceForm { // which has the name of its body
-		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, it stands in paths, events and findings", formNames[s.form])
+		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
 		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: s.name}, "the name %q %s: rename it", s.name, why)
@@ -261,10 +261,10 @@ func (v *validator) own(s *spec) {
 	}
 }
 
-// checkDetail asks the package that made a leaf what it finds.
+// checkDetail adds the findings of the package that made a leaf.
 func (v *validator) checkDetail(s *spec) {
 	checker, checks := s.detail.(interface{ Check() []finding.Finding })
-	granted, holds := s.detail.(interface {
+	granted, checksGrant := s.detail.(interface {
 		CheckGrant(grant []string) []finding.Finding
 	})
 	defer func() {
@@ -276,7 +276,7 @@ func (v *validator) checkDetail(s *spec) {
 	if checks {
 		found = checker.Check()
 	}
-	if holds && v.grant != nil {
+	if checksGrant && v.grant != nil {
 		found = append(found[:len(found):len(found)], granted.CheckGrant(v.grant)...)
 	}
 	for _, f := range found {
@@ -284,8 +284,8 @@ func (v *validator) checkDetail(s *spec) {
 	}
 }
 
-// badName says why a name cannot stand in paths, events and findings, or returns "". A
-// missing name is a finding of its own.
+// badName returns why a name cannot be used in paths, events and findings, or "". A
+// missing name is a separate finding.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -327,8 +327,8 @@ func (v *validator) sameNames(s *spec) {
 	}
 }
 
-// within is the spec that the name stands for: to use a reducer twice is to use
-// one ashlar twice, though each Reduce makes a spec of its own.
+// within returns the spec that has the name. Each Reduce makes a spec of its own, but
+// using one reducer twice is no conflict of names.
 func (a Ashlar) within() *spec {
 	s := a.spec()
 	for s.form == reduceForm {
@@ -337,14 +337,14 @@ func (a Ashlar) within() *spec {
 	return s
 }
 
-// effects holds what a leaf declares against the grant.
+// effects checks the declared effects of a leaf against the grant.
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
 		f := finding.Finding{Type: finding.EffectNotGranted, Queried: e}
 		if unknown, ok := errors.AsType[*effect.UnknownError](effect.Check(e)); ok {
 			f.Suggestion = unknown.Suggestion
 			if effect.Allowed(e, v.grant) {
-				v.find(v.here, finding.Finding{Type: finding.UnknownEffect, Warning: true, Queried: e, Suggestion: f.Suggestion}, "%q is no known effect: use one of package effect, or a family of your own, such as db/write", e)
+				v.find(v.here, finding.Finding{Type: finding.UnknownEffect, Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
 			}
 		}
 		if !effect.Allowed(e, v.grant) {
@@ -359,7 +359,7 @@ func sameSchema(a, b dag.AnyType) bool {
 	return sa == sb || bytes.Equal(sa.JSON(), sb.JSON())
 }
 
-// writes notes that a node of type t is there from here on.
+// writes notes that a node of type t exists from here on.
 func (v *validator) writes(t dag.AnyType) {
 	id := v.id(t.Name())
 	v.declare(id, t)
@@ -371,7 +371,8 @@ func (v *validator) writes(t dag.AnyType) {
 	v.last = latest{there: surely, typ: t}
 }
 
-// declare notes as what nodes of a name are written: as one thing everywhere.
+// declare notes the type of the nodes that are written with its name, and reports a
+// second schema for one name.
 func (v *validator) declare(id int, t dag.AnyType) {
 	e := &v.entries[id]
 	if e.written == t || e.alike == t {
@@ -395,7 +396,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	}
 }
 
-// unreduced reports the fan-outs that somebody is about to read.
+// unreduced reports the fan-outs that reader reads without a reducer.
 func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
@@ -406,7 +407,7 @@ func (v *validator) unreduced(reader string) {
 	v.pending, v.last.lanes = nil, false
 }
 
-// readable checks that a reader understands what is written.
+// readable checks that the reader of a demand can read the written type.
 func (v *validator) readable(d demand) {
 	if err := d.typ.Err(); err != nil {
 		v.find(d.at, finding.Finding{Type: finding.BadType, Queried: d.typ.Name()}, "%v", err)

@@ -4,7 +4,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// certainty says whether something is there when a run comes by.
+// certainty says whether a node exists when a run reaches a place.
 type certainty uint8
 
 const (
@@ -13,28 +13,28 @@ const (
 	surely
 )
 
-// fact is what is known of a type at one point of the walk: whether there is a
-// node of it on the line of first parents, where Nearest and Since look, and
-// whether there is one at all, as All finds it also in the lanes of a fan-out.
+// fact says whether a node of a type exists at one point of the walk: on the line of
+// first parents, where Nearest and Since look, and anywhere, since All also looks into
+// the lanes of a fan-out.
 type fact struct {
 	line, all certainty
 	frame     int32 // in which it was set
 }
 
-// entry is what the validator knows of one type name.
+// entry has the facts of one type name.
 type entry struct {
 	name string
 	fact
 	tally
-	written dag.AnyType // as what it is written; nil for what comes with an input only
+	written dag.AnyType // the type that is written; nil if only an input DAG has it
 	alike   dag.AnyType // another type with the same schema
-	writer  *place      // who is the first to write it; nil for the run itself and the input
+	writer  *place      // the first writer; nil for the run itself and the input
 	given   bool        // the input has it
 	product bool        // some leaf produces it for others
 	queried bool        // something reads it
 }
 
-// origin says where a type comes from that nothing in the tree writes.
+// origin names the source of a type that nothing in the tree writes.
 func (e *entry) origin() string {
 	if e.given {
 		return "the input has"
@@ -42,7 +42,7 @@ func (e *entry) origin() string {
 	return "the run itself writes"
 }
 
-// tally adds up what several ways left behind.
+// tally sums up the facts at the ends of several ways.
 type tally struct {
 	ways, sure       int32
 	minLine, maxLine certainty
@@ -50,18 +50,18 @@ type tally struct {
 }
 
 // facts is the state of the walk. Ways that exclude each other, or do not see
-// each other, are walked one after the other from the same state: each in a
-// frame, at whose end its changes are taken back and kept as gains. Nothing is
-// copied, so that a walk is linear however deeply its frames are nested.
+// each other, are walked one after the other from the same state, each in a
+// frame. The end of a frame reverts its changes and keeps them as gains. Nothing is
+// copied, so a walk is linear however deeply its frames are nested.
 type facts struct {
 	ids     map[string]int
 	entries []entry
-	trail   []gain // what was before, for the frames that are open
-	gains   []gain // what was gained in the frames that wait for being joined
-	frame   int32  // the one at hand
+	trail   []gain // the earlier facts, for the open frames
+	gains   []gain // the changes of ended frames that are not joined yet
+	frame   int32  // the current one
 	frames  int32  // so far
 	touched []int  // scratch of add
-	recent  int    // the id that was asked for last
+	recent  int    // the id that was looked up last
 }
 
 type gain struct {
@@ -92,7 +92,7 @@ func (f *facts) set(id int, line, all certainty) {
 	e.fact = fact{line, all, f.frame}
 }
 
-// mark is where a frame began.
+// mark is the start of a frame.
 type mark struct {
 	trail int
 	frame int32
@@ -105,7 +105,7 @@ func (f *facts) begin() mark {
 	return m
 }
 
-// end takes back what was changed since the mark, and puts it on the gains.
+// end reverts the changes since the mark and adds them to the gains.
 func (f *facts) end(m mark) {
 	for _, before := range f.trail[m.trail:] {
 		e := &f.entries[before.id]
@@ -115,7 +115,7 @@ func (f *facts) end(m mark) {
 	f.trail, f.frame = f.trail[:m.trail], m.frame
 }
 
-// perhaps notes that what was gained may be there, or not.
+// perhaps notes that the gains may or may not exist.
 func (f *facts) perhaps(gains []gain) {
 	for _, g := range gains {
 		e := &f.entries[g.id]
@@ -126,8 +126,8 @@ func (f *facts) perhaps(gains []gain) {
 	}
 }
 
-// joinWays goes on after one of several ways was taken, whose gains are those
-// from the mark on: what all of them agree upon is so, the rest may be.
+// joinWays continues after one of several ways, whose gains start at from. A fact
+// that all ways share is kept; any other becomes maybe.
 func (f *facts) joinWays(from, ways int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -140,9 +140,9 @@ func (f *facts) joinWays(from, ways int) {
 	}
 }
 
-// joinLanes goes on after a fan-out of which that many lanes survive at least.
-// What they gained is there, but not on the line: surely, if too few lanes lack
-// it to be all that survive.
+// joinLanes continues after a fan-out of which at least that many lanes survive.
+// Their gains exist, but not on the line. A gain is sure if fewer lanes lack it than
+// survive.
 func (f *facts) joinLanes(from, lanes, survivors int) {
 	for _, id := range f.add(from) {
 		e := &f.entries[id]
@@ -155,8 +155,8 @@ func (f *facts) joinLanes(from, lanes, survivors int) {
 	}
 }
 
-// add takes the gains from the mark on, tallies them, and returns the ids of
-// which there are some.
+// add removes the gains from the given index on, tallies them and returns their ids,
+// each once.
 func (f *facts) add(from int) []int {
 	f.touched = f.touched[:0]
 	for _, g := range f.gains[from:] {

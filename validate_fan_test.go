@@ -147,16 +147,16 @@ func TestValidateLanes(t *testing.T) {
 		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
 		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.All(draftType))), ``, Config{}},
 		{"the latest node of lanes", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/end)
 		`, Config{}},
 		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/end)
 		`, Config{}},
 		{"a lens on lanes", Seq("p", Parallel("fan", first("a", draftType)), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
-			[lane-type-read-as-one] route: route reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All (at p/route)
+			[lane-type-read-as-one] route: route reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/route)
 		`, Config{}},
 		{"more survivors than lanes", Seq("p", Parallel("fan", both[0], Quorum(2)), end(dag.All(draftType))), `
-			[bad-option] fan: Quorum(2): want at most 1, there are no more lanes (at p/fan)
+			[bad-option] fan: Quorum(2): want at most 1, the number of lanes (at p/fan)
 		`, Config{}},
 	})
 }

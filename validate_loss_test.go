@@ -20,7 +20,7 @@ func TestValidateSilentLoss(t *testing.T) {
 	rescued := func(name string, body Ashlar) Ashlar { return Rescue(name, body, first("instead-"+name, draftType)) }
 	failures := Reduce(New("sum", reportType, func(context.Context, dag.DAG) (v noteDoc, err error) { return },
 		Queries(dag.All(draftType), dag.All(dag.Failure))))
-	const warning = "a lane that fails is dropped, and the others are the result: say AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost"
+	const warning = "a lane that fails is dropped, and the others are the result: set AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost"
 	for _, tt := range []struct {
 		name string
 		p    Ashlar
@@ -59,7 +59,7 @@ func TestValidateSilentLoss(t *testing.T) {
 func TestValidateReduceOfNothing(t *testing.T) {
 	read, sum := first("read", draftType), gather("sum", draftType, reportType)
 	fan := Parallel("fan", first("a", draftType), AllLanes())
-	const found = "\t\t\twarning [nothing-to-reduce] sum: no fan-out comes before it: put one in front, or use its body without Reduce (at p/sum)\n"
+	const found = "\t\t\twarning [nothing-to-reduce] sum: no fan-out comes before it: add one, or use its body without Reduce (at p/sum)\n"
 	input := mustAppend(dag.DAG{}, draftType, noteDoc{})
 	checkPrograms(t, []program{
 		{"after a leaf", Seq("p", read, sum), found, Config{}},
@@ -70,7 +70,7 @@ func TestValidateReduceOfNothing(t *testing.T) {
 		{"behind what failed", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), sum), found, Config{}},
 		{"after a fan-out that somebody read", Seq("p", fan, readingLeaf("after", draftType, dag.All(draftType)), sum), `
 			[fanout-not-reduced] fan: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/fan)
-			warning [nothing-to-reduce] sum: no fan-out comes before it: put one in front, or use its body without Reduce (at p/sum)
+			warning [nothing-to-reduce] sum: no fan-out comes before it: add one, or use its body without Reduce (at p/sum)
 		`, Config{}},
 	})
 }

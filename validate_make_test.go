@@ -36,14 +36,14 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"New", New[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"New, no body", New[noteDoc]("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"New, no type", New("a", zero, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), `
-			[bad-type] a: it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"New, no name", New("", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), ``, Config{}},
 		{"New, no option", New("a", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }, nil, Version("1")), `
@@ -51,16 +51,16 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func0", Func0[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Func", Func[noteDoc, noteDoc]("", zero, zero, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Func, no body", Func[noteDoc, noteDoc]("a", n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -70,42 +70,42 @@ func TestValidateNothing(t *testing.T) {
 		`, Config{}},
 		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Func of all", Func[[]noteDoc, noteDoc]("", dag.All(zero), zero, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Func of all, no body", Func[[]noteDoc, noteDoc]("a", dag.All(n), n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Leaf", Leaf("", nil, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Leaf, no type", Leaf("a", nil, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), `
-			[bad-type] a: it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Leaf, no body", Leaf("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Ask", Ask[noteDoc]("", n, dag.Type[Answer]{}, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a leaf without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what it produces: give it a dag.Type, as dag.NewType makes it
+			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Ask, no text", Ask[noteDoc]("a", n, dag.NewType[Answer]("answer"), nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"Seq", Seq(""), `
 			[empty-composite] "": a sequence needs at least one step
-			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a seq without a name: give it one, paths, events and findings need it
 		`, Config{}},
 		{"Seq of nothing", Seq("p"), `
 			[empty-composite] p: a sequence needs at least one step
@@ -116,7 +116,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Loop", Loop("", Ashlar{}, nil, 0), `
 			[nil-body] "": the condition of the loop is empty: use Until with a function
 			[bad-option] "": a loop of at most 0 rounds: want at least 1
-			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a loop without a name: give it one, paths, events and findings need it
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 		`, Config{}},
 		{"Loop, nil condition", Loop("p", first("a", n), Until[noteDoc](n, nil), -1), `
@@ -124,7 +124,7 @@ func TestValidateNothing(t *testing.T) {
 			[bad-option] p: a loop of at most -1 rounds: want at least 1
 		`, Config{}},
 		{"Loop, nil reader", Loop("p", first("a", n), Until(nil, done), 1), `
-			[bad-type] p: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] p: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 		`, Config{}},
 		{"Loop, Until of nothing", Loop("p", first("a", n), Until(zero, done), 1), `
 			[bad-type] p: one of its queries: zero dag.Type: make types with dag.NewType
@@ -132,8 +132,8 @@ func TestValidateNothing(t *testing.T) {
 		{"Match", Match("", Extractor{}), `
 			[nil-body] "": the extractor is empty: use Lens, or On with a function
 			[empty-composite] "": a match needs at least one Case
-			[no-name] "": a match without a name: give it one, it stands in paths, events and findings
-			[missing-producer] "":  needs a node to match on, but nothing comes before it: put the step that produces it in front
+			[no-name] "": a match without a name: give it one, paths, events and findings need it
+			[missing-producer] "":  needs a node to match on, but nothing comes before it: add an earlier step that produces it
 		`, Config{}},
 		{"Match of nothing", Match("p", Lens()), `
 			[empty-composite] p: a match needs at least one Case
@@ -146,25 +146,25 @@ func TestValidateNothing(t *testing.T) {
 		{"Match, nil functions", Seq("p", first("a", n), Match("m", On[noteDoc, string](n, nil), Case(nil, first("b", n))), Match("o", On[any, any](nil, nil), Case(nil, first("b", n)))), `
 			[nil-body] m: the extractor is empty: use Lens, or On with a function (at p/m)
 			[nil-body] o: the extractor is empty: use Lens, or On with a function (at p/o)
-			[bad-type] o: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
+			[bad-type] o: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/o)
 		`, Config{}},
 		{"Map", Map[[]noteDoc]("", nil, zero, Ashlar{}), `
 			[nil-body] "": its list is nil: give it a reader, as a dag.Type or dag.Derive
-			[no-name] "": a map without a name: give it one, it stands in paths, events and findings
-			[bad-type] "": it does not say what its items are: give Map a dag.Type, as dag.NewType makes it
+			[no-name] "": a map without a name: give it one, paths, events and findings need it
+			[bad-type] "": it does not declare the type of its items: give Map a dag.Type made by dag.NewType
 		`, Config{}},
 		{"Map, zero types", Seq("p", Map("m", dag.Derive(zero, notesOf), zero, first("a", n)), gather("sum", n, n)), `
 			[bad-type] m: one of its queries: zero dag.Type: make types with dag.NewType (at p/m)
-			[bad-type] m: it does not say what its items are: give Map a dag.Type, as dag.NewType makes it (at p/m)
+			[bad-type] m: it does not declare the type of its items: give Map a dag.Type made by dag.NewType (at p/m)
 			[missing-producer] sum: sum queries "draft" but no upstream ashlar produces it: p/sum does, but not before it (at p/sum)
 		`, Config{}},
 		{"Map, nil functions", Seq("p", Map("m", dag.Derive[noteDoc, []noteDoc](nil, nil), itemType, first("a", n)), gather("sum", n, n), Map[[]noteDoc]("o", nil, itemType, first("a", n)), gather("end", n, n)), `
-			[bad-type] m: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
+			[bad-type] m: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function (at p/m)
 			[nil-body] o: its list is nil: give it a reader, as a dag.Type or dag.Derive (at p/o)
 		`, Config{}},
 		{"Parallel", Parallel(""), `
 			[empty-composite] "": a parallel needs at least one lane
-			[no-name] "": a parallel without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a parallel without a name: give it one, paths, events and findings need it
 		`, Config{}},
 		{"Parallel of nil", Parallel("p", nil), `
 			[bad-option] p: one of its parts is nil: remove it
@@ -178,23 +178,23 @@ func TestValidateNothing(t *testing.T) {
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here
 		`, Config{}},
 		{"Rescue", Rescue("", Ashlar{}, Ashlar{}), `
-			[no-name] "": a rescue without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a rescue without a name: give it one, paths, events and findings need it
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?)
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at /?#2)
 		`, Config{}},
 		{"Scoped", Scoped("", Walk{}, nil), `
 			[nil-body] "": the body is nil: give it a function
-			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a scoped without a name: give it one, paths, events and findings need it
 		`, Config{}},
 		{"Scoped of zero", Scoped("p", Walk{}.InOrder(Ashlar{}), noScope), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at p/?)
 		`, Config{}},
 		{"Queries of nothing", readingLeaf("a", n, nil, dag.Query{}, dag.Query{}.Optional(), dag.Query{}.All(), dag.Since(n, nil), dag.Query{}.Since(n), zero, dag.All(zero)), `
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
-			[bad-type] a: one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
+			[bad-type] a: one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 			[bad-type] a: one of its queries: zero dag.Type: make types with dag.NewType
 		`, Config{}},
@@ -259,7 +259,7 @@ func TestValidateNames(t *testing.T) {
 		{"one reducer twice", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Parallel("g", first("b", draftType)), Reduce(a)), ``, Config{}},
 		{"one reducer, and another of its name", Seq("p", Parallel("f", first("b", draftType)), Reduce(a), Reduce(other)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
-			warning [nothing-to-reduce] a: no fan-out comes before it: put one in front, or use its body without Reduce (at p/a#2)
+			warning [nothing-to-reduce] a: no fan-out comes before it: add one, or use its body without Reduce (at p/a#2)
 		`, Config{}},
 		{"a reduce has the name of its body", Seq("p", Parallel("a", first("b", draftType)), gather("a", draftType, reportType)), `
 			[duplicate-name] p: two different ashlars under it have the name "a": rename one
@@ -284,12 +284,12 @@ func TestValidateNames(t *testing.T) {
 		`, Config{}},
 		{"one question twice", func() Ashlar { q := ask("sure"); return Seq("p", q, Seq("q", q)) }(), ``, Config{}},
 		{"no names", Seq("", Loop("", Rescue("", Seq("", first("", draftType)), a), Until(draftType, done), 2), scopedOver("", Walk{}.InOrder(a))), `
-			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings
+			[no-name] "": a seq without a name: give it one, paths, events and findings need it
 			[duplicate-name] "": two different ashlars under it have the name "": rename one
-			[no-name] "": a loop without a name: give it one, it stands in paths, events and findings (at /)
-			[no-name] "": a rescue without a name: give it one, it stands in paths, events and findings (at //)
-			[no-name] "": a seq without a name: give it one, it stands in paths, events and findings (at ///)
-			[no-name] "": a scoped without a name: give it one, it stands in paths, events and findings (at /#2)
+			[no-name] "": a loop without a name: give it one, paths, events and findings need it (at /)
+			[no-name] "": a rescue without a name: give it one, paths, events and findings need it (at //)
+			[no-name] "": a seq without a name: give it one, paths, events and findings need it (at ///)
+			[no-name] "": a scoped without a name: give it one, paths, events and findings need it (at /#2)
 		`, Config{}},
 		{"names of all kinds", Seq("päron/🍐", Seq("a\nb\x1b[2J", first("\xff", draftType)), from("[#@%]", draftType, reportType), readingLeaf("\u202ertl", reviewType, dag.NewType[noteDoc]("日本\n"), reportType)), `
 			[bad-name] a\nb\x1b[2J: the name "a\nb\x1b[2J" has a control character: rename it (at päron%2F🍐/a\nb\x1b%5B2J)

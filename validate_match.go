@@ -33,7 +33,7 @@ func (v *validator) match(s *spec) {
 // maxFields bounds the fields that a message lists.
 const maxFields = 20
 
-// lens checks a lens against the schema of the latest node, where that is known.
+// lens checks a lens against the schema of the latest node, if that is known.
 func (v *validator) lens(at *place, l latest) {
 	if l.ways != nil && l.ways.loop {
 		l.ways.lenses = append(l.ways.lenses, at)
@@ -66,7 +66,7 @@ func (v *validator) lens(at *place, l latest) {
 // branch must be selected by some value and, if the schema lists its values, every
 // value must select a branch.
 func (v *validator) branches(s *spec) {
-	if s.decision == nil { // which is reported
+	if s.decision == nil { // a fault of the spec, reported by own
 		return
 	}
 	key := v.keySchema(s)
@@ -86,8 +86,8 @@ func (v *validator) branches(s *spec) {
 	}
 }
 
-// keySchema returns the schema of the value on which a match branches, nil if it
-// is not known.
+// keySchema returns the schema of the value on which a match branches, or nil if it
+// is unknown.
 func (v *validator) keySchema(s *spec) *schema.Schema {
 	switch {
 	case s.key != nil:
@@ -100,8 +100,7 @@ func (v *validator) keySchema(s *spec) *schema.Schema {
 	return nil
 }
 
-// valuesOf returns the closed list of values of a schema as canonical JSON, nil if
-// it has none.
+// valuesOf returns the closed list of values of a schema as canonical JSON, or nil.
 func valuesOf(key *schema.Schema) []string {
 	values, closed := key.Enum()
 	if !closed {
@@ -146,8 +145,7 @@ func shorten(values []string) string {
 	return strings.Join(values, ", ")
 }
 
-// plain is the string of which key is the JSON, and key itself if it is of
-// something else.
+// plain returns the string that key has as JSON, or key itself if it is no JSON string.
 func plain(key string) string {
 	var s string
 	if json.Unmarshal([]byte(key), &s) != nil {

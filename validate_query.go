@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// This file checks what is read: queries against what is there.
+// This file checks queries against the types that exist where they are read.
 
 // reads checks the queries of a body or of a decision.
 func (v *validator) reads(s *spec) {
@@ -18,7 +18,7 @@ func (v *validator) reads(s *spec) {
 		v.unreduced(fmt.Sprintf("%q", s.name))
 	}
 	for i, q := range s.queries {
-		if q.Type() != nil || !slices.Contains(s.queries[:i], q) { // one word about several nils
+		if q.Type() != nil || !slices.Contains(s.queries[:i], q) { // several nils are reported once
 			v.query(q)
 		}
 	}
@@ -33,7 +33,7 @@ func (v *validator) query(q dag.Query) {
 	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "one of its queries does not say what it asks for: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
 	default:
 		v.want(q, t)
 		if after := q.After(); after != nil {
@@ -42,12 +42,12 @@ func (v *validator) query(q dag.Query) {
 	}
 }
 
-// noEnd reports whether q is a Since that does not say since what.
+// noEnd reports whether q is a Since without the type that it starts after.
 func noEnd(q dag.Query) bool {
 	return !q.IsNearest() && !q.IsAll() && q.After() == nil
 }
 
-// want checks that there is something of type t where q looks.
+// want checks that a node of type t exists where q looks.
 func (v *validator) want(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	d := demand{at: v.here, query: q, typ: t}
@@ -76,8 +76,8 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty says how sure it is that there is something where the query looks:
-// only Every looks into lanes.
+// certainty says whether a node exists where the query looks: only All looks into
+// lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -92,8 +92,8 @@ func (v *validator) unsure(d demand, why string) {
 	}
 }
 
-// nextRound looks again at the demands from the mark on that could not be met:
-// from the second round on, what a round produces is there.
+// nextRound checks again the unmet demands from the given index on: from the second
+// round on, the nodes of the previous round exist.
 func (v *validator) nextRound(from int) {
 	kept := v.unmet[:from]
 	for _, d := range v.unmet[from:] {
@@ -108,8 +108,8 @@ func (v *validator) nextRound(from int) {
 	v.unmet = kept
 }
 
-// late reports what is known only at the end of the walk: demands that nothing
-// met, and readers of what was written after they were met.
+// late reports what is known only at the end of the walk: unmet demands, and queries
+// of types that are written only later.
 func (v *validator) late() {
 	for _, d := range v.readings {
 		v.readable(d)
@@ -131,8 +131,7 @@ func (v *validator) late() {
 	}
 }
 
-// maxSuggestions bounds the search for names that were meant: each one looks at
-// all names.
+// maxSuggestions bounds the searches for similar names: each one compares all names.
 const maxSuggestions = 20
 
 func (v *validator) suggest(name string) string {
@@ -142,7 +141,7 @@ func (v *validator) suggest(name string) string {
 	return suggest.Closest(name, v.present())
 }
 
-// present ranges over the names of which there is something.
+// present ranges over the names of the types that may exist at this point.
 func (v *validator) present() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, e := range v.entries {
@@ -156,20 +155,20 @@ func (v *validator) present() iter.Seq[string] {
 // latest is what is known of the latest node.
 type latest struct {
 	there certainty
-	lanes bool        // it is that of whichever lane stands last
-	typ   dag.AnyType // nil if that depends on the run, or came with the input
-	ways  *ways       // why it depends, if that is why
+	lanes bool        // it belongs to whichever lane is the last one
+	typ   dag.AnyType // nil if it depends on the run, or the node is from the input
+	ways  *ways       // the alternatives, if it depends on the way taken
 }
 
-// ways are the nodes of which one is the latest.
+// ways are the alternatives for the latest node.
 type ways struct {
 	of     []latest
-	read   bool     // somebody reads it
-	loop   bool     // the last way is not known yet: that of the round before
-	lenses []*place // matches that look into it, to be checked when it is
+	read   bool     // a query reads it
+	loop   bool     // the last way, the previous round, is not known yet
+	lenses []*place // matches that look into it, checked once it is known
 }
 
-// oneOf is the latest node after one of several ways was taken.
+// oneOf returns the latest node after one of several ways.
 func oneOf(of []latest) latest {
 	out := of[0]
 	alike := out.typ != nil
@@ -186,7 +185,7 @@ func oneOf(of []latest) latest {
 	return out
 }
 
-// markRead notes that somebody reads l.
+// markRead notes that a query reads l.
 func (v *validator) markRead(l latest) {
 	if l.typ != nil {
 		v.entries[v.id(l.typ.Name())].queried = true
@@ -204,19 +203,19 @@ func (v *validator) wantLatest(optional bool) {
 	switch {
 	case v.last.lanes:
 		v.find(v.here, finding.Finding{Type: finding.LaneTypeReadAsOne},
-			"%s reads the latest node, which is that of whichever lane stands last: read what lanes produce with dag.All", v.here.spec.name)
+			"%s reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All", v.here.spec.name)
 	case optional:
 	default:
 		v.wantSome("the latest node")
 	}
 }
 
-// wantSome checks that there is any node at all.
+// wantSome checks that the DAG is not empty.
 func (v *validator) wantSome(what string) {
 	switch v.last.there {
 	case never:
-		v.find(v.here, finding.Finding{Type: finding.MissingProducer}, "%s needs %s, but nothing comes before it: put the step that produces it in front", v.here.spec.name, what)
+		v.find(v.here, finding.Finding{Type: finding.MissingProducer}, "%s needs %s, but nothing comes before it: add an earlier step that produces it", v.here.spec.name, what)
 	case maybe:
-		v.find(v.here, finding.Finding{Type: finding.MaybeUnavailable, Warning: true}, "%s needs %s, but perhaps nothing comes before it: put a step in front that always runs", v.here.spec.name, what)
+		v.find(v.here, finding.Finding{Type: finding.MaybeUnavailable, Warning: true}, "%s needs %s, but perhaps nothing comes before it: add an earlier step that always runs", v.here.spec.name, what)
 	}
 }

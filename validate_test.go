@@ -148,11 +148,11 @@ func TestValidateQueries(t *testing.T) {
 			[missing-producer] write: write queries "failure" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"the latest node of nothing", Seq("p", readingLeaf("write", draftType, dag.Latest)), `
-			[missing-producer] write: write needs the latest node, but nothing comes before it: put the step that produces it in front (at p/write)
+			[missing-producer] write: write needs the latest node, but nothing comes before it: add an earlier step that produces it (at p/write)
 		`, Config{}},
 		{"the latest node of nothing, optional", Seq("p", readingLeaf("write", draftType, dag.Maybe(dag.Latest))), ``, Config{}},
 		{"the latest node perhaps of nothing", Seq("p", scopedOver("s", Walk{}.Perhaps(first("read", ticketType))), readingLeaf("write", draftType, dag.Latest)), `
-			warning [maybe-unavailable] write: write needs the latest node, but perhaps nothing comes before it: put a step in front that always runs (at p/write)
+			warning [maybe-unavailable] write: write needs the latest node, but perhaps nothing comes before it: add an earlier step that always runs (at p/write)
 		`, Config{}},
 		{"everything reads all there is", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Everything)), ``, Config{}},
 		{"everything, optional", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Maybe(dag.Everything))), ``, Config{}},
@@ -246,10 +246,10 @@ func TestValidateMatches(t *testing.T) {
 			[invalid-lens] route: lens path ["area" "name"] is not in the schema of the latest node, "triage": the value there has no fields (at p/route)
 		`, Config{}},
 		{"nothing before the lens", Seq("p", Match("route", Lens("area"), Case("bug", bug))), `
-			[missing-producer] route: route needs the latest node, but nothing comes before it: put the step that produces it in front (at p/route)
+			[missing-producer] route: route needs the latest node, but nothing comes before it: add an earlier step that produces it (at p/route)
 		`, Config{}},
 		{"nothing before the extractor", Seq("p", Match("route", On(dag.ReaderFunc(keyOf), func(v any) any { return v }), Case("bug", bug))), `
-			[missing-producer] route: route needs a node to match on, but nothing comes before it: put the step that produces it in front (at p/route)
+			[missing-producer] route: route needs a node to match on, but nothing comes before it: add an earlier step that produces it (at p/route)
 		`, Config{}},
 		{"nothing of the type before", Seq("p", Match("route", On(triageType, func(triageDoc) string { return "" }), Case("bug", bug))), `
 			[missing-producer] route: route queries "triage" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/route)

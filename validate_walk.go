@@ -9,16 +9,15 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// A Walk names the children that a body runs, and says in which way, for readers that
-// do not run them: the validator and package tree. Its methods return a longer walk:
+// A Walk declares which children a body runs, and in which order. The validator and
+// package tree use it, since they do not run the body. Its methods return a longer walk:
 //
 //	stone.Walk{}.InOrder(draft).OneOf(short, long)
 //
-// A body whose walk does not say when it reads what it has declared reads that before
-// the first child.
+// Without Reads, the body reads its declared queries before the first child.
 type Walk struct{ blocks []block }
 
-// block is one thing that a walk says.
+// block is one part of a walk.
 type block struct {
 	how      how
 	children []Ashlar
@@ -37,24 +36,24 @@ const (
 
 var howNames = [...]string{"in-order", "one-of", "perhaps", "repeat", "lanes", "reads"}
 
-// InOrder says that the children run one after the other.
+// InOrder adds children that run one after the other.
 func (w Walk) InOrder(children ...Ashlar) Walk { return w.add(inOrder, children) }
 
-// OneOf says that exactly one of the children runs.
+// OneOf adds children of which exactly one runs.
 func (w Walk) OneOf(children ...Ashlar) Walk { return w.add(exactlyOne, children) }
 
-// Perhaps says that the children run in order, or not at all.
+// Perhaps adds children that run in order, or not at all.
 func (w Walk) Perhaps(children ...Ashlar) Walk { return w.add(inOrderOrNot, children) }
 
-// Repeat says that the children run in order, at least once.
+// Repeat adds children that run in order, once or more often.
 func (w Walk) Repeat(children ...Ashlar) Walk { return w.add(again, children) }
 
-// Lanes says that the children run apart from each other, each on the DAG as it
-// is now, that all of them must survive, and that their nodes are then found by
-// dag.All, as after dag.Join.
+// Lanes adds children that run independently of each other, each on the DAG at this
+// point. All of them must succeed. Afterwards dag.All finds their nodes, as after
+// dag.Join.
 func (w Walk) Lanes(children ...Ashlar) Walk { return w.add(apart, children) }
 
-// Reads says that the body itself reads here what it has declared.
+// Reads marks where the body reads its declared queries.
 func (w Walk) Reads() Walk { return Walk{append(slices.Clip(w.blocks), block{how: reading})} }
 
 func (w Walk) add(how how, children []Ashlar) Walk {
@@ -64,7 +63,7 @@ func (w Walk) add(how how, children []Ashlar) Walk {
 	return Walk{append(slices.Clip(w.blocks), block{how, slices.Clone(children)})}
 }
 
-// children returns those that the walk names, each once.
+// children returns the children of the walk, each once.
 func (w Walk) children() []Ashlar {
 	var out []Ashlar
 	seen := map[*spec]bool{}
@@ -79,7 +78,7 @@ func (w Walk) children() []Ashlar {
 	return out
 }
 
-// blocks returns the walk of s over the children that it has now.
+// blocks returns the walk of s over its current children.
 func (s *spec) blocks() []block {
 	blocks := make([]block, 0, len(s.walk.blocks)+1)
 	reads := false
@@ -97,9 +96,9 @@ func (s *spec) blocks() []block {
 	return blocks
 }
 
-// Walk ranges over what the walk of a Scoped, or of a leaf with Children, says:
-// "in-order", "one-of", "perhaps", "repeat", "lanes" or "reads", and the children that
-// are meant. It is empty for everything else.
+// Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a
+// name, "in-order", "one-of", "perhaps", "repeat", "lanes" or "reads", and its
+// children. For all other ashlars Walk is empty.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
 	return func(yield func(string, []Ashlar) bool) {
 		s := a.spec()
@@ -128,7 +127,7 @@ func (v *validator) leaf(s *spec) {
 	}
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what it produces: give it a dag.Type, as dag.NewType makes it")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
 		return
 	}
 	if len(s.children) > 0 {
@@ -137,8 +136,8 @@ func (v *validator) leaf(s *spec) {
 	v.writes(s.out)
 }
 
-// inside walks the children of a leaf. They see its draft, and leave nothing
-// behind.
+// inside walks the children of a leaf. They see its draft; their own nodes are
+// dropped.
 func (v *validator) inside(s *spec) {
 	last, gains, m := v.last, len(v.gains), v.begin()
 	v.helpers++
@@ -157,7 +156,7 @@ func (v *validator) scoped(s *spec) {
 	v.byRule(s)
 }
 
-// byRule walks the children as their walk rule says.
+// byRule walks the children according to the walk of s.
 func (v *validator) byRule(s *spec) {
 	for _, b := range s.blocks() {
 		switch b.how {
@@ -170,7 +169,7 @@ func (v *validator) byRule(s *spec) {
 		case again:
 			v.repeat(func() { v.inOrder(b.children) })
 		case apart:
-			// Whether the body marks its lanes is not known.
+			// It is unknown whether the body marks its lanes.
 			start := latest{there: v.last.there, ways: &ways{of: []latest{v.last}}}
 			v.fan(start, len(b.children), len(b.children), func(i int) { v.visit(b.children[i], i) })
 		case reading:
@@ -212,8 +211,8 @@ func (v *validator) repeat(round func()) {
 	}
 }
 
-// either walks several ways from the state at hand and goes on with what they
-// share.
+// either walks several ways from the current state and continues with the facts that
+// they share.
 func (v *validator) either(n int, walk func(i int)) {
 	if n == 0 {
 		return
@@ -236,7 +235,7 @@ func (v *validator) either(n int, walk func(i int)) {
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not say what its items are: give Map a dag.Type, as dag.NewType makes it")
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare the type of its items: give Map a dag.Type made by dag.NewType")
 		return
 	}
 	v.mayLose(s)
@@ -253,12 +252,12 @@ func (v *validator) parallel(s *spec) {
 	v.mayLose(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
-		v.find(v.here, finding.Finding{Type: finding.BadOption}, "Quorum(%d): want at most %d, there are no more lanes", s.quorum, n)
+		v.find(v.here, finding.Finding{Type: finding.BadOption}, "Quorum(%d): want at most %d, the number of lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
 
-// mayLose notes a fan-out of which lanes can be lost without anybody saying so.
+// mayLose notes a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
 	if s.allLanes || s.quorum > 0 || len(s.children) == 0 {
 		return
@@ -268,15 +267,15 @@ func (v *validator) mayLose(s *spec) {
 	}
 }
 
-// lossesUnsaid warns of the fan-outs that may lose lanes, unless somebody reads
-// which failures there were.
-func (v *validator) lossesUnsaid() {
+// silentLosses warns of the fan-outs that may lose lanes, unless a query reads all
+// failures.
+func (v *validator) silentLosses() {
 	if v.failuresRead {
 		return
 	}
 	for _, at := range v.silent {
 		v.find(at, finding.Finding{Type: finding.LanesMayBeLost, Warning: true},
-			"a lane that fails is dropped, and the others are the result: say AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
+			"a lane that fails is dropped, and the others are the result: set AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
 	}
 }
 
@@ -284,13 +283,13 @@ func (v *validator) lossesUnsaid() {
 func (v *validator) reduce(s *spec) {
 	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
 		v.find(v.here, finding.Finding{Type: finding.NothingToReduce, Warning: true},
-			"no fan-out comes before it: put one in front, or use its body without Reduce")
+			"no fan-out comes before it: add one, or use its body without Reduce")
 	}
 	v.pending = nil
 	v.children(s)
 }
 
-// fan walks lanes that do not see each other, of which some number survives.
+// fan walks n lanes that do not see each other. At least survivors of them succeed.
 func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	if n == 0 {
 		return
@@ -313,7 +312,7 @@ func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 
-// rescue walks body, and heal after a body of which only parts may have run.
+// rescue walks the body, and heal after a body of which perhaps only a part has run.
 func (v *validator) rescue(s *spec) {
 	from := len(v.gains)
 	v.either(2, func(i int) {

@@ -7,14 +7,14 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// This file keeps the account of what is said in steps before it is accepted, so
-// that what fails can take it back. It is kept only while somebody listens.
+// This file counts the answers that steps stream before they are accepted, so that a
+// failed step can retract them. It does so only while a watcher wants deltas.
 
-// said is what has been said at a frame and below.
+// said has the answers that were streamed at a frame and below it.
 type said struct {
 	voices []voice // at the frame itself
 	live   int     // answers, here and below, that are not retracted
-	void   bool    // nothing more counts
+	void   bool    // all are retracted, and later deltas are dropped
 }
 
 type voice struct {
@@ -22,7 +22,7 @@ type voice struct {
 	attempt int
 }
 
-// words guards what is said in a run, and keeps the order in which it is told.
+// words guards the deltas of a run and keeps them and their retractions in order.
 type words struct{ sync.Mutex }
 
 func (f *frame) said() *said {
@@ -33,7 +33,7 @@ func (f *frame) said() *said {
 	return x.said
 }
 
-// void reports whether what is said at f counts no more.
+// void reports whether deltas at f are dropped.
 func (f *frame) void() bool {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.said != nil && x.said.void {
@@ -43,7 +43,7 @@ func (f *frame) void() bool {
 	return false
 }
 
-// count changes the number of answers that may have to be taken back.
+// count changes the number of answers that are not retracted.
 func (f *frame) count(by int) {
 	for ; f != nil; f = f.up {
 		f.said().live += by
@@ -80,7 +80,7 @@ func (f *frame) unsay(d event.Retracted) {
 	f.tell(f.spanned().spec.name, f.path(), d)
 }
 
-// takeBack retracts what was said in a leaf, or an attempt, that failed.
+// takeBack retracts the answers of a failed leaf or attempt.
 func (f *frame) takeBack(err error) {
 	if f.Wants(event.LevelDelta) {
 		f.Retract(failureOf(err, "").Reason)
