@@ -194,10 +194,10 @@ func (a Ashlar) Question() (ask.Question, bool) {
 // Detail returns what the option Detail attached to a leaf, or nil.
 func (a Ashlar) Detail() any { return a.spec().detail }
 
-// Replace returns a copy of the tree with every ashlar replaced for which with returns a
-// replacement and true. With is called once for each ashlar: one that is used in several
-// places stays one ashlar. Replacements are not searched again. The original is not
-// changed.
+// Replace returns a copy of the tree. An ashlar is replaced if with returns a replacement
+// and true for it. With is called once for each ashlar: one that is used in several
+// places stays one ashlar. Replacements are not searched again. The original does not
+// change.
 func (a Ashlar) Replace(with func(Ashlar) (Ashlar, bool)) Ashlar {
 	return replacer{with, map[*spec]Ashlar{}}.replace(a)
 }

@@ -121,9 +121,9 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 //
 // Every lane starts with a node of the item's type and sees nothing of the others. A
 // lane that fails is dropped, and listed in Result.Lost; at least one must survive, or
-// as many as Quorum or AllLanes require. A lane that waits for an answer, or for which
-// the budget of the run is too small, has not failed: the run ends, and the resumed run
-// does that lane. An empty list is a failure of kind "map-empty" without AllowEmpty.
+// as many as Quorum or AllLanes require. A lane that waits for an answer, or exceeds the
+// budget of the run, has not failed: the run ends, and the resumed run does that lane.
+// An empty list is a failure of kind "map-empty", unless AllowEmpty is set.
 // Follow a Map with Reduce.
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}

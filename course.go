@@ -8,7 +8,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A course says which step of a flow waits for which, as is known before it runs.
+// A course lists the steps that each step of a flow waits for, as far as they are known
+// before the flow runs.
 type course struct {
 	stages  []stage // first the steps, then the gates
 	steps   int
@@ -64,7 +65,7 @@ func (t *traits) of(s *spec, heals bool) {
 		t.all, t.any = true, true
 	case mapForm, parallelForm:
 		t.all = true
-		t.writes = withName(withName(t.writes, dag.Failure), laneType) // lost lanes, and what lanes begin with
+		t.writes = withName(withName(t.writes, dag.Failure), laneType) // of lost lanes, and the markers of lanes
 	}
 	for i, c := range s.children {
 		t.of(c.spec(), heals || s.form == rescueForm && i == 1)
@@ -156,7 +157,7 @@ func (v *surveyor) writersOf(name string) []int32 {
 	return of
 }
 
-// look finds out what a stage sees.
+// look computes the steps that a stage sees.
 func (v *surveyor) look(i int) {
 	at := &v.stages[i]
 	at.from = -1

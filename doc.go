@@ -93,7 +93,7 @@
 // # Running
 //
 // [Run] runs a pipeline and returns the DAG, which is the record of the run. [Produce]
-// returns what a reader finds in it:
+// returns the value of a reader:
 //
 //	reply, err := stone.Produce(ctx, p, Draft, stone.Config{
 //		Input: dag.Of(Letter.With(LetterDoc{Text: "My invoice is missing."})),

@@ -64,10 +64,10 @@ func (f *frame) started() func(dag.DAG) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
 	}
-	form, begun := formNames[f.spec.form], f.run.now()
+	form, start := formNames[f.spec.form], f.run.now()
 	f.Send(event.StepStarted{Form: form})
 	return func(d dag.DAG) {
-		done := event.StepDone{Form: form, Elapsed: f.run.now().Sub(begun), OK: !d.Failed()}
+		done := event.StepDone{Form: form, Elapsed: f.run.now().Sub(start), OK: !d.Failed()}
 		if f.spec.form == leafForm {
 			x := f.extra.Load()
 			done.Replayed = x != nil && x.replayed
@@ -88,16 +88,16 @@ func usageIn(meta map[string]string) (u budget.Usage) {
 	return u.Sane()
 }
 
-// laneStarted is started for a lane. The function that it returns is told whether the
-// run continues without the lane.
+// laneStarted is started for a lane. The parameter lost of the returned function tells
+// whether the run continues without the lane.
 func (f *frame) laneStarted(lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
 	}
-	begun := f.run.now()
+	start := f.run.now()
 	f.Send(event.LaneStarted{Lane: int(f.index), Lanes: lanes})
 	return func(ok, lost bool) {
-		f.Send(event.LaneEnded{Lane: int(f.index), Lanes: lanes, Elapsed: f.run.now().Sub(begun), OK: ok, Lost: lost})
+		f.Send(event.LaneEnded{Lane: int(f.index), Lanes: lanes, Elapsed: f.run.now().Sub(start), OK: ok, Lost: lost})
 	}
 }
 
@@ -106,10 +106,10 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 	if !f.Wants(slog.LevelInfo) {
 		return nil
 	}
-	fingerprint, begun := p.Fingerprint().String(), f.run.now()
+	fingerprint, start := p.Fingerprint().String(), f.run.now()
 	f.Send(event.RunStarted{Fingerprint: fingerprint})
 	return func(d dag.DAG) {
-		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(begun), OK: !d.Failed()})
+		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(start), OK: !d.Failed()})
 	}
 }
 

@@ -58,15 +58,15 @@ func describeType(w io.Writer, t dag.AnyType) {
 
 // found has facts derived from a spec on first use.
 type found struct {
-	accepted  atomic.Pointer[map[string]bool] // the types of input with which it was valid, see accept
+	accepted  atomic.Pointer[map[string]bool] // the input types that it last accepted, see accept
 	printOnce sync.Once
 	print     dag.ID
 	countOnce sync.Once // guards counts, see occurrence
 	counts    []int
 
-	readsOnce sync.Once // guards reads, which are those of a leaf with children
+	readsOnce sync.Once // guards reads, of a leaf with children
 	reads     []dag.Query
 
-	courseOnce sync.Once // guards course, which is that of a flow
+	courseOnce sync.Once // guards course, of a flow
 	course     *course
 }

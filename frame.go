@@ -20,7 +20,7 @@ type frame struct {
 	run             *run
 	up              *frame
 	spec            *spec
-	index           int32 // child, round, lane, branch or visit, as seg says
+	index           int32 // of the child, round, lane, branch or visit, depending on seg
 	seg             segment
 	ended           atomic.Bool // the body has returned
 	extra           atomic.Pointer[extra]
@@ -54,7 +54,7 @@ func (f *frame) more() *extra {
 	return x
 }
 
-// segment says which element of a path a frame is.
+// segment is the kind of path element that a frame adds.
 type segment uint8
 
 const (
@@ -180,7 +180,7 @@ func (f *frame) Done() <-chan struct{} {
 	return x.live.Load().ctx.Done()
 }
 
-// Err says why Done is closed.
+// Err returns why Done is closed, or nil.
 func (f *frame) Err() error {
 	if f.ended.Load() {
 		f.Done()

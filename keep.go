@@ -15,7 +15,7 @@ import (
 
 // ground is the DAG under the node of a leaf that has called Await or Keep.
 type ground struct {
-	from    dag.DAG // what the body was given
+	from    dag.DAG // the DAG that the body was given
 	awaited bool
 	bare    dag.DAG // the result of Await, for the failure of the leaf
 	full    dag.DAG // bare and the kept nodes, for its node
@@ -32,7 +32,7 @@ func bodyOf(ctx context.Context) (body, visit *frame) {
 	return nil, nil
 }
 
-// visit returns the frame that stands for all attempts of a leaf.
+// visit returns the frame around all attempts of a leaf.
 func (f *frame) visit() *frame {
 	for f.up != nil && f.up.spec == f.spec && f.seg != visitSegment {
 		f = f.up

@@ -98,11 +98,11 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 	}
 	at := f.below(f.spec, innerSegment, 0)
 	defer at.release()
-	said, err := guarded(at, func(context.Context) ([]byte, error) { return render(d.Within(at)) })
+	rendered, err := guarded(at, func(context.Context) ([]byte, error) { return render(d.Within(at)) })
 	if err != nil {
-		said = []byte("it fails")
+		rendered = []byte("it fails")
 	}
-	id := sha256.Sum256(said)
+	id := sha256.Sum256(rendered)
 	return id[:]
 }
 

@@ -107,10 +107,10 @@ func typed[T any](name string, out dag.Type[T], body func(context.Context, dag.D
 	}, queries, opts)
 }
 
-// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for steps whose
-// content is known as JSON only. The parents of the node must be those that d.Next
-// returns; d is the DAG that the body was given, or that Await or Keep returned. A node
-// without a time gets the time of the run.
+// Leaf makes a leaf whose body builds its node itself, with dag.NewNode: for content that
+// has no Go type, only JSON. The parents of the node must be d.Next(), where d is the DAG
+// that the body was given, or that Await or Keep returned. A node without a time gets the
+// time of the run.
 func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*dag.Node, error), opts ...LeafOption) Ashlar {
 	if body == nil {
 		return leaf(name, out, nil, nil, opts)

@@ -261,7 +261,7 @@ func (t *fanned) ended() error {
 	return nil
 }
 
-// survivors says how many of n lanes must survive.
+// survivors returns how many of n lanes must survive.
 func (s *spec) survivors(n int) int {
 	if s.allLanes {
 		return n

@@ -129,8 +129,8 @@ func Detail(v any) LeafOption {
 	return leafOption(func(s *spec) { s.detail = v })
 }
 
-// Effects declares what a leaf does to the world, in the words of package effect. A
-// run that is given a grant refuses a pipeline that needs more.
+// Effects declares the effects of a leaf on the world; see package effect. A run with a
+// grant rejects a pipeline that needs more.
 func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(s.effects, effects...) })
 }
@@ -140,8 +140,8 @@ func Effects(effects ...string) LeafOption {
 //	stone.Retry{Attempts: 3, Backoff: time.Second}
 //
 // It never repeats a leaf that was cancelled, that made an undeclared query, or
-// whose input is missing. The error of the body, or one that it wraps, can say more
-// with these optional methods:
+// whose input is missing. The error of the body, or one that it wraps, controls
+// retries with these optional methods:
 //
 //   - Retryable() bool: false means that another attempt cannot succeed, for example
 //     because of a wrong key or an exhausted budget.

@@ -1,11 +1,11 @@
-// Package address knows how the places of a run are written.
+// Package address writes and parses the addresses of steps in a run.
 //
 // An address such as
 //
 //	review/loop[2]/vote[17]/draft@2~3
 //
 // names one visit of one ashlar. Its segments are separated by slashes. A segment is
-// the name of an ashlar or of a step, and then what tells its visits apart:
+// the name of an ashlar or of a step, followed by marks that distinguish its visits:
 //
 //	#2    the second child of that name
 //	@2    the second visit of a child that a body runs, or of a step
@@ -14,7 +14,7 @@
 //	~2    the second attempt of a leaf
 //
 // In names and values the characters / [ ] # @ ~ % are written as % and two
-// hexadecimal digits, so that none of them is mistaken for a mark.
+// hexadecimal digits, so that they are not parsed as marks.
 package address
 
 import (
@@ -25,7 +25,7 @@ import (
 
 const marks = "/[]#@~%"
 
-// Escape returns a name as it stands in an address.
+// Escape returns a name as it is written in an address.
 func Escape(name string) string {
 	if !strings.ContainsAny(name, marks) {
 		return name
@@ -33,7 +33,7 @@ func Escape(name string) string {
 	return string(AppendName(nil, name))
 }
 
-// AppendName appends a name as it stands in an address.
+// AppendName appends a name as it is written in an address.
 func AppendName(b []byte, name string) []byte {
 	if !strings.ContainsAny(name, marks) {
 		return append(b, name...)
@@ -49,8 +49,8 @@ func AppendName(b []byte, name string) []byte {
 	return b
 }
 
-// Unescape returns the name that Escape has written. What Escape does not write is
-// left as it is.
+// Unescape returns the name that Escape has escaped. Other text with a % is left
+// unchanged.
 func Unescape(name string) string {
 	if strings.IndexByte(name, '%') < 0 {
 		return name
@@ -69,8 +69,8 @@ func Unescape(name string) string {
 	return string(b)
 }
 
-// Child returns the address of the child of a name below path. Occurrence says for
-// which time the name stands among the children, from 1.
+// Child returns the address of the child with a name below path. Occurrence numbers the
+// children with the same name, from 1.
 func Child(path, name string, occurrence int) string {
 	path += "/" + Escape(name)
 	if occurrence > 1 {
@@ -79,24 +79,24 @@ func Child(path, name string, occurrence int) string {
 	return path
 }
 
-// Segments returns the segments of an address as they are written.
+// Segments returns the escaped segments of an address.
 func Segments(path string) iter.Seq[string] { return strings.SplitSeq(path, "/") }
 
-// Parent returns the address without its last segment, "" if it has only one.
+// Parent returns the address without its last segment, or "" if it has only one.
 func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Last returns the last segment of an address.
 func Last(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Within reports whether path leads to something inside of outer: a step of it, a
-// round, a lane, a branch or an attempt. Nothing is within itself.
+// Within reports whether path is inside of outer: a step of it, a round, a lane, a
+// branch or an attempt. An address is not within itself.
 func Within(path, outer string) bool {
 	rest, ok := strings.CutPrefix(path, outer)
 	return ok && rest != "" && strings.IndexByte("/[~", rest[0]) >= 0
 }
 
-// Place returns the place in the pipeline to which an address belongs: without
-// rounds, lanes, branches, visits and attempts.
+// Place returns the place of an address in the pipeline: the address without rounds,
+// lanes, branches, visits and attempts.
 func Place(path string) string {
 	if !strings.ContainsAny(path, "[@~") {
 		return path
@@ -115,8 +115,8 @@ func Place(path string) string {
 	return string(b)
 }
 
-// Before reports whether two addresses first differ in a round or a lane, and the
-// one of a comes first.
+// Before reports whether a and b first differ in the number of a round or a lane, and
+// the number in a is lower.
 func Before(a, b string) bool {
 	for a != "" && b != "" {
 		var x, y string
@@ -139,23 +139,23 @@ func Before(a, b string) bool {
 	return false
 }
 
-// A Segment is one segment of an address, read.
+// A Segment is one parsed segment of an address.
 type Segment struct {
 	Name       string // of the ashlar or the step
-	Occurrence int    // for which time the name stands among the children, from 1
+	Occurrence int    // among the children with the same name, from 1
 	Marks      []Mark // in the order in which they are written
 
 	written string // the name, escaped
 }
 
-// A Mark tells visits of one place apart.
+// A Mark distinguishes visits of one place.
 type Mark struct {
 	Kind   Kind
-	Text   string // of an Index: the number of a round or a lane, or the JSON of a branch
-	Number int    // the number, -1 for a branch that is none
+	Text   string // the number of a round, a lane, a visit or an attempt, or the JSON of a branch
+	Number int    // Text as a number, or -1 if it is none
 }
 
-// Kind is the kind of a Mark, the character with which it begins.
+// Kind is the kind of a Mark: its first character.
 type Kind byte
 
 // The kinds of marks.
@@ -165,8 +165,8 @@ const (
 	Attempt Kind = '~'
 )
 
-// Parse reads a segment. What is no mark belongs to what is before it, so that
-// every text can be read.
+// Parse parses a segment. Every text can be parsed: characters that begin no mark belong
+// to the name or the mark before them.
 func Parse(segment string) Segment {
 	end := strings.IndexAny(segment, "#[@~")
 	if end < 0 {
@@ -195,7 +195,8 @@ func Parse(segment string) Segment {
 	return s
 }
 
-// Number returns the number of the first round or lane, -1 if there is none.
+// Number returns the number of the first Index, or -1 if the segment has none or that is
+// a branch without a number.
 func (s Segment) Number() int {
 	for _, m := range s.Marks {
 		if m.Kind == Index {

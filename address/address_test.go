@@ -84,7 +84,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// Any name can be written and read back, whatever stands around it.
+// Any name can be written and read back, with any marks after it.
 func FuzzName(f *testing.F) {
 	for _, name := range []string{"a", "a/b", "100%", "%2F", "x#2[3]@4~5", "ż/ó[ł]w", "\xff%"} {
 		f.Add(name)

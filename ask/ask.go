@@ -1,6 +1,6 @@
-// Package ask is the seam between a run and the people who answer its questions. A
-// program that only asks, with stone.Ask, does not need it; a [Frontend] does. Package
-// frontend has some.
+// Package ask defines the interface between a run and the people who answer its
+// questions. A [Frontend] needs it; a program that only asks, with stone.Ask, does not.
+// Package frontend has several frontends.
 package ask
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Question is what a person is asked. In a program that serves several runs,
-// RunID and Path together tell the open questions apart.
+// A Question is a question to a person. In a program that serves several runs, RunID
+// and Path together identify an open question.
 type Question struct {
 	Name    string         // of the ashlar that asks; unique in a pipeline
 	RunID   string         // the id of the run; empty before a run
@@ -23,8 +23,8 @@ type Question struct {
 	Problem string         // why the previous answer was rejected, or ""
 }
 
-// Check returns why a response is refused, or nil. The empty response, which cancels
-// the question, is never refused. A [Frontend] that calls Check can ask again at once.
+// Check returns why a response is rejected, or nil. The empty response, which cancels
+// the question, is never rejected. A [Frontend] that calls Check can ask again at once.
 func (q *Question) Check(response string) error {
 	if response == "" {
 		return nil
@@ -40,18 +40,18 @@ func (q *Question) Check(response string) error {
 	return nil
 }
 
-// A Frontend brings questions to a person and answers back. It is no part of
-// the pipeline: the same pipeline runs under a terminal, a web page or a test.
+// A Frontend shows questions to a person and returns the answers. It is not part of the
+// pipeline: the same pipeline runs with a terminal, a web page or a test.
 type Frontend interface {
 	// Ask returns the answer, or "" if the person cancelled the question. It
-	// must return when ctx is done. It is called from several goroutines at
-	// once when lanes ask. If the answer does not fit the question, it is called
-	// again, with the Problem. An error is a failure of the step.
+	// must return when ctx is done. Lanes call it from several goroutines at
+	// once. If the answer does not fit the question, Ask is called again, with
+	// the Problem. An error is a failure of the step.
 	//
-	// Ask returns [kind.Waiting], or an error that wraps it, if the question has been
-	// passed on but this process shall not wait for the answer. Other lanes go on,
-	// with questions of their own; then the run fails with that kind. The failure is
-	// neither rescued nor recorded, so that the same run with the same Recorder asks
-	// again and continues once there is an answer.
+	// Ask returns [kind.Waiting], or an error that wraps it, if it has passed the
+	// question on but this process should not wait for the answer. Other lanes
+	// continue and may ask their own questions; then the run fails with that kind. The
+	// failure is neither rescued nor recorded, so that the same run with the same
+	// Recorder asks again and continues once the answer exists.
 	Ask(ctx context.Context, q Question) (string, error)
 }

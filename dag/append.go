@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// grow adds a node whose parents are d.Next(). Such a node cannot be there
-// already: its parents would have a child, and then not be the heads.
+// grow adds a node whose parents are d.Next(). Such a node cannot be in d yet:
+// its parents would have a child, and not be heads.
 func (d DAG) grow(n *Node) DAG {
 	e := n.spare.Swap(nil)
 	if e == nil {
@@ -19,11 +19,11 @@ func (d DAG) grow(n *Node) DAG {
 }
 
 // Append adds a node. Its parents must be in the DAG; they stop being heads, and the
-// node becomes the last head. Appending a node that exists already changes nothing.
+// node becomes the last head. Appending a node that d already has changes nothing.
 //
-// A node whose parents are d.Next(), as those that a Type makes, costs the same
-// however large the DAG is. For others the way back to the oldest parent is
-// searched, and without parents the whole graph.
+// If the parents of the node are d.Next(), as a Type makes them, the cost does not
+// depend on the size of the DAG. Otherwise Append searches back to the oldest parent,
+// or through the whole graph if the node has no parents.
 func (d DAG) Append(n *Node) (DAG, error) {
 	if n == nil || n.typ == "" {
 		return d, errors.New("append: want a node made by NewNode or by a Type, got none")
@@ -31,9 +31,9 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	if slices.Equal(n.parents, d.next()) {
 		return d.grow(n), nil
 	}
-	there, missing := d.lookFor(n)
+	found, missing := d.lookFor(n)
 	switch {
-	case there:
+	case found:
 		return d, nil
 	case missing != nil:
 		return d, fmt.Errorf("append %s: its parent %s is not in the DAG: append parents first", n, missing)
@@ -45,16 +45,16 @@ func (d DAG) Append(n *Node) (DAG, error) {
 	return d, nil
 }
 
-// lookFor reports whether the node is there, and otherwise which of its parents
-// is not.
-func (d DAG) lookFor(n *Node) (there bool, missing *Node) {
+// lookFor reports whether d has the node. If not, it returns a parent that d does not
+// have, or nil.
+func (d DAG) lookFor(n *Node) (found bool, missing *Node) {
 	wanted := idSet(n.parents)
 	for at := range d.backward() {
 		if at.id == n.id {
 			return true, nil
 		}
-		// A node stands behind all of its parents, so behind the first one
-		// of them it cannot come any more.
+		// A node comes after all of its parents, so the search ends at the oldest
+		// one.
 		if delete(wanted, at.id); len(wanted) == 0 && len(n.parents) > 0 {
 			return false, nil
 		}
@@ -67,8 +67,8 @@ func (d DAG) lookFor(n *Node) (there bool, missing *Node) {
 	return false, nil
 }
 
-// Extends reports whether d is base with or without further nodes, made by
-// appending to it. Every DAG extends the empty one.
+// Extends reports whether d is base, or was made by appending nodes to it. Every DAG
+// extends the empty one.
 func (d DAG) Extends(base DAG) bool {
 	at := d.log
 	for at.len() > base.Len() {
@@ -82,12 +82,12 @@ func (e *entry) add(g group) *entry {
 	return &entry{prev: e, group: &g, count: e.len() + len(g.nodes)}
 }
 
-// addHead adds a head from which reading goes on at the given node.
+// addHead adds a head. Reading from it continues at the given node.
 func (g *group) addHead(head, from *Node) {
 	g.heads, g.from = append(g.heads, head), append(g.from, from)
 }
 
-// keepHeads adds the heads of the log before the group that are not gone.
+// keepHeads adds the heads of the earlier log that are not gone.
 func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	if log == nil {
 		return
@@ -100,8 +100,8 @@ func (g *group) keepHeads(log *entry, gone map[ID]bool) {
 	}
 }
 
-// extend adds nodes to the log, parents first. From says where reading goes on
-// from those of them that stand for another node, see Join.
+// extend adds nodes to the log, parents first. From maps a head to the node where
+// reading from it continues, if that is another node; see Join.
 func (e *entry) extend(nodes []*Node, from map[ID]*Node) *entry {
 	if len(nodes) == 0 {
 		return e

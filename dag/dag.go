@@ -7,31 +7,30 @@ import (
 )
 
 // A DAG is an append-only graph of nodes. The zero value is empty. It is a
-// value: methods that add something return a new DAG and leave the receiver as
-// it was.
+// value: methods that add nodes return a new DAG and do not change the receiver.
 type DAG struct {
 	log  *entry  // the last entry; nil when empty
 	fail *flight // a failure in flight
-	view View    // what its reader may see; nil for everything
+	view View    // limits what its reader may see; nil for no limit
 }
 
-// An entry is one step of the log: one node that follows all heads before it,
-// which is by far the most frequent, or else a group. Entries are linked
-// backwards, so that copies of a DAG share all that they have in common.
+// An entry is one step of the log: a group, or most often one node that follows all
+// earlier heads. Entries are linked backwards, so that copies of a DAG share their
+// common entries.
 type entry struct {
 	prev  *entry
 	node  *Node
-	group *group // in place of node
-	count int    // of nodes, with those of the entries before
+	group *group // instead of node
+	count int    // of nodes, earlier entries included
 
 	byType atomic.Pointer[trie[*list]]
 }
 
-// group is what an entry adds and leaves behind.
+// group has the nodes that an entry adds, and the heads after it.
 type group struct {
 	nodes []*Node // in append order
 	heads []*Node // all nodes without children, in append order
-	from  []*Node // for each head where reading goes on: there, or see Join
+	from  []*Node // for each head, where reading continues: at the head, or see Join
 }
 
 func (e *entry) nodes() []*Node {
@@ -78,9 +77,9 @@ func (d DAG) Heads() []*Node {
 	return slices.Clone(d.log.heads())
 }
 
-// Latest returns the failure in flight if there is one, which every reader may
-// see; otherwise the head that was appended last, and nil for an empty DAG. A
-// step sees that head only if it declares [Latest] or the type of the node.
+// Latest returns the failure in flight, which every reader may see, or else the head
+// that was appended last, or nil for an empty DAG. A step sees that head only if it
+// declares [Latest] or the type of the node.
 func (d DAG) Latest() *Node {
 	if d.fail != nil {
 		return d.fail.node
@@ -107,7 +106,7 @@ func (d DAG) here() *Node {
 }
 
 // Next returns the parents of the next node: first the node at which reads
-// start, which is the latest head or, after a fan-out, the node before it;
+// start, which is the latest head or, after a fan-out, the node before the fan-out;
 // then the other heads.
 func (d DAG) Next() []*Node { return slices.Clone(d.next()) }
 
@@ -130,8 +129,9 @@ func (d DAG) next() []*Node {
 }
 
 // Nearest returns the nearest node of the type: it follows first parents from
-// the place where the next node would stand. The cost does not depend on the
-// depth. The error is a *ReadError around ErrMissing when there is none.
+// the place of the next node. The cost does not depend on the depth. The error is a
+// *ReadError around ErrMissing if no node is found, and around ErrUndeclared if the
+// view of d does not allow the read.
 func (d DAG) Nearest(typ string) (*Node, error) {
 	if !d.allows(nearest, typ, "") {
 		return nil, d.refuse(typ, "")
@@ -142,8 +142,8 @@ func (d DAG) Nearest(typ string) (*Node, error) {
 	return nil, &ReadError{Type: typ, Err: ErrMissing}
 }
 
-// All returns all nodes of the type in append order. The cost depends on the
-// length of the answer.
+// All returns all nodes of the type in append order. The cost depends on the number of
+// nodes returned. The error is a *ReadError around ErrUndeclared.
 func (d DAG) All(typ string) ([]*Node, error) {
 	if !d.allows(all, typ, "") {
 		return nil, d.refuse(typ, "")
@@ -151,10 +151,10 @@ func (d DAG) All(typ string) ([]*Node, error) {
 	return d.log.all(typ), nil
 }
 
-// Since collects the nodes of a type on the current line, the first parents
-// from the place where the next node would stand, that came after the nearest
-// node of type after. They come oldest first. Without a node of type after on
-// the line there is nothing to collect within, and the answer is empty.
+// Since returns the nodes of type typ that follow the nearest node of type after,
+// oldest first. It looks at the current line only: the first parents from the place of
+// the next node. If the line has no node of type after, the result is empty. The error
+// is a *ReadError around ErrUndeclared.
 func (d DAG) Since(typ, after string) ([]*Node, error) {
 	if !d.allows(since, typ, after) {
 		return nil, d.refuse(typ, after)
@@ -188,8 +188,8 @@ func (d DAG) Node(id ID) *Node {
 }
 
 // Select returns the line of first parents that ends in the node with the id,
-// oldest first, or nil if there is no such node. A step sees of it what its
-// queries name.
+// oldest first, or nil if d has no such node. A step sees only the types of its
+// queries.
 func (d DAG) Select(id ID) []*Node {
 	var line []*Node
 	for n := d.Node(id); n != nil; n = n.Parent() {
@@ -207,8 +207,8 @@ func (d DAG) Window(id ID, n int) []*Node {
 	return line[max(0, len(line)-max(0, n)):]
 }
 
-// Nodes ranges over all nodes in append order, parents before children. A step
-// sees of them what its queries name.
+// Nodes ranges over all nodes in append order, parents before children. A step sees
+// only the types of its queries.
 func (d DAG) Nodes() iter.Seq[*Node] {
 	return func(yield func(*Node) bool) {
 		for _, e := range slices.Backward(d.log.since(nil)) {
@@ -243,7 +243,7 @@ func (e *entry) since(base *entry) []*entry {
 	return entries
 }
 
-// Within returns the same graph as its reader may see it; nil lifts all limits.
+// Within returns the same graph with reads limited by v; nil lifts all limits.
 func (d DAG) Within(v View) DAG {
 	d.view = v
 	return d

@@ -1,15 +1,14 @@
-// Package dag holds the record of a run: an append-only graph of typed,
+// Package dag implements the record of a run: an append-only graph of typed,
 // content-addressed nodes.
 //
 // A [Node] has a type, a content, parents and an id. The id is the SHA-256 of
-// the canonical JSON of content, parents and type, so that a node cannot be
-// changed without becoming another one, and the id of the last node of a run
-// stands for everything that happened before it. Meta and time are beside the
-// id: they say how a node came to be, not what it is.
+// the canonical JSON of content, parents and type. A changed node would have another
+// id, and the id of the last node of a run covers all nodes that it depends on. Meta
+// and time are not part of the id: they describe how a node was made.
 //
-// A [DAG] is a small value. Copying it is the snapshot; appending to a copy
-// leaves the original as it was. Any number of goroutines may read and extend
-// copies of one DAG at the same time.
+// A [DAG] is a small value. A copy is a snapshot: appending to it does not change the
+// original. Any number of goroutines may read and extend copies of one DAG
+// concurrently.
 //
 // A [Type] ties a name to a Go type. It writes and reads contents, carries the
 // JSON Schema, and is itself the [Reader] of the nearest node:
@@ -28,23 +27,22 @@
 //	replies, err := dag.All(Reply).From(d)
 //	title := dag.Derive(Ticket, func(t TicketDoc) string { return t.Title })
 //
-// The nearest node is found along first parents, from the place where the next
-// node would stand. That is one line of work: it does not cross into a sibling
-// lane. All returns every node of a type in append order, which puts parents
-// before children and lanes in source order, whichever finished first. Neither
-// costs more in a deep graph than in a shallow one.
+// The nearest node is found along first parents, from the place of the next node.
+// That is one line of work: it does not cross into a sibling lane. All returns every
+// node of a type in append order: parents before children, and lanes in source order,
+// whichever finished first. The cost of both does not depend on the depth of the graph.
 //
 // # Fan-outs
 //
 // Lanes are DAGs that extend one base: each starts with [Lane] or with a node of
-// its own, and [Join] brings them together. The heads of the lanes are then
-// heads of the DAG, and each of them stands for the node before the fan-out:
-// reads start there, see [DAG.Next]. [Merge] is the plain union, for DAGs of
-// any origin, and [Rebase] puts what one DAG has beyond another onto a third.
+// its own, and [Join] brings them together. The heads of the lanes are then heads of
+// the DAG, but reads start at the node before the fan-out; see [DAG.Next]. [Merge] is
+// the plain union, for DAGs of any origin. [Rebase] copies the nodes that one DAG has
+// beyond another onto a third.
 //
 // # Failures
 //
 // A failure travels in flight: [DAG.WithFailure] returns a DAG with the same
-// nodes, for which Failed is true and Latest is the failure node. It becomes a
-// node of the graph only by [DAG.RecordFailure].
+// nodes, for which Failed is true and Latest is the failure node.
+// [DAG.RecordFailure] adds that node to the graph.
 package dag

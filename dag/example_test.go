@@ -87,5 +87,5 @@ func ExampleWrite() {
 	fmt.Println(err)
 	// Output:
 	// {"id":"253fcf5476a3fef7279b91b67e4551b82f71c3aecc40ebcc5b3deb35f660b2af","type":"ticket","content":{"title":"crash on start"}}
-	// DAG line 1: forged or damaged node: it is said to be 253fcf5476a3, but its content, type and parents give de05c164e00e
+	// DAG line 1: forged or damaged node: its id is 253fcf5476a3, but its content, type and parents give de05c164e00e
 }

@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// An Excerpt holds what queries read in a DAG, so that they can be asked in another
-// process. It is written as JSON, and grows with what is read and not with the DAG;
-// only [Everything] takes all of it along.
+// An Excerpt has the nodes that queries read in a DAG, so that the queries can run in
+// another process. It is written as JSON. Its size depends on the nodes read, not on the
+// DAG; only [Everything] takes the whole DAG.
 type Excerpt struct {
-	nodes  []*Node // those of one type in append order
-	line   []*Node // those on the current line, in its order; the last one is where reading goes on
+	nodes  []*Node // the nodes of one type are in append order
+	line   []*Node // the nodes on the current line, in its order; reading starts at the last one
 	latest *Node
 	whole  *DAG // for Everything
 }
 
-// NewExcerpt takes out what the queries read in d. A failure in flight is not part
-// of it.
+// NewExcerpt returns the excerpt of d for the queries, without a failure in flight.
 func NewExcerpt(d DAG, queries ...Query) Excerpt {
 	d = d.Within(nil).WithoutFailure()
 	var x Excerpt
@@ -65,9 +64,9 @@ func NewExcerpt(d DAG, queries ...Query) Excerpt {
 	return x
 }
 
-// lineOf returns the nodes of an excerpt that lie on the line from here: in their
-// order as far back as the ends, and in front of them the nearest ones of the
-// queries, among which no order counts.
+// lineOf returns the nodes of an excerpt that are on the line from here: in their
+// order as far back as the ends, and before them the nearest ones of the queries, whose
+// order does not matter.
 func lineOf(here *Node, queries []Query, known, ends map[ID]bool) []*Node {
 	var line []*Node
 	placed := map[ID]bool{}
@@ -89,13 +88,13 @@ func lineOf(here *Node, queries []Query, known, ends map[ID]bool) []*Node {
 	return line
 }
 
-// DAG returns a DAG in which the queries find what they found in the original, with
-// the same ids. What they did not name is not there, and nodes have other parents.
+// DAG returns a DAG in which the queries find the same nodes as in the original, with
+// the same ids. It has no other nodes, and the nodes have other parents.
 func (x Excerpt) DAG() DAG {
-	if x.whole != nil || len(x.nodes) == 0 {
-		if x.whole != nil {
-			return *x.whole
-		}
+	switch {
+	case x.whole != nil:
+		return *x.whole
+	case len(x.nodes) == 0:
 		return DAG{}
 	}
 	copies := make(map[ID]*Node, len(x.nodes))
@@ -116,12 +115,12 @@ func (x Excerpt) DAG() DAG {
 	return DAG{log: &entry{group: g, count: len(g.nodes)}}
 }
 
-// excerpt is an Excerpt as it is written. Line and Latest are positions in Nodes.
+// excerpt is the JSON form of an Excerpt. Line and Latest are positions in Nodes.
 type excerpt struct {
 	Nodes  []excerptNode `json:"nodes,omitempty"`
 	Line   []int         `json:"line,omitempty"`
 	Latest int           `json:"latest,omitempty"`
-	Whole  string        `json:"whole,omitempty"` // as Write writes it
+	Whole  string        `json:"whole,omitempty"` // in the format of Write
 }
 
 type excerptNode struct {
@@ -157,8 +156,8 @@ func (x Excerpt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. It checks the form, but not that an
-// id fits its node: that would take all that was before it.
+// UnmarshalJSON reads the form that MarshalJSON writes. It does not check that an id
+// matches its node: that would need all ancestors of the node.
 func (x *Excerpt) UnmarshalJSON(data []byte) error {
 	var in excerpt
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -187,7 +186,7 @@ func (x *Excerpt) UnmarshalJSON(data []byte) error {
 	seen := make(map[int]bool, len(in.Line))
 	for _, i := range in.Line {
 		if i < 0 || i >= len(x.nodes) || seen[i] {
-			return fmt.Errorf("excerpt: %d on the line is no node, or there twice", i)
+			return fmt.Errorf("excerpt: want each number on the line to be a node, and once: got %d", i)
 		}
 		seen[i], x.line = true, append(x.line, x.nodes[i])
 	}

@@ -21,14 +21,13 @@ type FailureContent struct {
 // Failure is the type of failure nodes.
 var Failure = NewType[FailureContent]("failure")
 
-// NewFailure makes a failure node that stands where the next node of d would.
-// Invalid UTF-8 in kind, reason and meta is replaced. Meta and at are
-// beside its id.
+// NewFailure makes a failure node with the parents d.Next(). Invalid UTF-8 in kind,
+// reason and meta is replaced. Meta and at are not part of its id.
 func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *Node {
 	f.Kind, f.Reason = kind.Kind(valid(string(f.Kind))), valid(f.Reason)
 	n, err := Failure.node(d.next(), f, at)
 	if err != nil {
-		// Two valid strings and an integer always have a JSON.
+		// Two valid strings and an integer always have JSON.
 		panic(err)
 	}
 	if len(meta) > 0 {
@@ -43,13 +42,13 @@ func NewFailure(d DAG, f FailureContent, meta map[string]string, at time.Time) *
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // WithFailure returns a DAG of the same nodes in which a failure is in flight.
-// The cause is what Cause returns.
+// Cause returns the given cause.
 func (d DAG) WithFailure(n *Node, cause error) DAG {
 	d.fail = &flight{node: n, cause: cause}
 	return d
 }
 
-// WithoutFailure returns the same nodes with nothing in flight.
+// WithoutFailure returns the same nodes without a failure in flight.
 func (d DAG) WithoutFailure() DAG {
 	d.fail = nil
 	return d
@@ -58,7 +57,7 @@ func (d DAG) WithoutFailure() DAG {
 // Failed reports whether a failure is in flight.
 func (d DAG) Failed() bool { return d.fail != nil }
 
-// Cause returns the Go error of the failure in flight, nil if there is none.
+// Cause returns the Go error of the failure in flight, or nil.
 func (d DAG) Cause() error {
 	if d.fail == nil {
 		return nil
@@ -66,8 +65,8 @@ func (d DAG) Cause() error {
 	return d.fail.cause
 }
 
-// RecordFailure appends the failure in flight as a node; nothing is in flight
-// afterwards. A DAG without a failure is returned as it is.
+// RecordFailure appends the failure in flight as a node; the result has none in
+// flight. A DAG without a failure is returned unchanged.
 func (d DAG) RecordFailure() (DAG, error) {
 	if d.fail == nil {
 		return d, nil
@@ -78,11 +77,11 @@ func (d DAG) RecordFailure() (DAG, error) {
 // Names of the meta of the failure of a lost lane.
 const (
 	MetaFanOut = "fan-out" // the address of its fan-out
-	MetaLanes  = "lanes"   // how many lanes that had
+	MetaLanes  = "lanes"   // the number of lanes of its fan-out
 )
 
-// A LostLane is a lane of a fan-out that failed and was dropped: of its nodes
-// only the marker at its start and its failure are kept.
+// A LostLane is a lane of a fan-out that failed and was dropped. Only the marker at its
+// start and its failure are kept.
 type LostLane struct {
 	Index   int
 	Marker  *Node
@@ -92,7 +91,8 @@ type LostLane struct {
 }
 
 // Lost lists the lanes that were dropped, in append order. A step that calls it
-// declares Every(Failure).
+// declares All(Failure). If a failure node cannot be read, Lost returns an error and the
+// lanes of the others.
 func Lost(d DAG) ([]LostLane, error) {
 	nodes, err := d.All(Failure.Name())
 	if err != nil {
@@ -105,15 +105,14 @@ func Lost(d DAG) ([]LostLane, error) {
 		if err != nil {
 			broken = append(broken, err)
 		} else if f.Lane != nil {
-			lanes, _ := strconv.Atoi(n.meta[MetaLanes]) // 0 if nobody noted it
+			lanes, _ := strconv.Atoi(n.meta[MetaLanes]) // 0 if it is not recorded
 			lost = append(lost, LostLane{*f.Lane, n.Parent(), n, n.meta[MetaFanOut], lanes})
 		}
 	}
 	return lost, errors.Join(broken...)
 }
 
-// Losses says how many lanes were lost, and of how many: those of the fan-outs that
-// lost any.
+// Losses counts the lost lanes, and all lanes of the fan-outs that lost any.
 type Losses struct {
 	Lost  int `json:"lost"`
 	Lanes int `json:"of"`
@@ -133,7 +132,7 @@ func CountLost(lost []LostLane) Losses {
 	return c
 }
 
-// String returns "10 of 12 lanes lost", or "" if none was.
+// String returns for example "10 of 12 lanes lost", or "" if no lane was lost.
 func (l Losses) String() string {
 	if l.Lost == 0 {
 		return ""

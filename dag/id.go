@@ -14,8 +14,8 @@ import (
 //
 //	{"content":…,"parents":[ids in their order],"type":…}
 //
-// with integers written with all their digits. Its text form is lower-case
-// hexadecimal, 64 characters long.
+// in which integers keep all their digits. Its text form is 64 lower-case
+// hexadecimal digits.
 type ID [sha256.Size]byte
 
 // String returns the lower-case hexadecimal form.
@@ -34,7 +34,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseID reads the text form of an id, and no other.
+// ParseID reads the text form of an id. Upper-case digits are an error.
 func ParseID(s string) (ID, error) {
 	id, ok := parseID([]byte(s))
 	if !ok {
@@ -57,13 +57,13 @@ func wrongID(s string) error {
 	return fmt.Errorf("node id %.80q: want %d lower-case hexadecimal digits", s, hex.EncodedLen(sha256.Size))
 }
 
-// An envelope is the buffer in which the bytes under an id are put together:
-// content first, so that an encoder can write it in place.
+// An envelope is the buffer for the bytes that an id is a hash of: content first, so
+// that an encoder can write it in place.
 type envelope struct{ buf []byte }
 
 var envelopes = sync.Pool{New: func() any { return &envelope{buf: make([]byte, 0, 1024)} }}
 
-// maxPooled bounds the buffers that are kept for the next node, in bytes.
+// maxPooled bounds the size of the buffers that are kept for reuse, in bytes.
 const maxPooled = 1 << 20
 
 const contentStart = len(`{"content":`)
@@ -74,14 +74,14 @@ func openEnvelope() *envelope {
 	return e
 }
 
-// seal adds parents and type behind the content and returns the id and a copy
-// of the content.
+// seal adds parents and type after the content and returns the id and a copy of the
+// content.
 func (e *envelope) seal(parents []*Node, typ *desc) (ID, string) {
 	content := string(e.buf[contentStart:])
 	return e.sum(parents, typ.quoted), content
 }
 
-// sum is the id of the content that is in the buffer.
+// sum returns the id of the content in the buffer.
 func (e *envelope) sum(parents []*Node, quoted []byte) ID {
 	buf := append(e.buf, `,"parents":[`...)
 	for i, p := range parents {
@@ -105,7 +105,7 @@ func (e *envelope) close() {
 	}
 }
 
-// hexPairs holds the two digits of every byte.
+// hexPairs has the two digits of every byte.
 var hexPairs = func() (pairs [256][2]byte) {
 	const digits = "0123456789abcdef"
 	for i := range pairs {
@@ -114,8 +114,8 @@ var hexPairs = func() (pairs [256][2]byte) {
 	return pairs
 }()
 
-// appendHex is hex.AppendEncode for an id, at less than half the cost: there is
-// an id in the bytes under every id.
+// appendHex is hex.AppendEncode for an id, at less than half the cost, since every id
+// is a hash over the ids of its parents.
 func (id *ID) appendHex(b []byte) []byte {
 	var out [2 * sha256.Size]byte
 	for i, c := range id {

@@ -2,19 +2,17 @@ package dag
 
 import "slices"
 
-// The two indexes of a DAG, type → nearest node and type → list of nodes, are
-// built when they are asked for and kept in the graph itself, so that appending
-// costs nothing and every snapshot that shares a piece of the graph shares its
-// index too. A new index is the one before it plus what came since; tries make
-// that cheap.
+// The two indexes of a DAG, type → nearest node and type → list of nodes, are built on
+// first use and stored in the graph. Appending costs nothing, and snapshots share the
+// indexes of their common part. A new index is the previous one plus the newer nodes;
+// tries make that cheap.
 
 // stride is how many nodes a search looks at before it makes an index.
 const stride = 16
 
-// checkpoint reports whether an index that is being made leaves a copy at the
-// given distance from where it was asked for. The distances double, so that
-// another lane, which shares only the older part, finds one not much further
-// back than the lanes are long, and does not walk all the way again.
+// checkpoint reports whether building an index stores a copy at the given distance from
+// its start. The distances double: another lane, which shares only the older part, finds
+// a copy not much further back than the lanes are long.
 func checkpoint(distance int) bool {
 	return distance == 0 || distance >= stride && distance&(distance-1) == 0
 }
@@ -43,7 +41,7 @@ func (n *Node) nearest(typ string) *Node {
 	return found
 }
 
-// index makes the nearest-index of n out of that of its closest ancestor with one.
+// index builds the nearest-index of n from the one of its closest ancestor that has one.
 func (n *Node) index() *trie[*Node] {
 	var index *trie[*Node]
 	var line []*Node
@@ -67,12 +65,12 @@ func (n *Node) index() *trie[*Node] {
 	return index
 }
 
-// A list holds all nodes of one type up to some place of the log: those of
-// earlier lists, then its own.
+// A list has all nodes of one type up to some place of the log: the nodes of earlier
+// lists, then its own.
 type list struct {
 	before *list
 	nodes  []*Node
-	count  int // with those before
+	count  int // of nodes, earlier lists included
 }
 
 // and returns the nodes of the list in append order, and then more.
@@ -107,9 +105,8 @@ func (e *entry) all(typ string) []*Node {
 	return older.and(recent)
 }
 
-// Types returns the types of the nodes, each once, in no order of meaning. It does
-// not read the whole log: the cost depends on how many types there are. A view does
-// not limit it.
+// Types returns the types of the nodes, each once, in no particular order. It does not
+// read the whole log: the cost depends on the number of types. A view does not limit it.
 func (d DAG) Types() []string {
 	if d.log == nil {
 		return nil
@@ -131,8 +128,8 @@ func (d DAG) Types() []string {
 	return out
 }
 
-// indexed returns an entry with a list-index that has at most stride nodes
-// after it, or nil if there are no more in the whole log.
+// indexed returns an entry with a list-index and at most stride nodes after it, or nil
+// if the whole log has at most stride nodes and no index.
 func (e *entry) indexed() *entry {
 	half := e
 	for at := e; e.len()-at.len() <= stride; at = at.prev {
@@ -147,7 +144,7 @@ func (e *entry) indexed() *entry {
 	return half
 }
 
-// index makes the list-index of e out of that of the last entry with one.
+// index builds the list-index of e from the one of the last entry that has one.
 func (e *entry) index() {
 	var index *trie[*list]
 	var log []*entry

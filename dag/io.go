@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// line is a node as it is written. Base is there for the head of a fan-out lane
-// that no node follows yet: the node before the fan-out.
+// line is the JSON form of a node. Base is set for the head of a fan-out lane that no
+// node follows yet: the node before the fan-out.
 type line struct {
 	ID      *ID               `json:"id"`
 	Type    string            `json:"type"`
@@ -55,26 +55,26 @@ func Write(w io.Writer, d DAG) error {
 		if err := jsonv2.MarshalWrite(out, &l, jsonv2.Deterministic(true)); err != nil {
 			return fmt.Errorf("write node %s: %w", n, err)
 		}
-		// A failed write shows at the next one, or when all is flushed.
+		// A failed write returns its error at the next write, or at Flush.
 		_ = out.WriteByte('\n')
 	}
 	return out.Flush()
 }
 
-// A FormatError says which line of a written DAG is refused, and why.
+// A FormatError is an invalid line of a written DAG.
 type FormatError struct {
 	Line   int // from 1
 	Reason string
 }
 
-// Error names the line.
+// Error returns the line and the reason.
 func (e *FormatError) Error() string { return fmt.Sprintf("DAG line %d: %s", e.Line, e.Reason) }
 
-// Read reads what Write writes. Every id is computed anew; a node whose id does
-// not match its content, type and parents is refused with a *FormatError, as is
-// a line that is no node, has an unknown field or comes before its parents. A
-// node that is there already changes nothing. Empty lines are skipped. An error
-// of r is returned wrapped, with the line at which it came.
+// Read reads the format of Write. It computes every id again. The error is a
+// *FormatError if an id does not match content, type and parents, or if a line is no
+// node, has an unknown field or comes before its parents. A repeated node changes
+// nothing. Empty lines are skipped. An error of r is returned wrapped, with the line
+// number. Read keeps all nodes in memory and does not limit their size.
 func Read(r io.Reader) (DAG, error) {
 	rd := reader{known: map[ID]*Node{}, bases: map[ID]base{}}
 	in := bufio.NewReader(r)
@@ -101,7 +101,7 @@ type reader struct {
 	bases  map[ID]base
 }
 
-// base is the node from which reading goes on, and the line that says so.
+// base is the node where reading continues, and the line that names it.
 type base struct {
 	node *Node
 	line int
@@ -119,7 +119,7 @@ func (rd *reader) line(text []byte) error {
 	for _, id := range l.Parents {
 		p := rd.known[id]
 		if p == nil {
-			return fmt.Errorf("node %.12s has the parent %.12s, which does not stand above it: parents come first", l.ID, id)
+			return fmt.Errorf("node %.12s has the parent %.12s, which is not on an earlier line: parents come first", l.ID, id)
 		}
 		spec.Parents = append(spec.Parents, p)
 	}
@@ -128,7 +128,7 @@ func (rd *reader) line(text []byte) error {
 		return err
 	}
 	if n.id != *l.ID {
-		return fmt.Errorf("forged or damaged node: it is said to be %.12s, but its content, type and parents give %.12s", l.ID, n.id)
+		return fmt.Errorf("forged or damaged node: its id is %.12s, but its content, type and parents give %.12s", l.ID, n.id)
 	}
 	if n.Time().IsZero() != l.Time.IsZero() {
 		return fmt.Errorf("node %.12s has the time %s: want a year from 1678 to 2261", l.ID, l.Time.Format(time.RFC3339))
@@ -141,7 +141,7 @@ func (rd *reader) line(text []byte) error {
 	if l.Base != nil {
 		before := rd.known[*l.Base]
 		if before == nil {
-			return fmt.Errorf("node %.12s has the base %.12s, which does not stand above it", l.ID, l.Base)
+			return fmt.Errorf("node %.12s has the base %.12s, which is not on an earlier line", l.ID, l.Base)
 		}
 		rd.bases[n.id] = base{before, rd.number}
 	}

@@ -121,7 +121,7 @@ func TestReadRefuses(t *testing.T) {
 		line     int
 		want     string
 	}{
-		{"forged content", replace(`"content":"x"`, `"content":"z"`), 3, "forged or damaged node: it is said to be " + x[:12]},
+		{"forged content", replace(`"content":"x"`, `"content":"z"`), 3, "forged or damaged node: its id is " + x[:12]},
 		{"forged type", replace(`"type":"u"`, `"type":"v"`), 2, "forged"},
 		{"forged id", strings.ReplaceAll(text, x, strings.Repeat("0", 64)), 3, "forged"},
 		{"forged parents", replace(`"parents":["`+a+`"]`, `"parents":[]`), 2, "forged"},
@@ -132,7 +132,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a byte order mark", "\ufeff" + text, 1, "JSON"},
 		{"two on one line", strings.TrimSuffix(lines[0], "\n") + lines[1], 1, "JSON"},
 		{"something after it", strings.TrimSuffix(lines[0], "\n") + " x\n", 1, "JSON"},
-		{"children first", lines[1] + lines[0], 1, "parent " + a[:12] + ", which does not stand above it"},
+		{"children first", lines[1] + lines[0], 1, "parent " + a[:12] + ", which is not on an earlier line"},
 		{"unknown field", replace(`"type":"t"`, `"type":"t","extra":1`), 1, "extra"},
 		{"field in capitals", replace(`"type":"t"`, `"Type":"t"`), 1, "Type"},
 		{"field twice", replace(`"type":"t"`, `"type":"t","type":"t"`), 1, "duplicate"},

@@ -11,9 +11,9 @@ import (
 const (
 	// LaneType marks the start of a lane. Its content is {"index":n}.
 	LaneType = "stone/lane"
-	// JoinType holds together the heads of up to 1,000 lanes.
+	// JoinType has the heads of up to 1,000 lanes as parents.
 	JoinType = "stone/join"
-	// OriginType stands before a fan-out with which a run begins.
+	// OriginType comes before a fan-out at the start of a run.
 	OriginType = "stone/origin"
 )
 
@@ -30,12 +30,12 @@ var (
 	origin     = NewType[empty](OriginType)
 )
 
-// joinWidth is how many lane heads the next node takes as parents; more are
-// grouped under nodes of JoinType.
+// joinWidth is how many lane heads the next node can have as parents; more are grouped
+// under nodes of JoinType.
 const joinWidth = 1000
 
-// Origin returns d, with an origin node if it was empty, so that there is a
-// node before whatever fans out from it.
+// Origin returns d; if d is empty, with an origin node, so that a fan-out always
+// follows a node.
 func Origin(d DAG) (DAG, error) {
 	if d.log != nil {
 		return d, nil
@@ -43,15 +43,14 @@ func Origin(d DAG) (DAG, error) {
 	return origin.Append(d, empty{})
 }
 
-// Lane returns d with the marker of the lane of the given index.
+// Lane returns d with the marker of the lane with the given index.
 func Lane(d DAG, index int) (DAG, error) {
 	return laneMarker.Append(d, laneContent{index})
 }
 
-// Lanes returns the DAGs with which the lanes of a fan-out over items start: d with
-// one item each. An item that is equal to an earlier one has a lane marker before
-// it, or else the two lanes would be one. The error names the item that JSON
-// cannot hold.
+// Lanes returns the starting DAGs of the lanes of a fan-out over items: d with one item
+// each. An item that equals an earlier one has a lane marker before it, or else the two
+// lanes would be one. The error names the first item without JSON.
 func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	lanes := make([]DAG, len(items))
 	var known nodeSet
@@ -70,14 +69,14 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 	return lanes, nil
 }
 
-// Join brings lanes together that all began at base, in their order. Reading
-// nearest nodes goes on where it was at base; the nodes of the lanes are found
-// by All. The next node has the node at base as its first parent and the heads
-// of the lanes after it, in groups of 1,000 under join nodes. It is linear in
-// the nodes of the lanes. Failures in flight in a lane are not carried over.
+// Join combines lanes that all started at base, in their order. Reads of nearest nodes
+// continue at base; All finds the nodes of the lanes. The first parent of the next node
+// is the node at base. The heads of the lanes follow, more than 1,000 in groups of 1,000
+// under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in
+// a lane are dropped.
 //
-// It is an error if a lane does not extend base or has a node that another one
-// has too: start each with [Lane], or with an item of its own.
+// It is an error if base is empty, if a lane does not extend base, or if two lanes have
+// the same node: start each with [Lane], or with an item of its own.
 func Join(base DAG, lanes []DAG) (DAG, error) {
 	if base.log == nil {
 		return base, errors.New("join: want a base with at least one node: call Origin before the lanes start")
@@ -85,7 +84,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 	total := 0
 	for i, lane := range lanes {
 		if !lane.Extends(base) {
-			return base, fmt.Errorf("join: lane %d does not extend the DAG it began with: append to the DAG that was given", i)
+			return base, fmt.Errorf("join: lane %d does not extend its base: append to the DAG that was given", i)
 		}
 		total += lane.Len() - base.Len()
 	}
@@ -114,7 +113,7 @@ func Join(base DAG, lanes []DAG) (DAG, error) {
 	return base.join(nodes, lanes)
 }
 
-// join adds the nodes of the lanes, and join nodes as they are needed.
+// join adds the nodes of the lanes, and join nodes if needed.
 func (d DAG) join(nodes []*Node, lanes []DAG) (DAG, error) {
 	gone, heads := headsOf(lanes, d.log)
 	here := d.here()
@@ -141,7 +140,7 @@ func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
 	}
 	for _, lane := range lanes {
 		heads := lane.log.heads()
-		// Heads are in append order: those of the base come first.
+		// Heads are in append order: the heads of the base come first.
 		for len(heads) > 0 {
 			kept, old := keptBy[heads[0].id]
 			if !old {
@@ -158,9 +157,9 @@ func headsOf(lanes []DAG, base *entry) (gone map[ID]bool, added []*Node) {
 	return gone, added
 }
 
-// gather puts heads in groups of the given width under join nodes, and those
-// again, until there are no more than that. It returns the join nodes that it
-// made and the heads that are left.
+// gather puts heads in groups of the given width under join nodes, and groups these
+// again, until at most width heads are left. It returns the new join nodes and the heads
+// that are left.
 func gather(heads []*Node, here *Node, width int) (joins, left []*Node, err error) {
 	for len(heads) > width {
 		start := len(joins)

@@ -2,13 +2,14 @@ package dag
 
 import "slices"
 
-// Merge returns the union of the DAGs: the nodes of the first, then what the
-// second adds, and so on, each in its own order. Its heads are the nodes
-// without children; where reading goes on from a head is as in the first DAG
-// that has it. It is associative and idempotent, a DAG merged with one that
-// extends it is the latter, and the cost is linear in the nodes that the DAGs
-// do not share by having been appended to the same one. The first failure in
-// flight stays in flight, and the first limited view is kept.
+// Merge returns the union of the DAGs: the nodes of the first, then the further nodes
+// of the second, and so on, each in its own order. Its heads are the nodes without
+// children. Reading from a head continues as in the first DAG that has it. The first
+// failure in flight stays in flight, and the first limited view is kept.
+//
+// Merge is associative and idempotent. A DAG merged with one that extends it is the
+// latter. DAGs that were appended to the same DAG share its nodes; the cost is linear
+// in the other nodes.
 func Merge(ds ...DAG) DAG {
 	var out DAG
 	m := newMerger()
@@ -25,16 +26,16 @@ func Merge(ds ...DAG) DAG {
 	return out
 }
 
-// A merger holds the first log and what the others add to it. It walks the
-// first log back only as far as the others need, and only once: with many lanes
-// on a long base, doing it for each of them would be quadratic.
+// A merger has the first log and the nodes that the others add to it. It walks the
+// first log back only as far as the others need, and only once: with many lanes on a
+// long base, a walk for each lane would be quadratic.
 type merger struct {
 	main  *entry
-	low   *entry          // how far main was walked back: all that is after low
-	above map[*entry]bool // is here,
-	known map[ID]bool     // and its nodes are here, with those added
+	low   *entry          // main was walked back to here
+	above map[*entry]bool // the entries of main after low
+	known map[ID]bool     // the nodes of above, and the added ones
 	added []*Node
-	from  map[ID]*Node // of added heads that stand for another node
+	from  map[ID]*Node // for added heads: where reading continues, if at another node
 }
 
 func newMerger() *merger {
@@ -50,7 +51,7 @@ func (m *merger) add(log *entry) {
 		return
 	}
 	own, shared := m.own(log)
-	if shared == m.main && len(m.added) == 0 { // log goes on where main ends
+	if shared == m.main && len(m.added) == 0 { // log extends main
 		m.pass(own...)
 		m.main = log
 		return

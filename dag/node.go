@@ -16,38 +16,37 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// A Node is one typed entry of a DAG. It never changes. The methods of a nil
-// Node answer as those of a node without content.
+// A Node is one typed entry of a DAG. It never changes. The methods of a nil Node
+// return zero values.
 type Node struct {
 	id      ID
 	typ     string
 	content string // canonical JSON
 	parents []*Node
-	value   any      // a *T for a flat type T, which saves reading the content back
+	value   any      // a *T for a flat type T, to save decoding the content
 	self    [1]*Node // the parents of a node that follows this one alone
 	at      int64    // Unix time in nanoseconds, or noTime
 	meta    map[string]string
 
-	// spare is the entry for the first append, taken by whoever does that.
+	// spare is the entry for the first append of this node, which takes it.
 	spare atomic.Pointer[entry]
 
-	// near answers Nearest for this node and all before it on its line.
-	// It is made when somebody asks, see index.go.
+	// near is the index for Nearest, of this node and all before it on its line.
+	// It is built on first use, see index.go.
 	near atomic.Pointer[trie[*Node]]
 }
 
-// Spec describes a node without a Go type: one read from a file, or made by
-// a program that knows only names and JSON.
+// Spec describes a node without a Go type, such as one read from a file.
 type Spec struct {
 	Type    string            // not empty, valid UTF-8
 	Content any               // marshalled as by encoding/json; a json.RawMessage is taken as it is
 	Parents []*Node           // the first one is the first parent; none may be nil
-	Meta    map[string]string // beside the id; copied; valid UTF-8
-	Time    time.Time         // beside the id; zero if not known, as is a year before 1678 or after 2261
+	Meta    map[string]string // not part of the id; copied; valid UTF-8
+	Time    time.Time         // not part of the id; zero if unknown; a year before 1678 or after 2261 counts as zero
 }
 
-// NewNode makes a node. The content is canonicalised, and refused with an error
-// naming the field if JSON cannot hold it without loss.
+// NewNode makes a node with canonical content. Content that JSON cannot represent
+// without loss is an error that names the field.
 func NewNode(s Spec) (*Node, error) {
 	t, err := describe(s.Type)
 	if err != nil {
@@ -105,8 +104,8 @@ func (n *Node) Type() string {
 	return n.typ
 }
 
-// Parents returns a copy of the parents in their order. A [View] does not limit
-// what is reached through them.
+// Parents returns a copy of the parents in their order. A [View] does not limit reads
+// of them.
 func (n *Node) Parents() []*Node {
 	if n == nil {
 		return nil
@@ -138,12 +137,12 @@ func (n *Node) JSON() string {
 	return n.content
 }
 
-// MetaBeside is where the meta of a node lists, separated by commas, the fields of
-// its content that are no part of its answer, such as the conversation of an agent.
+// MetaBeside is the meta that lists, separated by commas, the fields of the content
+// that are not part of its answer, such as the conversation of an agent.
 const MetaBeside = "beside"
 
-// Own returns the content without the fields that the meta lists under MetaBeside:
-// what two runs are compared by, and what people are shown.
+// Own returns the content without the fields that the meta lists under MetaBeside. It
+// is compared between runs and shown to people.
 func (n *Node) Own() string {
 	if n == nil {
 		return ""
@@ -151,7 +150,7 @@ func (n *Node) Own() string {
 	return OwnContent(n.content, n.meta)
 }
 
-// OwnContent is Own for content and meta that are not those of a node.
+// OwnContent is Own for the content and the meta of a node that is not made yet.
 func OwnContent(content string, meta map[string]string) string {
 	beside := meta[MetaBeside]
 	if beside == "" {
@@ -171,7 +170,7 @@ func OwnContent(content string, meta map[string]string) string {
 	return string(own)
 }
 
-// Time returns when the node was made, zero if that was not recorded.
+// Time returns when the node was made, or zero if that was not recorded.
 func (n *Node) Time() time.Time {
 	if n == nil || n.at == noTime {
 		return time.Time{}
@@ -179,8 +178,8 @@ func (n *Node) Time() time.Time {
 	return time.Unix(0, n.at).UTC()
 }
 
-// Stamped returns the node with a time beside its id, if it has none yet. It is
-// another value of the same node.
+// Stamped returns a copy of the node with the time, or n itself if it has one already.
+// The id stays the same.
 func (n *Node) Stamped(at time.Time) *Node {
 	if n == nil || n.at != noTime || nanos(at) == noTime {
 		return n
@@ -192,7 +191,7 @@ func (n *Node) Stamped(at time.Time) *Node {
 	return stamped
 }
 
-// Meta returns a copy of what is noted beside the node.
+// Meta returns a copy of the metadata of the node, which is not part of its id.
 func (n *Node) Meta() map[string]string {
 	if n == nil {
 		return nil
@@ -200,9 +199,9 @@ func (n *Node) Meta() map[string]string {
 	return maps.Clone(n.meta)
 }
 
-// Get reads one field of a content that is a JSON object and returns fallback
-// when the node is nil, the content is no object, or the field is not there.
-// Numbers come as json.Number, so that integers keep all their digits.
+// Get returns one field of a content that is a JSON object. It returns fallback if the
+// node is nil, the content is no object or the field is missing. Numbers have the type
+// json.Number, so that integers keep all their digits.
 func (n *Node) Get(field string, fallback any) any {
 	v, ok := n.At(field)
 	if !ok {
@@ -211,7 +210,8 @@ func (n *Node) Get(field string, fallback any) any {
 	return v
 }
 
-// At walks the content along field names and reports whether there is something.
+// At returns the value at the path of field names, and whether it exists. Numbers have
+// the type json.Number.
 func (n *Node) At(path ...string) (any, bool) {
 	if n == nil {
 		return nil, false
@@ -235,9 +235,8 @@ func (n *Node) At(path ...string) (any, bool) {
 	return v, err == nil
 }
 
-// Text returns a plain reading of the content: a string as it is, the field
-// "text" of an object if it is a string, otherwise the JSON text of Own. It is ""
-// for a nil node.
+// Text returns the content as plain text: a string unchanged, the field "text" of an
+// object if it is a string, otherwise the JSON text of Own. It is "" for a nil node.
 func (n *Node) Text() string {
 	v, ok := n.At()
 	if !ok {

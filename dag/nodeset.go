@@ -2,16 +2,16 @@ package dag
 
 import "encoding/binary"
 
-// A nodeSet knows which nodes were added to it. It is a hash table of places in a
-// slice: of a million lanes it takes a tenth of the memory of a map of ids, and
-// less than a third of its time.
+// A nodeSet is a set of nodes. It is a hash table of places in a slice: for a million
+// lanes it takes a tenth of the memory of a map of ids, and less than a third of the
+// time.
 type nodeSet struct {
 	nodes []*Node
-	slots []int32 // place in nodes + 1, at the slot that the id says or behind it
+	slots []int32 // place in nodes + 1, at the slot of the id or after it
 }
 
-// add returns where the same node was added before, counted from 0, or -1 if it
-// was not and now is.
+// add adds a node and returns -1. If the set already has the node, it returns the place
+// of that, from 0.
 func (s *nodeSet) add(n *Node) int {
 	if 2*len(s.nodes) >= len(s.slots) {
 		s.grow(max(16, 2*len(s.slots)))
@@ -25,7 +25,7 @@ func (s *nodeSet) add(n *Node) int {
 	return -1
 }
 
-// slot returns where the id stands, or the free slot where it belongs.
+// slot returns the slot that has the id, or the free slot for it.
 func (s *nodeSet) slot(id ID) int {
 	mask := len(s.slots) - 1
 	at := int(binary.LittleEndian.Uint64(id[:])) & mask

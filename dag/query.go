@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// A Query describes a read without saying what it returns: for readers see
-// [Reader]. The query of a type ([Type.Query]) asks for its nearest node; All,
-// Since and Optional make others of it. The zero Query asks for nothing.
+// A Query describes a read without the type of its result; see [Reader] for that. The
+// query of a type ([Type.Query]) asks for its nearest node; All, Since and Optional
+// return other queries of the type. The zero Query asks for nothing.
 type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and nothing
@@ -48,7 +48,7 @@ func Types(qs ...Querier) []Query {
 	return out
 }
 
-// nameOf is t.Name(), and for nil a name that no node has.
+// nameOf returns t.Name(), or for nil "", a name that no node has.
 func nameOf(t AnyType) string {
 	if t == nil {
 		return ""
@@ -62,8 +62,8 @@ func (q Query) All() Query {
 	return q
 }
 
-// Since returns the query for the nodes of the type that came after the nearest
-// node of another; see [DAG.Since].
+// Since returns the query for the nodes of the type that follow the nearest node of
+// type after; see [DAG.Since].
 func (q Query) Since(after AnyType) Query {
 	q.mode, q.after = since, after
 	return q
@@ -76,10 +76,10 @@ func (q Query) Optional() Query {
 	return q
 }
 
-// Type returns the type that is asked for, nil for Latest and Everything.
+// Type returns the type that q asks for, or nil for Latest and Everything.
 func (q Query) Type() AnyType { return q.typ }
 
-// After returns the type at which a Since query stops, otherwise nil.
+// After returns the type that a Since query starts after, or nil.
 func (q Query) After() AnyType { return q.after }
 
 // IsNearest reports whether q asks for the nearest node of its type.
@@ -119,12 +119,11 @@ func (q Query) String() string {
 	return name
 }
 
-// Digest identifies what q reads in d: equal digests, equal answers. Without
-// across it is made of node ids, which carry the whole lineage. With across it is
-// made of types and contents, as Own has them, so that it can be compared with that
-// of another run.
-// Everything covers the shape of the graph too: across runs the parents of every
-// node by their position, otherwise the ids of the heads.
+// Digest identifies the nodes that q reads in d: equal digests mean equal results.
+// Without across it is a hash of node ids, which cover all ancestors. With across it
+// is a hash of types and contents, as returned by Own, and can be compared between runs.
+// Everything also covers the shape of the graph: across runs the parents of every node
+// by position, otherwise the ids of the heads.
 func (q Query) Digest(d DAG, across bool) ID {
 	h := sha256.New()
 	nodes := q.answer(d.Within(nil), across)
@@ -141,8 +140,8 @@ func (q Query) Digest(d DAG, across bool) ID {
 	return ID(h.Sum(nil))
 }
 
-// shape writes down the parents of every node and those of the next one, by their
-// positions among the nodes.
+// shape encodes the parents of every node and of the next one by their positions among
+// the nodes.
 func shape(d DAG, nodes []*Node) []byte {
 	at := make(map[ID]int, len(nodes))
 	for i, n := range nodes {
@@ -162,7 +161,8 @@ func shape(d DAG, nodes []*Node) []byte {
 	return b
 }
 
-// answer returns the nodes that q reads in d, or heads that stand for them.
+// answer returns the nodes that q reads in d; for Everything within one run, the heads,
+// whose ids cover all nodes.
 func (q Query) answer(d DAG, across bool) []*Node {
 	var nodes []*Node
 	switch q.mode {
@@ -185,28 +185,24 @@ func (q Query) answer(d DAG, across bool) []*Node {
 }
 
 var (
-	// ErrMissing says that the DAG has no node of the requested type.
+	// ErrMissing means that the DAG has no node of the requested type.
 	ErrMissing = errors.New("no such node")
-	// ErrUndeclared says that a step made a read that it had not declared.
+	// ErrUndeclared means that a step made a read that it had not declared.
 	ErrUndeclared = errors.New("not declared")
 )
 
-// A ReadError says which read found nothing, and why: its Err is ErrMissing or
-// ErrUndeclared.
+// A ReadError is a failed read. Its Err is ErrMissing or ErrUndeclared.
 type ReadError struct {
-	Type  string // empty if it was the whole DAG
+	Type  string // empty for a read of the whole DAG or of the latest node
 	After string // for Since
 	Err   error
 }
 
-// Error says what was asked for and what to do.
+// Error names the read and what to do.
 func (e *ReadError) Error() string {
 	what := fmt.Sprintf("%q", e.Type)
 	if e.Type == "" {
 		what = "everything"
-	}
-	if e.Type == "" && errors.Is(e.Err, ErrMissing) {
-		return "no node before this place"
 	}
 	if e.Type == "" && errors.Is(e.Err, ErrMissing) {
 		return "no node before this place"
@@ -223,8 +219,8 @@ func (e *ReadError) Error() string {
 // Unwrap returns ErrMissing or ErrUndeclared.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Context returns the context of the body that reads d, if its view has one. A reader that
-// takes long, or is bounded, can so tell on whose behalf it reads.
+// Context returns the context of the body that reads d, or context.Background if d has
+// no view with a context. A slow or bounded reader uses it for cancellation and limits.
 func (d DAG) Context() context.Context {
 	if ctx, ok := d.view.(context.Context); ok {
 		return ctx
@@ -232,16 +228,16 @@ func (d DAG) Context() context.Context {
 	return context.Background()
 }
 
-// A View limits what one reader sees of a DAG to what its queries name. A read
-// beyond that answers with ErrUndeclared and is reported. Both methods may be
-// called from several goroutines at once. Heads, Next and the parents of a node
-// are not limited: they are what new nodes are made of.
+// A View limits the reads of a DAG to declared queries. Any other read returns
+// ErrUndeclared and is reported to Undeclared. Both methods may be called from several
+// goroutines at once. Heads, Next and the parents of a node are not limited, since new
+// nodes need them.
 type View interface {
 	Declared() []Query
 	Undeclared(*ReadError)
 }
 
-// allows reports whether the view, if there is one, permits the read.
+// allows reports whether the view permits the read. No view permits all.
 func (d DAG) allows(m mode, typ, after string) bool {
 	if d.view == nil {
 		return true

@@ -2,23 +2,23 @@ package dag
 
 import "errors"
 
-// A Reader is a query with a Go type: it names what it reads and returns it.
+// A Reader is a query with a Go type: it declares its queries and returns a value.
 // [Type] reads the nearest node; [All], [Maybe], [Since], [Latest] and
 // [Everything] read in other ways, and [Derive] makes readers of readers.
 type Reader[T any] interface {
 	Querier
-	// From reads d. It returns a [*ReadError] around ErrMissing if there is no
-	// such node, and around ErrUndeclared if d belongs to a step that did not
-	// declare the read. From may be called from several goroutines at once.
+	// From reads d. It returns a [*ReadError] around ErrMissing if no node is found,
+	// and around ErrUndeclared if d belongs to a step that did not declare the read.
+	// From may be called from several goroutines at once.
 	From(d DAG) (T, error)
 }
 
 // All reads all nodes of a type in append order, such as the results of a
-// fan-out. It returns an empty list if there is none.
+// fan-out. Without such nodes it returns an empty list.
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
 
-// Since reads the nodes of type t on the current line that came after the nearest
-// node of type after, oldest first; see [DAG.Since].
+// Since reads the nodes of type t on the current line that follow the nearest node of
+// type after, oldest first; see [DAG.Since].
 func Since[T any](t Type[T], after AnyType) Reader[[]T] {
 	return several[T]{t, t.Query().Since(after)}
 }
@@ -51,8 +51,8 @@ func (l several[T]) From(d DAG) ([]T, error) {
 	return out, nil
 }
 
-// Maybe makes a read optional: it returns nil where r finds nothing, and the
-// validator does not ask for a producer.
+// Maybe makes a read optional: it returns nil if r finds nothing, and the validator does
+// not require a producer.
 func Maybe[T any](r Reader[T]) Reader[*T] {
 	queries := Types(r)
 	for i := range queries {
@@ -81,8 +81,8 @@ var (
 		}
 		return nil, &ReadError{Err: ErrMissing}
 	}}
-	// Everything reads the whole DAG. A step that declares it depends on all that
-	// came before it.
+	// Everything reads the whole DAG. A step that declares it depends on all earlier
+	// nodes.
 	Everything Reader[DAG] = readerOf[DAG]{[]Query{{mode: everything}}, func(d DAG) (DAG, error) {
 		if !d.allows(everything, "", "") {
 			return DAG{}, d.refuse("", "")
@@ -91,8 +91,8 @@ var (
 	}}
 )
 
-// Nothing reads nothing, for what needs no input: a question or a prompt that is
-// always the same.
+// Nothing reads nothing, for example for a question or a prompt that is always the
+// same.
 var Nothing Reader[struct{}] = readerOf[struct{}]{from: func(DAG) (struct{}, error) { return struct{}{}, nil }}
 
 // readerOf is a Reader made of its parts.
@@ -104,18 +104,18 @@ type readerOf[T any] struct {
 func (r readerOf[T]) Queries() []Query      { return append([]Query(nil), r.queries...) }
 func (r readerOf[T]) From(d DAG) (T, error) { return r.from(d) }
 
-// ReaderFunc makes a reader of a function that reads what the queries name, and
-// nothing else. What it returns must follow from what it reads.
+// ReaderFunc makes a reader of a function that makes only the given queries. The result
+// must depend only on the nodes that it reads.
 func ReaderFunc[T any](read func(DAG) (T, error), queries ...Querier) Reader[T] {
 	qs := Types(queries...)
 	if read == nil {
-		qs = append(qs, Query{}) // which the validator refuses
+		qs = append(qs, Query{}) // the validator reports it
 	}
 	return readerOf[T]{qs, read}
 }
 
-// Derive makes a reader that returns fn of what r reads, for example a prompt of
-// a ticket. The result must follow from the argument alone.
+// Derive makes a reader that applies fn to the result of r, for example to make a prompt
+// from a ticket. The result of fn must depend only on its argument.
 func Derive[A, T any](r Reader[A], fn func(A) T) Reader[T] {
 	if r == nil || fn == nil {
 		return ReaderFunc[T](nil, r)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Beyond returns the nodes that d has and base has not, in append order. It is
-// nil unless d extends base. A step sees of them what its queries name.
+// Beyond returns the nodes that d has and base has not, in append order. It is nil
+// unless d extends base. A step sees only the types of its queries.
 func (d DAG) Beyond(base DAG) []*Node {
 	if !d.Extends(base) {
 		return nil
@@ -23,8 +23,8 @@ func (d DAG) Beyond(base DAG) []*Node {
 	return nodes
 }
 
-// Extend adds nodes that are not in d yet, parents first, at a cost that is
-// linear in them. It is an error if a parent is neither in d nor in front.
+// Extend adds nodes that are not in d yet, parents first. It is an error if a parent is
+// neither in d nor earlier in nodes. Extend searches d back to the oldest parent.
 func Extend(d DAG, nodes []*Node) (DAG, error) {
 	known, wanted := make(map[ID]bool, len(nodes)), map[ID]*Node{}
 	for _, n := range nodes {
@@ -45,20 +45,20 @@ func Extend(d DAG, nodes []*Node) (DAG, error) {
 		delete(wanted, at.id)
 	}
 	for id, n := range wanted {
-		return d, fmt.Errorf("extend: a parent of %s, %.12s, is not in front of it", n, id)
+		return d, fmt.Errorf("extend: a parent of %s, %.12s, does not come before it", n, id)
 	}
 	d.log = d.log.extend(nodes, nil)
 	return d, nil
 }
 
-// Rebase returns onto with what from has beyond base, as if that had been
-// appended there in the first place: with other parents, and so other ids, but
-// the same contents in the same order. Nodes that followed what base left behind
-// follow what onto leaves behind. An origin node, with which an empty DAG began,
-// is left out where there is something. A failure in flight in from comes along.
+// Rebase returns onto with the nodes that from has beyond base, as if they had been
+// appended there in the first place: with other parents, and so other ids, but the same
+// contents in the same order. Nodes that followed the heads of base follow the heads of
+// onto. The origin node of an empty base is left out unless onto is empty. A failure in
+// flight in from is kept.
 //
-// It is an error if from does not extend base, or if a node has a parent that
-// onto has not.
+// It is an error if from does not extend base, or if a node has a parent that onto does
+// not have.
 func Rebase(onto, from, base DAG) (DAG, error) {
 	if !from.Extends(base) {
 		return onto, errors.New("rebase: the DAG does not extend its base: append to the DAG that was given")
@@ -92,7 +92,7 @@ func Rebase(onto, from, base DAG) (DAG, error) {
 // mover puts entries onto another log.
 type mover struct {
 	out   DAG
-	moved map[ID]*Node // what stands for a node; nil if no entry is a group
+	moved map[ID]*Node // the new node of each old one; nil if no entry is a group
 }
 
 func (m *mover) move(e *entry) error {
@@ -103,7 +103,7 @@ func (m *mover) move(e *entry) error {
 		return nil
 	}
 	next := m.out.next()
-	if e.group == nil { // it follows all heads before it, there as here
+	if e.group == nil { // it follows all earlier heads, in both logs
 		n := e.node.under(next)
 		if m.moved != nil {
 			m.moved[e.node.id] = n
@@ -119,7 +119,7 @@ func (m *mover) move(e *entry) error {
 			parents = make([]*Node, len(n.parents))
 			for k, p := range n.parents {
 				if parents[k] = m.standsFor(p); parents[k] == nil {
-					return fmt.Errorf("rebase %s: its parent %s is not in the DAG onto which it is put", n, p)
+					return fmt.Errorf("rebase %s: its parent %s is not in the new DAG", n, p)
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func (m *mover) move(e *entry) error {
 	return nil
 }
 
-// standsFor returns what has taken the place of a node: itself, if it is there.
+// standsFor returns the new node of n, or n itself if the new DAG has it, or nil.
 func (m *mover) standsFor(n *Node) *Node {
 	if moved := m.moved[n.id]; moved != nil {
 		return moved

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A trie is a persistent hash map from type names: with leaves the trie it is
-// called on as it was and shares all but one path with it. Nil is the empty one.
+// A trie is a persistent hash map from type names. With does not change the trie and
+// shares all but one path with it. Nil is the empty trie.
 type trie[V any] struct {
 	bitmap uint32
 	slots  []slot[V]
@@ -17,7 +17,7 @@ type slot[V any] struct {
 	hash  uint64
 	key   string
 	value V
-	below *trie[V] // in place of key and value where several keys meet
+	below *trie[V] // instead of key and value if several keys share the slot
 }
 
 const (
@@ -60,7 +60,7 @@ func (t *trie[V]) find(hash uint64, depth int, key string) (int, bool) {
 	return bits.OnesCount32(t.bitmap & (bit - 1)), t.bitmap&bit != 0
 }
 
-// bitAt returns the bit that stands for the hash in the bitmap of its level.
+// bitAt returns the bit of the hash in the bitmap of its level.
 func bitAt(hash uint64, depth int) uint32 {
 	return 1 << (hash >> (depth * trieBits) & (1<<trieBits - 1))
 }

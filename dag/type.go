@@ -13,11 +13,11 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Type ties a name to the Go type of the content. It is one pointer: copy it,
-// keep it in a package variable, use it from any goroutine.
+// A Type ties a name to the Go type of the content. It is one pointer: copy it, keep it
+// in a package variable, use it from any goroutine.
 type Type[T any] struct{ d *desc }
 
-// AnyType is a Type[T] whose T does not matter. Only Type implements it.
+// AnyType is a Type[T] of any T. Only Type implements it.
 type AnyType interface {
 	Querier
 	// Query is the query for the nearest node of the type.
@@ -25,12 +25,12 @@ type AnyType interface {
 	Name() string
 	// Schema is the JSON Schema of the content.
 	Schema() *schema.Schema
-	// Err says why nodes of the type cannot be written, or is nil.
+	// Err returns why nodes of the type cannot be written, or nil.
 	Err() error
 	describe() *desc
 }
 
-// desc is what a type is inside, where generics end.
+// desc has the fields of a Type that do not depend on T.
 type desc struct {
 	name   string
 	quoted []byte // the name as canonical JSON
@@ -42,9 +42,9 @@ type desc struct {
 	lists      func() (*schema.Lists, error) // of values that content may have; the error is that of Err
 }
 
-// NewType makes a type. Two types of one name and one schema are the same to a
-// pipeline. A name or a Go type that JSON cannot hold is reported by Err and by
-// whatever validates a pipeline that uses the type; NewType itself never fails.
+// NewType makes a type. A pipeline treats two types with the same name and schema as
+// one. If the name or the Go type has no JSON, Err and the validator report it; NewType
+// itself never fails.
 func NewType[T any](name string) Type[T] {
 	t, err := describe(name)
 	if err != nil {
@@ -74,9 +74,9 @@ func (d *desc) closedLists() (*schema.Lists, error) {
 	return schema.ListsOf(d.goType), nil
 }
 
-// WithSchema returns the same type with a schema that is narrower than what its
-// Go type says, as that of a plan or of a file of JSON whose Go type is
-// json.RawMessage. A nil schema changes nothing.
+// WithSchema returns the same type with another schema, narrower than the one of its Go
+// type. An example is a plan that declares a schema for a json.RawMessage. A nil schema
+// changes nothing.
 func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	if s == nil {
 		return t
@@ -89,7 +89,7 @@ func (t Type[T]) WithSchema(s *schema.Schema) Type[T] {
 	return Type[T]{&d}
 }
 
-// describe returns what is known of a type by its name alone.
+// describe returns the desc of a type that has only a name.
 func describe(name string) (*desc, error) {
 	if name == "" {
 		return nil, errors.New("type name is empty: give the node type a name")
@@ -113,22 +113,22 @@ func (t Type[T]) describe() *desc {
 // Name returns the name of the type.
 func (t Type[T]) Name() string { return t.describe().name }
 
-// Err says why nodes of the type cannot be written, or is nil.
+// Err returns why nodes of the type cannot be written, or nil.
 func (t Type[T]) Err() error {
 	_, err := t.describe().written()
 	return err
 }
 
-// written returns the lists against which content is checked, or why none can be
-// written.
+// written returns the lists of allowed values for content, or why nodes of the type
+// cannot be written.
 func (d *desc) written() (*schema.Lists, error) {
-	if d.lists == nil { // there is no Go type
+	if d.lists == nil { // no Go type
 		return nil, d.err
 	}
 	return d.lists()
 }
 
-// Schema returns the JSON Schema of the content, nil if the type has an Err.
+// Schema returns the JSON Schema of the content, or nil if the type has an Err.
 func (t Type[T]) Schema() *schema.Schema {
 	d := t.describe()
 	if d.makeSchema == nil {
@@ -144,9 +144,8 @@ func (t Type[T]) Query() Query { return Query{mode: nearest, typ: t} }
 // Queries returns the query for the nearest node of the type.
 func (t Type[T]) Queries() []Query { return []Query{t.Query()} }
 
-// Node makes a node of the type that stands where the next node of d would:
-// its parents are d.Next(). The content is a copy of v. At is beside the id and
-// may be zero.
+// Node makes a node of the type with the parents d.Next(). The content is a copy of v.
+// At is not part of the id and may be zero.
 func (t Type[T]) Node(d DAG, v T, at time.Time) (*Node, error) {
 	return t.node(d.next(), v, at)
 }
@@ -173,15 +172,16 @@ func (t Type[T]) node(parents []*Node, v T, at time.Time) (*Node, error) {
 	return n, nil
 }
 
-// A cell is a node and what it will need at once: the value that it keeps and the
-// entry with which it is appended. One allocation in place of three.
+// A cell has a node, its value and the entry to append it with: one allocation instead
+// of three.
 type cell[T any] struct {
 	Node
 	entry entry
 	value T
 }
 
-// newNode makes a node for v, and says where v now lies.
+// newNode makes a node for v and returns it with a pointer to a copy of v. If keep is
+// set, the node keeps that copy.
 func newNode[T any](v T, keep bool) (*Node, *T) {
 	if !keep {
 		c := &cell[struct{}]{}
@@ -198,8 +198,8 @@ func newNode[T any](v T, keep bool) (*Node, *T) {
 	return &c.Node, &c.value
 }
 
-// Append writes v as the next node of d. It is for seeding a run and for tests;
-// inside a pipeline the run appends what a step returns.
+// Append adds v as the next node of d. It is for the input of a run and for tests;
+// inside a pipeline the run appends the results of steps.
 func (t Type[T]) Append(d DAG, v T) (DAG, error) {
 	n, err := t.Node(d, v, time.Time{})
 	if err != nil {
@@ -232,7 +232,7 @@ func (t Type[T]) decode(n *Node) (T, error) {
 	return v, nil
 }
 
-// From reads the nearest node of the type: a Type is the [Reader] of it.
+// From reads the nearest node of the type, so that a Type is its own [Reader].
 func (t Type[T]) From(d DAG) (T, error) {
 	n, err := d.Nearest(t.Name())
 	if err != nil {

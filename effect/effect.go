@@ -1,4 +1,5 @@
-// Package effect names what a step does to the world, and says what a grant allows.
+// Package effect names the effects of steps on the world, and checks them against
+// grants.
 //
 // A name is a family, such as "net", or a member of one, such as "net/http". A family
 // covers its members: a run that grants "net" grants "net/http". The families fs, net,
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	// None is how data says that there is no effect.
+	// None is written in data for no effect.
 	None = "none"
 	// FS is any use of files.
 	FS = "fs"
@@ -31,10 +32,10 @@ const (
 	Ask = "ask"
 )
 
-// Known returns the effects that Stone itself names.
+// Known returns the effects of this package, without None.
 func Known() []string { return []string{Ask, FS, FSRead, FSWrite, Net, Process} }
 
-// Covers reports whether a grant of the one effect allows the other one.
+// Covers reports whether a grant of the effect granted allows the effect needed.
 func Covers(granted, needed string) bool {
 	rest, ok := strings.CutPrefix(needed, granted)
 	return ok && granted != "" && (rest == "" || rest[0] == '/')
@@ -56,7 +57,8 @@ func Missing(needed, grant []string) (missing []string) {
 	return missing
 }
 
-// Narrow returns the grant that allows what both grants allow.
+// Narrow returns the grant of exactly the effects that both grants allow. A nil grant
+// allows every effect.
 func Narrow(a, b []string) []string {
 	switch {
 	case a == nil:
@@ -78,8 +80,8 @@ func Narrow(a, b []string) []string {
 	return both
 }
 
-// Check returns an *UnknownError if the name is probably a mistake: it has no family
-// that a host could have added, or is none of the members of a family of Stone's.
+// Check returns an *UnknownError if the name is probably a mistake: it is not known, and
+// is neither a member of net nor a member of a family that is not Stone's.
 func Check(name string) error {
 	family, member, qualified := strings.Cut(name, "/")
 	switch {
@@ -91,13 +93,13 @@ func Check(name string) error {
 	return &UnknownError{name, suggest.Closest(name, slices.Values(Known()))}
 }
 
-// An UnknownError says that there is no such effect.
+// An UnknownError is the name of an unknown effect.
 type UnknownError struct {
 	Name       string
-	Suggestion string // what was probably meant; "" if nothing is close
+	Suggestion string // the most similar known effect, or ""
 }
 
-// Error names the known effects, or the one that was probably meant.
+// Error names the suggestion, or without one the known effects.
 func (e *UnknownError) Error() string {
 	if e.Suggestion != "" {
 		return fmt.Sprintf("unknown effect %q: did you mean %q?", e.Name, e.Suggestion)

@@ -34,7 +34,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// What the narrow grant allows is what both allow.
+// Narrow allows an effect exactly if both grants allow it.
 func TestNarrow(t *testing.T) {
 	grants := [][]string{nil, {}, {"net"}, {"net/http"}, {"net/http", "fs"}, {"fs/read", "process"}, {"fs", "net", "ask"}, {"fs", "fs/read"}}
 	needs := append(effect.Known(), "net/http", "net/smtp", "db/write")

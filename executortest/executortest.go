@@ -1,12 +1,12 @@
-// Package executortest holds an executor to that of stone itself: whatever it does
-// and wherever, a run must leave the same nodes.
+// Package executortest tests an executor: a run with it must produce the same nodes as
+// a run with the executor of stone.
 //
 //	func TestPool(t *testing.T) {
 //		executortest.Test(t, func(t *testing.T, seed uint64) step.Executor { return newPool(t, seed) })
 //	}
 //
-// An executor that works in other processes makes the pipeline of a seed there with
-// [Tree], and calls stone.Perform with it.
+// If an executor works in other processes, these make the pipeline of a seed with
+// [Tree] and call stone.Perform with it.
 package executortest
 
 import (
@@ -20,15 +20,15 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Trees is how many pipelines Test runs, and ShortTrees under go test -short.
+// Trees is the number of pipelines that Test runs, ShortTrees that with go test -short.
 const (
 	Trees      = 1000
 	ShortTrees = 50
 )
 
-// Test runs random pipelines with the executors that make returns for them, and
-// compares what they leave with what the executor of stone leaves: once without a
-// recorder, then with one, and then again with the same one, which must not work.
+// Test runs random pipelines with the executors that make returns for them. It compares
+// the nodes and the error of each run with those of the executor of stone: without a
+// recorder, with a recorder, and replayed from that recorder.
 func Test(t *testing.T, make func(t *testing.T, seed uint64) step.Executor) {
 	t.Helper()
 	trees := uint64(Trees)
@@ -48,7 +48,7 @@ func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) s
 		executor := make(t, seed)
 		for how, cfg := range []stone.Config{{Executor: executor}, {Executor: executor, Recorder: &memory}, {Executor: executor, Recorder: &memory}} {
 			if got := outcome(t, p, cfg); got != want {
-				t.Fatalf("tree %d, %s: the executor left\n%s\nwant\n%s", seed, [...]string{"without a recorder", "with a recorder", "replayed"}[how], got, want)
+				t.Fatalf("tree %d, %s: the run produced\n%s\nwant\n%s", seed, [...]string{"without a recorder", "with a recorder", "replayed"}[how], got, want)
 			}
 		}
 		if !testing.Short() && seed%100 == 99 {
@@ -57,7 +57,7 @@ func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) s
 	}
 }
 
-// outcome is everything that a run leaves but times.
+// outcome runs p and returns its nodes, without times, and its error.
 func outcome(t *testing.T, p stone.Ashlar, cfg stone.Config) string {
 	t.Helper()
 	cfg.RunID = "run"
@@ -70,7 +70,7 @@ func outcome(t *testing.T, p stone.Ashlar, cfg stone.Config) string {
 	return b.String()
 }
 
-// types are what a Tree reads and writes.
+// types are the types that a Tree reads and writes.
 var types = func() []dag.Type[int] {
 	out := make([]dag.Type[int], 4)
 	for i := range out {

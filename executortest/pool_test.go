@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// worker is set in the processes that work.
+// worker is set in the environment of worker processes.
 const worker = "STONE_EXECUTORTEST_WORKER"
 
 func TestMain(m *testing.M) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A request is an order on its way to a worker, and an answer what comes back.
+// A request is an order to a worker, and an answer is its result.
 type request struct {
 	Seed  uint64
 	Order step.Order
@@ -42,7 +42,7 @@ type answer struct {
 	Error  string
 }
 
-// work performs orders until nobody wants more.
+// work performs orders until the input ends.
 func work() {
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
 	var seed uint64
@@ -70,7 +70,7 @@ func work() {
 	}
 }
 
-// crew are processes that work.
+// crew has the worker processes.
 type crew struct {
 	idle      chan *process
 	performed atomic.Int64
@@ -110,7 +110,7 @@ func hire(t *testing.T, n int) *crew {
 	return c
 }
 
-// perform brings an order to a process that has nothing to do.
+// perform sends an order to an idle process.
 func (c *crew) perform(seed uint64) func(context.Context, step.Order) (step.Record, error) {
 	return func(_ context.Context, o step.Order) (step.Record, error) {
 		p := <-c.idle
@@ -163,13 +163,13 @@ func TestPool(t *testing.T) {
 		trees = executortest.ShortTrees
 	}
 	executortest.TestSome(t, trees, func(_ *testing.T, seed uint64) step.Executor { return pool{c.perform(seed)} })
-	t.Logf("%d leaves were performed in other processes, %d had to be here", c.performed.Load(), c.local.Load())
+	t.Logf("%d leaves were performed in other processes, %d in this process", c.performed.Load(), c.local.Load())
 	if c.performed.Load() < 10*int64(trees) || c.local.Load() == 0 {
 		t.Error("want both often")
 	}
 }
 
-// A pool that performs in this process is a pool too.
+// TestSelf tests a pool that calls Perform in this process.
 func TestSelf(t *testing.T) {
 	executortest.TestSome(t, 100, func(_ *testing.T, seed uint64) step.Executor {
 		p := executortest.Tree(seed)

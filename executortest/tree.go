@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Tree returns the random pipeline of a seed, in every process the same: all forms,
-// leaves that read in all ways, fail, are tried again, take steps, run children, and
-// leaves that only the process can run that holds the run.
+// Tree returns the random pipeline of a seed, the same one in every process. Pipelines
+// have all forms. Their leaves read in all ways, fail, are retried, record steps and run
+// children; some must run in the process of the run.
 func Tree(seed uint64) stone.Ashlar {
 	for try := uint64(0); ; try++ { // until one is valid: about every third is
 		g := &grower{Rand: rand.New(rand.NewPCG(seed, try))}
@@ -56,7 +56,7 @@ func (g *grower) reader() dag.Reader[int] {
 	}
 	switch t := g.typ(); g.IntN(12) {
 	case 0:
-		if g.IntN(8) == 0 { // it takes all along, and makes flows wait
+		if g.IntN(8) == 0 { // its excerpt is the whole DAG, and flows wait for it
 			return dag.Derive(dag.Everything, func(d dag.DAG) int { return d.Len() })
 		}
 		return many(t)
@@ -76,7 +76,7 @@ func (g *grower) reader() dag.Reader[int] {
 	}
 }
 
-// many counts the nodes of a type, of which there need be none.
+// many counts the nodes of a type, perhaps none.
 func many(t dag.Type[int]) dag.Reader[int] {
 	return dag.Derive(dag.Maybe(dag.All(t)), func(n *[]int) int {
 		if n == nil {
@@ -86,7 +86,7 @@ func many(t dag.Type[int]) dag.Reader[int] {
 	})
 }
 
-// reads reads with a few readers.
+// reads combines up to two readers.
 func (g *grower) reads() dag.Reader[int] {
 	all := make([]dag.Reader[int], g.IntN(3))
 	queriers := make([]dag.Querier, len(all))
@@ -114,7 +114,7 @@ func (g *grower) leaf() stone.Ashlar {
 	if again {
 		opts = append(opts, stone.Retry{Attempts: 2})
 	}
-	var judge stone.Ashlar // it may read what the leaf itself does not
+	var judge stone.Ashlar // it may read types that the leaf itself does not
 	if g.IntN(6) == 0 {
 		seen := g.reads()
 		judge = stone.New(g.name("judge"), g.typ(), value(seen, salt), stone.Queries(seen))

@@ -1,6 +1,6 @@
 package finding
 
-// A Code says what is wrong, for programs.
+// A Code is the kind of a finding, for programs.
 type Code string
 
 // The codes of package stone. Packages that make steps of their own, such as call and
@@ -10,11 +10,12 @@ const (
 
 	// MissingProducer is a read of a type that no earlier step produces.
 	MissingProducer Code = "missing-producer"
-	// SchemaMismatch is a reader that does not understand what is written.
+	// SchemaMismatch is a reader or a writer whose schema does not fit the type that is
+	// written.
 	SchemaMismatch Code = "schema-mismatch"
 	// InvalidLens is a lens along a field that the latest node does not have.
 	InvalidLens Code = "invalid-lens"
-	// FanoutNotReduced is a fan-out whose lanes nothing brings together.
+	// FanoutNotReduced is a fan-out without a reducer.
 	FanoutNotReduced Code = "fanout-not-reduced"
 	// LaneTypeReadAsOne is a read of the nearest node of a type that only lanes produce.
 	LaneTypeReadAsOne Code = "lane-type-read-as-one"
@@ -25,9 +26,9 @@ const (
 	NoName Code = "no-name"
 	// BadName is a name of an ashlar or a type that paths and events cannot show.
 	BadName Code = "bad-name"
-	// DuplicateName is a name that two different children of an ashlar have.
+	// DuplicateName is one name of two different children of an ashlar.
 	DuplicateName Code = "duplicate-name"
-	// DuplicateQuestion is a name that two different questions have.
+	// DuplicateQuestion is one name of two different questions.
 	DuplicateQuestion Code = "duplicate-question"
 	// DuplicateBranch is a value with two branches in one match.
 	DuplicateBranch Code = "duplicate-branch"
@@ -44,7 +45,7 @@ const (
 	NilBody Code = "nil-body"
 	// EmptyComposite is a sequence, a match or a parallel without children.
 	EmptyComposite Code = "empty-composite"
-	// BadOption is an option with a value that makes no sense.
+	// BadOption is an option with an invalid value.
 	BadOption Code = "bad-option"
 	// BadType is a dag.Type that is nil, has no schema, or loses data.
 	BadType Code = "bad-type"
@@ -58,14 +59,14 @@ const (
 
 	// Warnings.
 
-	// UnknownEffect is an effect that is probably a mistake: none of package effect, and
-	// without a family of its own.
+	// UnknownEffect is an effect that is probably a mistake; see effect.Check.
 	UnknownEffect Code = "unknown-effect"
 	// MaybeUnavailable is a read of a type that only some ways through the pipeline produce.
 	MaybeUnavailable Code = "maybe-unavailable"
 	// UnusedProduce is a produced type that nothing reads.
 	UnusedProduce Code = "unused-produce"
-	// LanesMayBeLost is a fan-out that drops failed lanes without saying how many may fail.
+	// LanesMayBeLost is a fan-out that drops failed lanes without declaring how many may
+	// fail.
 	LanesMayBeLost Code = "lanes-may-be-lost"
 	// NobodyAnswers is an Ask in a run without a Frontend and without a journal.
 	NobodyAnswers Code = "nobody-answers"

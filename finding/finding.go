@@ -1,5 +1,5 @@
-// Package finding is the vocabulary of validation: what stone.Validate returns, and
-// the codes on which a program can branch.
+// Package finding defines the results of stone.Validate, and the codes that a program
+// can switch on.
 package finding
 
 import (
@@ -12,16 +12,15 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Finding is one thing that Validate reports.
+// A Finding is one error or warning about a pipeline.
 type Finding struct {
 	Type    Code   `json:"type"`              // for programs, such as MissingProducer
-	Warning bool   `json:"warning,omitempty"` // the pipeline may run all the same
+	Warning bool   `json:"warning,omitempty"` // the pipeline may run nevertheless
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
-	Path    string `json:"path"`              // where it stands in the tree
+	Path    string `json:"path"`              // its address in the tree
 	Queried string `json:"queried,omitempty"` // the type, or the field of a lens, at fault
 	Message string `json:"message"`           // what is wrong and what to do
-	// Suggestion is what was probably meant, as the name of a type; "" if
-	// nothing is close.
+	// Suggestion is the most similar valid name, such as the name of a type, or "".
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
@@ -37,8 +36,8 @@ func (f Finding) String() string {
 	return oneLine(line)
 }
 
-// oneLine escapes what is not to be seen, which a name can bring along: line
-// breaks, terminal controls, changes of direction.
+// oneLine escapes the invisible characters of names: line breaks, terminal controls,
+// changes of direction.
 func oneLine(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -51,16 +50,16 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// List is the outcome of a validation, in the order of the tree.
+// List has the findings of a validation, in the order of the tree.
 type List []Finding
 
-// Errors returns the findings with which a pipeline is refused.
-func (fs List) Errors() List { return fs.those(false) }
+// Errors returns the findings that prevent a run.
+func (fs List) Errors() List { return fs.filter(false) }
 
-// Warnings returns the findings with which a pipeline may run.
-func (fs List) Warnings() List { return fs.those(true) }
+// Warnings returns the findings that do not prevent a run.
+func (fs List) Warnings() List { return fs.filter(true) }
 
-func (fs List) those(warning bool) List {
+func (fs List) filter(warning bool) List {
 	var out List
 	for _, f := range fs {
 		if f.Warning == warning {
@@ -78,14 +77,14 @@ func (fs List) Err() error {
 	return &Invalid{fs}
 }
 
-// Invalid is the error of a pipeline, or of what RunDynamic is given, that is
-// refused before anything of it runs.
+// Invalid is the error of a pipeline, or an ashlar given to RunDynamic, that is rejected
+// before any part of it runs.
 type Invalid struct{ Findings List }
 
-// FailureKind returns the kind of a failure to run something that is invalid.
+// FailureKind returns kind.Invalid.
 func (e *Invalid) FailureKind() string { return string(kind.Invalid) }
 
-// Error returns the first error and how many more there are.
+// Error returns the first error and the number of further ones.
 func (e *Invalid) Error() string {
 	errs := e.Findings.Errors()
 	if len(errs) == 1 {

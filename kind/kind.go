@@ -5,8 +5,8 @@
 // A step gives a failure a kind of its own with stone.Fail.
 package kind
 
-// A Kind says what went wrong, for programs. It is an error, so that errors.Is finds
-// it in what stone.Run returns: in the failure of the run and in its causes.
+// A Kind classifies a failure, for programs. It is an error, so that errors.Is finds it
+// in the error of stone.Run: in the failure of the run and in its causes.
 type Kind string
 
 // Error returns the name of the kind.
@@ -21,7 +21,7 @@ const (
 	Panic Kind = "panic"
 	// Canceled is a run that was cancelled.
 	Canceled Kind = "canceled"
-	// Timeout is a step or a run that took longer than it may.
+	// Timeout is a step or a run that exceeded its time limit.
 	Timeout Kind = "timeout"
 	// MissingInput is a read of a type that has no node.
 	MissingInput Kind = "missing-input"
@@ -30,8 +30,8 @@ const (
 	// BadContent is a content that JSON cannot hold, or that is not of the declared type.
 	BadContent Kind = "bad-content"
 
-	// Invalid is a pipeline made during a run that was refused before anything of
-	// it ran.
+	// Invalid is a pipeline made during a run that was rejected before any part of it
+	// ran.
 	Invalid Kind = "invalid"
 	// EmptySequence is a sequence without steps.
 	EmptySequence Kind = "empty-sequence"
@@ -46,19 +46,19 @@ const (
 	// LanesFailed is a fan-out of which too few lanes survived.
 	LanesFailed Kind = "lanes-failed"
 
-	// NoFrontend is a question in a run that has nobody to ask.
+	// NoFrontend is a question in a run without a frontend.
 	NoFrontend Kind = "no-frontend"
 	// Unanswered is a question that got no usable answer.
 	Unanswered Kind = "unanswered"
-	// Waiting is a question whose answer the run does not wait for: resume it
-	// when the answer is there.
+	// Waiting is a question that waits for its answer after the run has ended: resume
+	// the run once the question is answered.
 	Waiting Kind = "waiting"
 	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
 	Recorder Kind = "recorder-failed"
-	// Executor is an executor that could not get the work done; the run stops, and
-	// can be resumed.
+	// Executor is an executor that failed to run a step; the run stops, and can be
+	// resumed.
 	Executor Kind = "executor-failed"
-	// Replay is a recorded step that does not fit what the run does now.
+	// Replay is a recorded step that does not match the pipeline or was changed.
 	Replay Kind = "replay-mismatch"
 )
 

@@ -18,86 +18,86 @@ type Key struct {
 	Name  string // of the ashlar, or of the step
 	// Digest identifies the step within its run. It covers Kind, Path, the
 	// fingerprint of the ashlar, the ids of the nodes that the ashlar and its
-	// Children read, and what the leaf renders of them (see Detail). For a Step
-	// it covers the body to which the step belongs, its name and its input.
+	// Children read, and the text that the leaf renders from them (see Detail).
+	// For a Step it covers the body of the step, its name and its input.
 	Digest dag.ID
-	// Reuse identifies the step across runs: the fingerprint of the ashlar, the
-	// contents of what it and its Children read, what it renders of them, and
-	// which round, lane, visit or attempt it is. It is zero unless the ashlar is
-	// Reusable.
+	// Reuse identifies the step across runs. It covers the fingerprint of the
+	// ashlar, the contents of the nodes that it and its Children read, the text
+	// that it renders from them, and the round, lane, visit or attempt. It is
+	// zero unless the ashlar is Reusable.
 	Reuse dag.ID
 }
 
-// A Recorder remembers what a run has done. Every leaf, every decision and every
-// Step goes through it. Its method is called from several goroutines at once,
-// within one run never at the same time for one key.
+// A Recorder records the steps of a run: every leaf, every decision and every Step.
+// Its method is called from several goroutines at once, but within one run never
+// concurrently for one key.
 //
 // If the recorder itself fails, the run stops: running steps finish, no new ones
 // start and no Rescue runs. The failure has kind "recorder-failed", or the kind of the
 // *stone.Failure returned. A process that is about to end stops its runs in this way:
-// its Recorder refuses whatever is not recorded yet.
+// its Recorder rejects every step that is not recorded yet.
 //
 // A Recorder can have two more methods:
 //
 //   - Clean(string) string removes secrets from the failures that the run makes
-//     itself, such as that of a Scoped body. What Do is given it can clean there.
+//     itself, such as the failure of a Scoped body. Do can clean its own records.
 //   - WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 //     func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error)
-//     keeps runs as a whole. stone.Run calls it in place of the run itself and returns
-//     what it returns. It calls run at most once, with cfg or a Config made from it, for
-//     example with a RunID, a recorded Input, a Frontend around that of cfg, or another
-//     Recorder, which is then used as it is.
+//     records whole runs. stone.Run calls it instead of the run itself and returns its
+//     results. It calls run at most once, with cfg or a Config made from it, for
+//     example with a RunID, a recorded Input, a wrapped Frontend, or another Recorder,
+//     which is then used unchanged.
 type Recorder interface {
-	// Do returns what is recorded under the key, with Replayed set. If nothing
-	// is, it calls work once, records what that returns, and returns it.
+	// Do returns the record under the key, with Replayed set. If the key has no
+	// record, Do calls work once, records its result and returns it.
 	//
 	// Two records are under one key if they have the same RunID and Digest, or
-	// different RunIDs and the same Reuse that is not zero: a run never reuses
-	// from itself. Under Reuse no record with a Failure is found, and none that
-	// is Unshared. If somebody else has recorded the key while work ran, the
-	// record that came first stands, and is returned with Replayed set.
+	// different RunIDs and the same non-zero Reuse: a run never reuses its own
+	// records. Under Reuse no record with a Failure is found, and none that is
+	// Unshared. If another process has recorded the key while work ran, the first
+	// record is kept, and returned with Replayed set.
 	//
-	// An error of work is returned, and nothing is recorded: the work has not
-	// come to its end. Work does not panic. What it returns is recorded also
-	// if ctx is done by then, since it may have been paid for.
+	// An error of work is returned and nothing is recorded: the work is not
+	// finished. Work does not panic. Its result is recorded even if ctx is done
+	// by then, since it may have been paid for.
 	//
-	// Ctx is that of the step, as Event and Path understand it. The context
-	// that work is given must be ctx or made from it: its values reach the
-	// body, and cancelling it cancels the body.
+	// Ctx is the context of the step, as Event and Path expect it. The context
+	// given to work must be ctx or derived from it: its values reach the body,
+	// and cancelling it cancels the body.
 	Do(ctx context.Context, key Key, work func(context.Context) (Record, error)) (Record, error)
 }
 
-// A Record is what a step did. Its JSON is all that is needed to replay it.
+// A Record is the result of a step. Its JSON is sufficient to replay the step.
 type Record struct {
-	// Type, Content, Meta and Time are those of the node of a leaf. A decision
-	// or a step has its value as Content.
+	// For a leaf, Type, Content, Meta and Time are the fields of its node. For a
+	// decision or a step, Content is its value.
 	Type    string            `json:"type,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
 	Meta    map[string]string `json:"meta,omitempty"`
 	Time    time.Time         `json:"time"`
-	// Failure is set, in place of Type and Content, if the step failed. That is
-	// recorded too, or a resumed run could take another way.
+	// Failure is set, instead of Type and Content, if the step failed. Failures are
+	// recorded too, or a resumed run could take another branch.
 	Failure *dag.FailureContent `json:"failure,omitempty"`
 	// Kept is set if a leaf has called Keep or Await: the nodes that it keeps
-	// beside its own, and where they stand. It is for replaying alone.
+	// beside its own, and their parents. It is used only for replay.
 	Kept json.RawMessage `json:"kept,omitempty"`
-	// Unshared is set if the body has called RunDynamic or Await, which read what
-	// no key covers: no other run may reuse the record.
+	// Unshared is set if the body has called RunDynamic or Await, which read nodes
+	// that no key covers: no other run may reuse the record.
 	Unshared bool `json:"unshared,omitempty"`
-	// Sum stands for Type, Content, Failure and Kept, but for times and metas, so
-	// that it is the same in two runs that did the same. A record that does not fit
-	// its sum was changed, and is refused when it is replayed.
+	// Sum is a hash of Type, Content, Failure and Kept without times and metas, so
+	// that it is equal in two equal runs. A record that does not match its sum was
+	// changed, and is rejected when it is replayed.
 	Sum dag.ID `json:"sum"`
 
-	// Node is the node of a leaf as it stands in this run, for a recorder that
-	// keeps nodes: whatever it was made from is found through its parents. It
-	// is nil in everything else and in what is replayed.
+	// Node is the node of a leaf in this run, for a recorder that keeps nodes: its
+	// parents lead to the nodes that it depends on. It is nil for decisions, for
+	// steps and for replayed records.
 	Node *dag.Node `json:"-"`
-	// Replayed reports that the record is from earlier.
+	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
 }
 
-// Seal returns what Sum has to be. The content must be canonical JSON.
+// Seal returns the correct value of Sum. The content must be canonical JSON.
 func (rec Record) Seal() dag.ID {
 	h := sha256.New()
 	h.Write([]byte(rec.Type + "\x00"))
@@ -113,8 +113,8 @@ func (rec Record) Seal() dag.ID {
 	return dag.ID(h.Sum(nil))
 }
 
-// timeless returns what stands for Kept in the sum: all of it but times and metas,
-// which two runs that did the same do not share.
+// timeless returns the part of Kept that Sum covers: all but times and metas, which
+// differ between equal runs.
 func timeless(kept json.RawMessage) []byte {
 	var rec struct {
 		Awaited bool `json:"awaited,omitempty"`

@@ -7,9 +7,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// An Executor does the three things of which a run consists. The interpreter
-// decides what comes next; the executor decides where and when it happens. Its
-// methods are called from several goroutines at once. Package executortest tests one.
+// An Executor runs leaves, decisions and fan-outs. The interpreter decides which one is
+// next; the executor decides where and when it runs. Its methods are called from several
+// goroutines at once. Package executortest tests an executor.
 //
 // If an Executor has a method Wait(ctx context.Context, ready <-chan struct{}), the
 // steps of a Flow wait through it. It returns when ready is closed or ctx is done.
@@ -17,55 +17,55 @@ type Executor interface {
 	// Leaf runs a leaf on d and returns d with its node, or with a failure in
 	// flight. Task.Do does it here, Task.DoBy in another process.
 	Leaf(t Task, d dag.DAG) dag.DAG
-	// Decide takes a decision on d. Task.Decide takes it, in the process that
-	// holds the run.
+	// Decide makes a decision on d, with Task.Decide, in the process of the run.
 	Decide(t Task, d dag.DAG) (any, error)
-	// Fan calls lane(ctx, i) for every i in [0, n), each once, at most Task.Lanes
-	// of them at the same time, and returns when all that were called have
-	// returned. When the task has an Err it calls no more. Ctx is the context of
-	// the task or made from it: its end cancels the lane. A lane may wait for
-	// another one that was called before it, as the steps of a Flow do.
+	// Fan calls lane(ctx, i) once for every i in [0, n), at most Task.Lanes of them
+	// concurrently, and returns when all these calls have returned. Once the task has
+	// an Err, Fan makes no more calls. Ctx is the context of the task or derived from
+	// it: cancelling it cancels the lane. A lane may wait for a lane that was called
+	// earlier, as the steps of a Flow do.
 	Fan(t Task, n int, lane func(ctx context.Context, i int))
 }
 
-// A Task is one thing to do at one place of a pipeline. Package stone implements it.
+// A Task is a leaf, a decision or a fan-out at one place of a run. Package stone
+// implements it.
 type Task interface {
 	// Context returns the context of the place.
 	Context() context.Context
-	// Err says why nothing more may be started here: the run was cancelled, or had
-	// to stop. It is nil as long as the run goes on.
+	// Err returns why nothing more may start here: the run was cancelled or has
+	// stopped. It returns nil while the run continues.
 	Err() error
 	// Path returns the address of the place.
 	Path() string
-	// Lanes returns how many lanes may be in flight at once.
+	// Lanes returns how many lanes may run concurrently.
 	Lanes() int
-	// Do runs the leaf here and now, or takes its result from the recorder.
+	// Do runs the leaf now, in this process, or takes its result from the recorder.
 	Do(d dag.DAG) dag.DAG
-	// Decide takes the decision here and now, or from the recorder.
+	// Decide makes the decision now, in this process, or takes it from the recorder.
 	Decide(d dag.DAG) (any, error)
-	// Order describes the leaf, which is given d, for another process. It returns
+	// Order describes the leaf with the input d, for another process. It returns
 	// ErrLocal if the leaf cannot be found by its address: it is the child of a leaf,
 	// or part of a pipeline that was made during the run.
 	Order(d dag.DAG) (Order, error)
-	// DoBy is Do with the work done by somebody else: perform brings the order to a
-	// process that calls stone.Perform, and returns the Record that it gets back. The
-	// run's recorder is asked before, and keeps the record. Where the order is
-	// ErrLocal, or perform returns that, the leaf is run here.
+	// DoBy is Do with the work in another process: perform sends the order to a
+	// process that calls stone.Perform, and returns the Record of that. DoBy first
+	// looks in the recorder of the run, and records the result there. If Order or
+	// perform returns ErrLocal, DoBy runs the leaf in this process.
 	//
 	// Any other error of perform stops the run with kind "executor-failed", and nothing
-	// is recorded: the run can be resumed. So perform itself retries what may pass,
-	// such as a worker that was lost.
+	// is recorded: the run can be resumed. Perform must therefore retry temporary
+	// errors, such as a lost worker, itself.
 	DoBy(d dag.DAG, perform func(context.Context, Order) (Record, error)) dag.DAG
 }
 
-// An Order is a leaf of a run as work for another process: what identifies the step,
-// and what the leaf reads. Its JSON is all that stone.Perform needs beside the pipeline.
+// An Order describes a leaf of a run for another process: the key of the step, and the
+// nodes that the leaf reads. Stone.Perform needs only its JSON and the pipeline.
 type Order struct {
 	Key   Key         `json:"key"`
 	Reads dag.Excerpt `json:"reads"`
 	Grant []string    `json:"grant"` // as in stone.Config
 }
 
-// ErrLocal says that a leaf can only be performed by the process that holds its run:
-// it calls Await, Keep or RunDynamic, or it stands below a body.
-var ErrLocal = errors.New("the leaf needs the process that holds its run")
+// ErrLocal means that a leaf must run in the process of its run: it calls Await, Keep or
+// RunDynamic, or it is below a body.
+var ErrLocal = errors.New("the leaf must run in the process of its run")

@@ -8,22 +8,22 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Paths ranges over the ways in which a run can go through the leaves of p, each
-// as a list of their names. A match and a parallel have one for each branch and
-// lane, a rescue one without and one with its heal; a loop and a map have those
-// of their body, once; a scoped ashlar has those that its walk says. There
-// can be very many: stop when you have enough, and ask CountPaths.
+// Paths ranges over the paths that a run can take through the leaves of p, each as a
+// list of their names. A match has one path for each branch, a parallel one for each
+// lane, a rescue one without and one with its heal. A loop and a map have the paths of
+// their body, once. A scoped ashlar has the paths of its walk. The number of paths can
+// be very large: see CountPaths.
 func Paths(p stone.Ashlar) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		follow(p, nil, func(path []string) bool { return yield(slices.Clone(path)) })
 	}
 }
 
-// then is what comes after a way that was followed; it returns false to stop.
+// then continues after a path so far; it returns false to stop.
 type then func(path []string) bool
 
-// follow calls next with the path extended by each way through a, until it
-// returns false.
+// follow calls next with the path extended by each path through a, until next returns
+// false.
 func follow(a stone.Ashlar, path []string, next then) bool {
 	switch children := a.Children(); a.Form() {
 	case "leaf":
@@ -55,7 +55,7 @@ func followAll(children []stone.Ashlar, path []string, next then) bool {
 	return follow(children[0], path, func(path []string) bool { return followAll(children[1:], path, next) })
 }
 
-// part is one thing that a walk says.
+// part is one part of a walk.
 type part struct {
 	way      string
 	children []stone.Ashlar
@@ -83,12 +83,12 @@ func followParts(parts []part, path []string, next then) bool {
 	}
 }
 
-// CountPaths returns how many paths Paths ranges over, without going through them.
+// CountPaths returns the number of paths that Paths ranges over, without listing them.
 func CountPaths(p stone.Ashlar) *big.Int {
 	return make(counts).paths(p)
 }
 
-// counts are the paths of ashlars, each counted once wherever it stands.
+// counts has the number of paths of each ashlar, counted once for all its places.
 type counts map[stone.Ashlar]*big.Int
 
 func (c counts) paths(a stone.Ashlar) *big.Int {

@@ -1,5 +1,5 @@
-// Package tree lists what a pipeline consists of, without running it: the names of its
-// ashlars, the ways through its leaves, and the questions that it can ask.
+// Package tree inspects a pipeline without running it: it lists the names of its
+// ashlars, the paths through its leaves, and the questions that it can ask.
 package tree
 
 import (
@@ -7,9 +7,9 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// Names returns the name of every ashlar of p, parents first, each place once. Ashlars
-// without a name are left out. Compare the names with what a package declares to find
-// an ashlar that nobody wired in.
+// Names returns the name of every ashlar of p, parents first, once for each place.
+// Ashlars without a name are left out. Compare the names with the ashlars of a package to
+// find an unused one.
 func Names(p stone.Ashlar) []string {
 	var out []string
 	each(p, func(a stone.Ashlar) {
@@ -20,8 +20,8 @@ func Names(p stone.Ashlar) []string {
 	return out
 }
 
-// Questions lists what p can ask, each ashlar once, in the order of the tree: what a
-// frontend has to expect.
+// Questions lists the questions that p can ask, each ashlar once, in the order of the
+// tree.
 func Questions(p stone.Ashlar) []ask.Question {
 	var out []ask.Question
 	seen := map[stone.Ashlar]bool{}

@@ -98,7 +98,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestManyPaths counts what nobody can list, and lists the first of it.
+// TestManyPaths counts more paths than a program can list, and lists the first ones.
 func TestManyPaths(t *testing.T) {
 	var forks []stone.Ashlar
 	for i := range 200 {
@@ -127,7 +127,7 @@ func TestManyPaths(t *testing.T) {
 	}
 }
 
-// TestPathsAreCounted holds CountPaths to Paths, on pipelines of all forms.
+// TestPathsAreCounted compares CountPaths with Paths, on pipelines of all forms.
 func TestPathsAreCounted(t *testing.T) {
 	for seed := range uint64(200) {
 		p := executortest.Tree(seed)
