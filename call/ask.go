@@ -88,6 +88,7 @@ func (r *Request) asked(version string) asked {
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	defer draw.Close()
 	var at event.Place
+	call := stone.In(ctx).Path()
 	a, err := stone.Step(draw.Context(ctx), step, req.asked(e.Version), func(ctx context.Context, _ asked) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
@@ -99,7 +100,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if at = event.At(ctx); !req.judges {
 			req.Voice = at.Speak(e.ID)
 		}
-		a, err := e.ask(ctx, req, loose)
+		a, err := e.ask(req.enter(ctx, call), req, loose)
 		if err == nil && a.Failure == nil {
 			a.Reply.speak(req.Voice)
 			req.Voice.End()

@@ -72,6 +72,9 @@ type Request struct {
 	Budget      Budget   // the remaining budget
 	Effects     []string // that are granted to the answer
 	Attempt     int      // from 1, of this capability in this call
+	// Stack lists the calls in which this one is made, the outermost first: of capabilities
+	// that are pipelines or programs, and of those that returned the plan in which it stands.
+	Stack []Frame
 	// Key is the same whenever the same invocation is repeated, after a crash for
 	// instance. Use it as an idempotency key for a service that bills. It is "" outside
 	// of a run.

@@ -66,6 +66,12 @@
 // gate. Its nodes are in the DAG beside the node of the call. Package plan is the
 // Applicator's Planner.
 //
+// # Nesting
+//
+// A capability that is a pipeline or a program may make calls, and so may a plan that it
+// returns. [Request].Stack shows a capability the calls in which its own call is made. A
+// call that is nested in [MaxStack] others is refused.
+//
 // # Cost
 //
 // The account in the context (package budget) pays for every invocation, those of judges

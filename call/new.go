@@ -136,6 +136,9 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 		defer cancel()
 	}
 	s.request.Trace = traceOf(ctx)
+	if err := s.nested(); err != nil {
+		return nil, err
+	}
 	begun := time.Now()
 	win, tried, err := s.dispatch()
 	if err != nil {

@@ -56,6 +56,7 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 		readObject(m, "context", &spec.Context)
 		readObject(m, "constraints", &spec.Constraints)
 		readParts(m, &spec, "done", "budget", "effects")
+		readStack(m, &spec.Stack)
 	})
 	if len(faults) > 0 {
 		return Trace{}, Spec{}, refuse(faults)
@@ -247,9 +248,10 @@ func (r Request) MarshalJSON() ([]byte, error) {
 		Done        Done    `json:"done,omitzero"`
 		Budget      Budget  `json:"budget,omitzero"`
 		Effects     allowed `json:"effects"`
+		Stack       []Frame `json:"stack,omitempty"`
 	}{
 		Proto, r.Trace, task{r.Intent, r.Requires}, r.Input, r.Context, r.Constraints, r.Done, r.Budget,
-		allowed{r.Effects},
+		allowed{r.Effects}, r.Stack,
 	}
 	if len(r.Input) == 0 {
 		out.Input = JSON("{}")

@@ -30,6 +30,10 @@ type Spec struct {
 	// may have what its capability needs.
 	Effects []string
 
+	// Stack lists the calls in which a request from another process is made; those of this
+	// process follow.
+	Stack []Frame
+
 	// Input, Context and Constraints read those parts of the request, see From. A nil
 	// Input is {}; the others may be left out.
 	Input, Context, Constraints dag.Reader[any]

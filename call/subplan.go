@@ -16,18 +16,10 @@ type bounding interface {
 	Around(context.Context) context.Context
 }
 
-type depthKey struct{}
-
-// depthOf returns how many plans that were answered are around ctx.
-func depthOf(ctx context.Context) int {
-	n, _ := ctx.Value(depthKey{}).(int)
-	return n
-}
-
 // runPlan checks and runs a plan that a capability answered with. Its out is what
 // the plan emitted, and ran the DAG with its nodes, which is kept if out is
 // accepted.
-func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
+func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	if l.app.Plans == nil {
 		return nil, ran, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
 	}
@@ -35,8 +27,8 @@ func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, r
 	if err != nil {
 		return nil, ran, nil, err
 	}
-	grant := append([]string{}, effects...) // not nil, which would be everything
-	depth := depthOf(l.ctx) + 1
+	grant := append([]string{}, req.Effects...) // not nil, which would be everything
+	depth := len(l.request.Stack) + 1
 	p, err := l.app.Plans.Plan(l.app, reply, base, dag.Types(l.spec.reads()...), grant, depth)
 	l.checked(step, err)
 	if err != nil {
@@ -46,7 +38,7 @@ func (l *lane) runPlan(reply *Reply, effects []string, step string) (out JSON, r
 	if err != nil {
 		return nil, ran, nil, err
 	}
-	ctx := context.WithValue(budget.With(l.ctx, l.account), depthKey{}, depth)
+	ctx := req.enter(budget.With(l.ctx, l.account), stone.In(l.ctx).Path())
 	if p, ok := l.app.Plans.(bounding); ok {
 		ctx = p.Around(ctx)
 	}

@@ -14,6 +14,10 @@
 // It fails on a nonzero exit status, with the end of its standard error as the message. A
 // check gets {"request": …, "out": …} and passes if the program exits with status 0.
 //
+// The field "stack" of the envelope lists the calls in which the request is made. A program
+// that sends a request of its own, as with stone act, passes it on, with a frame of its own
+// call at the end. Calls that are nested too deep are then refused across processes too.
+//
 // The program is named by its absolute path. Package [sandbox] runs it. The program and
 // all its child processes end when it exits, when the request is canceled, and when it
 // writes too much or exceeds a limit. If its scope lists directories or denies the

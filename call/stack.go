@@ -1,0 +1,67 @@
+package call
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// MaxStack is the largest number of calls that may be nested: through capabilities that
+// are pipelines or programs which make calls, and through returned plans. Plans have a
+// lower limit as well, which is settable.
+const MaxStack = 100
+
+// A Frame is one call of a call stack.
+type Frame struct {
+	Call   string `json:"call"`             // its path in the run
+	Intent string `json:"intent,omitempty"` // empty for a tool
+	Cap    string `json:"cap/id"`           // the capability that was asked
+}
+
+type stackKey struct{}
+
+// stackOf returns the calls around ctx, the outermost first.
+func stackOf(ctx context.Context) []Frame {
+	stack, _ := ctx.Value(stackKey{}).([]Frame)
+	return stack
+}
+
+// enter returns the context of whatever a capability does for a request.
+func (r *Request) enter(ctx context.Context, path string) context.Context {
+	stack := make([]Frame, len(r.Stack), len(r.Stack)+1)
+	copy(stack, r.Stack)
+	return context.WithValue(ctx, stackKey{}, append(stack, Frame{Call: path, Intent: r.Intent, Cap: r.Cap}))
+}
+
+// nested finds the calls in which this one is made.
+func (s *session) nested() error {
+	s.request.Stack = stackOf(s.ctx)
+	if len(s.spec.Stack) > 0 { // of the process that sent the request
+		s.request.Stack = append(s.spec.Stack[:len(s.spec.Stack):len(s.spec.Stack)], s.request.Stack...)
+	}
+	if n := len(s.request.Stack); n >= MaxStack {
+		return s.refused(&Error{Type: PlanTooDeep, Message: fmt.Sprintf("the call is nested in %d others, the innermost of %s: end the recursion", n, s.request.Stack[n-1].Cap)})
+	}
+	return nil
+}
+
+// readStack reads the calls of the process that sent a request.
+func readStack(m *form.Map, to *[]Frame) {
+	m.Each("stack", func(i int, v form.Value) {
+		if i == MaxStack {
+			v.Fault(form.OutOfRange, "expected at most %d calls", MaxStack)
+		}
+		if i >= MaxStack {
+			return
+		}
+		var f Frame
+		v.Map(func(m *form.Map) {
+			m.Need("call", "cap/id")
+			m.Text("call", &f.Call)
+			m.Name("intent", &f.Intent)
+			m.Name("cap/id", &f.Cap)
+		})
+		*to = append(*to, f)
+	})
+}
