@@ -22,50 +22,49 @@ const (
 	DefaultMaxHealing = 3
 )
 
-// Config says how an agent works. The zero value asks the model once, about
-// nothing.
+// Config configures an agent. The zero Config sends the model an empty prompt once.
 type Config struct {
 	// System is the instruction before the conversation and User its first message;
-	// see [Say] and [Prompt]. They are read once, before the first turn, and what
-	// they read the agent declares.
+	// see [Say] and [Prompt]. They are read once, before the first turn. The agent
+	// declares their queries.
 	System, User dag.Reader[string]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
-	// Decide says after every turn what comes next; nil is ContinueOnToolUse.
+	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns bounds the turns; 0 is DefaultMaxTurns. The turn in which an answer
-	// is repaired that did not fit the schema comes on top of it.
+	// MaxTurns bounds the turns; 0 is DefaultMaxTurns. A turn that repairs an answer
+	// that did not fit the schema is not counted.
 	MaxTurns int
 	// MaxCalls bounds the tool calls of a turn; 0 is DefaultMaxCalls. The model is told
 	// that the others were not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the
 	// thinking; see repetition.Guard. When one trips, the model is asked once more and then
-	// the agent fails with KindDegenerate. Nil watches for 1,000 bytes that come for the 64th
-	// time, which no ordinary text has; a function that returns an empty Watcher watches
+	// the agent fails with KindDegenerate. Nil watches for 1,000 bytes that occur 64 times,
+	// which ordinary text never has; a function that returns an empty Watcher watches
 	// nothing.
 	Repetition func() *repetition.Watcher
-	// Model overrides the name of the model that is asked.
+	// Model overrides the name of the model.
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
 	MaxTokens int
 
 	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
-	// draft as its nearest node of the produced type. If it fails, the reason of
-	// the failure is said to the model, which takes another turn. A judge that
-	// could not judge, because it panicked or could not reach its own model, ends
-	// the agent instead.
+	// draft as its nearest node of the produced type. If it fails, the model is told
+	// the reason of the failure and takes another turn. An adversary without a
+	// verdict, because it panicked or could not reach its own model, ends the agent
+	// instead.
 	Adversary stone.Ashlar
 	// Healer runs after a rejection, on the same DAG with the rejection as a
-	// failure node behind it. The text of what it produces is said to the model
-	// after the rejection. Its failure ends the agent.
+	// failure node after it. The model is told the text of its node after the
+	// rejection. Its failure ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing bounds how often a rejected draft is healed. Nil is
-	// DefaultMaxHealing; new(0) makes the adversary a gate, which votes once, and
-	// what it rejects is a failure. The adversary votes up to once more.
+	// MaxHealing bounds the turns after rejected drafts. Nil is DefaultMaxHealing;
+	// new(0) makes the adversary a gate: it votes once, and a rejection is a failure.
+	// The adversary votes at most MaxHealing+1 times.
 	MaxHealing *int
 
-	// Finalize has the last word on a draft, see the function of that name.
+	// Finalize replaces or rejects the accepted draft, see the function of that name.
 	Finalize Finalizer
 
 	// Options are those of the leaf, for example stone.Timeout, stone.Retry and
@@ -73,8 +72,8 @@ type Config struct {
 	Options []stone.LeafOption
 }
 
-// Prompt returns the text that fn makes of what the reader finds, for example of the
-// nearest node of a type. For several readers see dag.Derive2 and dag.Derive3.
+// Prompt returns a reader of the text that fn makes of the reader's result, for example
+// of the nearest node of a type. For several readers see dag.Derive2 and dag.Derive3.
 func Prompt[A any](reader dag.Reader[A], fn func(A) string) dag.Reader[string] {
 	return dag.Derive(reader, fn)
 }
@@ -89,16 +88,16 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// A Finalizer makes of the draft what the node holds.
+// A Finalizer makes the content of the node from the draft.
 type Finalizer struct {
 	draft reflect.Type
 	run   func(any) (any, error)
 }
 
 // Finalize makes a Finalizer for agents that produce T. It is called once, with
-// the draft that fits the schema and passed the adversary. Its error is the
-// failure of the agent: so a judge turns "not ok" into a failure of a kind of its
-// own, see stone.Fail.
+// the draft that fits the schema and passed the adversary. Its error is the failure
+// of the agent: a judge uses it to turn "not ok" into a failure of its own kind, see
+// stone.Fail.
 func Finalize[T any](fn func(draft T) (T, error)) Finalizer {
 	f := Finalizer{draft: reflect.TypeFor[T]()}
 	if fn != nil {
@@ -109,8 +108,7 @@ func Finalize[T any](fn func(draft T) (T, error)) Finalizer {
 
 // New makes an agent: a leaf that asks the model in turns and produces a node of
 // type out. If T is Text the model answers freely; otherwise the answer is JSON
-// of the schema of out. What is wrong with the configuration is reported by
-// stone.Validate.
+// of the schema of out. stone.Validate reports faults of the configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
 	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, draft: draftOf(out)}
 	a.rebuild = func(cfg Config) stone.Ashlar { return New(name, out, model, cfg) }
@@ -135,7 +133,7 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	return stone.Leaf(name, out, a.run, a.options()...)
 }
 
-// agent is what an ashlar of this package is made of. It is the Detail of the
+// agent is the implementation of an ashlar of this package. It is the Detail of the
 // leaf, and is not changed after New.
 type agent struct {
 	name    string
@@ -145,7 +143,7 @@ type agent struct {
 	draft   draft
 	effects []string
 	offered []Tool     // those of its middlewares
-	told    []llm.Tool // the same
+	told    []llm.Tool // the same, as the model gets them
 	schemas schemas    // of tools
 	rebuild func(Config) stone.Ashlar
 
@@ -167,7 +165,7 @@ func (a *agent) options() []stone.LeafOption {
 		}
 	}
 	if judges != nil {
-		// The healer sees what the adversary saw, not what that produced.
+		// The healer sees the DAG of the adversary, without the adversary's nodes.
 		options = append(options, stone.Children(stone.Walk{}.OneOf(judges...)))
 	}
 	return options
@@ -212,10 +210,10 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 	return old.rebuild(cfg), true
 }
 
-// ErrNoConversation says that a node is not an agent's.
+// ErrNoConversation is the error of Conversation for a node that no agent produced.
 var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
-// Conversation reads the conversation out of a node that an agent produced.
+// Conversation reads the conversation from a node that an agent produced.
 func Conversation(n *dag.Node) ([]llm.Message, error) {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`

@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// endless is a model that calls a tool until it has done so often enough. It
-// costs nothing itself.
+// endless is a model that calls a tool a given number of times. It costs nothing
+// itself.
 type endless struct {
 	calls      int
 	call, done *llm.Reply
@@ -56,8 +56,8 @@ func BenchmarkTurn(b *testing.B) {
 	b.Run("hundred-calls/ten-tools", func(b *testing.B) { bench(b, long, 9) })
 }
 
-// cpu returns the processor time of the process in nanoseconds: what a turn costs
-// on a machine that has other things to do.
+// cpu returns the processor time of the process in nanoseconds: the cost of a turn
+// on a busy machine.
 func cpu(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// A result that is too long is cut and says so, and a call that takes too long is stopped;
-// both are for the model to read.
+// A result that is too long is cut with a note, and a call that takes too long is
+// stopped; the model is told of both.
 func TestToolBounds(t *testing.T) {
 	text := func(text string) func(context.Context, json.RawMessage) (agent.Result, error) {
 		return func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{Text: text}, nil }

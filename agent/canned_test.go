@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// canned is a model that says what it is told to, and keeps what it is asked.
+// canned is a model that gives prepared answers and keeps its requests.
 type canned struct {
 	mu       sync.Mutex
 	answers  []any // *llm.Reply, error, or []llm.Delta as they come
@@ -36,7 +36,7 @@ func (m *canned) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta
 		asked := *req
 		asked.Messages = slices.Clone(req.Messages)
 		m.requests = append(m.requests, asked)
-		var answer any = errors.New("canned: asked more often than there are answers")
+		var answer any = errors.New("canned: no answers left")
 		if len(m.answers) > 0 {
 			answer, m.answers = m.answers[0], m.answers[1:]
 		}
@@ -114,8 +114,8 @@ func echo() agent.Tool {
 	return tool("echo", func(text string) (agent.Result, error) { return agent.Result{Text: "echo " + text}, nil })
 }
 
-// outcome writes down what a run came to: the failure, or the content without
-// the conversation.
+// outcome formats the outcome of a run: the failure, or the content without the
+// conversation.
 func outcome(t testing.TB, res stone.Result, err error) string {
 	t.Helper()
 	if err != nil {
@@ -137,7 +137,7 @@ func outcome(t testing.TB, res stone.Result, err error) string {
 	return string(raw)
 }
 
-// transcript writes down a conversation, a message a line.
+// transcript formats a conversation, one message a line.
 func transcript(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {

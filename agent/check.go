@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Check returns what is wrong with the configuration. Validate asks it.
+// Check returns the faults of the configuration. Validate calls it.
 func (a *agent) Check() []finding.Finding {
 	var out findings
 	switch m := a.model.(type) {
@@ -21,13 +21,13 @@ func (a *agent) Check() []finding.Finding {
 		}
 	}
 	if a.cfg.System == nil && a.cfg.User == nil {
-		out.warn("no-prompt", "the model is told nothing: set System or User")
+		out.warn("no-prompt", "the model gets no prompt: set System or User")
 	}
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
 		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
 	}
 	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing != nil) {
-		out.add("missing-adversary", "there is a Healer or a MaxHealing but nobody to reject a draft: set Adversary")
+		out.add("missing-adversary", "Healer or MaxHealing is set, but no adversary rejects drafts: set Adversary")
 	}
 	a.checkType(&out)
 	a.checkUse(&out)
@@ -49,7 +49,7 @@ func (a *agent) checkType(out *findings) {
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is no JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
 	case a.draft.goType.Kind() == reflect.Map:
-		out.add("bad-type", "the type %q is a map: produce a struct, since whoever reads a map would find the conversation among its entries", a.out.Name())
+		out.add("bad-type", "the type %q is a map: produce a struct, since readers of a map would find the conversation among its entries", a.out.Name())
 	case slices.Contains(s.Properties(), conversationField):
 		out.add("reserved-field", "the type %q has a field %q, where the conversation is kept: rename it", a.out.Name(), conversationField)
 	}
@@ -60,7 +60,7 @@ func (a *agent) checkUse(out *findings) {
 	for i, m := range a.cfg.Use {
 		switch {
 		case m.Name == "":
-			out.add("no-name", "the middleware at place %d has no name: give it one", i+1)
+			out.add("no-name", "middleware number %d has no name: give it one", i+1)
 		case names[m.Name]:
 			out.add("duplicate-middleware", "two middlewares have the name %q: rename or remove one", m.Name)
 		}

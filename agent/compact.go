@@ -13,39 +13,37 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// CompactConfig says when and how a conversation is compacted. The zero value
-// leaves the middle of it out when it grows beyond 100,000 tokens.
+// CompactConfig configures Compact. The zero value leaves out the middle of a
+// conversation beyond 100,000 tokens.
 type CompactConfig struct {
-	// MaxTokens is how long the conversation may become, with the system prompt;
-	// 0 means 100,000. It is compared with an estimate: four bytes of text are
-	// taken for a token.
+	// MaxTokens bounds the conversation, with the system prompt; 0 means 100,000.
+	// The length is estimated: four bytes of text count as a token.
 	MaxTokens int
-	// Keep is how many of the last turns stay as they are, if they fit; 0 means 4.
-	// The last one stays always.
+	// Keep is the number of last turns that stay unchanged, if they fit; 0 means 4.
+	// The last one always stays.
 	Keep int
-	// Model writes a summary of what is left out. Nil leaves a note that says how
-	// many messages are missing.
+	// Model writes a summary of the messages that are left out. Nil leaves a note
+	// with their number.
 	Model llm.Model
-	// Instruction is the system prompt with which Model is asked; "" is one of
-	// the package's own.
+	// Instruction is the system prompt of Model; "" is the package's own.
 	Instruction string
 }
 
 const (
 	defaultCompactTokens = 100_000
 	defaultCompactKeep   = 4
-	summaryTokens        = 2048 // about as long as one is
+	summaryTokens        = 2048 // the usual length of a summary
 	bytesPerToken        = 4
 	compactInstruction   = "You are given the middle of a conversation between a user, an assistant and its tools. " +
-		"Summarise it for the assistant, who will go on with it and sees nothing else of this part: what was found out, what was done, " +
+		"Summarise it for the assistant, who will continue and sees nothing else of this part: what was found out, what was done, " +
 		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
 )
 
 // Compact makes a middleware that shortens a conversation which outgrows the
-// model's window. The first message and the last turns stay, what lies between
-// them is replaced by one message. A tool call is never parted from its result.
-// The shorter conversation is the agent's from then on, and the one in its node.
-// Put it innermost, behind what else adds messages.
+// model's window. The first message and the last turns stay; one message replaces
+// those between. A tool call is never separated from its result. The shorter
+// conversation is the agent's from then on, and the one in its node. Put it innermost,
+// after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.MaxTokens <= 0 {
 		cfg.MaxTokens = defaultCompactTokens
@@ -83,8 +81,8 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 	if room >= 0 {
 		return 0, 0
 	}
-	// Turns begin with what the assistant says: its calls and their results stay
-	// together. The more of the last turns are given up the more room there is.
+	// Turns start with a message of the assistant, so its calls and their results stay
+	// together. Leaving out more of the last turns frees more space.
 	var turns []int
 	for i, m := range c.Messages {
 		if m.Role == llm.RoleAssistant {
@@ -103,13 +101,13 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 			break
 		}
 	}
-	if freed <= reserve { // what takes its place would be as long
+	if freed <= reserve { // the replacement would be as long
 		return 0, 0
 	}
 	return from, to
 }
 
-// size is how many bytes of a message a model reads, roughly.
+// size is roughly the number of bytes of a message that a model reads.
 func size(m llm.Message) int {
 	n := 0
 	for _, p := range m.Content {
@@ -129,7 +127,7 @@ func size(m llm.Message) int {
 	return n
 }
 
-// summary is what is recorded of a compaction.
+// summary is the record of a compaction.
 type summary struct {
 	Text  string       `json:"text"`
 	Usage budget.Usage `json:"usage,omitzero"`
@@ -149,7 +147,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 	req := &llm.Request{
 		System:    cfg.Instruction,
 		Messages:  []llm.Message{llm.User(transcript(middle))},
-		MaxTokens: DefaultMaxTokens, // a model that thinks takes more than the summary
+		MaxTokens: DefaultMaxTokens, // thinking takes more tokens than the summary
 	}
 	p, err := pay(ctx, step, cfg.Model, req)
 	if err != nil {
@@ -175,8 +173,8 @@ func (cfg CompactConfig) ask(ctx context.Context, req *llm.Request, messages int
 	return summary{Text: utf8Only(text), Usage: p.spent}, nil
 }
 
-// transcript writes messages down as plain text: no provider takes tool calls
-// out of their conversation.
+// transcript formats messages as plain text: no provider accepts tool calls outside
+// of their conversation.
 func transcript(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {

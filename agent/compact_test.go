@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// compacted passes a conversation through the middleware and returns what the
-// model would be asked.
+// compacted passes a conversation through the middleware and returns the messages for
+// the model.
 func compacted(t interface{ Fatal(...any) }, cfg agent.CompactConfig, messages []llm.Message) (asked []llm.Message) {
 	_, err := agent.Compact(cfg).Wrap(context.Background(), agent.Context{Messages: messages}, func(_ context.Context, c agent.Context) (agent.Context, error) {
 		asked = c.Messages
@@ -52,8 +52,8 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestCompactKeepsCallsWithResults draws conversations: whatever is left out, a
-// result follows its call, the beginning and the end stay, and nothing grows.
+// TestCompactKeepsCallsWithResults draws conversations: in every shortened one a result
+// follows its call, the first and the last messages stay, and the length never grows.
 func TestCompactKeepsCallsWithResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		messages := []llm.Message{llm.User("task")}
@@ -99,8 +99,8 @@ func TestCompactKeepsCallsWithResults(t *testing.T) {
 	})
 }
 
-// TestCompactInAgent holds that the summary is paid for once, counted, and not
-// paid for again when the run is replayed.
+// TestCompactInAgent checks that the summary is paid for once, counted, and not paid
+// for again when the run is replayed.
 func TestCompactInAgent(t *testing.T) {
 	three := 3
 	usage := func(r *llm.Reply) { r.Usage.InputTokens = &three }

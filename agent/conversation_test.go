@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// stopOnEcho is a decide function as an author writes it: go on until a call of
-// echo succeeded.
+// stopOnEcho is a decide function of a user: continue until a call of echo succeeded.
 func stopOnEcho(_ agent.Context, advice []agent.Recommendation) agent.Recommendation {
 	if slices.ContainsFunc(advice, func(r agent.Recommendation) bool { return r.Source == "echo" && !r.Failed }) {
 		return agent.Recommendation{Action: agent.Continue}
@@ -32,9 +31,9 @@ func quiet() agent.Tool {
 	})
 }
 
-// TestConversations holds what an agent says to its model, and what becomes of
-// the run, for scripted answers. What is asked is the last request, since the
-// node has no conversation when the run fails.
+// TestConversations checks the messages to the model, and the outcome of the run, for
+// scripted answers. It compares the last request, since the node has no conversation
+// when the run fails.
 func TestConversations(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -111,7 +110,7 @@ func TestConversations(t *testing.T) {
 			asked:   "user: begin\n",
 			want:    string(agent.KindModel),
 		}, {
-			name:    "a stream that ends in order without its end is an error too",
+			name:    "a stream that closes regularly without a last delta is an error too",
 			answers: []any{[]llm.Delta{{Kind: llm.Text, Text: "half an ans"}}},
 			asked:   "user: begin\n",
 			want:    string(agent.KindModel),
@@ -159,7 +158,7 @@ func TestConversations(t *testing.T) {
 			asked:   "user: begin\n",
 			want:    `{"text":"here"}`,
 		}, {
-			name:    "ToolDirected goes on after a tool that says nothing about it",
+			name:    "ToolDirected continues after a tool without advice",
 			cfg:     agent.Config{Decide: agent.ToolDirected},
 			answers: []any{calls("echo", `{"text":"a"}`), says("done")},
 			asked:   "user: begin\ncall: echo {\"text\":\"a\"}\ntool: echo a\n",
@@ -176,7 +175,7 @@ func TestConversations(t *testing.T) {
 			asked:   "user: begin\nassistant: half\n",
 			want:    `{"text":"whole"}`,
 		}, {
-			name: "a decide function that says nothing",
+			name: "a decide function that returns no action",
 			cfg: agent.Config{Decide: func(agent.Context, []agent.Recommendation) agent.Recommendation {
 				return agent.Recommendation{}
 			}},
@@ -214,8 +213,7 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-// TestErrorIsTyped holds that the error of a provider is found in the error of
-// the run.
+// TestErrorIsTyped checks that the error of the run wraps the error of the provider.
 func TestErrorIsTyped(t *testing.T) {
 	_, err := run(t, agent.New("talk", note, model(&llm.HTTPError{Status: 429, RequestID: "req_1"}), agent.Config{User: agent.Say("hi")}), stone.Config{})
 	var h *llm.HTTPError
@@ -239,7 +237,7 @@ func TestSchema(t *testing.T) {
 		{"in a fence", 0, []any{says("```json\n" + fits + "\n```")}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"in a fence without a language", 0, []any{says("```\n" + fits + "```\n")}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"in a fence after a sentence", 0, []any{says("Here it is:\n```json\n" + fits + "\n```\nDone.")}, "user: begin\n", `{"level":2,"title":"crash"}`},
-		{"in a fence in one line with its end", 0, []any{says("Here:\n\n```\n" + fits + "```")}, "user: begin\n", `{"level":2,"title":"crash"}`},
+		{"in a fence that ends on the line of the text", 0, []any{says("Here:\n\n```\n" + fits + "```")}, "user: begin\n", `{"level":2,"title":"crash"}`},
 		{"a schema that the model misses once", 1, []any{says("sorry"), says(fits)},
 			"user: begin\nassistant: sorry\nuser: " + misfit + "(root): want JSON, got malformed text at line 1, column 1: invalid character 's' looking for beginning of value | Answer again, with JSON that fits and nothing else.\n", `{"level":2,"title":"crash"}`},
 		{"a schema that the model misses twice", 9, []any{says(`{"title":"crash","level":"2","owner":null}`), says(`{}`), says(fits)},

@@ -2,7 +2,7 @@ package agent
 
 import "slices"
 
-// Action is what a recommendation asks for.
+// Action is the action that a recommendation asks for.
 type Action string
 
 // The actions.
@@ -12,22 +12,22 @@ const (
 	Halt     Action = "halt"     // end with a failure
 )
 
-// A Recommendation is what a middleware advises, and what a decide function
-// decides.
+// A Recommendation is the advice of a middleware, or the decision of a decide
+// function.
 type Recommendation struct {
 	Action Action `json:"action"`
-	Source string `json:"source,omitempty"` // who says so, as the name of a tool
+	Source string `json:"source,omitempty"` // the adviser, such as the name of a tool
 	Reason string `json:"reason,omitempty"` // why: for Halt the reason of the failure
-	Failed bool   `json:"failed,omitempty"` // the tool call that gave rise to it failed
+	Failed bool   `json:"failed,omitempty"` // the tool call behind it failed
 }
 
-// A Decide says after every turn what comes next. It must follow from what it is
-// given: it is asked again when a run is resumed.
+// A Decide chooses the next action after every turn. It must be deterministic: it is
+// called again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
-// ContinueOnToolUse takes another turn as long as there is any advice, which is
-// after every turn in which a tool was called. It halts if somebody says so. It
-// is what an agent does that is not told otherwise.
+// ContinueOnToolUse takes another turn as long as advice is not empty, that is after
+// every turn with a tool call. It halts if any advice is Halt. It is the default of an
+// agent.
 func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	if halt, ok := first(Halt, advice); ok {
 		return halt
@@ -38,8 +38,8 @@ func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 	return Recommendation{Action: Continue}
 }
 
-// ToolDirected takes another turn only if some advice is Loop. It halts if
-// somebody says so.
+// ToolDirected takes another turn only if some advice is Loop. It halts if any advice
+// is Halt.
 func ToolDirected(_ Context, advice []Recommendation) Recommendation {
 	if halt, ok := first(Halt, advice); ok {
 		return halt

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// turnInput is the input of the step of a turn: the request by two digests. Its JSON
-// is made in runs that have a recorder. A turn repeats the whole conversation before
-// it, so only what is new in it is encoded.
+// turnInput is the input of the step of a turn: two digests of the request. Its JSON
+// is made only in runs that have a recorder. A turn repeats the whole conversation
+// before it, so only new messages are encoded.
 type turnInput struct {
 	*conversation
 	req *llm.Request
@@ -35,15 +35,15 @@ func (t turnInput) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]dag.ID{sha256.Sum256(settings), said})
 }
 
-// conversation is the digest of a conversation that grows. Each digest stands for a
-// message and all before it.
+// conversation is the digest of a growing conversation. Each digest covers a message
+// and all before it.
 type conversation struct {
 	messages []llm.Message
 	digests  []dag.ID
 }
 
-// digest returns the digest of the messages. It encodes those that differ from the
-// messages of the call before, and those behind them.
+// digest returns the digest of the messages. It encodes the first message that differs
+// from those of the previous call, and all after it.
 func (c *conversation) digest(messages []llm.Message) (last dag.ID, err error) {
 	kept := 0
 	for kept < min(len(c.messages), len(messages)) && sameMessage(&c.messages[kept], &messages[kept]) {
@@ -60,15 +60,15 @@ func (c *conversation) digest(messages []llm.Message) (last dag.ID, err error) {
 			return last, err
 		}
 		last = sha256.Sum256(raw)
-		own := *m // a middleware may change what its slices hold
+		own := *m // a middleware may change the elements of its slices
 		own.Content, own.ToolCalls, own.Metadata = slices.Clone(m.Content), slices.Clone(m.ToolCalls), maps.Clone(m.Metadata)
 		c.messages, c.digests = append(c.messages, own), append(c.digests, last)
 	}
 	return last, nil
 }
 
-// sameMessage compares two messages. Texts that are one in memory, as those of
-// earlier turns are, cost nothing to compare.
+// sameMessage compares two messages. Comparing texts that share memory, such as those
+// of earlier turns, costs nothing.
 func sameMessage(a, b *llm.Message) bool {
 	return a.Role == b.Role && a.CallID == b.CallID && a.IsError == b.IsError &&
 		slices.EqualFunc(a.Content, b.Content, samePart) &&
@@ -87,7 +87,7 @@ func sameCall(a, b llm.ToolCall) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.InputText == b.InputText && sameJSON(a.Input, b.Input)
 }
 
-// sameJSON tells nothing from null: arguments that were cut off from none.
+// sameJSON distinguishes empty from null: arguments that were cut off from none.
 func sameJSON(a, b json.RawMessage) bool {
 	return (a == nil) == (b == nil) && bytes.Equal(a, b)
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// conversationField is where a node keeps the conversation beside the draft.
+// conversationField is the field of a node's content with the conversation.
 const conversationField = "conversation"
 
 // draft knows the produced type: generics end here.
 type draft struct {
 	goType reflect.Type
-	free   bool           // text as it comes
-	schema *schema.Schema // that the model is asked for
+	free   bool           // any text
+	schema *schema.Schema // of the response format
 	own    *schema.Schema // of the type
 	format *llm.Format
 	parse  func([]byte) (any, error)
@@ -45,11 +45,11 @@ func draftOf[T any](out dag.Type[T]) draft {
 	if _, d.free = any(zero).(Text); d.free || out.Schema() == nil {
 		return d
 	}
-	// The strict form says null where a property is left out, which only Go's own
-	// reading of its own type takes back.
+	// The strict form has null for an omitted property. Only decoding into the Go type
+	// undoes that.
 	d.schema, d.own = out.Schema(), out.Schema()
 	derived, err := schema.For[T]()
-	strict := err == nil && derived == d.own && sayable(d.schema.Strict())
+	strict := err == nil && derived == d.own && strictable(d.schema.Strict())
 	if strict {
 		d.schema = d.schema.Strict()
 	}
@@ -57,9 +57,9 @@ func draftOf[T any](out dag.Type[T]) draft {
 	return d
 }
 
-// sayable reports whether strict output can be of the schema: providers refuse
-// objects of free names and values of any kind.
-func sayable(s *schema.Schema) bool {
+// strictable reports whether strict output can have the schema: providers refuse objects
+// with free names and values of any kind.
+func strictable(s *schema.Schema) bool {
 	var root any
 	return json.Unmarshal(s.JSON(), &root) == nil && closed(root)
 }
@@ -108,7 +108,7 @@ func isObject(s *schema.Schema) bool {
 	return hasType(root.Type, "object") || len(s.Properties()) > 0
 }
 
-// formatName makes a name of a type one that providers accept.
+// formatName makes a type's name acceptable to providers.
 func formatName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -119,14 +119,14 @@ func formatName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// A misfit is an answer that is no draft: what is said to the model about it,
-// and the failure if that does not help.
+// A misfit is an answer that is no draft: the message to the model about it, and the
+// failure if the next answer does not fit either.
 type misfit struct {
 	tell    string
 	failure error
 }
 
-// read makes the draft out of an answer.
+// read makes the draft from an answer.
 func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	if !d.free {
 		return d.readJSON(ctx, r)
@@ -160,7 +160,7 @@ func (d *draft) readJSON(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	return nil, &misfit{
 		tell: "Your answer does not fit the schema:\n" + tell + "\nAnswer again, with JSON that fits and nothing else.",
 		// The error quotes the answer, which belongs to the debug events only.
-		failure: failure(KindParseFailed, err, "the answer does not fit the schema of the response, and did not after it was sent back%s", why),
+		failure: failure(KindParseFailed, err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", why),
 	}
 }
 
@@ -169,7 +169,7 @@ var (
 	missing = regexp.MustCompile(`^property ".*" is required, but missing$`)
 )
 
-// unquoted says what is wrong without the words of the answer.
+// unquoted describes the problem without the words of the answer.
 func (d *draft) unquoted(p schema.Problem) string {
 	if p.Path != "" {
 		return ", first at " + p.Path
@@ -190,8 +190,7 @@ func truncated(r *llm.Reply) *misfit {
 	}
 }
 
-// cutOff reports whether the token limit ended the answer, in the words of any
-// provider.
+// cutOff reports whether the token limit ended the answer, with any provider.
 func cutOff(r *llm.Reply) bool {
 	switch r.StopReason {
 	case "length", "max_tokens", "model_context_window_exceeded":
@@ -200,7 +199,7 @@ func cutOff(r *llm.Reply) bool {
 	return false
 }
 
-// content is what the agent's node holds: the fields of the draft, and the
+// content is the content of the agent's node: the fields of the draft, and the
 // conversation beside them.
 func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	if text, ok := v.(Text); ok {

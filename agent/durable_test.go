@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// memory is a journal that dies after a number of records if it is told to.
+// memory is a journal that fails after a given number of records.
 type memory struct {
 	journal.Memory
 	mu   sync.Mutex
@@ -57,9 +57,8 @@ func (m *memory) dead() bool {
 	return m.left == 0
 }
 
-// TestResume kills a run after every record in turn, and resumes it: the result
-// is that of a run that was not killed, and nothing that was recorded is done
-// again.
+// TestResume kills a run after every record in turn, and resumes it: the result is
+// that of a run that was not killed, and no recorded step runs again.
 func TestResume(t *testing.T) {
 	ran := map[string]int{}
 	meta := tool("count", func(text string) (agent.Result, error) {
@@ -105,7 +104,7 @@ func TestResume(t *testing.T) {
 			t.Fatalf("died after %d: %v", died, err)
 		}
 		recorded := len(mem.log)
-		// What was in flight at the crash is done again, all else is not.
+		// Only the step that was running at the crash runs again.
 		mem.left = -1
 		clear(ran)
 		rest := script()
@@ -134,8 +133,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestOtherPrompt holds that recorded turns are not taken for answers to a
-// prompt that they were never given.
+// TestOtherPrompt checks that recorded turns do not answer another prompt.
 func TestOtherPrompt(t *testing.T) {
 	mem := &memory{left: 1}
 	talk := func(prompt string, m llm.Model) stone.Ashlar {
@@ -151,8 +149,7 @@ func TestOtherPrompt(t *testing.T) {
 	}
 }
 
-// TestPrint holds that an agent that was changed is asked again, and one that was
-// not is not.
+// TestPrint checks that a changed agent runs again, and an unchanged one does not.
 func TestPrint(t *testing.T) {
 	type cfg = agent.Config
 	ring := agent.Middleware{Name: "ring", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
@@ -181,8 +178,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestRetry holds that the options of the leaf are the agent's: an attempt has
-// turns, and addresses, of its own.
+// TestRetry checks that the options of the leaf are the agent's: each attempt has its
+// own turns and addresses.
 func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
@@ -202,14 +199,13 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestParallel holds that calls run side by side where their tools allow it, and
-// only there.
+// TestParallel checks that calls run concurrently only if their tools allow it.
 func TestParallel(t *testing.T) {
 	var meet sync.WaitGroup
 	meet.Add(3)
 	together := tool("together", func(text string) (agent.Result, error) {
 		meet.Done()
-		meet.Wait() // passes only when three of them are under way
+		meet.Wait() // passes only when three of them are running
 		return agent.Result{Text: text}, nil
 	})
 	together.Parallel = true
@@ -239,8 +235,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestManyParallel holds that a turn with many calls is bounded, and that a tool
-// which ends its goroutine is a failure, not a hang.
+// TestManyParallel checks that the concurrent calls of a turn are bounded, and that a
+// tool which ends its goroutine is a failure, not a hang.
 func TestManyParallel(t *testing.T) {
 	var now, most atomic.Int32
 	busy := tool("busy", func(text string) (agent.Result, error) {
@@ -271,8 +267,8 @@ func TestManyParallel(t *testing.T) {
 	}
 }
 
-// TestCancel holds that a tool that ends because the run does is not taken for
-// one that failed.
+// TestCancel checks that a tool that ends because the run is canceled does not count
+// as failed.
 func TestCancel(t *testing.T) {
 	for _, parallel := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -292,8 +288,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestWaiting holds that a tool whose question waits for a person is not taken
-// for one that failed, and is asked again when the run is resumed.
+// TestWaiting checks that a tool whose question waits for a person does not count as
+// failed, and is called again when the run is resumed.
 func TestWaiting(t *testing.T) {
 	answer, asked := "", 0
 	ask := tool("ask", func(text string) (agent.Result, error) {
@@ -320,8 +316,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestUndeclared holds that an agent whose prompt reads what it has not declared
-// costs nothing.
+// TestUndeclared checks that an agent whose prompt reads an undeclared type costs
+// nothing.
 func TestUndeclared(t *testing.T) {
 	start, err := ticket.Append(dag.DAG{}, ticketDoc{Title: "crash"})
 	if err != nil {

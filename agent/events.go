@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// events sends what happens in an agent to the stream of its run.
+// events sends the events of an agent to the stream of its run.
 type events struct {
 	place       event.Place // of the agent, not of its steps
 	info, debug bool
@@ -21,8 +21,8 @@ func eventsOf(ctx context.Context) events {
 	return events{place: at, info: at.Wants(slog.LevelInfo), debug: at.Wants(slog.LevelDebug)}
 }
 
-// started sends AgentStarted and returns what sends AgentEnded, nil if nobody
-// listens.
+// started sends AgentStarted and returns a function that sends AgentEnded, nil without
+// a watcher.
 func (r *run) started() func(error) {
 	if !r.info {
 		return nil
@@ -43,7 +43,7 @@ func (r *run) middleware(c Context, name string, takesPart bool) {
 	}
 }
 
-// told is the call as events have it.
+// told returns the call as events have it.
 func (j *job) told() event.ToolCall {
 	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, Input: j.call.Input}
 	if j.call.Input == nil {
@@ -70,7 +70,7 @@ func (j *job) dispatched(o outcome) {
 	j.place.Send(done)
 }
 
-// panicked tells of a panic in a tool, of which the model reads only the value.
+// panicked sends the stack of a panic in a tool. The model gets only the value.
 func (j *job) panicked(value any, stack []byte) {
 	j.place.Send(event.ToolPanicked{Tool: j.tool.Name, Error: fmt.Sprint(value), Stack: string(stack)})
 }

@@ -17,8 +17,7 @@ type Module struct {
 	Go   string `json:"go"`
 }
 
-// An agent reads a file with its tool and answers in the form of the type that it
-// produces.
+// An agent reads a file with its tool and answers in the format of its type.
 func Example() {
 	module := dag.NewType[Module]("module")
 
@@ -61,9 +60,9 @@ func Example() {
 	// <nil>
 }
 
-// Servers that enforce a response format by a grammar cannot call tools meanwhile.
-// Two agents do there what one does elsewhere: the first gathers, with tools, and
-// answers freely; the second has no tools, and gives what was gathered its form.
+// Servers that enforce a response format by a grammar cannot call tools at the same
+// time. Two agents do the work of one there: the first gathers, with tools, and
+// answers freely; the second has no tools, and structures the first one's answer.
 func Example_explorerAndStructurer() {
 	exploration := dag.NewType[agent.Text]("exploration")
 	module := dag.NewType[Module]("module")
@@ -85,7 +84,7 @@ func Example_explorerAndStructurer() {
 			Use:  []agent.Middleware{agent.Use(look)},
 		}),
 		agent.New("structure", module, model, agent.Config{
-			System:   agent.Say("Return what is said about the module as JSON."),
+			System:   agent.Say("Return the statements about the module as JSON."),
 			User:     agent.Prompt(exploration, func(found agent.Text) string { return found.Text }),
 			MaxTurns: 1,
 		}),

@@ -13,16 +13,16 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// noVerdict are the kinds of failure that say nothing about the draft: the judge
-// itself is broken, and to go on would be paid for in vain.
+// noVerdict are the kinds of failure that are no verdict on the draft: the judge
+// itself is broken, and another turn would be a waste.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
 	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Waiting,
 	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,
 }
 
-// vote has the adversary judge a draft. It returns nothing if the draft passes,
-// and otherwise what is said to the model.
+// vote runs the adversary on a draft. It returns nil if the draft passes, and
+// otherwise the messages to the model.
 func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	draft, err := r.draft.node(r.dag, v)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	// Nobody declares to read a failure in flight.
+	// No leaf declares a query of a pending failure.
 	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 	return say, nil
 }
 
-// heal runs the healer, which sees the rejection behind the draft.
+// heal runs the healer, which sees the rejection after the draft.
 func (r *run) heal(ctx context.Context, d dag.DAG, rejection dag.FailureContent) (string, error) {
 	d, err := d.Append(dag.NewFailure(d, rejection, nil, time.Time{}))
 	if err != nil {

@@ -22,8 +22,7 @@ var (
 	examples = dag.NewType[agent.Text]("examples")
 )
 
-// strict is an adversary that wants a draft to be one of a list, and counts its
-// votes.
+// strict is an adversary that accepts the drafts of a list, and counts its votes.
 func strict(votes *int, good ...string) stone.Ashlar {
 	return stone.New("judge", check, func(_ context.Context, d dag.DAG) (passed, error) {
 		*votes++
@@ -68,7 +67,7 @@ func TestVotes(t *testing.T) {
 	}
 }
 
-// TestHealing holds what a rejected model is told, and what the healer sees.
+// TestHealing checks the messages after a rejection, and the DAG of the healer.
 func TestHealing(t *testing.T) {
 	votes, rejection := 0, ""
 	healer := stone.New("retrieve", examples, func(_ context.Context, d dag.DAG) (agent.Text, error) {
@@ -109,8 +108,8 @@ func TestHealerWithoutText(t *testing.T) {
 	}
 }
 
-// TestBrokenJudge holds that a judge who cannot judge is no rejection: the model
-// would be paid in vain.
+// TestBrokenJudge checks that a judge without a verdict is no rejection: another turn
+// would be a waste.
 func TestBrokenJudge(t *testing.T) {
 	judge := stone.New("judge", check, func(context.Context, dag.DAG) (passed, error) { panic("nil map") })
 	m := model(says("a"), says("b"))
@@ -179,7 +178,7 @@ func TestFindings(t *testing.T) {
 		{"sound, with judges", agent.New("a", note, model(), agent.Config{User: say, Adversary: strict(&votes)}), ""},
 		{"no model", agent.New("a", note, nil, agent.Config{User: say}), "nil-model"},
 		{"bad model", agent.New("a", note, unsound{model()}, agent.Config{User: say}), "bad-model"},
-		{"nothing to say", agent.New("a", note, model(), agent.Config{}), "no-prompt"},
+		{"no prompt", agent.New("a", note, model(), agent.Config{}), "no-prompt"},
 		{"limits", agent.New("a", note, model(), agent.Config{User: say, MaxTurns: -1}), "bad-option"},
 		{"healing without a judge", agent.New("a", note, model(), agent.Config{User: say, MaxHealing: new(0)}), "missing-adversary"},
 		{"conversation is taken", agent.New("a", dag.NewType[reserved]("r"), model(), agent.Config{User: say}), "reserved-field"},
@@ -188,7 +187,7 @@ func TestFindings(t *testing.T) {
 		{"finalize of another type", agent.New("a", note, model(), agent.Config{User: say, Finalize: agent.Finalize(func(v verdict) (verdict, error) { return v, nil })}), "bad-type"},
 		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
 		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
-		{"a tool that is none", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
+		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string

@@ -2,8 +2,8 @@ package agent
 
 import "github.com/stonelayer/stone/kind"
 
-// Kinds of failure with which an agent ends, beside those of package kind. The
-// cause of a failure is the error of package llm or schema behind it.
+// Kinds of failure of an agent, besides those of package kind. The cause of a failure
+// is the error of package llm or schema behind it.
 const (
 	// KindMaxTurns is an agent that was not done after its last turn.
 	KindMaxTurns kind.Kind = "max-turns"
@@ -17,12 +17,11 @@ const (
 	KindRefused kind.Kind = "llm-refused"
 	// KindParseFailed is an answer that did not fit the schema, twice.
 	KindParseFailed kind.Kind = "llm-parse-failed"
-	// KindModel is a model that could not be asked, or whose answer did not come
-	// to its end.
+	// KindModel is a model that could not be asked, or whose answer is incomplete.
 	KindModel kind.Kind = "llm-error"
-	// KindHealingExhausted is a draft that the adversary rejected once more than
-	// there was healing for.
+	// KindHealingExhausted is a draft that the adversary rejected after MaxHealing
+	// rounds of healing.
 	KindHealingExhausted kind.Kind = "healing-exhausted"
-	// KindHalted is a tool, a middleware or a decide function that said Halt.
+	// KindHalted is a tool, a middleware or a decide function that returned Halt.
 	KindHalted kind.Kind = "halted"
 )

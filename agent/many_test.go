@@ -23,12 +23,12 @@ import (
 // manyServer is set in the process that serves TestManyAgents.
 const manyServer = "STONE_TEST_MANY_SERVER"
 
-// manyWords is what the server sends before it pauses.
+// manyWords is the number of words that the server sends before it pauses.
 const manyWords = 400
 
-// TestManyAgents has a thousand agents that are half-way through answers of 4 KB from
-// one server, with both detectors, over TCP, and weighs them. STONE_MANY sets another
-// number. The server is a process of its own, so as not to be weighed.
+// TestManyAgents measures the memory of a thousand agents in the middle of answers of
+// 4 KB from one server, with both detectors, over TCP. STONE_MANY sets another number.
+// The server is another process, so that its memory does not count.
 func TestManyAgents(t *testing.T) {
 	if os.Getenv(manyServer) != "" {
 		serveMany(t)
@@ -70,13 +70,13 @@ func TestManyAgents(t *testing.T) {
 	done.Wait()
 	t.Logf("%d agents, %d KB each", n, each>>10)
 	if each > 80<<10 && !raceDetector {
-		t.Errorf("an agent holds %d KB, want at most 80", each>>10)
+		t.Errorf("an agent uses %d KB, want at most 80", each>>10)
 	}
 }
 
-// weigh returns the bytes of live objects and of stacks. A collection halves the
-// stacks that are too large, and what is under way may put some aside meanwhile: the
-// least of several counts.
+// weigh returns the bytes of live objects and of stacks. A collection halves large
+// stacks, and running goroutines allocate meanwhile: the least of several measurements
+// counts.
 func weigh() int {
 	least := math.MaxInt
 	for range 6 {
@@ -114,8 +114,8 @@ func startMany(t *testing.T) (address string, release func()) {
 	return strings.TrimSpace(line), func() { io.WriteString(in, "go\n") }
 }
 
-// serveMany sends 400 words to everybody, goes on at the first line of its input, and
-// ends with it.
+// serveMany sends 400 words to each client, continues at the first line of its input,
+// and ends with the input.
 func serveMany(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

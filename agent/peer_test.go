@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// fixtures are what the peer @copilotkit/aimock answers.
+// fixtures are the answers of the peer @copilotkit/aimock.
 const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "two cities", "turnIndex": 0}, "response": {"content": "Both at once.", "toolCalls": [
 		{"id": "call_a", "name": "weather", "arguments": {"city": "Bern"}}, {"id": "call_b", "name": "weather", "arguments": {"city": "Oslo"}}]}},
@@ -47,15 +47,15 @@ var peerModels = map[string]func(url, id string, client *http.Client, limits llm
 	},
 }
 
-// TestPeer has agents work with a model server that others have written, over HTTP
-// and in both protocols. Whatever goes wrong there is a failure, never an answer.
+// TestPeer runs agents against a third-party model server, over HTTP and in both
+// protocols. Every error of the server is a failure, never an answer.
 func TestPeer(t *testing.T) {
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range peerModels {
 		for _, c := range []struct {
 			user, chaos string
 			want        string // the draft, or the kind of the failure
-			talk        string // all of the conversation behind the first message
+			talk        string // the conversation after the first message
 			cause       func(error) bool
 		}{
 			{user: "two cities", want: `{"text":"Bern is sunnier."}`,
@@ -103,7 +103,7 @@ func TestPeer(t *testing.T) {
 
 func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
-// peerAgent has two tools, and produces a ticket if it is asked for one.
+// peerAgent has two tools, and produces a ticket if the prompt asks for one.
 func peerAgent(user string, m llm.Model) stone.Ashlar {
 	weather := agent.Tool{
 		Tool: llm.Tool{Name: "weather", Schema: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`)},

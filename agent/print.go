@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// printed is what can change the answer of an agent and is not seen in its name,
-// its types and its queries. Its judges are children of the leaf, which root sees.
+// printed is the part of an agent that can change its answer, besides its name, types
+// and queries. Its judges are children of the leaf, which the root package prints.
 type printed struct {
 	Model      llm.Info     `json:"model"`
 	Override   string       `json:"override"`
@@ -27,7 +27,7 @@ type printedUse struct {
 }
 
 // Fingerprint is a part of the fingerprint of the leaf: the model, as far as it
-// says who it is, limits, and middlewares by their names with the tools that they
+// identifies itself, limits, and middlewares by their names with the tools that they
 // offer. Prompts are rendered for each run, see Render.
 func (a *agent) Fingerprint() []byte {
 	p := printed{
@@ -46,7 +46,7 @@ func (a *agent) Fingerprint() []byte {
 		p.Use = append(p.Use, use)
 	}
 	data, err := json.Marshal(p)
-	if err != nil { // a schema that is no JSON, which Check reports
+	if err != nil { // a schema that is not JSON, which Check reports
 		return fmt.Appendf(nil, "%+v", p)
 	}
 	return data

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A leaf's Retry knows what the model knows: what is in vain, how long to wait, and
-// how often the model has tried itself.
+// A leaf's Retry respects the model's error: whether a retry can help, how long to
+// wait, and how many attempts the model has made itself.
 func TestRetryKnowsTheModel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error

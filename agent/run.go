@@ -17,23 +17,23 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// pausedTurn is the stop reason of a provider that interrupts a turn of its own
-// accord and wants it sent again as it is.
+// pausedTurn is the stop reason of a provider that interrupted the turn itself, and
+// wants the same messages again.
 const pausedTurn = "pause_turn"
 
 // run is one visit of an agent.
 type run struct {
 	*agent
 	events
-	dag    dag.DAG
-	turn   int
-	limit  int
-	mended bool // the answer was sent back, and none has fitted since
-	healed int
-	paused bool
-	usage  budget.Usage
-	answer event.Place  // where the last answer was streamed
-	said   conversation // the digests of what the turns were asked
+	dag      dag.DAG
+	turn     int
+	limit    int
+	repaired bool // the answer was sent back, and none has fitted since
+	healed   int
+	paused   bool
+	usage    budget.Usage
+	answer   event.Place  // where the last answer was streamed
+	said     conversation // the digests of the turns' requests
 }
 
 // run is the body of the leaf.
@@ -79,7 +79,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	}
 }
 
-// open asks the prompts and makes the context with which every turn begins.
+// open renders the prompts and makes the context with which every turn starts.
 func (r *run) open(ctx context.Context) (Context, error) {
 	c := Context{used: &r.usage, DAG: r.dag, Agent: r.name, Format: r.draft.format, Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
 	system, err := prompt(r.cfg.System, r.dag)
@@ -90,7 +90,7 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	if err != nil {
 		return c, err
 	}
-	// An undeclared read has cancelled the context: nothing is paid for then.
+	// An undeclared read has canceled the context: no request must be sent then.
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
@@ -109,14 +109,14 @@ func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
 	return utf8Only(text), err
 }
 
-// next is what comes after a turn: the end, with the draft, or another turn.
+// next is the result of a turn: the end, with the draft, or another turn.
 type next struct {
 	done  bool
 	draft any
 	say   []llm.Message // to the model before the other turn
 }
 
-// decide says what comes after a turn.
+// decide chooses the next action after a turn.
 func (r *run) decide(ctx context.Context, c Context) (next, error) {
 	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
 		return next{}, nil
@@ -137,22 +137,22 @@ func (r *run) decide(ctx context.Context, c Context) (next, error) {
 	}
 }
 
-// judge reads the draft and has it judged.
+// judge reads the draft and runs the adversary on it.
 func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	if refused(reply) {
 		return next{}, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
 	v, wrong := r.draft.read(ctx, reply)
 	switch {
-	case wrong != nil && r.mended:
+	case wrong != nil && r.repaired:
 		return next{}, wrong.failure
 	case wrong != nil:
-		r.mended = true
+		r.repaired = true
 		r.limit++
 		r.answer.Retract("the answer does not fit: " + wrong.failure.Error())
 		return next{say: []llm.Message{llm.User(wrong.tell)}}, nil
 	}
-	r.mended = false
+	r.repaired = false
 	if !r.cfg.Adversary.IsZero() {
 		if say, err := r.vote(ctx, v); say != nil || err != nil {
 			if say != nil {
@@ -171,7 +171,7 @@ func refused(r *llm.Reply) bool {
 	return r.Refusal != "" && r.Text == "" || r.StopReason == "refusal" || r.StopReason == "content_filter"
 }
 
-// finish makes the node out of an accepted draft.
+// finish makes the node of an accepted draft.
 func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error) {
 	if r.cfg.Finalize.run != nil {
 		if v, err = r.cfg.Finalize.run(v); err != nil {
@@ -188,7 +188,7 @@ func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error)
 	return n, nil
 }
 
-// meta is what the agent took.
+// meta returns the usage of the agent.
 func (r *run) meta() map[string]string {
 	meta := map[string]string{"turns": strconv.Itoa(r.turn), dag.MetaBeside: conversationField}
 	if n := r.usage.InputTokens; n > 0 {
@@ -208,8 +208,8 @@ func failure(k kind.Kind, cause error, format string, args ...any) error {
 	return &stone.Failure{Kind: k, Reason: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// modelFailure makes a failure out of an error of the model. What fails because
-// the run ends is no failure of the model's.
+// modelFailure makes a failure of an error of the model. An error because the run ends
+// is not the model's failure.
 func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -237,8 +237,8 @@ type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
-// Retryable is false if the provider refuses the request and would refuse it again.
-// An answer that was bad in itself may be better the next time.
+// Retryable is false if the provider refused the request and would refuse it again.
+// A bad answer may be better the next time.
 func (e *modelError) Retryable() bool {
 	_, status := errors.AsType[*llm.HTTPError](e.error)
 	_, reported := errors.AsType[*llm.ProviderError](e.error)
@@ -246,7 +246,7 @@ func (e *modelError) Retryable() bool {
 	return !status && !reported && !errors.As(e.error, &decided) || llm.Retryable(e.error)
 }
 
-// RetryAfter is how long the server asks to wait.
+// RetryAfter is the time to wait that the server asks for.
 func (e *modelError) RetryAfter() time.Duration {
 	if h, ok := errors.AsType[*llm.HTTPError](e.error); ok {
 		return h.RetryAfter
@@ -254,5 +254,5 @@ func (e *modelError) RetryAfter() time.Duration {
 	return 0
 }
 
-// utf8Only replaces what JSON cannot hold.
+// utf8Only replaces invalid UTF-8, which JSON does not permit.
 func utf8Only(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// asked runs an agent that answers with the text and returns what it asked.
+// asked runs an agent that answers with the text and returns its request.
 func asked[T any](t *testing.T, out dag.Type[T], text string) (llm.Request, stone.Result) {
 	t.Helper()
 	m := model(says(text))
@@ -27,8 +27,8 @@ func asked[T any](t *testing.T, out dag.Type[T], text string) (llm.Request, ston
 	return m.requests[0], res
 }
 
-// TestStrict holds for which types the provider's strict mode is asked: it
-// refuses schemas that leave something open.
+// TestStrict checks which types use the provider's strict mode: it refuses schemas
+// that leave something open.
 func TestStrict(t *testing.T) {
 	type flat struct {
 		A string `json:"a"`
@@ -79,8 +79,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestLateTools holds that a middleware can offer tools during the run, replace
-// one of the list, and speak for itself.
+// TestLateTools checks that a middleware can offer tools during the run, replace one
+// of the list, and give advice.
 func TestLateTools(t *testing.T) {
 	late := agent.Middleware{Name: "late", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		other := echo()
@@ -109,8 +109,8 @@ func TestLateTools(t *testing.T) {
 	}
 }
 
-// TestMistakes holds that mistakes of those who write middlewares and tools end
-// the agent with a failure that says so.
+// TestMistakes checks that mistakes in middlewares and tools end the agent with a
+// failure that explains them.
 func TestMistakes(t *testing.T) {
 	wrap := func(w func(context.Context, agent.Context, agent.Handler) (agent.Context, error)) []agent.Middleware {
 		return []agent.Middleware{{Name: "ring", Wrap: w}}
@@ -151,7 +151,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestBinaryText holds that what is no text does not break the record.
+// TestBinaryText checks that invalid UTF-8 does not break the record.
 func TestBinaryText(t *testing.T) {
 	bad := tool("bad", func(string) (agent.Result, error) { return agent.Result{Text: "a\xffb"}, errors.New("c\xfed") })
 	m := model(calls("bad", `{"text":""}`), says("done"))
@@ -165,7 +165,7 @@ func TestBinaryText(t *testing.T) {
 	}
 }
 
-// TestPromptFails holds that an error of a prompt costs nothing.
+// TestPromptFails checks that an error of a prompt costs nothing.
 func TestPromptFails(t *testing.T) {
 	m := model(says("x"))
 	_, err := run(t, agent.New("talk", note, m, agent.Config{System: dag.ReaderFunc(func(dag.DAG) (string, error) { return "", stone.Fail("no-template", "gone") })}), stone.Config{})

@@ -10,20 +10,20 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// A payment is what a step that asks a model draws on the account of the context:
-// an estimate before, the truth after, also of an answer that was none.
+// A payment is the draw of a model's step on the account of the context: an estimate
+// before, the measured usage after, also if the answer failed.
 type payment struct {
 	*budget.Draw
 	meter *llm.Meter
 	watch func() *repetition.Watcher // nil watches nothing
-	spent budget.Usage               // by what was asked here
+	spent budget.Usage               // by this request
 }
 
-// repetitionRetries is how often a model that got stuck is asked again.
+// repetitionRetries bounds the retries of a model that repeats itself.
 const repetitionRetries = 1
 
-// stuck watches for what no text has in it: 1,000 bytes that come for the 64th time. Tables,
-// logs and padding stay far below; a model that is stuck in a loop goes on for ever.
+// stuck watches for 1,000 bytes that occur 64 times, which no ordinary text has. Tables,
+// logs and padding stay far below; a model in a loop never stops.
 func stuck() *repetition.Watcher {
 	return &repetition.Watcher{NGram: &repetition.NGram{N: 1000, Threshold: 64}}
 }
@@ -33,8 +33,8 @@ func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payme
 	return payment{Draw: draw}, err
 }
 
-// ask sends the request, bounded by what is left, and hands on what comes. It returns
-// the whole answer, or what had come of it beside an error.
+// ask sends the request, bounded by the rest of the budget, and passes each delta to
+// hear. It returns the whole answer, or the part received and an error.
 func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear func(*llm.Delta)) (reply *llm.Reply, err error) {
 	if err := p.Begin(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	return reply, err
 }
 
-// failed is the failure of a step whose model failed. It notes what was spent before.
+// failed is the failure of a step whose model failed, with its cost.
 func (p *payment) failed(ctx context.Context, err error) error {
 	failure := modelFailure(ctx, budget.Costly(err, p.spent))
 	if _, noted := budget.CostOf(failure); !noted {
@@ -71,8 +71,7 @@ func (p *payment) failed(ctx context.Context, err error) error {
 	return failure
 }
 
-// end settles what the step has cost, which is what its record says, or its error, and
-// returns it.
+// end charges the cost of the step, from its record or its error, and returns it.
 func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	defer p.Close()
 	if noted, ok := budget.CostOf(err); ok {
@@ -84,7 +83,7 @@ func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	return used
 }
 
-// inTime runs work in the time that the account of the context has.
+// inTime runs work within the deadline of the context's account.
 func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
 	account := budget.From(ctx)
 	if _, limited := account.Deadline(); !limited {
@@ -99,8 +98,8 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 	return v, err
 }
 
-// Unpriced returns the models that the agent asks and whose price nobody knows: a budget
-// that bounds money refuses them.
+// Unpriced returns the models of the agent whose price is unknown: a budget that bounds
+// money refuses them.
 func (a *agent) Unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil

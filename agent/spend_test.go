@@ -18,8 +18,7 @@ import (
 
 var spentOn = dag.NewType[agent.Text]("spent-on")
 
-// looping is an agent that calls a tool that is not there, turn after turn, each
-// of 30 tokens.
+// looping is an agent that calls a missing tool, turn after turn, each of 30 tokens.
 func looping(wait time.Duration) stone.Ashlar {
 	in, out := 10, 20
 	model := script.Func(func(int, *llm.Request) script.Answer {
@@ -65,7 +64,7 @@ func TestAgentsEndWithTheTimeOfTheAccount(t *testing.T) {
 	})
 }
 
-// A resumed run has spent what a run without interruption has.
+// A resumed run is charged the same as a run without interruption.
 func TestReplayedTurnsAreCharged(t *testing.T) {
 	var memory journal.Memory
 	spent := func(interruptAt int) budget.Amount {
@@ -97,8 +96,7 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 	}
 }
 
-// However often a run is resumed, its agents take no more turns than their account
-// allows.
+// The account bounds the turns of all resumes of a run together.
 func TestTheAccountHoldsForAllResumes(t *testing.T) {
 	var memory journal.Memory
 	for i := range 4 {

@@ -25,7 +25,7 @@ const maxInput = 1 << 20
 // maxParallel bounds the calls of a turn that run at the same time.
 const maxParallel = 16
 
-// outcome is what became of a tool call, as it is recorded.
+// outcome is the record of a tool call.
 type outcome struct {
 	Text      string          `json:"text"`
 	Meta      json.RawMessage `json:"meta,omitempty"`
@@ -33,8 +33,8 @@ type outcome struct {
 	Recommend *Recommendation `json:"recommend,omitempty"`
 }
 
-// dispatch runs the calls of the reply, in their order but for those that may
-// run side by side, and adds results and recommendations in their order.
+// dispatch runs the calls of the reply, in their order except for those that may run
+// concurrently, and adds results and recommendations in their order.
 func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	calls := c.Reply.ToolCalls
 	outcomes := make([]outcome, len(calls))
@@ -114,8 +114,8 @@ func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from,
 	return errors.Join(errs...)
 }
 
-// call runs one call, or says why it does not. Its address is turn and position,
-// since what providers call a call is not unique.
+// call runs one call, or returns the reason for the model why not. Its address is turn
+// and position, since the call ids of providers are not unique.
 func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
@@ -134,8 +134,7 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
 }
 
-// toolInput is the input of the step of a tool call. What the provider calls the
-// call is not in it.
+// toolInput is the input of the step of a tool call. It omits the provider's call id.
 type toolInput struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
@@ -146,11 +145,11 @@ type job struct {
 	*run
 	turn, position int
 	call           llm.ToolCall
-	tool           *Tool // nil if there is none of the name
+	tool           *Tool // nil if no tool has the name
 	begun          time.Time
 }
 
-// refuse says to the model why a call is not run, or nothing if it can be run.
+// refuse returns the reason for the model why a call is not run, "" if it can be run.
 func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) {
 	tool, call := j.tool, j.call
 	switch most := r.cfg.MaxCalls; {
@@ -191,8 +190,8 @@ func unknown(name string, tools []Tool) string {
 	return text + " The tools are: " + strings.Join(names, ", ") + "."
 }
 
-// alike reports whether a name is meant for another: models err in its case, its
-// separators, and in what they put in front of it.
+// alike reports whether a name is probably meant for another: models mistake its case
+// and separators, and add prefixes.
 func alike(name, tool string) bool {
 	letters := func(s string) string {
 		return strings.Map(func(r rune) rune {
@@ -206,9 +205,8 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool. What goes wrong in it is for the model to read, but for the
-// end of the run and a question that waits for its answer: the call is made again
-// when the run is resumed.
+// do runs the tool. The model gets its errors, except the end of the run and a question
+// that waits for its answer: the call is made again when the run is resumed.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
@@ -235,7 +233,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	return o, nil
 }
 
-// endsRun reports whether an error is that of the whole run, as of its account.
+// endsRun reports whether an error ends the whole run, such as an exhausted account.
 func endsRun(err error) bool {
 	var of interface{ EndsRun() bool }
 	return errors.As(err, &of) && of.EndsRun()
@@ -264,7 +262,7 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 // defaultMaxResult bounds the text of a result, in bytes.
 const defaultMaxResult = 256 << 10
 
-// cut bounds the text of a result and says what is missing.
+// cut bounds the text of a result and notes the cut.
 func (t *Tool) cut(text string) string {
 	most := cmp.Or(t.MaxResult, defaultMaxResult)
 	if most < 0 || len(text) <= most {
@@ -280,13 +278,12 @@ type schemas struct {
 	known map[string]*schema.Schema
 }
 
-// maxSchemas bounds what is kept, for agents whose tools are made up anew in
-// every turn.
+// maxSchemas bounds the compiled schemas, for agents that make new tools in every turn.
 const maxSchemas = 1024
 
 func (s *schemas) of(raw json.RawMessage) (*schema.Schema, error) {
 	if len(raw) == 0 {
-		return nil, nil // stands for anything
+		return nil, nil // any input fits
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// onion runs the rings from the outermost to the model and back.
+// onion runs the middlewares from the outermost to the model and back.
 func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context, error) {
 	for i, m := range rings {
 		if m.Guard != nil && !m.Guard(c) {
@@ -37,8 +37,8 @@ func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context
 	return r.ask(ctx, c)
 }
 
-// offer is Offer for the agent's own tools. As long as they follow one another as
-// in its list, they are a part of one slice that was made with the agent.
+// offer is Offer for the agent's own tools. As long as they follow the order of its
+// list, they are a part of one slice that was made with the agent.
 func (a *agent) offer(c Context, t *Tool) Context {
 	n := len(c.Tools)
 	if a.own(c.Tools) && n < len(a.offered) && a.offered[n].Name == t.Name {
@@ -53,7 +53,7 @@ func (a *agent) own(tools []Tool) bool {
 	return len(tools) == 0 || len(a.offered) > 0 && &tools[0] == &a.offered[0]
 }
 
-// wire returns the tools as the model is told of them.
+// wire returns the tools as the model gets them.
 func (a *agent) wire(tools []Tool) []llm.Tool {
 	if a.own(tools) {
 		return a.told[:len(tools):len(tools)]
@@ -65,8 +65,7 @@ func (a *agent) wire(tools []Tool) []llm.Tool {
 	return out
 }
 
-// ask is the heart of the onion: it asks the model and runs the calls of its
-// answer.
+// ask is the innermost handler: it asks the model and runs the calls of its answer.
 func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	if err := ctx.Err(); err != nil {
 		return c, err
@@ -74,9 +73,8 @@ func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	if err := r.granted(c.Tools); err != nil {
 		return c, err
 	}
-	// Servers take a conversation that ends with the model's own words for one
-	// that it is to go on with in the same breath, and some refuse it. A paused
-	// turn is the one that is meant so.
+	// If a conversation ends with the model's own words, servers let the model
+	// continue that message, or refuse the request. Only a paused turn is meant so.
 	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
 		c = c.Say(llm.User("Continue."))
 	}
@@ -92,8 +90,8 @@ func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	return r.dispatch(ctx, c)
 }
 
-// granted reports a tool that does more than the agent has declared, which is
-// what a run's grant was compared with.
+// granted reports a tool with an effect that the agent does not declare: the grant of
+// the run was compared with the declared ones.
 func (r *run) granted(tools []Tool) error {
 	for _, t := range tools {
 		for _, e := range t.Effects {
@@ -105,13 +103,13 @@ func (r *run) granted(tools []Tool) error {
 	return nil
 }
 
-// turnRecord is what is recorded of a turn.
+// turnRecord is the record of a turn.
 type turnRecord struct {
 	Reply *llm.Reply   `json:"reply"`
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall asks the model, or takes its answer from the record of the run.
+// recall asks the model, or takes its answer from the run's records.
 func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	q := &question{run: r, turn: c.Turn}
 	q.req = llm.Request{
@@ -159,8 +157,8 @@ func withoutNull(calls []llm.ToolCall) []llm.ToolCall {
 	return calls
 }
 
-// question is one request on its way. It is one value with methods in place of
-// closures, which would cost an allocation for each variable they share.
+// question is one running request. It is one value with methods instead of closures,
+// which would cost an allocation for each variable they share.
 type question struct {
 	*run
 	payment
@@ -191,8 +189,8 @@ func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
 	return turnRecord{reply, q.spent}, nil
 }
 
-// keepable takes arguments out that no node can hold, or that are too long: the call is then
-// refused, and the turn that was paid for is not lost.
+// keepable removes arguments that no node can contain, or that are too long: the call is
+// then refused, and the paid turn is not lost.
 func keepable(calls []llm.ToolCall) []llm.ToolCall {
 	calls = slices.Clone(calls)
 	for i := range calls {
@@ -208,7 +206,7 @@ func keepable(calls []llm.ToolCall) []llm.ToolCall {
 
 func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }
 
-var errNoEnd = errors.New("the model's stream ended before its answer was whole")
+var errNoEnd = errors.New("the model's stream ended before its answer was complete")
 
 func blank(r *llm.Reply) bool {
 	return r.Refusal == "" && len(r.ToolCalls) == 0 && strings.TrimSpace(r.Text) == ""

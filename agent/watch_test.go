@@ -63,8 +63,8 @@ func traced(t *testing.T, level slog.Level) (text string, events []map[string]an
 	return b.String(), events
 }
 
-// TestEvents holds the order of events and that prompts, replies and what tools
-// are given and give are seen at level debug only.
+// TestEvents checks the order of events, and that prompts, replies and the inputs and
+// results of tools are in events of level debug only.
 func TestEvents(t *testing.T) {
 	text, events := traced(t, slog.LevelInfo)
 	var names []string
@@ -100,8 +100,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestDeltas holds that what the agents of a run hear is streamed, and that a
-// replayed turn is told whole.
+// TestDeltas checks that the answers of a run's agents are streamed, and that a
+// replayed turn is one event.
 func TestDeltas(t *testing.T) {
 	mem := &memory{left: -1}
 	talk := func() stone.Ashlar {
@@ -127,7 +127,7 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// said lists what was said and taken back.
+// said lists the streamed and the retracted texts.
 func said(events []event.Event) []string {
 	out := []string{}
 	for _, e := range events {
@@ -148,9 +148,9 @@ func said(events []event.Event) []string {
 	return out
 }
 
-// TestRetractions holds that what was said in vain is taken back before anything
-// else is said: by a restart, an answer that does not fit, a judge, and a step that
-// fails or is tried again.
+// TestRetractions checks that invalid text is retracted before any other text: after a
+// restart, an answer that does not fit, a rejection, and a step that fails or is
+// retried.
 func TestRetractions(t *testing.T) {
 	judged := 0
 	judge := stone.New("judge", check, func(context.Context, dag.DAG) (passed, error) {
@@ -173,9 +173,9 @@ func TestRetractions(t *testing.T) {
 		"judge": {model(says("a"), says("b")), agent.Config{Adversary: judge}, false,
 			[]string{"talk/turn-1 text a", "talk/turn-1 end", "talk/turn-1 retracted too short", "talk/turn-2 text b", "talk/turn-2 end"}},
 		"failure": {model([]llm.Delta{text("ha")}), agent.Config{}, true,
-			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole"}},
+			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was complete"}},
 		"retry": {model([]llm.Delta{text("ha")}, says("whole")), agent.Config{Options: []stone.LeafOption{stone.Retry{Attempts: 2}}}, false,
-			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was whole", "talk~2/turn-1 text whole", "talk~2/turn-1 end"}},
+			[]string{"talk/turn-1 text ha", "talk retracted the model's stream ended before its answer was complete", "talk~2/turn-1 text whole", "talk~2/turn-1 end"}},
 	} {
 		var r eventtest.Recorder
 		c.cfg.User = agent.Say("go")
@@ -192,7 +192,7 @@ func TestRetractions(t *testing.T) {
 	}
 }
 
-// TestProgress holds that a slow or broken stream shows in the events.
+// TestProgress checks that a slow or broken stream shows in the events.
 func TestProgress(t *testing.T) {
 	var b bytes.Buffer
 	m := model([]llm.Delta{
@@ -249,8 +249,8 @@ const (
 	streamText = `data: {"choices":[{"index":0,"delta":{"content":"done"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 )
 
-// TestTextBeforeToolCallInStream: whoever looks at the first delta only takes
-// the text for the answer and never runs the tool.
+// TestTextBeforeToolCallInStream: a client that looks only at the first delta would
+// take the text for the answer and never run the tool.
 func TestTextBeforeToolCallInStream(t *testing.T) {
 	res, seen, err := served(t, streamHead+streamCall, streamText)
 	if err != nil {
@@ -265,8 +265,8 @@ func TestTextBeforeToolCallInStream(t *testing.T) {
 	}
 }
 
-// TestStreamEndsHalfWay: the connection is closed in order, but the answer is
-// not whole.
+// TestStreamEndsHalfWay: the connection is closed regularly, but the answer is
+// incomplete.
 func TestStreamEndsHalfWay(t *testing.T) {
 	res, _, err := served(t, streamHead)
 	var cut *llm.TruncatedError
@@ -275,7 +275,7 @@ func TestStreamEndsHalfWay(t *testing.T) {
 	}
 }
 
-// TestOnion holds the order of the rings and what they see on both ways.
+// TestOnion checks the order of the middlewares and their contexts on both ways.
 func TestOnion(t *testing.T) {
 	var trail []string
 	ring := func(name string) agent.Middleware {
@@ -308,8 +308,8 @@ func TestOnion(t *testing.T) {
 	}
 }
 
-// TestRebuild holds that a tool can be exchanged anywhere in a pipeline, that of
-// an agent's adversary included, and that the original stays what it was.
+// TestRebuild checks that a tool can be exchanged anywhere in a pipeline, including in
+// an agent's adversary, and that the original is unchanged.
 func TestRebuild(t *testing.T) {
 	reviewer := agent.New("review", reviewed, model(calls("echo", `{"text":"r"}`), says(`{"ok":true,"reason":""}`), calls("echo", `{"text":"r"}`), says(`{"ok":true,"reason":""}`)),
 		agent.Config{User: agent.Say("judge"), Use: []agent.Middleware{agent.Use(echo())}})
