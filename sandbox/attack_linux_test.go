@@ -22,7 +22,7 @@ import (
 )
 
 // key is what an attack must not find. The program that starts the attack has it in
-// its environment, its memory and an open file, and never gives it away.
+// its environment, its memory and an open file, and never passes it on.
 const key = "key-7f3a91c2"
 
 // inMemory is the key in the memory of the host, at an address that the attack knows.
@@ -121,7 +121,7 @@ var attacks = map[string]func(pid int) error{
 		if errno == unix.ENOSYS {
 			return errno
 		}
-		return fmt.Errorf("clone3 is there (%w): %w", errno, errWon)
+		return fmt.Errorf("clone3 exists (%w): %w", errno, errWon)
 	},
 	"io_uring": func(int) error {
 		var params [120]byte
@@ -147,7 +147,7 @@ var attacks = map[string]func(pid int) error{
 	"near unix": func(int) error { return say("unix", "near.sock") },
 }
 
-// errWon is the success of an attack that has something to say.
+// errWon is the success of an attack that returns details.
 var errWon = errors.New("the attack succeeds")
 
 func orNil(errno syscall.Errno) error {
@@ -263,7 +263,7 @@ func host() error {
 	return nil
 }
 
-// attack starts a host that starts an attack, and returns what it says.
+// attack starts a host that starts an attack, and returns the host's output.
 func attack(t *testing.T, m sandbox.Method, w world, name string, env ...string) (string, error) {
 	c := exec.CommandContext(t.Context(), os.Args[0])
 	c.Env = append(os.Environ(), append(env, "SANDBOX_ROLE=host", "KEY="+key, "ATTACK="+name, "METHOD="+string(m), "WORK="+w.work, "OUT="+w.outside)...)
@@ -272,8 +272,8 @@ func attack(t *testing.T, m sandbox.Method, w world, name string, env ...string)
 	return string(out), err
 }
 
-// No attack on the program that runs a command succeeds. That they are attacks, and
-// not merely broken, shows the same without confinement.
+// No attack on the program that runs a command succeeds. Without confinement they do,
+// so they are not merely broken.
 func TestAttacksOnTheHost(t *testing.T) {
 	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		t.Run(string(m), func(t *testing.T) {
@@ -303,7 +303,7 @@ func TestAttacksOnTheHost(t *testing.T) {
 						t.Errorf("%v: %s", err, out)
 					}
 					if got := heard(); got != "" {
-						t.Errorf("a listener outside heard %q", got)
+						t.Errorf("a listener outside received %q", got)
 					}
 					if after := modes(t, w.outside); after != before {
 						t.Errorf("files outside were %s, are %s", before, after)
@@ -314,15 +314,15 @@ func TestAttacksOnTheHost(t *testing.T) {
 	}
 }
 
-// mayFail are attacks that need not succeed even without confinement: what they use
-// depends on the user and the kernel, is closed for everybody, or would stop the host.
+// mayFail are attacks that need not succeed even without confinement: their target
+// depends on the user and the kernel, is closed to all users, or would stop the host.
 var mayFail = map[string]bool{
 	"own descriptors": true, "environ": true, "descriptors": true, "cwd and root": true, "mem": true, "process_vm_readv": true,
 	"ptrace attach": true, "ptrace seize": true, "pidfd_getfd": true, "unshare": true, "unshare pid": true, "setns": true, "clone": true,
 	"io_uring": true, "setxattr": true, "priority of user": true, "chmod 2": true, "chown": true, "near unix": true,
 }
 
-// listen opens servers outside of the sandbox and returns what they have heard.
+// listen opens servers outside of the sandbox and returns the data they received.
 func listen(t *testing.T, w world) (heard func() string, env []string) {
 	t.Helper()
 	got := make(chan string, 64)
@@ -339,7 +339,7 @@ func listen(t *testing.T, w world) (heard func() string, env []string) {
 					return
 				}
 				b := make([]byte, 64)
-				n, _ := c.Read(b) // an error is that nothing was said, which a connection says too
+				n, _ := c.Read(b) // an error means no data; the connection alone is recorded
 				c.Close()
 				got <- network + " " + string(b[:n])
 			}

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// system is what nearly every program needs to read. The rest of /etc is left out:
-// secrets lie there.
+// system lists the files that nearly every program reads. The rest of /etc, which has
+// secrets, is left out.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/group", "/etc/hosts", "/etc/ld.so.cache",
@@ -16,7 +16,7 @@ var system = []string{
 	"/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl",
 }
 
-// bubblewrap returns the arguments of bwrap in front of those of the command.
+// bubblewrap returns the arguments of bwrap before those of the command.
 func (r reach) bubblewrap(network bool, dir string) ([]string, error) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -35,8 +35,8 @@ func (r reach) bubblewrap(network bool, dir string) ([]string, error) {
 			args = append(args, "--ro-bind-try", path, path)
 		}
 	}
-	// What root owns below /proc/sys could be written even without capabilities,
-	// and what is written to the tmpfs of /dev would be memory of nobody.
+	// Root could write its files below /proc/sys even without capabilities, and files
+	// in the tmpfs of /dev would be memory that no process is charged for.
 	args = append(args, "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
 	for _, p := range r.ReadOnly {
 		args = append(args, bind("--ro-bind", p)...)

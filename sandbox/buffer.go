@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A Buffer keeps the beginning and the end of what is written to it, as much as Max
-// bytes. It is safe for concurrent use.
+// A Buffer keeps the first and the last bytes written to it, at most Max. It is safe
+// for concurrent use.
 type Buffer struct {
 	Max int // bytes to keep
 
@@ -17,7 +17,7 @@ type Buffer struct {
 	tail  []byte // ends with the last Max-Max/2 of the rest
 }
 
-// Write never fails, so that the command can go on.
+// Write never fails, so that the command can continue.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -36,18 +36,18 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Size returns how many bytes were written.
+// Size returns the number of bytes written.
 func (b *Buffer) Size() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.total
 }
 
-// String returns what was kept as valid UTF-8, with a line that says how many bytes
-// are missing.
+// String returns the kept bytes as valid UTF-8, with a line that counts the missing
+// ones.
 func (b *Buffer) String() string { return b.Text(func(part string) string { return part }) }
 
-// Text is String with each part, before and after what is missing, as clean returns it.
+// Text is like String, but passes the parts before and after the missing bytes to clean.
 func (b *Buffer) Text(clean func(part string) string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

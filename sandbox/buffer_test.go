@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However it is cut into writes, what is kept is the beginning and the end.
+// The buffer keeps the first and the last bytes for all sizes of writes.
 func TestBufferKeepsBothEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Buffer{Max: rapid.IntRange(1, 40).Draw(t, "max")}

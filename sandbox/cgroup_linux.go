@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// threads is how many threads a process may have on average: the kernel counts
-// threads, and the supervisor processes.
+// threads is the number of threads that a process may have on average: the kernel
+// counts threads, the supervisor counts processes.
 const threads = 8
 
-// A cgroup is what holds a command to its limits where this process may make one:
-// as root, or where a part of the hierarchy was delegated. Elsewhere it is empty.
+// A cgroup enforces the limits of a command if this process may make one: as root, or
+// in a delegated part of the hierarchy. Otherwise it is empty.
 type cgroup struct {
 	dirs []string // one for each controller of version 1
 	home []string // where the supervisor is, in the same order
@@ -43,17 +43,17 @@ func newCgroup(l Limits) (c cgroup) {
 	return c
 }
 
-// add makes a group with those limits that it can have, if that is any.
+// add makes a group with the limits whose controllers exist, if any.
 func (c *cgroup) add(home string, limits map[string]int64) {
 	dir := filepath.Join(home, fmt.Sprintf("stone-%d", os.Getpid()))
 	if os.Mkdir(dir, 0o755) != nil {
-		return // not ours to make, which is the ordinary case
+		return // usually this process must not make groups
 	}
 	set := 0
 	for name, value := range limits {
 		file := filepath.Join(dir, name)
 		if _, err := os.Stat(file); err != nil || value <= 0 {
-			continue // the controller is not there, or nothing is limited
+			continue // the controller is missing, or nothing is limited
 		}
 		if os.WriteFile(file, []byte(strconv.FormatInt(value, 10)), 0) == nil {
 			set++
@@ -66,8 +66,8 @@ func (c *cgroup) add(home string, limits map[string]int64) {
 	c.dirs, c.home = append(c.dirs, dir), append(c.home, home)
 }
 
-// enter moves this process into the groups, leave out of them: what it starts in
-// between stays there from its first moment.
+// enter moves this process into the groups, leave out of them. A process started in
+// between is in the groups from its start.
 func (c cgroup) enter() error { return move(c.dirs) }
 func (c cgroup) leave() error { return move(c.home) }
 

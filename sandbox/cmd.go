@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Grace is how long a command has to end after SIGTERM before it is killed.
+// Grace is the time that a command has after SIGTERM before it is killed.
 const Grace = 2 * time.Second
 
-// drain is how long output is read after the supervisor has ended: a process that
-// has escaped from an unconfined command may hold it open.
+// drain bounds the reading of output after the supervisor has ended: a process that
+// has escaped from an unconfined command may keep the output open.
 const drain = time.Second
 
 // A Cmd is a command that is run once.
@@ -44,8 +44,8 @@ func Command(ctx context.Context, p Policy, program string, args ...string) *Cmd
 // An ExitError reports a command that started and did not succeed.
 type ExitError struct {
 	Code   int    // -1 if a signal ended it
-	Signal string // that ended it, as "killed"
-	Limit  string // that it exceeded, in which case it was killed
+	Signal string // the signal that ended it, such as "killed"
+	Limit  string // the limit that it exceeded, for which it was killed
 }
 
 func (e *ExitError) Error() string {
@@ -58,15 +58,13 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// Run runs the command and returns when it and everything that it has started have
-// ended. When the context is done the processes get SIGTERM, after Grace SIGKILL,
-// and Run returns the error of the context. A command that fails returns an
-// *ExitError.
+// Run runs the command and returns when it and all its descendants have ended. When the
+// context is done, the processes get SIGTERM, after Grace SIGKILL, and Run returns the
+// error of the context. If the command fails, the error is an *ExitError.
 func (c *Cmd) Run() error { return c.run() }
 
-// Output runs the command and returns what it writes to its standard output and
-// standard error, at most limit bytes of it: a longer output loses its middle, and
-// a line says how much.
+// Output runs the command and returns its standard output and standard error, at most
+// limit bytes: a line replaces the middle of longer output and counts the bytes.
 func (c *Cmd) Output(limit int) (string, error) {
 	out := &Buffer{Max: limit}
 	c.Stdout, c.Stderr = out, out
@@ -77,8 +75,8 @@ func (c *Cmd) Output(limit int) (string, error) {
 // passed are the variables of this process that every command gets.
 var passed = []string{"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
-// environment returns the variables of a command. Of two with the same name the
-// later one counts.
+// environment returns the variables of a command. Of two with the same name the later
+// one applies.
 func environment(scratch string, more []string) []string {
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + scratch, "TMPDIR=" + scratch}
 	for _, v := range append(passed[:len(passed):len(passed)], more...) {

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine puts the policy on the calling thread and what it executes, for good.
+// confine applies the policy to the calling thread and the program it executes, permanently.
 func (o order) confine() error {
-	// What this process has inherited beyond its streams is not for the command.
+	// The command must not inherit descriptors besides its streams.
 	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
@@ -30,7 +30,7 @@ func (o order) confine() error {
 	if err := dropCapabilities(); err != nil {
 		return fmt.Errorf("dropping capabilities: %w", err)
 	}
-	// Needed by the two that follow; and no program with a set-user-id bit helps.
+	// The next two steps need it. It also disables set-user-id bits.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("prctl(PR_SET_NO_NEW_PRIVS): %w", err)
 	}
@@ -42,7 +42,7 @@ func (o order) confine() error {
 	return filterCalls(o.Method, o.Network)
 }
 
-// set limits this process and its descendants, each by itself.
+// set limits this process and its descendants, each separately.
 func (l Limits) set() error {
 	seconds := int64(0)
 	if l.CPU > 0 {
@@ -56,15 +56,15 @@ func (l Limits) set() error {
 		positive("threads of the user", unix.RLIMIT_NPROC, userThreads(l.Processes)))
 }
 
-// userThreads returns how many threads the user may have so that a command can have
-// its own: the kernel counts those of a user, and not those of root.
+// userThreads returns the limit of the user's threads that leaves room for those of a
+// command: the kernel counts the threads of a user, except those of root.
 func userThreads(processes int) int64 {
 	if processes <= 0 {
 		return 0
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/task/[0-9]*")
 	if err != nil {
-		return 0 // the pattern is right
+		return 0 // unreachable: the pattern is valid
 	}
 	return int64(len(files) + threads*processes)
 }
@@ -89,8 +89,8 @@ func limit(what string, resource int, value uint64) error {
 	return nil
 }
 
-// dropCapabilities takes from the thread what root may. With no_new_privs a program
-// that it starts does not get them back.
+// dropCapabilities drops the thread's capabilities. With no_new_privs, programs that it
+// starts do not regain them.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -4,7 +4,7 @@ package sandbox
 
 import "errors"
 
-// confine only knows commands that are not confined.
+// confine only supports unconfined commands.
 func (o order) confine() error {
 	if o.Method == Unconfined {
 		return nil

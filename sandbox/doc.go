@@ -1,5 +1,5 @@
-// Package sandbox runs commands that reach only what they are granted, and ends
-// everything that they have started:
+// Package sandbox runs commands that reach only what they are granted, and ends all
+// processes that they have started:
 //
 //	p := sandbox.Policy{Writable: []string{"/home/me/project"}}
 //	cmd := sandbox.Command(ctx, p, "make", "test")
@@ -8,7 +8,7 @@
 //
 // # Reach
 //
-// A [Policy] lists what a command may use beside the programs of the system. Two
+// A [Policy] lists what a command may use besides the programs of the system. Two
 // methods enforce it. Neither needs privileges:
 //
 //   - [Bubblewrap], a program, gives the command namespaces of its own: a file
@@ -23,22 +23,22 @@
 // cannot trace or read other processes, change their limits, or make namespaces. It
 // cannot open Unix sockets that have an address. /proc and /sys are read-only.
 //
-// On a machine where neither works every command is refused, unless its policy says
+// On a machine where neither works, every command is refused unless its policy selects
 // [Unconfined].
 //
 // The names in [Protected] are read-only directly in a writable directory. Under
 // Landlock commands cannot make, remove or rename entries of a directory that
-// contains such a name, only change those that exist and what lies in them. A
-// command that makes a protected name where there was none returns an error.
+// contains such a name, only change existing ones and their contents. A command that
+// makes a protected name that did not exist returns an error.
 //
 // # End
 //
 // A supervisor, which is this program started a second time, starts the command. It
 // is the parent of every descendant that loses its own. When the command ends, when
 // its context is done, or when this process dies, the supervisor kills all of them
-// and waits until they are gone. A confined command has no way out. An unconfined
-// one could only escape by starting processes faster than they are killed; then Run
-// returns an error.
+// and waits until they have ended. A confined command cannot escape. An unconfined one
+// could only escape by starting processes faster than they are killed; then Run returns
+// an error.
 //
 // # Limits
 //
@@ -55,8 +55,8 @@
 //   - Otherwise a command can use more memory for as long as 50 ms. Memory that is in
 //     no process, such as files of memfd_create that are not mapped, is not counted.
 //
-// How many files a command writes is not bounded: use a file system with a quota.
-// Only Linux has the limits of memory and processes.
+// The number of files that a command writes is not bounded: use a file system with a quota.
+// The limits of memory and processes apply on Linux only.
 //
 // # This process
 //

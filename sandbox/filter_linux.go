@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditArch is what the kernel calls the architectures for which the filter works:
+// auditArch has the kernel's names of the architectures for which the filter works:
 // those of 64 bits with the low half of an argument first.
 var auditArch = map[string]uint32{
 	"amd64":   unix.AUDIT_ARCH_X86_64,
@@ -16,7 +16,7 @@ var auditArch = map[string]uint32{
 	"riscv64": unix.AUDIT_ARCH_RISCV64,
 }
 
-// Offsets in what a filter sees of a system call, struct seccomp_data.
+// Offsets in struct seccomp_data, the filter's view of a system call.
 const (
 	callNumber = 0
 	callArch   = 4
@@ -25,8 +25,8 @@ const (
 // arg returns the offset of the low half of an argument.
 func arg(n uint32) uint32 { return 16 + 8*n }
 
-// lastKnown is the newest system call that the rules take into account. Numbers since
-// 424 are the same on all architectures.
+// lastKnown is the newest system call that the rules cover. Numbers from 424 are the
+// same on all architectures.
 const lastKnown = unix.SYS_FILE_SETATTR
 
 // Answers of the filter.
@@ -46,8 +46,8 @@ func jump(test uint16, k uint32, then, otherwise uint8) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_K | test, Jt: then, Jf: otherwise, K: k}
 }
 
-// A rule is what happens to a system call: instructions of which the last one
-// answers.
+// A rule decides about a system call: instructions of which the last one is the
+// verdict.
 type rule struct {
 	call uint32
 	body []unix.SockFilter
@@ -68,7 +68,7 @@ func onlySelf(call, n uint32) rule {
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// always holds under both methods.
+// always returns the rules for both methods.
 func always() []rule {
 	rules := deny(
 		// Other processes, by memory, descriptors and debugging.
@@ -82,8 +82,8 @@ func always() []rule {
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	)
 	return append(rules,
-		// The flags of clone3 lie in memory, where a filter cannot read them. Programs
-		// that are told that there is no such call use clone.
+		// The flags of clone3 are in memory, where a filter cannot read them. Programs
+		// fall back to clone if the call is missing.
 		rule{unix.SYS_CLONE3, []unix.SockFilter{missing}},
 		rule{unix.SYS_CLONE, []unix.SockFilter{load(arg(0)), jump(unix.BPF_JSET, newNamespaces, 0, 1), denied, allowed}},
 		onlySelf(unix.SYS_PRLIMIT64, 0),
@@ -97,7 +97,7 @@ func always() []rule {
 		rule{unix.SYS_IOPRIO_SET, []unix.SockFilter{
 			load(arg(0)), jump(unix.BPF_JEQ, 1, 0, 3), // IOPRIO_WHO_PROCESS
 			load(arg(1)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}},
-		// Of other families, and of datagrams, a pair can send to any address.
+		// A pair of another family, or of datagrams, can send to any address.
 		rule{unix.SYS_SOCKETPAIR, []unix.SockFilter{
 			load(arg(0)), jump(unix.BPF_JEQ, unix.AF_UNIX, 0, 3),
 			load(arg(1)), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: 0xf},
@@ -105,10 +105,10 @@ func always() []rule {
 	)
 }
 
-// underLandlock denies what a namespace would have kept apart.
+// underLandlock denies the calls whose effect a namespace would isolate.
 func underLandlock() []rule {
 	return append(deny(legacyChanges...), deny(
-		unix.SYS_SETSID, unix.SYS_SETPGID, // the group is what is killed
+		unix.SYS_SETSID, unix.SYS_SETPGID, // the supervisor kills the group
 		// Landlock does not guard modes, owners and attributes of files. Those of an
 		// open file can be changed.
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
@@ -119,7 +119,7 @@ func underLandlock() []rule {
 	)...)
 }
 
-// sockets allows those of the Internet and questions about addresses, or none.
+// sockets allows Internet sockets and queries of addresses, or none.
 func sockets(inet bool) []rule {
 	if !inet {
 		return deny(unix.SYS_SOCKET)
@@ -131,7 +131,7 @@ func sockets(inet bool) []rule {
 		allowed, denied}}}
 }
 
-// filterCalls puts the filter on the calling thread, for good. It needs no_new_privs.
+// filterCalls applies the filter to the calling thread, permanently. It needs no_new_privs.
 func filterCalls(m Method, network bool) error {
 	rules := append(always(), sockets(network || m == Bubblewrap)...) // bubblewrap's network is empty
 	if m == Landlock {
@@ -154,7 +154,7 @@ func callFilter(rules []rule) []unix.SockFilter {
 	if runtime.GOARCH == "amd64" { // so do those of the x32 interface
 		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
 	}
-	// What a later kernel adds is not known to the rules.
+	// The rules do not cover calls of later kernels.
 	out = append(out, jump(unix.BPF_JGE, lastKnown+1, 0, 1), missing)
 	for _, r := range rules {
 		out = append(out, jump(unix.BPF_JEQ, r.call, 0, uint8(len(r.body))))

@@ -24,14 +24,14 @@ const (
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	// never granted, so only to be handled
+	// handled but never granted
 	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// devices are the special files that do nothing but give or take bytes.
+// devices are the special files that only return or accept bytes.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// restrict puts the rules of Landlock on the calling thread. It needs no_new_privs.
+// restrict applies the rules of Landlock to the calling thread. It needs no_new_privs.
 func (r reach) restrict() error {
 	ruleset, err := r.ruleset()
 	if err != nil {
@@ -57,7 +57,7 @@ func (r reach) ruleset() (fd int, err error) {
 		Handled_access_fs: writeRights | deviceRights,
 		Scoped:            unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
 	}
-	size := unsafe.Offsetof(attr.Quiet_access_fs) // what version 6 knows of the attributes
+	size := unsafe.Offsetof(attr.Quiet_access_fs) // the attributes of version 6
 	handle, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return -1, fmt.Errorf("landlock_create_ruleset: %w", errno)
@@ -83,8 +83,8 @@ func (r reach) ruleset() (fd int, err error) {
 		allowFound(fd, devices, fileRights, 0))
 }
 
-// write grants all rights below a path but what is fixed there. Landlock knows no
-// exceptions: a directory that contains one is granted entry by entry, so that
+// write grants all rights below a path except for the fixed paths. Landlock has no
+// exceptions: a directory that contains a fixed path is granted entry by entry, so
 // commands cannot make or remove entries in it.
 func (r reach) write(ruleset int, path string) error {
 	fixed := append(r.Fixed[:len(r.Fixed):len(r.Fixed)], "/proc", "/sys", "/dev")
@@ -110,7 +110,7 @@ func (r reach) write(ruleset int, path string) error {
 	return nil
 }
 
-// allowFound grants rights below those of the paths that exist.
+// allowFound grants rights below the paths, and skips missing ones.
 func allowFound(ruleset int, paths []string, rights, how uint64) error {
 	for _, path := range paths {
 		if err := allow(ruleset, path, rights, how); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -10,11 +10,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// roles are what this test program is besides: a program that runs a command, or
+// roles are the other roles of this test program: a program that runs a command, or
 // the command itself.
 var roles = map[string]func() error{}
 
-// Nothing of a command is left in the program either.
+// Commands leave no goroutines in the program.
 func TestMain(m *testing.M) {
 	if role := roles[os.Getenv("SANDBOX_ROLE")]; role != nil {
 		if err := role(); err != nil {

@@ -11,9 +11,9 @@ import (
 
 // A place is a path of a policy.
 type place struct {
-	Path string // as the policy says it, cleaned
+	Path string // as in the policy, cleaned
 	Real string // without symbolic links
-	// through are the paths of everything on the way that decides where Path leads.
+	// through are the paths of the links and directories on the way to Real.
 	through []string
 }
 
@@ -67,8 +67,8 @@ func below(path, dir string) bool {
 	return path != dir && strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// owner returns the writable place through which a path leads, if there is one. A
-// command could have replaced what lies in it by a symbolic link.
+// owner returns the writable place through which a path leads, if any. A command could
+// have replaced entries of that place by symbolic links.
 func (p place) owner(writable []place) (place, bool) {
 	for _, w := range writable {
 		if slices.ContainsFunc(p.through, func(t string) bool { return below(t, w.Real) }) {
@@ -78,16 +78,16 @@ func (p place) owner(writable []place) (place, bool) {
 	return place{}, false
 }
 
-// redirected is the error of a grant that a command could turn to another place.
+// redirected is the error of a grant that a command could redirect.
 func (p place) redirected(w place) error {
 	return fmt.Errorf("sandbox: the path %s leads out of the writable directory %s to %s by a symbolic link: name %s itself, or no link", p.Path, w.Path, p.Real, p.Real)
 }
 
-// kernel lists what is never writable: it belongs to the kernel and not to files.
+// kernel lists the directories that are never writable: they are interfaces of the kernel.
 var kernel = []string{"/proc", "/sys"}
 
-// resolve finds out where the paths of the policy lead. It is done for every
-// command, and no path may depend on what an earlier command could have changed.
+// resolve resolves the paths of the policy, for every command again. No path may depend
+// on entries that an earlier command could have changed.
 func (p Policy) resolve(program string) (reach, error) {
 	var all []place
 	for _, path := range p.Writable {
@@ -175,7 +175,7 @@ func isFile(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// appeared returns an error if there is now a protected name that did not exist.
+// appeared returns an error if a protected name exists now that did not exist before.
 func (r *reach) appeared() error {
 	for _, path := range r.absent {
 		if _, err := os.Lstat(path); err == nil {

@@ -28,7 +28,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// What programs outside would run is read-only, however a command goes about it.
+// No command can change files that programs outside would run.
 func TestProtected(t *testing.T) {
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		for _, script := range []string{
@@ -43,7 +43,7 @@ func TestProtected(t *testing.T) {
 			}
 			p := sandbox.Policy{ReadOnly: []string{filepath.Dir(kept)}}
 			if out, err := w.run(t.Context(), m, p, `echo new > src/main.go && echo x > src/other && cat .git/config deep/er/kept/file`); err != nil || out != "keptkept" {
-				t.Fatalf("what is not protected cannot be used: %v %s", err, out)
+				t.Fatalf("unprotected files cannot be used: %v %s", err, out)
 			}
 			out, _ := w.run(t.Context(), m, p, script) // parts of it may succeed
 			for _, path := range []string{git, stone, kept} {
@@ -58,7 +58,7 @@ func TestProtected(t *testing.T) {
 	}, sandbox.Bubblewrap, sandbox.Landlock)
 }
 
-// A name that is listed is not protected, one that is made is told.
+// A listed name is not protected, and a new protected name is reported.
 func TestProtectedByName(t *testing.T) {
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		w := newWorld(t)
@@ -84,8 +84,8 @@ func TestProtectedByName(t *testing.T) {
 	}, sandbox.Bubblewrap, sandbox.Landlock)
 }
 
-// A command cannot widen what the next one may do by putting links in the place of
-// paths that are granted, in whatever order they are listed.
+// A command cannot widen the grants of the next one by replacing granted paths with
+// links, in any order of the list.
 func TestNestedGrants(t *testing.T) {
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		for _, swap := range []string{`rm -r sub && ln -s "$OUT" sub`, `rm -r sub && ln -s ../outside sub`, `rm -r sub && mkdir sub && ln -s "$OUT" sub/x`} {
@@ -114,7 +114,7 @@ func TestNestedGrants(t *testing.T) {
 	}, sandbox.Bubblewrap, sandbox.Landlock)
 }
 
-// To grant everything does not grant the kernel, nor the devices.
+// Granting everything grants neither the kernel's files nor the devices.
 func TestWholeSystem(t *testing.T) {
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		for _, tt := range []struct {
@@ -169,7 +169,7 @@ func TestLimits(t *testing.T) {
 	}, sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined)
 }
 
-// A command can neither be rid of its supervisor nor of its end.
+// A command can neither end its supervisor nor outlive it.
 func TestSupervisorHolds(t *testing.T) {
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		w := newWorld(t)

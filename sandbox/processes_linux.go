@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// interval is how often consumption is measured.
+	// interval is the time between two measurements of consumption.
 	interval = 50 * time.Millisecond
-	// rounds and pause bound how long processes are killed that start others. Only
-	// those of an unconfined command can leave their group and need more than one.
+	// rounds and pause bound the killing of processes that start others. Only those of
+	// an unconfined command can leave their group and need more than one round.
 	rounds = 2000
 	pause  = 5 * time.Millisecond
 )
 
-// processes are a command and what it has started.
+// processes are a command and its descendants.
 type processes struct {
 	main   int // the leader of their group
 	method Method
@@ -32,7 +32,7 @@ type processes struct {
 	ended  chan struct{} // closed when main has ended
 
 	mu     sync.Mutex
-	reaped bool // main is not a process any more
+	reaped bool // main is no longer a process
 	limit  string
 }
 
@@ -47,7 +47,7 @@ func adopt() error {
 	return nil
 }
 
-// dieWithParent is how the command is started.
+// dieWithParent starts the command so that it dies with its parent.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -62,7 +62,7 @@ func undumpable() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) } // cannot
 func children(pid int) (pids []int) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	if err != nil {
-		return nil // the pattern is right
+		return nil // unreachable: the pattern is valid
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -78,8 +78,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// descendants returns the processes below pid, or only some of them if there are more
-// than most, which is unlimited if it is not positive.
+// descendants returns the processes below pid, or only some of them if they are more
+// than most. A most of zero or less means unlimited.
 func descendants(pid, most int) []int {
 	all := children(pid)
 	for i := 0; i < len(all) && (most <= 0 || len(all) <= most); i++ {
@@ -88,7 +88,7 @@ func descendants(pid, most int) []int {
 	return all
 }
 
-// memory returns how much memory of its own a process uses, in bytes.
+// memory returns the private memory of a process, in bytes.
 func memory(pid int) (sum int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -133,22 +133,22 @@ func (p *processes) watch() {
 	}
 }
 
-// reapOrphans lets the processes go that were adopted and have ended.
+// reapOrphans reaps the adopted processes that have ended.
 func (p *processes) reapOrphans() {
 	for _, pid := range children(os.Getpid()) {
 		if pid != p.main {
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // of one that has not ended yet, nothing
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // a running process is not reaped
 		}
 	}
 }
 
-// terminate asks the processes to end. A process that has ended cannot be asked.
+// terminate sends SIGTERM to the processes. Errors of ended processes are ignored.
 func (p *processes) terminate() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.reaped:
-	case p.method == Bubblewrap: // which would end with all of them
+	case p.method == Bubblewrap: // bwrap itself would end with all of them
 		for _, pid := range descendants(p.main, 0) {
 			_ = syscall.Kill(pid, syscall.SIGTERM)
 		}
@@ -157,7 +157,7 @@ func (p *processes) terminate() {
 	}
 }
 
-// kill ends the command, by a limit or because nobody waits for it.
+// kill kills the command, because of a limit or because its result is no longer needed.
 func (p *processes) kill(limit string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *processes) exceeded() string {
 	return p.limit
 }
 
-// wait waits for the end of the command and ends all that it leaves behind.
+// wait waits for the end of the command and kills the processes that remain.
 func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	for {
 		err = unix.Waitid(unix.P_PID, p.main, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -187,7 +187,7 @@ func (p *processes) wait() (status syscall.WaitStatus, err error) {
 	if err != nil {
 		return status, fmt.Errorf("waiting for the command: %w", err)
 	}
-	// As long as its leader is not reaped the number of the group is its own.
+	// Until its leader is reaped, the number of the group is not reused.
 	p.mu.Lock()
 	_ = syscall.Kill(-p.main, syscall.SIGKILL)
 	_, err = syscall.Wait4(p.main, &status, 0, nil)

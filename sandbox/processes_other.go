@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// processes are a command and what of its descendants stays in its group.
+// processes are a command and its descendants in its process group.
 type processes struct {
 	main   int
 	method Method
@@ -30,7 +30,7 @@ func executable() (string, error) { return os.Executable() }
 
 func undumpable() {}
 
-// A cgroup is a thing of Linux.
+// A cgroup exists on Linux only.
 type cgroup struct{}
 
 func newCgroup(Limits) cgroup { return cgroup{} }
@@ -38,7 +38,7 @@ func (cgroup) enter() error   { return nil }
 func (cgroup) leave() error   { return nil }
 func (cgroup) remove()        {}
 
-// watch does nothing: only Linux tells what processes use.
+// watch does nothing: consumption is measured on Linux only.
 func (p *processes) watch() {}
 
 func (p *processes) exceeded() string { return "" }

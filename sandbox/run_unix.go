@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// An order is what the supervisor is told to run.
+// An order describes the command to the supervisor.
 type order struct {
 	Method  Method
 	Reach   reach
@@ -30,7 +30,7 @@ type order struct {
 	Env     []string
 }
 
-// A report is how it went. A first one says only which process was started.
+// A report is the outcome of a command. The first one only has the started process.
 type report struct {
 	Main   int
 	Error  string // the command did not start, or was not ended
@@ -68,7 +68,7 @@ func (c *Cmd) run() error {
 	return errors.Join(err, o.Reach.appeared())
 }
 
-// order completes the command but for its temporary directory.
+// order returns the complete order, except for its temporary directory.
 func (c *Cmd) order() (o order, err error) {
 	o = order{Method: c.policy.Method, Network: c.policy.Network, Limits: c.policy.Limits.complete(), Args: c.Args, Dir: c.Dir}
 	if o.Method == "" {
@@ -113,8 +113,8 @@ func (c *Cmd) scratch(o *order) (dir string, err error) {
 	return dir, nil
 }
 
-// supervise starts the supervisor and waits for its report. The end of the order's
-// pipe tells it that this process has ended, however that came.
+// supervise starts the supervisor and waits for its report. The end of the order's pipe
+// tells the supervisor that this process has ended.
 func (c *Cmd) supervise(o order) error {
 	hide()
 	self, err := executable()
@@ -153,8 +153,8 @@ func (c *Cmd) supervise(o order) error {
 		err := dec.Decode(&r)
 		if started := r.Main; err == nil && started != 0 {
 			if err = dec.Decode(&r); err != nil {
-				// The supervisor was killed, or found no room in a full machine. Its
-				// child dies with it, the group of that must be told.
+				// The supervisor was killed, or ran out of resources. Its child dies
+				// with it; the group of the child must be killed.
 				_ = syscall.Kill(-started, syscall.SIGKILL)
 			}
 		}
@@ -177,8 +177,8 @@ func (c *Cmd) supervise(o order) error {
 	return r.err()
 }
 
-// await waits for the end of the command, which it brings about when ctx is done. A
-// write or close that fails finds the supervisor gone, which is what it is for.
+// await waits for the end of the command, and ends it when ctx is done. Errors of write
+// and close are ignored: they mean that the supervisor has ended.
 func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser) error {
 	select {
 	case err := <-ended:
@@ -195,6 +195,6 @@ func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser)
 	return <-ended
 }
 
-// hide keeps what this process has in its environment and memory from commands that
-// are not confined, and from those of the same user.
+// hide protects the environment and memory of this process from unconfined commands,
+// and from other processes of the same user.
 var hide = sync.OnceFunc(undumpable)

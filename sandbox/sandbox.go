@@ -21,12 +21,12 @@ const (
 	Unconfined Method = "unconfined" // enforces nothing but the limits
 )
 
-// A Policy says what a command may use. The zero value grants the programs and
-// libraries of the system, its own executable and a temporary directory, and
-// nothing else: no other file, no network.
+// A Policy lists what a command may use. The zero value grants the programs and
+// libraries of the system, the command's executable and a temporary directory, and no
+// other file and no network.
 type Policy struct {
 	// Writable lists directories and files that the command may read and change.
-	// They must exist. An entry that lies in another one adds nothing.
+	// They must exist. An entry within another one adds nothing.
 	//
 	// The names in Protected are read-only directly in each of these directories.
 	// List one here by its path to make it writable.
@@ -42,17 +42,16 @@ type Policy struct {
 	// Limits bound what the command consumes.
 	Limits Limits
 	// Method selects how the policy is enforced. Empty means the strongest method
-	// that works here, and an error if there is none. Unconfined must be chosen.
+	// that works here, and an error if none works. Unconfined must be set explicitly.
 	Method Method
 }
 
 // Protected lists the names that are read-only in a writable directory: programs
-// outside of the sandbox run what these directories say.
+// outside of the sandbox run commands from these directories.
 func Protected() []string { return []string{".git", ".stone"} }
 
-// Limits bound a command and everything it starts. Zero means the default; a
-// negative value means unlimited. The time that a command may take is bounded by
-// its context.
+// Limits bound a command and its descendants. Zero means the default; a negative value
+// means unlimited. The context bounds the duration of a command.
 type Limits struct {
 	Memory    int64         // bytes of all processes together; 4 GiB by default
 	Processes int           // at the same time; 512 by default
@@ -72,7 +71,7 @@ func (l Limits) complete() Limits {
 // ErrNone reports that no method works on this machine.
 var ErrNone = errors.New("no sandbox for commands works here")
 
-// found is the answer of Find.
+// found is the result of Find.
 var found struct {
 	once   sync.Once
 	method Method
@@ -80,7 +79,7 @@ var found struct {
 }
 
 // Find returns the strongest method that works on this machine, or ErrNone with the
-// reasons. The answer is remembered.
+// reasons. The result is computed once.
 func Find() (Method, error) {
 	found.once.Do(func() {
 		var reasons []string
@@ -97,8 +96,8 @@ func Find() (Method, error) {
 	return found.method, found.err
 }
 
-// Check runs a command under the method and returns why it does not work on this
-// machine.
+// Check runs a command under the method. Its error is the reason why the method does not
+// work on this machine.
 func (m Method) Check() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// slow is what no machine needs, however busy, but a command that waits does.
+// slow is longer than any command takes on a busy machine, unless it waits.
 const slow = 5 * time.Second
 
 // methods runs a test under each method that works here.
@@ -34,7 +34,7 @@ func methods(t *testing.T, test func(*testing.T, sandbox.Method), ms ...sandbox.
 	}
 }
 
-// world is a directory that a command may use and one that it must not.
+// world is a directory that a command may use and one that it must not use.
 type world struct{ work, outside string }
 
 func newWorld(t *testing.T) world {
@@ -169,7 +169,7 @@ func still(t *testing.T, name, path string) {
 
 const beating = `while :; do echo x >> beat; sleep 0.02; done`
 
-// Nothing that a command starts is left when it has ended, and nothing keeps Run.
+// No descendant of a command remains when it has ended, and none delays Run.
 func TestNothingIsLeft(t *testing.T) {
 	scripts := map[string]string{
 		"background":      `(` + beating + `) & sleep 0.1`,
@@ -204,7 +204,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}, sandbox.Bubblewrap, sandbox.Landlock)
 }
 
-// An unconfined command may leave its group; then it at least does not keep Run.
+// An unconfined command may leave its group; then it at least does not delay Run.
 func TestDaemonHoldsNoOutput(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("the program setsid is missing")
@@ -232,7 +232,7 @@ func TestCancel(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				time.AfterFunc(500*time.Millisecond, func() {
-					for range 1000 { // a busy machine may not have come to set the trap
+					for range 1000 { // a busy machine may not have set the trap yet
 						if _, err := os.Stat(filepath.Join(w.work, "up")); err == nil || tt.name != "polite" {
 							break
 						}

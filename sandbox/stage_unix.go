@@ -19,11 +19,11 @@ const (
 	selfFile  = 5 // this program, for bubblewrap
 )
 
-// confining is what the first stage says before it becomes the command.
+// confining is the message of the first stage before it becomes the command.
 const confining = "."
 
-// start starts the command. The function that it returns says, when the command has
-// ended, why it did not start.
+// start starts the command. Call started after the command has ended: it returns the
+// reason why the command did not start, or nil.
 func (o order) start() (pid int, started func() error, err error) {
 	self, err := executable()
 	if err != nil {
@@ -60,7 +60,7 @@ func (o order) start() (pid int, started func() error, err error) {
 		return 0, nil, errors.Join(fmt.Errorf("%s: %w", args[0], err), toStage.Close(), fromStage.Close())
 	}
 	go func() {
-		// One that has ended before it has read all says why by itself.
+		// A process that ended before reading everything reports the reason itself.
 		_ = json.NewEncoder(toStage).Encode(o)
 		_ = toStage.Close()
 	}()
@@ -79,7 +79,7 @@ func (o order) start() (pid int, started func() error, err error) {
 	}, nil
 }
 
-// confined puts the policy on this process and makes it the command.
+// confined applies the policy to this process and makes it the command.
 func confined() {
 	states := os.NewFile(stateFile, "states")
 	var o order
@@ -95,6 +95,6 @@ func confined() {
 			err = &os.PathError{Op: "exec", Path: o.Path, Err: syscall.Exec(o.Path, o.Args, o.Env)}
 		}
 	}
-	_, _ = states.WriteString(err.Error()) // or nobody is there to hear it
+	_, _ = states.WriteString(err.Error()) // fails only if the supervisor has ended
 	os.Exit(1)
 }

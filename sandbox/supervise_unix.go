@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// What this program is started as, in its first argument, besides as itself.
+// Values of the first argument that make this program a supervisor or a first stage.
 const (
 	supervisorRole = "stone-sandbox-supervisor"
 	confinedRole   = "stone-sandbox-confined"
@@ -27,8 +27,8 @@ const (
 // terminate is the byte after the order that asks the command to end.
 const terminate = 't'
 
-// A supervisor or the first stage of a command never gets to main: a package that
-// needs a hook there would be forgotten, and then nothing would be confined.
+// A supervisor or the first stage of a command never reaches main: a hook there could be
+// forgotten, and then commands would not be confined.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != "stone-sandbox" && os.Args[1] != confinedRole {
 		return
@@ -39,12 +39,12 @@ func init() {
 		supervisor()
 		os.Exit(0)
 	case confinedRole:
-		runtime.LockOSThread() // what follows holds for a thread and what it executes
+		runtime.LockOSThread() // the policy applies to a thread and the program it executes
 		confined()
 	}
 }
 
-// supervisor runs one command and ends everything that it has started.
+// supervisor runs one command and ends all its descendants.
 func supervisor() {
 	syscall.CloseOnExec(ordersFile)
 	syscall.CloseOnExec(reportsFile)
@@ -61,7 +61,7 @@ func supervisor() {
 	if err != nil {
 		r.Error = err.Error()
 	}
-	// Nobody is there to hear of an error.
+	// No process remains to report an error to.
 	_ = json.NewEncoder(reports).Encode(r)
 }
 
@@ -106,7 +106,7 @@ func (o order) supervise(control io.Reader, reports io.Writer) (report, error) {
 	return r, nil
 }
 
-// detach gives up the streams of the command, so that they end when it does.
+// detach closes the streams of the command, so that they end with it.
 func detach() {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
