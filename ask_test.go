@@ -72,7 +72,7 @@ func TestAsk(t *testing.T) {
 		{"form", filled, canned(`{"name":"Zoë","age":7}`), `{"age":7,"name":"Zoë"}`, ""},
 		{"form, at last", filled, canned(`nonsense`, `{"name":"Zoë"}`, `{"name":"Zoë","age":"7"}`, `{"name":"Zoë","age":7}`), `{"age":7,"name":"Zoë"}`, ""},
 		{"form, cancelled", filled, canned(""), "", kind.Unanswered},
-		{"nobody there", free, nil, "", kind.NoFrontend},
+		{"no frontend", free, nil, "", kind.NoFrontend},
 		{"frontend fails", free, canned(), "", kind.Error},
 		{"frontend panics", free, frontend(func(context.Context, ask.Question) (string, error) { panic("no") }), "", kind.Panic},
 		{"text fails", stone.Ask("free", dag.ReaderFunc(func(dag.DAG) (string, error) { return "", stone.Fail("own", "no") }), reply, func(s string) string { return s }), canned("x"), "", "own"},
@@ -111,8 +111,8 @@ func TestQuestionContents(t *testing.T) {
 	}
 }
 
-// A frontend that passes questions on and lets the process end: what can go on
-// goes on, then the run fails, and goes on when it is run again.
+// A frontend passes questions on and does not wait: the other steps finish, the run
+// fails, and continues when it is run again.
 func TestWaiting(t *testing.T) {
 	var memory journal.Memory
 	known, asked := map[string]string{}, map[string]int{}

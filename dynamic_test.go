@@ -38,7 +38,7 @@ func effect(name string, effects ...string) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil }, stone.Effects(effects...))
 }
 
-// The grant of a plan is never more than that of what is around it.
+// The grant of a plan never exceeds the grant around it.
 func TestRunDynamicGrant(t *testing.T) {
 	for _, tt := range []struct {
 		name              string
@@ -74,7 +74,7 @@ func TestRunDynamicGrant(t *testing.T) {
 	}
 }
 
-// Nothing runs of a plan that is invalid; what it reads may stand in front of it.
+// No step of an invalid plan runs; a plan may read earlier nodes.
 func TestRunDynamicValidates(t *testing.T) {
 	ran := false
 	touch := stone.Func0("touch", list, func(context.Context) ([]int, error) { ran = true; return nil, nil })
@@ -151,8 +151,8 @@ func TestRunDynamicItself(t *testing.T) {
 	wantShow(t, result.DAG, "number 1")
 }
 
-// Plans of different names go on at the same time, those of one name do not; all
-// are cancelled with the run.
+// Plans with different names run concurrently, plans with one name do not; all are
+// cancelled with the run.
 func TestRunDynamicConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := stone.New("d", number, func(ctx context.Context, d dag.DAG) (int, error) {

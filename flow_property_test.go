@@ -374,8 +374,8 @@ func (e *ended) Do(ctx context.Context, key step.Key, work func(context.Context)
 	})
 }
 
-// A flow that was stopped anywhere goes on as if nothing had happened, and nothing
-// that was recorded is done twice.
+// A flow that was stopped anywhere resumes to the same result, and does no recorded
+// step twice.
 func TestFlowResumes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grove{T: t, weather: &weather{}}
@@ -403,9 +403,9 @@ func TestFlowResumes(t *testing.T) {
 			}
 		}
 		if got := run(l, 0); got != want {
-			t.Fatalf("the resumed flow leaves something else (-seq +flow):\n%s", cmp.Diff(want, got))
+			t.Fatalf("the resumed flow has other nodes (-seq +flow):\n%s", cmp.Diff(want, got))
 		}
-		// What stands behind a failure may begin again before that is replayed.
+		// Steps after a failure may start again before the failure is replayed.
 		if got := run(l, 0); got != want || l.worked > 0 && !strings.Contains(want, `{"kind":`) && !strings.Contains(want, "! ") {
 			t.Fatalf("a flow that is replayed worked %d times (-seq +flow):\n%s", l.worked, cmp.Diff(want, got))
 		}

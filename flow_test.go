@@ -86,8 +86,8 @@ func TestFlowTakesNoLonger(t *testing.T) {
 	}
 }
 
-// The first step in source order that fails is the failure; those in front of it
-// end, those behind it are cancelled and leave nothing.
+// The first failed step in source order is the failure; earlier steps finish, later
+// steps are cancelled and their nodes are dropped.
 func TestFlowFails(t *testing.T) {
 	own := stone.Fail("own", "b")
 	for _, tt := range []struct {
@@ -97,10 +97,10 @@ func TestFlowFails(t *testing.T) {
 		path    string
 		want    []string
 	}{
-		{"what is in front ends", []stone.Ashlar{toil("a", "", 9), fails("b", "", 1, own), toil("c", "a", 1)}, 9, "f/b", []string{`a "a"`}},
-		{"what is behind is cancelled", []stone.Ashlar{toil("a", "", 2), fails("b", "a", 1, own), toil("c", "", 60)}, 3, "f/b", []string{`a "a"`}},
-		{"what is behind it has no say", []stone.Ashlar{toil("a", "", 1), fails("b", "", 5, own), fails("c", "", 1, errBoom)}, 5, "f/b", []string{`a "a"`}},
-		{"what waits for it never begins", []stone.Ashlar{toil("a", "", 1), fails("b", "", 2, own), toil("c", "b", 60), toil("d", "c", 60)}, 2, "f/b", []string{`a "a"`}},
+		{"an earlier step finishes", []stone.Ashlar{toil("a", "", 9), fails("b", "", 1, own), toil("c", "a", 1)}, 9, "f/b", []string{`a "a"`}},
+		{"a later step is cancelled", []stone.Ashlar{toil("a", "", 2), fails("b", "a", 1, own), toil("c", "", 60)}, 3, "f/b", []string{`a "a"`}},
+		{"a later failure does not count", []stone.Ashlar{toil("a", "", 1), fails("b", "", 5, own), fails("c", "", 1, errBoom)}, 5, "f/b", []string{`a "a"`}},
+		{"a dependent step never starts", []stone.Ashlar{toil("a", "", 1), fails("b", "", 2, own), toil("c", "b", 60), toil("d", "c", 60)}, 2, "f/b", []string{`a "a"`}},
 		{"its nodes stay", []stone.Ashlar{toil("a", "", 3), stone.Seq("s", toil("d", "", 1), fails("b", "", 1, own)), toil("c", "", 60)}, 3, "f/s/b", []string{`a "a"`, `d "d"`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -122,13 +122,13 @@ func TestFlowFails(t *testing.T) {
 	}
 }
 
-// While one step waits for an answer, those that do without it go on; what reads
-// it, or awaits it, waits too.
+// While one step waits for an answer, independent steps run; steps that read it, or
+// await it, wait too.
 func TestFlowWaits(t *testing.T) {
 	answered := false
 	ask := stone.Func0("q", letter("q"), func(context.Context) (string, error) {
 		if !answered {
-			return "", fmt.Errorf("nobody there: %w", kind.Waiting)
+			return "", fmt.Errorf("no one there: %w", kind.Waiting)
 		}
 		return "q", nil
 	})
@@ -160,7 +160,7 @@ func TestFlowWaits(t *testing.T) {
 			t.Fatalf("Run returned %v after %v; want b done, and the rest waiting", err, runs)
 		}
 		if words := show(result.DAG); len(words) != 2 || words[0] != `a "a"` {
-			t.Errorf("%q is left, want what stands in front of the question", words)
+			t.Errorf("nodes %q, want the nodes before the question", words)
 		}
 		answered = true
 		result, err = stone.Run(t.Context(), p, cfg)
@@ -218,7 +218,7 @@ func TestFlowWithoutLanes(t *testing.T) {
 	wantKind(t, err, kind.Error)
 }
 
-// An attempt that the run has left behind cannot move the step any more.
+// An abandoned attempt cannot continue the step.
 func TestAwaitTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := make(chan error, 1)
@@ -236,7 +236,7 @@ func TestAwaitTooLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := <-late; err == nil {
-			t.Error("an attempt that nobody waits for was let through")
+			t.Error("Await succeeded in an abandoned attempt")
 		}
 		wantShow(t, result.DAG, `a "a"`, `b "b"`, `c "c"`)
 	})

@@ -66,7 +66,7 @@ func TestReuseKeepsSamplesApart(t *testing.T) {
 	}
 }
 
-// An item that is put in front of the others takes nothing away from them.
+// A new first item does not change the results of the others.
 func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 	var memory journal.Memory
 	var mu sync.Mutex
@@ -118,7 +118,7 @@ func TestKeyCoversChildren(t *testing.T) {
 	}
 }
 
-// What RunDynamic and Await read is in no key, so no other run has such a result.
+// No key covers the reads of RunDynamic and Await, so no other run reuses the result.
 func TestUnshared(t *testing.T) {
 	for name, body := range map[string]func(context.Context, dag.DAG) error{
 		"dynamic": func(ctx context.Context, d dag.DAG) error {
@@ -170,7 +170,7 @@ func (s settled) Render(d dag.DAG) ([]byte, error) {
 	return []byte(s.say + w), err
 }
 
-// What a detail says of itself is in the fingerprint, and what it renders in keys.
+// The fingerprint covers the description of a detail, and keys cover its rendered text.
 func TestKeyCoversDetail(t *testing.T) {
 	var memory journal.Memory
 	runs := 0

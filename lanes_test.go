@@ -143,7 +143,7 @@ func TestSurvivors(t *testing.T) {
 	}
 }
 
-// What a fan-out leaves does not depend on who finishes first.
+// The nodes of a fan-out do not depend on which lane finishes first.
 func TestLanesInSourceOrder(t *testing.T) {
 	run := func(slow int, lanes int) dag.ID {
 		p := stone.Seq("s", numbers(5), stone.Map("m", list, number, stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
@@ -223,8 +223,7 @@ func TestLanesDeadline(t *testing.T) {
 	})
 }
 
-// A lane that ends its goroutine is lost like one that panics; those around it
-// go on.
+// A lane that ends its goroutine is lost like one that panics; the other lanes continue.
 func TestGoexitInLanes(t *testing.T) {
 	exit := func(d int) stone.Ashlar {
 		return stone.Func("exit", number, word, func(_ context.Context, n int) (string, error) {
@@ -293,7 +292,7 @@ func TestManyLanesFail(t *testing.T) {
 	}
 }
 
-// A lane sees nothing of the others, and the fan-out goes on where it was.
+// A lane does not see the others, and reads after the fan-out continue before it.
 func TestLanesApart(t *testing.T) {
 	p := stone.Seq("s", say("base", "base"), numbers(3),
 		stone.Map("m", list, number, stone.Seq("lane", count("one"), stone.New("read", word, func(_ context.Context, d dag.DAG) (string, error) {

@@ -52,8 +52,8 @@ func TestLostLanesAreCounted(t *testing.T) {
 	}
 }
 
-// What concerns the run is no failure of the lane that met it: the run ends, and
-// when it goes on that lane is done.
+// An error of the run is no failure of the lane that met it: the run ends, and the
+// resumed run does that lane.
 func TestEndOfRunIsNoLostLane(t *testing.T) {
 	left := false
 	p := lanesOf(4, func(n int) error {
@@ -100,7 +100,7 @@ func TestRescuedEndOfRun(t *testing.T) {
 	}
 }
 
-// A lane that waits is not lost, and what the others did is there.
+// A waiting lane is not lost, and the nodes of the others are kept.
 func TestWaitingLaneIsNotLost(t *testing.T) {
 	question := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
 	other := errors.New("boom")

@@ -38,8 +38,8 @@ func posted(p stone.Ashlar, cfg stone.Config) elsewhere {
 	}}
 }
 
-// A pipeline runs with its leaves in another process: that has the pipeline, and is
-// sent orders.
+// A pipeline runs with its leaves in another process, which has the same pipeline and
+// receives orders.
 func ExampleTask_DoBy() {
 	word := dag.NewType[string]("word")
 	length := dag.NewType[int]("length")
@@ -62,7 +62,7 @@ func ExampleTask_DoBy() {
 		}
 		return json.Marshal(rec)
 	}
-	// In the process that holds the run:
+	// In the process of the run:
 	pool := elsewhere{perform: func(_ context.Context, o step.Order) (rec step.Record, err error) {
 		order, err := json.Marshal(o)
 		if err != nil {
@@ -111,7 +111,7 @@ func TestDoBy(t *testing.T) {
 	}
 }
 
-// What goes wrong on the way stops the run, and is no result of the leaf.
+// An error of the transport stops the run, and is not recorded as a result.
 func TestDoByFails(t *testing.T) {
 	p := stone.Rescue("r", say("a", "x", stone.Version("1")), say("heal", "y"))
 	other := stone.Rescue("r", say("a", "x", stone.Version("2")), say("heal", "y"))
@@ -150,7 +150,8 @@ func TestDoByWaits(t *testing.T) {
 	}
 }
 
-// Whatever a body makes of it, a leaf that needs the holder of the run is done there.
+// A leaf that needs the process of the run is done there, even if its body handles
+// ErrLocal.
 func TestPerformIsLocal(t *testing.T) {
 	for name, body := range map[string]func(context.Context, dag.DAG) error{
 		"dynamic": func(ctx context.Context, d dag.DAG) error {

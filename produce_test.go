@@ -36,7 +36,7 @@ func TestProduce(t *testing.T) {
 	}
 }
 
-// What p cannot produce is said before anything runs and costs.
+// Produce reports a type that p cannot produce before anything runs.
 func TestProduceOfWhatNobodyProduces(t *testing.T) {
 	ran := false
 	p := stone.Func0("count", length, func(context.Context) (int, error) { ran = true; return 1, nil })

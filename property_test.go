@@ -161,10 +161,10 @@ func (s *share) count(d dag.DAG, p Ashlar) {
 	s.failures += len(failures) - len(lost)
 }
 
-// TestValidNeverMissesInput draws trees of all forms. One without findings finds
-// all that it reads, in every run in which no leaf fails, and gives the same DAG
-// however its lanes are run. And of one with findings, an error that says that
-// there is nothing to read is right: nothing is read there.
+// TestValidNeverMissesInput draws trees of all forms. A tree without findings finds all
+// nodes that it reads, in every run without a failed leaf, and produces the same DAG in
+// every order of its lanes. If a tree has an error about a missing producer, the read
+// really finds nothing.
 func TestValidNeverMissesInput(t *testing.T) {
 	var s share
 	for range 10 {

@@ -25,7 +25,7 @@ import (
 // world is what the bodies of a random pipeline do to the world.
 type world struct {
 	mu    sync.Mutex
-	done  map[string]int // how often the body or step at a path came to its end
+	done  map[string]int // how often the body or step at a path finished
 	calls int
 	crash int    // the call that cancels the run, 0 for none
 	late  bool   // whether what it cancels from returns a result all the same
@@ -237,8 +237,8 @@ func outcome(r stone.Result, err error) string {
 	return strings.Join(append(ids(r.DAG), fmt.Sprint(err)), "\n")
 }
 
-// A run that is stopped anywhere and run again with the same recorder ends as if
-// nothing had happened, and nothing that was recorded is done twice.
+// A run that is stopped anywhere and run again with the same recorder has the same
+// result as an undisturbed run, and does no recorded step twice.
 func TestResume(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &forest{T: t, world: &world{done: map[string]int{}}}
@@ -274,7 +274,7 @@ func TestResume(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(undisturbed, f.done); diff != "" {
-			t.Errorf("bodies that came to their end, stopped at call %d of %d (-undisturbed +resumed):\n%s", crash, total, diff)
+			t.Errorf("bodies that finished, stopped at call %d of %d (-undisturbed +resumed):\n%s", crash, total, diff)
 		}
 		for _, problem := range append(whole.problems, l.problems...) {
 			t.Error(problem)
@@ -282,7 +282,7 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// What was recorded is refused once it was changed, and nobody rescues that.
+// A changed record is rejected, and no Rescue handles that.
 func TestTamperedRecord(t *testing.T) {
 	p := stone.Rescue("r", stone.Seq("s", say("a", "x"), stone.Loop("l", stone.Func0("b", word, func(ctx context.Context) (string, error) {
 		return stone.Step(ctx, "step", nil, func(context.Context, any) (string, error) { return "y", nil })
@@ -435,8 +435,8 @@ func (s *strict) Do(ctx context.Context, key step.Key, work func(context.Context
 	return s.Memory.Do(ctx, key, work)
 }
 
-// A context that ends inside of a run is no fault of the recorder: the run goes
-// on around it.
+// A context that ends inside of a run is no fault of the recorder: the run continues
+// around it.
 func TestContextEndsInsideOfRun(t *testing.T) {
 	child := say("child", "x")
 	late := stone.Scoped("late", stone.Walk{}.InOrder(child), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A body names the children with which it was written; what stands in their
-// place since is run and walked all the same, also after a second replacement.
+// A body names its original children; their replacements are run and walked, also after
+// a second replacement.
 func TestReplaceBelowBodies(t *testing.T) {
 	text := func(name, content string) stone.Ashlar {
 		return stone.Func0(name, word, func(context.Context) (string, error) { return content, nil })

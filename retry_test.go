@@ -55,7 +55,7 @@ func TestRetryListens(t *testing.T) {
 	}
 }
 
-// Lanes that failed at the same moment do not come back at the same moment.
+// Lanes that failed at the same moment are not retried at the same moment.
 func TestRetryScatters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -78,8 +78,8 @@ func TestRetryScatters(t *testing.T) {
 	})
 }
 
-// A resumed run does not sleep again after attempts that it only replays, and keeps
-// to what they said.
+// A resumed run does not sleep after replayed attempts, and treats their errors as
+// before.
 func TestRetryReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var memory journal.Memory

@@ -204,7 +204,7 @@ func TestComposites(t *testing.T) {
 	}
 }
 
-// What Validate refuses still fails with a kind of its own if it is run.
+// A pipeline that Validate rejects fails with its own kind if it is run.
 func TestUnchecked(t *testing.T) {
 	for want, p := range map[kind.Kind]stone.Ashlar{
 		kind.EmptySequence: stone.Seq("s"),
@@ -236,7 +236,7 @@ func TestInvalidRunsNothing(t *testing.T) {
 	}
 }
 
-// A body gets what it did wrong told, whatever it did.
+// The failure names the mistake of the body.
 func TestBadBodies(t *testing.T) {
 	seed, err := word.Append(dag.DAG{}, "seed")
 	if err != nil {

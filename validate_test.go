@@ -75,7 +75,7 @@ func overTickets(name string, body Ashlar, opts ...FanOption) Ashlar {
 
 func scopedOver(name string, walk Walk) Ashlar { return Scoped(name, walk, noScope) }
 
-// A program of a table, and all that Validate says of it, a finding a line.
+// A program of a table and its findings, one per line.
 type program struct {
 	name string
 	p    Ashlar
@@ -83,7 +83,7 @@ type program struct {
 	cfg  Config
 }
 
-// lossy is the finding of fan-outs that do not say how many lanes must survive.
+// lossy is the finding of fan-outs that do not declare how many lanes must survive.
 const lossy = "lanes-may-be-lost"
 
 func checkPrograms(t *testing.T, programs []program) {
@@ -120,7 +120,7 @@ func mustAppend[T any](d dag.DAG, typ dag.Type[T], v T) dag.DAG {
 func TestValidateQueries(t *testing.T) {
 	checkPrograms(t, []program{
 		{"nothing wrong", Seq("p", first("read", ticketType), from("write", ticketType, draftType)), ``, Config{}},
-		{"nobody produces it", Seq("p", from("write", ticketType, draftType)), `
+		{"nothing produces it", Seq("p", from("write", ticketType, draftType)), `
 			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"a typo", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.NewType[noteDoc]("tikcet"), ticketType)), `
@@ -136,10 +136,10 @@ func TestValidateQueries(t *testing.T) {
 			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: p/read does, but not before it (at p/write)
 		`, Config{}},
 		{"it is in the input", Seq("p", from("write", ticketType, draftType)), ``, Config{Input: mustAppend(dag.DAG{}, ticketType, noteDoc{})}},
-		{"all of what nobody produces", Seq("p", readingLeaf("write", draftType, dag.All(ticketType))), `
+		{"all of a type that nothing produces", Seq("p", readingLeaf("write", draftType, dag.All(ticketType))), `
 			[missing-producer] write: write queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
-		{"since what nobody produces", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Since(ticketType, reviewType))), `
+		{"since a type that nothing produces", Seq("p", first("read", ticketType), readingLeaf("write", draftType, dag.Since(ticketType, reviewType))), `
 			[missing-producer] write: write queries "review" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write)
 		`, Config{}},
 		{"optional", Seq("p", readingLeaf("write", draftType, dag.Maybe(ticketType), dag.Maybe(dag.All(ticketType)), dag.Maybe(dag.Since(ticketType, reviewType)))), ``, Config{}},

@@ -129,7 +129,7 @@ func TestContentCrossesByCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if read.List[0] != 1 || len(read.Map) != 1 || *read.Map["one"] != 1 {
-		t.Errorf("what the writer did later shows: %+v", read)
+		t.Errorf("a later change by the writer is visible: %+v", read)
 	}
 	read.List[0], *read.Map["one"] = 8, 8
 	d.Latest().Content()[0] = 'x'

@@ -11,8 +11,8 @@ type triage struct {
 	Area string `json:"area" enum:"bug,billing"`
 }
 
-// TestEnumIsKept: what code writes keeps to the list of its type, as what a model
-// says has to.
+// TestEnumIsKept: content written by code must match the list of its type, like the
+// answers of models.
 func TestEnumIsKept(t *testing.T) {
 	typ := dag.NewType[triage]("triage")
 	d, err := typ.Append(dag.DAG{}, triage{"bug"})
@@ -32,8 +32,8 @@ func TestEnumIsKept(t *testing.T) {
 	}
 }
 
-// TestLossyTypesAreNotWritten: a type that would lose its data is refused where it
-// is written first, also outside of a run.
+// TestLossyTypesAreNotWritten: a type that would lose data is rejected at the first
+// write, also outside of a run.
 func TestLossyTypesAreNotWritten(t *testing.T) {
 	for _, err := range []error{
 		appended(struct{ hidden string }{"x"}),

@@ -73,7 +73,7 @@ func ExampleJoin() {
 }
 
 // A DAG that was written can be read by any program that knows JSON. The id of
-// its last node stands for everything in it.
+// its last node covers all nodes before it.
 func ExampleWrite() {
 	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
 	var file bytes.Buffer

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// An excerpt answers its queries as the DAG does from which it was taken, also after
-// a journey through JSON.
+// An excerpt answers its queries like its original DAG, also after a round trip through
+// JSON.
 func TestExcerpt(t *testing.T) {
 	types := []dag.Type[int]{dag.NewType[int]("a"), dag.NewType[int]("b"), dag.NewType[int]("c")}
 	rapid.Check(t, func(t *rapid.T) {

@@ -127,7 +127,7 @@ func TestLanesShareTheIndexOfTheirBase(t *testing.T) {
 	}
 }
 
-// A search never walks far once there was one, however it goes on from there.
+// After a first search no search walks far.
 func TestSearchesAreShort(t *testing.T) {
 	var d DAG
 	for i := range 20 * stride {

@@ -34,8 +34,8 @@ func TestMerge(t *testing.T) {
 		{"the same, made twice", []dag.DAG{left, build(t, dag.DAG{}, "a:t b:t l:t m:t")}, "a b l l2 m", "l2 m", "m l2"},
 		{"an extension, made twice", []dag.DAG{right, base, build(t, right, "z:t"), build(t, dag.DAG{}, "a:t b:t r:t z:t m:t")}, "a b r z m", "m", "m"},
 		{"a child of a head, made elsewhere", []dag.DAG{base, build(t, dag.DAG{}, "a:t b:t c:t")}, "a b c", "c", "c"},
-		// Fan-outs: reading goes on from the latest head, and the head of a
-		// lane stands for the node before the fan-out.
+		// Fan-outs: reading continues from the latest head, or for the head of a
+		// lane from the node before the fan-out.
 		{"a fan-out", []dag.DAG{base, fanned}, "a b x y", "x y", "b x y"},
 		{"a fan-out with its start", []dag.DAG{fanned, base}, "a b x y", "x y", "b x y"},
 		{"a fan-out with what follows", []dag.DAG{fanned, build(t, fanned, "c:t")}, "a b x y c", "c", "c"},

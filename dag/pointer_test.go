@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// temperature has methods with a pointer receiver, as many types of other people.
+// temperature has methods with a pointer receiver, like many types of other packages.
 type temperature struct{ degrees int }
 
 func (t *temperature) MarshalJSON() ([]byte, error) {

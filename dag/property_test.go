@@ -129,7 +129,7 @@ func TestMergeLaws(t *testing.T) {
 	})
 }
 
-// What must hold of every DAG, however it came to be.
+// The invariants of every DAG.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for _, d := range drawDAGs(t) {

@@ -159,7 +159,7 @@ func TestQueriesReadAsAProgramWritesThem(t *testing.T) {
 	}
 }
 
-// Equal digests, equal answers; and a digest changes when the answer does.
+// Equal digests mean equal answers, and another answer has another digest.
 func TestDigest(t *testing.T) {
 	T, U := dag.NewType[note]("t"), dag.NewType[note]("u")
 	// The sketches are in groups of equal answers.

@@ -63,7 +63,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// A reader that is made of nothing asks for nothing, which the validator refuses.
+// A reader made of nil has the zero Query, which the validator rejects.
 func TestReadersOfNothing(t *testing.T) {
 	T := dag.NewType[string]("t")
 	for name, r := range map[string]dag.Querier{

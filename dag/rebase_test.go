@@ -63,7 +63,7 @@ func rebaseListing(d dag.DAG) (lines []string) {
 	return lines
 }
 
-// What is put elsewhere is as if it had been made there.
+// Rebase produces the same nodes as appending in the first place.
 func TestRebase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := func() dag.DAG {

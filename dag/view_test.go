@@ -127,7 +127,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// What is appended through a view is in the graph, and the view stays.
+// Appending through a view adds to the graph, and keeps the view.
 func TestViewStaysWhenSomethingIsAppended(t *testing.T) {
 	v := &view{queries: dag.Types(dag.NewType[note]("t"))}
 	d := build(t, dag.DAG{}, "a:t").Within(v)
