@@ -38,12 +38,13 @@ type Applicator struct {
 
 // A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
-	// Plan checks the whole plan and compiles it. The last node of type EmitType in the
-	// resulting DAG is its emission. From d, the plan may read only what the call passed
-	// on: these queries, and the slots of the enclosing plan with the bindings laid over
-	// them. Its effects must be within the grant. Depth is its nesting depth. The error
-	// is an *Error of type PlanInvalid or PlanTooDeep.
-	Plan(app *Applicator, reply *Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error)
+	// Plan checks the whole plan of the reply and compiles it. The last node of type
+	// EmitType in the resulting DAG is its emission. From d, the plan may read only what
+	// the call passed on: these queries, and the slots of the enclosing plan. The context
+	// of the request and the bindings of the reply are laid over them. Its effects must be
+	// within those of the request. Its depth is one more than the stack of the request.
+	// The error is an *Error of type PlanInvalid or PlanTooDeep.
+	Plan(app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
 
 // EmitType is the type of the nodes that contain the emissions of plans.

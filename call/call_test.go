@@ -165,9 +165,9 @@ type planner struct {
 
 var emitted = dag.NewType[call.JSON](call.EmitType)
 
-func (p *planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, _ []dag.Query, grant []string, depth int) (stone.Ashlar, error) {
+func (p *planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, _ []dag.Query) (stone.Ashlar, error) {
 	p.mu.Lock()
-	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", grant, " ", depth))
+	p.seen = append(p.seen, fmt.Sprint(string(reply.Plan), " ", req.Effects, " ", len(req.Stack)+1))
 	p.mu.Unlock()
 	switch text := string(reply.Plan); text {
 	case "panic":

@@ -28,8 +28,7 @@ func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran d
 		return nil, ran, nil, err
 	}
 	grant := append([]string{}, req.Effects...) // not nil, which would be everything
-	depth := len(l.request.Stack) + 1
-	p, err := l.app.Plans.Plan(l.app, reply, base, dag.Types(l.spec.reads()...), grant, depth)
+	p, err := l.app.Plans.Plan(l.app, req, reply, base, dag.Types(l.spec.reads()...))
 	l.checked(step, err)
 	if err != nil {
 		return nil, ran, errorOf(err), nil

@@ -98,7 +98,7 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return
 	case def == nil || def.given: // from outside, as the validator will see
-		a.needed = true
+		a.needed = def != nil || !slices.Contains(c.guards, isPresent+" "+ref.name)
 		c.mayFail(a, def)
 		return
 	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // it has been made

@@ -36,9 +36,9 @@
 // "attempts", "failure/type", "error" and "out".
 //
 // A slot must be defined on every path to where it is read. Read a slot that only a
-// guarded node or one branch defines under {:present? :x}, or under the same guard. The
-// slot of a call that is allowed to fail may be read without a guard; if the call has
-// failed, the reader fails too, with kind missing-input.
+// guarded node or one branch defines, or that may not be given, under {:present? :x}, or
+// under the same guard. The slot of a call that is allowed to fail may be read without a
+// guard; if the call has failed, the reader fails too, with kind missing-input.
 //
 // A guard that is an expression needs its language, which a program links with
 // import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
@@ -63,4 +63,8 @@
 // A capability can answer with a plan. It is checked like any other, within the grant,
 // the budget and the depth that its call has left, and its nodes stand beside the node
 // of the call. Capability makes a capability of a plan file in this way.
+//
+// Such a plan reads the slots of the plan in which its call stands, the context of the
+// request as the slot "context", and the bindings that came with it. Of one name, the
+// binding is read rather than the context, and the context rather than the slot.
 package plan

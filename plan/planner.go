@@ -50,17 +50,20 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 var failedPrefix = call.Failed(open("")).Name()
 
 // Plan checks a plan that a capability answered with, and compiles it.
-func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, passed []dag.Query, grant []string, depth int) (stone.Ashlar, error) {
+func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
 	p, err := read(reply.Plan, pl.opts.Limits.nodes())
 	if err != nil {
 		return stone.Ashlar{}, refused(asInvalid(err))
 	}
 	opts := pl.opts
-	depth = max(depth, pl.depth)
+	depth := max(len(req.Stack)+1, pl.depth)
 	if limit := opts.Limits.depth(); depth+p.depth > limit {
 		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would stand %d deep, at most %d are allowed", depth+p.depth, limit)}
 	}
 	bound, names, findings := bindings(reply.Bindings)
+	if req.Context != nil && !slices.Contains(names, contextSlot) && p.reads(contextSlot) {
+		bound, names = append(bound, binding(contextSlot, req.Context)), append(names, contextSlot)
+	}
 	slots, hidden, withheld := slotsOf(d, pl.passes(passed))
 	opts.Slots = slices.Concat(slots, names)
 	c := newCompiler(p, app, opts, hidden, depth)
@@ -72,7 +75,7 @@ func (pl planner) Plan(app *call.Applicator, reply *call.Reply, d dag.DAG, passe
 	}
 	// What is not granted to the call is not granted to its answer; nil would
 	// grant everything.
-	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, grant...)})
+	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
 	}
@@ -122,16 +125,24 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 				Message: fmt.Sprintf("the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)})
 			continue
 		}
-		value := slots[key]
 		names = append(names, name)
-		steps = append(steps, stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }))
+		steps = append(steps, binding(name, slots[key]))
 	}
 	return steps, names, findings
 }
 
+// binding makes the step that writes a slot which comes with a plan.
+func binding(name string, value json.RawMessage) stone.Ashlar {
+	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil })
+}
+
+// contextSlot is the slot in which a plan finds the context of the request that it
+// answers, unless it comes with a binding of that name.
+const contextSlot = "context"
+
 // Capability makes a capability of a plan: it answers a request with the plan,
-// which the applicator then runs, and the fields of the input are the slots with
-// which it begins. The kind is "plan" unless m says otherwise, and so is the type
+// which the applicator then runs. The fields of the input are the slots with which it
+// begins, and its context is the slot "context". The kind is "plan" unless m says otherwise, and so is the type
 // of its replies. The error is a *finding.Invalid if the form of the plan is at fault.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()

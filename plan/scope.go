@@ -131,6 +131,13 @@ func (c *census) uses(name string) bool {
 	return c.used[name] || slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(text, name) })
 }
 
+// reads tells whether the plan reads a slot, or may.
+func (p *Plan) reads(name string) bool {
+	c := census{definers: map[string][]*node{}, used: map[string]bool{}}
+	c.take(p.nodes)
+	return c.uses(name)
+}
+
 func (c *census) take(nodes []*node) {
 	for _, n := range nodes {
 		if n.as != "" {
