@@ -125,6 +125,8 @@ func Children(walk Walk) LeafOption {
 //     texts that the body makes of the DAG before it starts, such as prompts. It is
 //     called before the body, in runs with a Recorder, and may read everything that
 //     the leaf declares.
+//   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
+//     and values; see tree.Facts.
 func Detail(v any) LeafOption {
 	return leafOption(func(s *spec) { s.detail = v })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,16 +18,17 @@ func (a *app) explain() *cobra.Command {
 	var asJSON bool
 	c := a.over(&cobra.Command{
 		Use:   "explain",
-		Short: "Show how each call of a pipeline would be routed",
+		Short: "Show how each call of a pipeline would be routed, and what its agents are",
 		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
-			"with the rules, the budget and the effects that apply. It runs nothing and sends no request.",
+			"with the rules, the budget and the effects that apply. For each agent it shows the model, the\n" +
+			"prompts, the tools, the bounds and the effects. It runs nothing and sends no request.",
 		Example: a.example("explain ./examples/puzzle", "explain plan.edn --json"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
-		all := explained(p, budget.From(ctx).Left(), a.calls.base.Grant)
+		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
 		if asJSON {
 			return output(printJSON(a.Stdout, all))
 		}
-		return output(printCalls(a.Stdout, all))
+		return output(printExplained(a.Stdout, all))
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
 	return c
@@ -49,23 +49,38 @@ type explanation struct {
 	Effects  []string         `json:"effects"`
 }
 
-// explained explains the calls of a pipeline, in the order of the tree.
-func explained(p stone.Ashlar, left budget.Limits, grant []string) []explanation {
-	all := []explanation{}
-	var walk func(a stone.Ashlar, path []string)
-	walk = func(a stone.Ashlar, path []string) {
-		path = append(path[:len(path):len(path)], a.Name())
+// A leafFacts is what another leaf than a call says of itself: an agent, for instance.
+type leafFacts struct {
+	Path    string   `json:"path"`
+	Facts   facts    `json:"facts"`
+	Effects []string `json:"effects"`
+	rows    [][2]string
+}
+
+// An explained is a call or another leaf that says something of itself.
+type explained interface {
+	title() string
+	table() [][2]string
+}
+
+// explainedAll explains the calls and agents of a pipeline, in the order of the tree.
+func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) []explained {
+	all := []explained{}
+	places(p, func(path string, a stone.Ashlar) bool {
 		if spec, ok := call.SpecOf(a); ok && spec.Applicator != nil {
-			all = append(all, explain(spec, left, grant, strings.Join(path, "/")))
-			return
+			all = append(all, explain(spec, left, grant, path))
+			return false
 		}
-		for _, child := range a.Children() {
-			walk(child, path)
+		if facts, rows := factsOf(a); rows != nil {
+			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), rows})
 		}
-	}
-	walk(p, nil)
+		return true
+	})
 	return all
 }
+
+func (l leafFacts) title() string      { return l.Path }
+func (l leafFacts) table() [][2]string { return append(l.rows, [2]string{"effects", words(l.Effects)}) }
 
 func explain(s call.Spec, left budget.Limits, grant []string, path string) explanation {
 	e := explanation{
@@ -99,33 +114,18 @@ func least[N int | float64 | time.Duration](a, b N) N {
 	return min(a, b)
 }
 
-func printCalls(w io.Writer, all []explanation) error {
+func printExplained(w io.Writer, all []explained) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "There are no calls.")
+		_, err := fmt.Fprintln(w, "There are no calls and no agents.")
 		return err
 	}
-	for i, e := range all {
-		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
-		}
-		if _, err := fmt.Fprintln(w, text.Line(e.Path)); err != nil {
-			return err
-		}
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, row := range e.rows() {
-			fmt.Fprintf(table, "  %s\t%s\n", row[0], text.Line(row[1])) // Flush tells of errors
-		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printTables(w, all)
 }
 
-// rows returns the names and values to print for a call.
-func (e explanation) rows() [][2]string {
+func (e explanation) title() string { return e.Path }
+
+// table returns the names and values to print for a call.
+func (e explanation) table() [][2]string {
 	rows := [][2]string{{"intent", e.Intent}}
 	if e.Tool != "" {
 		rows = [][2]string{{"tool", e.Tool}}

@@ -112,12 +112,20 @@ func (a *app) graph() *cobra.Command {
 }
 
 func (a *app) names() *cobra.Command {
-	return a.over(&cobra.Command{
-		Use:     "names",
-		Short:   "List the steps of a pipeline",
-		Long:    "Names prints the name of every ashlar of a pipeline, one a line, parents first.",
-		Example: a.example("names ./examples/fix", "names plan.edn"),
+	var long, asJSON bool
+	c := a.over(&cobra.Command{
+		Use:   "names",
+		Short: "List the steps of a pipeline",
+		Long: "Names prints the name of every ashlar of a pipeline, one a line, parents first. With --long it\n" +
+			"also prints what each one reads, produces and may do, and what calls and agents say of themselves.",
+		Example: a.example("names ./examples/fix", "names plan.edn --long"),
 	}, func(_ context.Context, p stone.Ashlar) error {
+		switch {
+		case asJSON:
+			return output(printJSON(a.Stdout, partsOf(p)))
+		case long:
+			return output(printTables(a.Stdout, partsOf(p)))
+		}
 		for _, name := range tree.Names(p) {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
 				return output(err)
@@ -125,6 +133,9 @@ func (a *app) names() *cobra.Command {
 		}
 		return nil
 	})
+	c.Flags().BoolVarP(&long, "long", "l", false, "print a table for each step")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array with what --long shows")
+	return c
 }
 
 func (a *app) paths() *cobra.Command {

@@ -37,6 +37,7 @@ var programs = map[string]any{
 	"every":     every,
 	"keyed":     keyed,
 	"many":      many,
+	"crew":      crew,
 	"steered":   func() stone.Ashlar { return stone.Seq("a\x1b[31m\nb", hello()) },
 	"wrongtype": func() (string, error) { return "", nil },
 	"nothing":   nil,
@@ -191,4 +192,18 @@ func many() stone.Ashlar {
 			stone.Case("x", step("x", word, "x")), stone.Case("y", step("y", word, "y"))))
 	}
 	return stone.Seq("many", append([]stone.Ashlar{hello()}, steps...)...)
+}
+
+// crew is an agent with tools whose drafts another agent judges.
+func crew() stone.Ashlar {
+	save := tool.Func("save", "Saves a text.", func(context.Context, struct{}) (string, error) { return "", nil }, tool.Effects("fs/write"))
+	look := tool.Func("look", "Looks around.", func(context.Context, struct{}) (string, error) { return "", nil })
+	judge := agent.New("judge", dag.NewType[agent.Text]("verdict"), script.New(), agent.Config{User: agent.Say("Is it good?"), Model: "large"})
+	return stone.Seq("crew", hello(), agent.New("writer", dag.NewType[agent.Text]("poem"), script.New(), agent.Config{
+		System:    agent.Say("You write poems.\nThey rhyme."),
+		User:      agent.Prompt(word, func(w string) string { return w }),
+		Use:       []agent.Middleware{save, look},
+		MaxTurns:  4,
+		Adversary: judge,
+	}))
 }

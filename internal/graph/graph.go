@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/tree"
@@ -28,6 +29,7 @@ type frame struct {
 
 type node struct {
 	id, label string
+	about     []string // lines below the label
 	shape     shape
 }
 
@@ -83,8 +85,35 @@ func Of(p stone.Ashlar) (*Graph, error) {
 func (g *Graph) node(in *frame, label string, s shape) string {
 	g.nodes++
 	id := fmt.Sprintf("n%d", g.nodes)
-	in.nodes = append(in.nodes, node{id, label, s})
+	in.nodes = append(in.nodes, node{id: id, label: label, shape: s})
 	return id
+}
+
+// leaf adds the node of an ashlar, with what people look for in it.
+func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
+	id := g.node(in, a.Name(), s)
+	in.nodes[len(in.nodes)-1].about = about(a)
+	return id
+}
+
+// about lists what asks somebody and whom, with which tools, and the effects of a leaf.
+func about(a stone.Ashlar) (lines []string) {
+	var tools []string
+	for name, value := range tree.Facts(a) {
+		switch {
+		case name == "tool" && a.Form() == "leaf":
+			tools = append(tools, value)
+		case name == "model" || name == "intent" || name == "capability":
+			lines = append(lines, name+" "+value)
+		}
+	}
+	if tools != nil {
+		lines = append(lines, "tools "+strings.Join(tools, ", "))
+	}
+	if effects := a.Effects(); len(effects) > 0 && a.Form() == "leaf" {
+		lines = append(lines, "effects "+strings.Join(effects, ", "))
+	}
+	return lines
 }
 
 func (g *Graph) frame(in *frame, label string) *frame {
@@ -126,7 +155,7 @@ func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if len(tree.Questions(a)) > 0 {
 		leaf = question
 	}
-	return alone(g.node(in, a.Name(), leaf))
+	return alone(g.leaf(in, a, leaf))
 }
 
 func alone(id string) part { return part{id, []exit{{id, next}}} }
@@ -203,7 +232,7 @@ func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
 // children run.
 func (g *Graph) scoped(in *frame, a stone.Ashlar) part {
 	f := g.frame(in, "")
-	hub := g.node(f, a.Name(), scope)
+	hub := g.leaf(f, a, scope)
 	for _, c := range a.Children() {
 		p := g.draw(f, c, box)
 		g.edges = append(g.edges, edge{from: hub, to: p.entry, label: "runs", kind: runs})

@@ -31,7 +31,7 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 			box: {"[", "]"}, choice: {"{", "}"}, question: {"[/", "/]"},
 			fork: {"[/", `\]`}, gather: {`[\`, "/]"}, scope: {"[[", "]]"},
 		}[n.shape]
-		fmt.Fprintf(b, "%s%s%s%s%s\n", indent, n.id, around[0], mermaidText(n.label), around[1])
+		fmt.Fprintf(b, "%s%s%s%s%s\n", indent, n.id, around[0], mermaidText(n.label, n.about...), around[1])
 	}
 	for _, inner := range f.frames {
 		fmt.Fprintf(b, "%ssubgraph %s[%s]\n", indent, inner.id, mermaidText(inner.label))
@@ -40,12 +40,17 @@ func (f *frame) mermaid(b *strings.Builder, indent string) {
 	}
 }
 
-// mermaidText quotes a label, with entities for characters of the syntax.
-func mermaidText(s string) string {
+// mermaidText quotes a label and the lines below it, with entities for characters of the
+// syntax.
+func mermaidText(s string, below ...string) string {
 	if s = text.Line(s); s == "" {
 		s = " " // an empty text is a syntax error
 	}
-	return `"` + mermaidEntities.Replace(s) + `"`
+	quoted := `"` + mermaidEntities.Replace(s)
+	for _, line := range below {
+		quoted += "<br/>" + mermaidEntities.Replace(text.Line(line))
+	}
+	return quoted + `"`
 }
 
 var mermaidEntities = strings.NewReplacer(
@@ -84,7 +89,7 @@ func (f *frame) dot(b *strings.Builder, indent string) {
 			box: "", choice: " shape=diamond", question: " shape=parallelogram",
 			fork: " shape=trapezium", gather: " shape=invtrapezium", scope: " peripheries=2",
 		}[n.shape]
-		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, n.id, dotText(n.label), shape)
+		fmt.Fprintf(b, "%s%s [label=%s%s]\n", indent, n.id, dotText(n.label, n.about...), shape)
 	}
 	for _, inner := range f.frames {
 		fmt.Fprintf(b, "%ssubgraph cluster_%s {\n%s  label=%s labeljust=l style=rounded fontname=\"Helvetica\"\n", indent, inner.id, indent, dotText(inner.label))
@@ -93,8 +98,14 @@ func (f *frame) dot(b *strings.Builder, indent string) {
 	}
 }
 
-// dotText quotes a label, in which a backslash begins an escape sequence and an
-// ampersand an entity.
-func dotText(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;").Replace(text.Line(s)) + `"`
+// dotText quotes a label and the lines below it. A backslash begins an escape sequence in
+// it, and an ampersand an entity.
+func dotText(s string, below ...string) string {
+	quoted := `"` + dotEntities.Replace(text.Line(s))
+	for _, line := range below {
+		quoted += `\n` + dotEntities.Replace(text.Line(line))
+	}
+	return quoted + `"`
 }
+
+var dotEntities = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "&", "&amp;")

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// ConfigOf returns the model and the configuration of an agent, with the defaults of the
+// fields that were left out. It reports false if the ashlar is no agent.
+func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
+	of, ok := a.Detail().(*agent)
+	if !ok {
+		return nil, Config{}, false
+	}
+	cfg := of.cfg
+	cfg.Use, cfg.Options = slices.Clone(cfg.Use), slices.Clone(cfg.Options)
+	cfg.MaxHealing = new(of.maxHealing)
+	return of.model, cfg, true
+}
+
+// Facts ranges over what people are shown of an agent, see tree.Facts. Its name, its
+// types, its effects and its judges are those of the leaf.
+func (a *agent) Facts() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		facts := [][2]string{{"model", a.modelName()}}
+		for _, p := range []struct {
+			name string
+			text dag.Reader[string]
+		}{{"system", a.cfg.System}, {"prompt", a.cfg.User}} {
+			if p.text != nil {
+				facts = append(facts, [2]string{p.name, shownPrompt(p.text)})
+			}
+		}
+		for _, m := range a.cfg.Use {
+			facts = append(facts, m.fact())
+		}
+		facts = append(facts,
+			[2]string{"max-turns", strconv.Itoa(a.cfg.MaxTurns)},
+			[2]string{"max-calls", strconv.Itoa(a.cfg.MaxCalls)},
+			[2]string{"max-tokens", strconv.Itoa(a.cfg.MaxTokens)})
+		if !a.cfg.Adversary.IsZero() {
+			facts = append(facts, [2]string{"max-healing", strconv.Itoa(a.maxHealing)})
+		}
+		for _, f := range facts {
+			if !yield(f[0], f[1]) {
+				return
+			}
+		}
+	}
+}
+
+// modelName is the name of the model that is asked, and its protocol.
+func (a *agent) modelName() string {
+	var info llm.Info
+	if m, ok := a.model.(llm.Informer); ok {
+		info = m.Info()
+	}
+	name := cmp.Or(a.cfg.Model, info.Model, "unknown")
+	if info.Provider != "" {
+		name += " (" + info.Provider + ")"
+	}
+	return name
+}
+
+// fact is the tool that the middleware offers, or the middleware itself.
+func (m *Middleware) fact() [2]string {
+	name, effects := m.Name, m.Effects
+	kind := "middleware"
+	if m.Tool != nil {
+		kind, name, effects = "tool", m.Tool.Name, effectsOf([]Middleware{*m})
+	}
+	if len(effects) > 0 {
+		name += " (" + strings.Join(effects, ", ") + ")"
+	}
+	return [2]string{kind, name}
+}
+
+// shownPrompt is the first line of a prompt that reads nothing, or the types that it is
+// made of.
+func shownPrompt(r dag.Reader[string]) string {
+	var reads []string
+	for _, q := range r.Queries() {
+		reads = append(reads, strings.ReplaceAll(q.String(), `"`, ""))
+	}
+	if reads != nil {
+		return "made of " + strings.Join(reads, ", ")
+	}
+	text, err := prompt(r, dag.DAG{})
+	if err != nil {
+		return err.Error()
+	}
+	first, rest, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if more {
+		first += fmt.Sprintf(" … (%d lines)", strings.Count(rest, "\n")+2)
+	}
+	return first
+}

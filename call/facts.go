@@ -1,0 +1,23 @@
+package call
+
+import (
+	"iter"
+	"strings"
+)
+
+// Facts ranges over what people are shown of a call, see tree.Facts. Who would be asked
+// depends on the run: see Applicator.Candidates.
+func (c *caller) Facts() iter.Seq2[string, string] {
+	s := &c.spec
+	facts := [][2]string{
+		{"intent", s.Intent}, {"tool", s.Tool}, {"capability", s.Cap},
+		{"candidates", strings.Join(s.Dispatch.Candidates, ", ")},
+	}
+	return func(yield func(string, string) bool) {
+		for _, f := range facts {
+			if f[1] != "" && !yield(f[0], f[1]) {
+				return
+			}
+		}
+	}
+}
