@@ -26,7 +26,7 @@ type (
 		path, model string
 		turn        int
 	}
-	used budget.Usage // by an answer
+	used budget.Usage // since the last item of this type
 	// piece is one or several deltas of a kind, joined.
 	piece struct {
 		path  string // of the speaker, mostly an agent
@@ -55,6 +55,13 @@ type (
 		ok             bool
 		elapsed        time.Duration
 	}
+	reported struct{ path, message string } // by a server about a call on its way
+	verdict  struct {                       // of a call
+		path, cap, failure string
+		attempts           int
+		elapsed            time.Duration
+		usage              budget.Usage
+	}
 	failed struct { // attempt is 0 if the failure is for good
 		kind, path, reason string
 		attempt            int
@@ -80,6 +87,8 @@ type feed struct {
 	items  []any
 	size   int
 	missed int
+	spent  budget.Usage // since items were taken
+	ledger ledger
 	agents map[string]bool // that are at work
 	turns  map[string]int  // of answers that are being streamed
 
@@ -116,14 +125,17 @@ func (f *feed) take() []any {
 	if f.missed > 0 {
 		items = append(items, missed{f.missed})
 	}
-	f.items, f.size, f.missed = nil, 0, 0
+	if f.spent != (budget.Usage{}) {
+		items = append(items, used(f.spent))
+	}
+	f.items, f.size, f.missed, f.spent = nil, 0, 0, budget.Usage{}
 	return items
 }
 
 func (f *feed) empty() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.items) == 0 && f.missed == 0
+	return len(f.items) == 0 && f.missed == 0 && f.spent == (budget.Usage{})
 }
 
 // speaker returns the speaker at a path: agents speak in steps of their own.
@@ -220,6 +232,7 @@ func (w watcher) Wants(context.Context, slog.Level) bool { return true }
 // Watch implements event.Watcher.
 func (w watcher) Watch(_ context.Context, e event.Event) {
 	w.tree.Note(e)
+	w.spend(e)
 	switch d := e.Data.(type) {
 	case event.RunStarted:
 		w.put(started{e.Run}, 0)
@@ -247,6 +260,12 @@ func (w watcher) Watch(_ context.Context, e event.Event) {
 		}
 		c.in, c.out = c.in[:min(len(c.in), maxOneLine)], c.out[:min(len(c.out), maxOneLine)]
 		w.put(c, len(c.in)+len(c.out))
+	case event.Progress:
+		if d.Message != "" {
+			w.put(reported{e.Path, d.Message}, len(d.Message))
+		}
+	case event.CallVerdict:
+		w.put(verdict{e.Path, d.Cap, d.Failure, d.Attempts, d.Latency, d.Usage}, len(d.Failure))
 	case event.StepFailed:
 		w.put(failed{d.Kind, e.Path, d.Reason, 0}, len(d.Reason))
 	case event.AttemptFailed:
@@ -262,8 +281,14 @@ func (f *feed) answer(path string, d event.ModelResponse) {
 		who, _ := f.speaker(path)
 		f.put(whole{who, d.Turn, d.Reply}, len(d.Reply.Text)+len(d.Reply.Reasoning))
 	}
-	if u := d.Usage; !d.Replayed && u.Tokens() > 0 {
-		f.put(used(u), 0)
+}
+
+// spend adds the usage that an event reports.
+func (f *feed) spend(e event.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if more := f.ledger.note(e); more != (budget.Usage{}) {
+		f.spent = f.spent.Add(more)
 	}
 }
 

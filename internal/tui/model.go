@@ -198,6 +198,10 @@ func (m *model) take(item any) {
 		t.whole(item)
 	case called:
 		t.result(item)
+	case reported:
+		t.report(item)
+	case verdict:
+		t.verdict(item)
 	case failed:
 		if item.attempt > 0 {
 			t.note(yellow, "", fmt.Sprintf("↻ attempt %d at %s failed: %s: %s", item.attempt, item.path, item.kind, item.reason))

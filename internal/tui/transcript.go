@@ -44,6 +44,7 @@ type speaker struct {
 	model string
 	open  *block   // to which its text is appended; may be nil
 	calls []*block // of this turn; some may be nil
+	news  *block   // what a server reports; may be nil
 	spoke bool     // a part of this turn has been shown
 	from  string   // the path of its events
 }

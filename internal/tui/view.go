@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -138,8 +139,11 @@ func (m *model) header() line {
 	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(state)-4))
 	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, state)
 	parts := []string{m.result.RunID}
-	if u := m.used; u.Tokens() > 0 {
-		parts = []string{fmt.Sprintf("%s tokens in, %s out", count(u.InputTokens), count(u.OutputTokens)), "", m.result.RunID}
+	if u := m.used; u != (budget.Usage{}) {
+		parts = []string{"", "", m.result.RunID}
+		if u.Tokens() > 0 {
+			parts[0] = fmt.Sprintf("%s tokens in, %s out", count(u.InputTokens), count(u.OutputTokens))
+		}
 		if cost := text.USD(u.USD, u.Estimated); cost != "" {
 			parts[1] = cost + " USD"
 		}

@@ -1,0 +1,75 @@
+package tui
+
+import (
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/event"
+)
+
+// A ledger adds up what a run spends while it runs. Models report their answers as they
+// come. Calls and leaves report their sums later, which may contain more: a program, for
+// example, reports its usage only in its reply.
+type ledger struct {
+	leaves  map[string]bool         // running, by path
+	claims  map[string]budget.Usage // of the attempts of running calls, by path
+	counted map[string]budget.Usage // within running leaves, by path
+}
+
+// note takes an event, and returns the usage that no event before it has reported.
+func (l *ledger) note(e event.Event) budget.Usage {
+	if _, first := e.Data.(event.RunStarted); first || l.leaves == nil {
+		*l = ledger{leaves: map[string]bool{}, claims: map[string]budget.Usage{}, counted: map[string]budget.Usage{}}
+	}
+	switch d := e.Data.(type) {
+	case event.StepStarted:
+		if d.Form == "leaf" {
+			l.leaves[e.Path] = true
+		}
+	case event.ModelResponse:
+		if !d.Replayed {
+			l.counted[e.Path] = l.counted[e.Path].Add(d.Usage)
+			return d.Usage.Sane()
+		}
+	case event.CallAttempt:
+		l.claims[e.Path] = l.claims[e.Path].Add(d.Usage)
+		return l.settle(e.Path, l.claims[e.Path])
+	case event.StepDone:
+		if d.Form == "leaf" {
+			return l.done(e.Path, d)
+		}
+	}
+	return budget.Usage{}
+}
+
+// settle returns the part of a sum that was not counted at the path or below.
+func (l *ledger) settle(path string, sum budget.Usage) budget.Usage {
+	var counted budget.Usage
+	for at, u := range l.counted {
+		if at == path || address.Within(at, path) {
+			counted = counted.Add(u)
+			delete(l.counted, at)
+		}
+	}
+	more := budget.Usage{
+		InputTokens: sum.InputTokens - counted.InputTokens, OutputTokens: sum.OutputTokens - counted.OutputTokens,
+		USD: sum.USD - counted.USD, Estimated: sum.Estimated,
+	}.Sane()
+	l.counted[path] = counted.Add(more)
+	return more
+}
+
+// done settles the sum of a leaf.
+func (l *ledger) done(path string, d event.StepDone) (more budget.Usage) {
+	if !d.Replayed {
+		more = l.settle(path, d.Usage)
+	}
+	delete(l.leaves, path)
+	delete(l.claims, path)
+	for up := address.Parent(path); up != ""; up = address.Parent(up) {
+		if l.leaves[up] {
+			return more // the sum of that leaf contains this one
+		}
+	}
+	delete(l.counted, path)
+	return more
+}
