@@ -18,11 +18,11 @@ import (
 )
 
 // person is the Frontend that asks on standard error and reads answers, one a
-// line, from standard input. One question stands at a time.
+// line, from standard input. One question is open at a time.
 type person struct {
 	in       io.Reader
 	out      io.Writer
-	display  *progress.Display // pauses while a question stands; may be nil
+	display  *progress.Display // pauses while a question is open; may be nil
 	terminal bool              // standard input is one: Ctrl-D cancels a question
 	kept     bool              // the run can wait for an answer
 

@@ -43,7 +43,7 @@ var defaultWanted atomic.Bool
 type defaultModel struct {
 	mu    sync.Mutex
 	of    config.Settings
-	model llm.Model // for these settings; nil before there are any
+	model llm.Model // for these settings; nil until it is made
 }
 
 // choose returns the model of the present settings.

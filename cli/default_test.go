@@ -67,7 +67,7 @@ func TestDefaultModel(t *testing.T) {
 	inProject(t, `{"model": "small", "url": "`+server.URL+`"}`)
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	if _, err := stone.Run(t.Context(), p, stone.Config{}); err == nil || !strings.Contains(err.Error(), "is not trusted") || len(model.Requests()) > 0 {
-		t.Fatalf("an address that nobody trusts: %v, %d requests", err, len(model.Requests()))
+		t.Fatalf("an untrusted address: %v, %d requests", err, len(model.Requests()))
 	}
 	t.Setenv("STONE_TRUST", "1")
 	run("small")

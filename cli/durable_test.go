@@ -43,8 +43,8 @@ var (
 	closed = dag.NewType[string]("closed")
 )
 
-// stages stops at a gate until there is a file ok. The environment says what is
-// another pipeline: EXTRA adds a step, VERSION is that of the first.
+// stages stops at a gate until a file ok exists. Two environment
+// variables change the pipeline: EXTRA adds a step, VERSION sets that of the first.
 func stages(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("stages", flag.ContinueOnError)
 	name := flags.String("name", "nobody", "who opens")

@@ -118,7 +118,7 @@ func addStoreFlags(c *cobra.Command, k *keepFlags) {
 			}
 		})
 		if k.made.Dir, err = os.Getwd(); err != nil {
-			return fmt.Errorf("the working directory is not known: %w", err)
+			return fmt.Errorf("the working directory is unknown: %w", err)
 		}
 		return k.check(c.Flags())
 	}

@@ -128,7 +128,7 @@ func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) er
 	return nil
 }
 
-// prompt returns the argument, or what stands on standard input, without the line
+// prompt returns the argument, or the text of standard input, without the line
 // break at its end.
 func (a *app) prompt(arg string) (string, error) {
 	if arg == "-" {

@@ -294,7 +294,7 @@ func TestModelCallEnds(t *testing.T) {
 	})
 	url := serve(t, halfway)
 	for _, tt := range []struct{ name, url, kind, text string }{
-		{"nobody there", gone.URL, "connect", ""},
+		{"no server", gone.URL, "connect", ""},
 		{"the connection breaks", url + "/abort", "cut-short", "half"},
 		{"canceled", url, "canceled", "half"},
 	} {
@@ -316,13 +316,13 @@ func TestModelCallEnds(t *testing.T) {
 
 // TestModelCallInterrupted sends the signal of a Ctrl-C in the midst of an answer.
 func TestModelCallInterrupted(t *testing.T) {
-	begun := make(chan bool, 1)
+	started := make(chan bool, 1)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n")
 		w.(http.Flusher).Flush()
-		begun <- true
+		started <- true
 		<-r.Context().Done()
 	}))
 	cmd := exec.CommandContext(t.Context(), "stone", "model", "call", "--url", url, "--model", "m", "hi")
@@ -331,7 +331,7 @@ func TestModelCallInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	<-begun
+	<-started
 	time.Sleep(100 * time.Millisecond) // for the first words to come
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

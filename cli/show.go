@@ -101,7 +101,7 @@ func list[T any](l []T) []T {
 	return l
 }
 
-// printHead prints how a run stands.
+// printHead prints the state of a run.
 func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch) error {
 	state := stateOf(info)
 	if failure := failureOf(info); strings.HasPrefix(failure, state+" ") { // a kind that says the same

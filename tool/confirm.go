@@ -8,20 +8,19 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// ApprovalNeeded is the reason of the recommendation that a call leaves behind
-// which nobody allowed.
+// ApprovalNeeded is the reason of the recommendation of a call that was not approved.
 const ApprovalNeeded = "approval-needed"
 
-// An Approve says whether a call may run. It may ask a person and take its time,
-// as long as it ends when the context does.
+// An Approve reports whether a call may run. It may ask a person and block, but must
+// return when the context is done.
 type Approve func(ctx context.Context, name string, input json.RawMessage) (bool, error)
 
 // Always allows every call.
 func Always(context.Context, string, json.RawMessage) (bool, error) { return true, nil }
 
-// Confirm makes the tool of m run only if approve says so. A call that it does not
-// allow is told to the model and recommends another turn, with the reason
-// ApprovalNeeded; a nil Approve allows none.
+// Confirm runs the tool of m only if approve returns true. Otherwise the model is told,
+// and the call recommends another turn, with the reason ApprovalNeeded. A nil Approve
+// allows no call.
 func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 	if m.Tool == nil {
 		return broken(m.Name, fmt.Errorf("tool.Confirm: the middleware %q offers no tool", m.Name))
@@ -36,7 +35,7 @@ func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 			}
 		}
 		return agent.Result{
-			Text:      gated.Name + " did not run: it needs a person's approval, which was not given. Go on without it, or say why it is needed.",
+			Text:      gated.Name + " did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed.",
 			Recommend: &agent.Recommendation{Action: agent.Loop, Source: gated.Name, Reason: ApprovalNeeded},
 		}, nil
 	}
@@ -47,7 +46,7 @@ func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 	}
 	out.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return m.Wrap(ctx, c, func(ctx context.Context, c agent.Context) (agent.Context, error) {
-			return next(ctx, c.Offer(gated)) // in the place of the tool that m has offered
+			return next(ctx, c.Offer(gated)) // replaces the tool that m has offered
 		})
 	}
 	return out

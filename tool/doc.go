@@ -10,27 +10,27 @@
 //		tool.Parallel(), tool.Effects("net"))
 //
 // A tool is a middleware: it goes into the Use list of an agent, and an agent that
-// does not have it there cannot call it. The model sees the schema of the input
-// type and nothing else, so describe the fields.
+// does not have it there cannot call it. The model sees only the schema of the input
+// type, so describe the fields.
 //
-// # What goes back to the model
+// # Results for the model
 //
-// A string is the text that the model reads, an [agent.Result] says more, and any
-// other output is read as its JSON. Input that does not fit the schema never
-// reaches the function: the call returns an [InputError] with all that is wrong,
-// and an error of the function is returned as it is. Either way the model reads
-// it and can call again, so write errors for a reader who wants to do better.
+// The model gets a string as text, an [agent.Result] with its further fields, and any
+// other output as JSON. Input that does not fit the schema never reaches the function:
+// the call returns an [InputError] with all problems. An error of the function is
+// returned unchanged. The model reads either and can call again, so errors should
+// explain how to do better.
 //
-// # What a person decides
+// # Approval by a person
 //
-// [Confirm] puts a question before a tool. Nobody to ask means no:
+// [Confirm] asks for approval before each call of a tool. A nil Approve means no:
 //
 //	tool.Confirm(fs.Write(root), askOnTerminal)
 //
 // # Construction
 //
-// Nothing here panics. A tool that was made wrongly has an Err, which validation
-// reports, and answers every call with it.
+// This package never panics. An invalid tool has an Err, which validation reports and
+// every call returns.
 //
-// The files and commands of the machine are in tool/fs and tool/shell.
+// The tools for files and commands are in tool/fs and tool/shell.
 package tool

@@ -15,34 +15,34 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// An Option says something about a tool that its function cannot.
+// An Option sets a property of a tool.
 type Option func(*agent.Tool)
 
-// Parallel says that calls may run at the same time as other calls of a turn.
+// Parallel permits calls at the same time as other parallel calls of a turn.
 func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares what the tool does to the world, as "fs/write" or "net".
+// Effects declares the effects of the tool on the world, such as "fs/write" or "net".
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) { t.Effects = append(t.Effects, effects...) }
 }
 
-// Timeout ends the context of each call after a time. The model is told.
+// Timeout ends the context of each call after d. The model is told.
 func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult bounds the text of a result, in bytes, in place of 256 KiB. What is longer is
-// cut, and the model is told so. A negative number means unlimited.
+// MaxResult bounds the text of a result, in bytes; the default is 256 KiB. Longer text is
+// cut, and the model is told. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
-// Func makes a tool of a function. The name has 1 to 64 letters, digits, "_" and
-// "-" of ASCII, which is what every provider takes; the description tells the
-// model when to use it. I is a struct or a map with string keys; the model may
-// give no properties that its schema does not name.
+// Func makes a tool of a function. The name has 1 to 64 ASCII letters, digits, "_" and
+// "-", which every provider accepts; the description tells the model when to use it. I
+// is a struct or a map with string keys; the model may give only properties that the
+// schema names.
 //
 // The function may be called from several goroutines if the option Parallel is
 // given or several agents use the tool.
@@ -79,7 +79,7 @@ func Func[I, O any](name, description string, fn func(context.Context, I) (O, er
 
 var validName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// broken is the tool that answers every call with the reason why it is none.
+// broken is an invalid tool: every call returns err.
 func broken(name string, err error) agent.Middleware {
 	return agent.Use(agent.Tool{
 		Tool: llm.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)},
@@ -88,8 +88,8 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t as providers want it, which is that of an
-// object. It is closed, so that the model hears of a name that it made up.
+// inputSchema returns the schema of t as providers want it, which is that of an object.
+// It is closed, so that the model is told of unknown names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)
 	if err != nil {
@@ -110,11 +110,11 @@ func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	return schema.Parse(data)
 }
 
-// An InputError says why the input of a call is refused. Its text is for the
+// An InputError is the reason why the input of a call is refused. Its text is for the
 // model that made the call.
 type InputError struct {
 	Tool     string
-	Problems []string // never empty; each says where, what is wanted and what stands there
+	Problems []string // never empty; each has the place, the wanted and the given value
 }
 
 // Error returns all problems in one line.
@@ -137,7 +137,7 @@ func decode[I any](ctx context.Context, name string, s *schema.Schema, raw json.
 		}
 		return in, e
 	}
-	// What fits the schema may still be more than Go's type holds, as 1e30 in an int.
+	// A value that fits the schema may still overflow the Go type, as 1e30 an int.
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return in, &InputError{Tool: name, Problems: []string{err.Error()}}
 	}

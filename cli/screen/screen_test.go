@@ -152,12 +152,12 @@ func TestTerminal(t *testing.T) {
 	m.until("canceled at quarry/cut: the run was ended by Ctrl-C")
 	m.keys("q")
 	if screen := m.until("exit code 0"); !strings.HasPrefix(screen, "failed: canceled at quarry/cut") {
-		t.Errorf("what is left of the run is not said:\n%s", screen)
+		t.Errorf("the screen does not show the state of the run:\n%s", screen)
 	}
 }
 
-// TestTerminalConsent holds that nobody says yes who types something else, to a
-// question that can be read to its end.
+// TestTerminalConsent checks that only "yes" consents, and that the whole question can
+// be read.
 func TestTerminalConsent(t *testing.T) {
 	m := inTmux(t, "refund")
 	if screen := m.until("  yes"); strings.Count(strings.Join(strings.Fields(screen), " "), "The sum is 199 euros.") < 2 {
@@ -183,7 +183,7 @@ func TestTerminalLeave(t *testing.T) {
 	m.keys("C-c")
 	m.until("ctrl+c leave at once")
 	m.keys("C-c")
-	if screen := m.until("exit code 1"); !strings.HasPrefix(screen, "Error: left while the run was under way") {
+	if screen := m.until("exit code 1"); !strings.HasPrefix(screen, "Error: left before the run had ended") {
 		t.Errorf("got\n%s", screen)
 	}
 }

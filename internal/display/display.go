@@ -27,7 +27,7 @@ type Config struct {
 }
 
 // ErrLeft says that the person left while a run was under way.
-var ErrLeft = errors.New("left while the run was under way: what was under way is lost")
+var ErrLeft = errors.New("left before the run had ended: running steps are lost")
 
 // Run runs the pipeline and shows it until the person leaves. It returns the result
 // of the last run: its error is that of the run, or ErrLeft if the run was still

@@ -27,7 +27,7 @@ type Reader struct {
 }
 
 // NoSecret says where secrets stand.
-const NoSecret = `a secret stands in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
+const NoSecret = `a secret belongs in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
 
 // Outs ranges over the schemas that every answer of a capability must fit, by their
 // names: its own, and those of its intents.

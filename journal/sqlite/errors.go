@@ -51,7 +51,7 @@ func (f *file) Explain(err error) error {
 	case codes.SQLITE_NOTADB:
 		what = "is no SQLite database: name another file"
 	case codes.SQLITE_CORRUPT:
-		what = "is damaged: restore a copy, or move it away to start anew"
+		what = "is damaged: restore a copy, or move it away to start again"
 	}
 	return fmt.Errorf("database %s %s: %w", f.name, what, err)
 }

@@ -31,7 +31,7 @@ func TestOpenRefuses(t *testing.T) {
 			if err := os.Truncate(file, 4096); err != nil {
 				t.Fatal(err)
 			}
-		}, "is damaged: restore a copy, or move it away to start anew"},
+		}, "is damaged: restore a copy, or move it away to start again"},
 		{"another program's", func(t *testing.T, file string) { execute(t, file, "CREATE TABLE t (c)") }, "belongs to another program: name another file"},
 		{"newer", func(t *testing.T, file string) {
 			open(t, file, Options{}).Close()

@@ -6,31 +6,30 @@
 //
 // A tool works below the [Root] that it was made with and nowhere else; two tools
 // of one agent may have different ones. Paths are relative to the root's directory
-// and have slashes, as ".github/ci.yml". An absolute path is taken if it leads
+// and have slashes, as ".github/ci.yml". An absolute path is accepted if it leads
 // there too.
 //
-// # What is refused
+// # Refused paths
 //
-// Every path is resolved by [os.Root]: neither ".." nor a symbolic link leads out,
-// whoever made the link and however quickly. Beyond that only regular files with a
-// single name are read or written. A device or a named pipe could block the agent
-// or do something on being opened; a second name (a hard link) may lie outside of
-// the root. A file is never written through a symbolic link: the link's target has
-// to be named.
+// [os.Root] resolves every path: neither ".." nor a symbolic link leads out, even if a
+// link changes during the call. Only regular files with a single name are read or
+// written. Opening a device or a named pipe could block the agent or have an effect; a
+// second name (a hard link) may be outside of the root. A file is never written through
+// a symbolic link: the model must name the link's target.
 //
-// Whatever lies in .git or .stone, or has a name in Refuse, is neither read nor
-// changed, also through a link: programs outside run what these directories say. List
-// them in Only to allow them. Everything else below Dir can be read, a file .env too.
+// Entries of .git and .stone, and names in Refuse, are neither read nor changed, also
+// not through a link: programs outside run commands from these directories. List them in
+// Only to allow them. All other files below Dir can be read, including a file .env.
 //
-// # What is bounded
+// # Bounds
 //
-// A call reads at most MaxRead bytes and says how to go on, so a file may have any
-// size; it is never loaded whole. No file larger than MaxFile is written or edited,
-// and a listing has at most 1,000 entries.
+// A call reads at most MaxRead bytes and returns the next offset, so a file may have any
+// size; it is never loaded whole. No file larger than MaxFile is written or edited, and
+// a listing has at most 1,000 entries.
 //
 // # Writing
 //
-// A file is replaced in one step: whoever reads it sees the old text or the new
-// one, and after a crash too. It keeps its permissions. Writes and edits of one
-// program take their turns, so that of two edits none is lost.
+// A file is replaced atomically: readers see the old text or the new one, also after a
+// crash. It keeps its permissions. Writes and edits of one program are serialized, so
+// concurrent edits are not lost.
 package fs

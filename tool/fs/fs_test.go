@@ -248,7 +248,7 @@ func TestListMkdirExistsDelete(t *testing.T) {
 		want string
 	}{
 		{list, "", "a/\nb.txt\t5\n\"odd\\nname\"\t0\n"},
-		{list, "b.txt", "!b.txt is no directory"},
+		{list, "b.txt", "!b.txt is not a directory"},
 		{list, "none", "!none does not exist"},
 		{mkdir, "c/d/e", "c/d/e is there"},
 		{mkdir, "c/d/e", "c/d/e is there"},

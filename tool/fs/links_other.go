@@ -6,5 +6,5 @@ import "os"
 
 const nonblock = 0
 
-// links returns 1: Go does not tell here how many names a file has.
+// links returns 1: on this system Go does not provide the number of a file's names.
 func links(os.FileInfo) uint64 { return 1 }

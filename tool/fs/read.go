@@ -64,11 +64,11 @@ type slice struct {
 
 	text []byte
 	next int  // the line after the last one that was read
-	more bool // there is something after the text
+	more bool // the file continues after the text
 	cut  bool // the text is the beginning of one line that is too long
 }
 
-// read reads the lines from r, of which it keeps no more than max bytes at a time.
+// read reads the lines from r. It keeps at most max bytes at a time.
 func (s *slice) read(ctx context.Context, r io.Reader) error {
 	br := bufio.NewReaderSize(r, 64<<10)
 	if head, err := br.Peek(8 << 10); err != nil && err != io.EOF {
@@ -135,7 +135,7 @@ func (s *slice) describe(shown string) (string, error) {
 	case !utf8.Valid(s.text):
 		return "", fmt.Errorf("%s: %w", shown, errBinary)
 	case s.next <= s.from && s.from > 1:
-		return "", fmt.Errorf("%s has only %d lines: offset %d is behind its end", shown, s.next-1, s.from)
+		return "", fmt.Errorf("%s has only %d lines: offset %d is after its end", shown, s.next-1, s.from)
 	case len(s.text) == 0:
 		return fmt.Sprintf("[%s is empty]", shown), nil
 	case s.cut:
@@ -148,7 +148,7 @@ func (s *slice) describe(shown string) (string, error) {
 }
 
 type listInput struct {
-	Path string `json:"path,omitempty" jsonschema:"the directory, relative to the working directory; without it, that itself"`
+	Path string `json:"path,omitempty" jsonschema:"the directory, relative to the working directory; without it, the working directory"`
 }
 
 // List makes the tool list_directory, which returns the entries of a directory
@@ -186,7 +186,7 @@ func (p *place) entries() (entries []os.DirEntry, more bool, err error) {
 		return nil, false, err
 	}
 	if !info.IsDir() {
-		return nil, false, fmt.Errorf("%s is no directory", p.shown)
+		return nil, false, fmt.Errorf("%s is not a directory", p.shown)
 	}
 	d, err := p.OpenFile(p.name, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *place) entries() (entries []os.DirEntry, more bool, err error) {
 func entryLine(e os.DirEntry) string {
 	name := e.Name()
 	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
-		name = fmt.Sprintf("%q", name) // or a name could look like two entries
+		name = fmt.Sprintf("%q", name) // otherwise a name could look like two entries
 	}
 	switch mode := e.Type(); {
 	case mode.IsDir():
@@ -216,7 +216,7 @@ func entryLine(e os.DirEntry) string {
 		if info, err := e.Info(); err == nil {
 			return fmt.Sprintf("%s\t%d\n", name, info.Size())
 		}
-		return name + "\n" // it has just gone
+		return name + "\n" // the entry was just removed
 	case mode&os.ModeSymlink != 0:
 		return name + "\tsymbolic link\n"
 	}
@@ -230,7 +230,7 @@ type pathInput struct {
 // Exists makes the tool file_exists, which returns "true" or "false", for
 // directories too.
 func Exists(r Root) agent.Middleware {
-	return tool.Func("file_exists", "Tells whether a file or directory exists: true or false.",
+	return tool.Func("file_exists", "Reports whether a file or directory exists: true or false.",
 		func(ctx context.Context, in pathInput) (agent.Result, error) {
 			p, err := r.at(ctx, in.Path)
 			if err != nil {

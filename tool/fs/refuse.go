@@ -14,8 +14,8 @@ import (
 
 const maxLinks = 40
 
-// refuses returns whether a name is refused below the directory base, in which the
-// names that base itself has are not.
+// refuses returns a function that reports whether a name is refused below the directory
+// base. The names in the path of base itself are allowed.
 func (r Root) refuses(base string) func(name string) bool {
 	named := parts(base)
 	return func(name string) bool {
@@ -29,9 +29,9 @@ func parts(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, string(filepath.Separator)), func(p string) bool { return p == "." || p == "" })
 }
 
-// settle goes to the directory that holds the file, so that the name of the place is
-// one name, or several if there is no such directory yet. A last link stays a name,
-// but must not lead to a refused one either.
+// settle goes to the directory of the file, so that the name of the place is one name,
+// or several if the directory does not exist yet. A link at the end stays a name, but
+// must not lead to a refused one either.
 func (p *place) settle() error {
 	end := walk{place: p, todo: parts(p.name), last: true}
 	err := end.run()
@@ -53,13 +53,12 @@ func (p *place) settle() error {
 	return nil
 }
 
-// A walk goes down a path, through directories of which each is the one that was
-// looked at: neither a link nor one that is turned in the meantime leads to a refused
-// name.
+// A walk goes down a path, and opens exactly the directories that it has checked: no
+// link, not even one that changes in the meantime, leads to a refused name.
 type walk struct {
 	*place
 	todo []string
-	last bool // follow a link in the last place
+	last bool // follow a link at the end of the path
 
 	dirs  []*os.Root // on the way, below that of the place
 	links int
@@ -78,7 +77,7 @@ func (w *walk) here() *os.Root {
 	return w.Root
 }
 
-// run goes as far as there are directories.
+// run goes down the existing directories.
 func (w *walk) run() error {
 	for len(w.todo) > 0 {
 		on, err := w.step(w.todo[0])
@@ -99,7 +98,7 @@ func (w *walk) refusal(name string) error {
 	return fmt.Errorf("%s must not be used: %s is refused", w.shown, name)
 }
 
-// step goes one name further and reports whether there may be more.
+// step goes one name further and reports whether the walk continues.
 func (w *walk) step(name string) (on bool, err error) {
 	if name == ".." { // of a link
 		n := len(w.dirs) - 1
@@ -115,7 +114,7 @@ func (w *walk) step(name string) (on bool, err error) {
 	info, err := w.here().Lstat(name)
 	final := len(w.todo) == 1
 	switch {
-	case err != nil: // it does not exist, or whoever uses it is told why not
+	case err != nil: // it does not exist, or its use will return the error
 		return false, nil
 	case info.Mode()&os.ModeSymlink != 0 && (!final || w.last):
 		return w.follow(name)
@@ -128,12 +127,12 @@ func (w *walk) step(name string) (on bool, err error) {
 	}
 	w.todo, w.dirs = w.todo[1:], append(w.dirs, next)
 	if now, err := next.Stat("."); err != nil || !os.SameFile(info, now) {
-		return false, errors.Join(err, fmt.Errorf("%s has changed while it was used: try again", w.shown))
+		return false, errors.Join(err, fmt.Errorf("%s has changed during the call: try again", w.shown))
 	}
 	return true, nil
 }
 
-// follow puts the target of a link in its place. An absolute one leads nowhere.
+// follow replaces a link by its target. Absolute targets are errors.
 func (w *walk) follow(name string) (on bool, err error) {
 	target, err := w.here().Readlink(name)
 	if w.links++; err != nil || w.links > maxLinks || filepath.IsAbs(target) {

@@ -20,17 +20,17 @@ const (
 )
 
 // A Root is a directory in which tools may work. The zero value is the current
-// directory of the program. It is opened anew by each call, so it need not exist
-// when the tools are made, and nothing has to be closed.
+// directory of the program. Each call opens it again, so it need not exist when the
+// tools are made, and need not be closed.
 type Root struct {
 	// Dir is the directory; a symbolic link is followed. Empty is ".".
 	Dir string
-	// DirFrom, if not nil, returns the directory for each call in place of Dir. It is for
+	// DirFrom, if not nil, returns the directory for each call and replaces Dir. It is for
 	// a directory that the run itself makes, which a resumed run must find again: derive
 	// it from stone.In(ctx).RunID(), never from anything of this process.
 	DirFrom func(ctx context.Context) (string, error)
-	// Only are the directories below Dir to which the tools are confined, as "src".
-	// None means all of Dir. Links do not lead from one into another.
+	// Only lists the directories below Dir that the tools may use, such as "src".
+	// Empty means all of Dir. Links do not lead from one into another.
 	Only []string
 	// Refuse are names of files and directories that the tools neither read nor change,
 	// beside .git and .stone. They are refused everywhere below Dir, in whatever case
@@ -45,11 +45,11 @@ type Root struct {
 func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
 func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, DefaultMaxFile) }
 
-// A place is what a path of the model stands for.
+// A place is the file or directory of a model's path.
 type place struct {
 	*os.Root
 	name  string // in Root
-	shown string // as the model should call it
+	shown string // its name for the model
 
 	refused func(name string) bool
 }
@@ -59,7 +59,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	if r.DirFrom != nil {
 		dir, err := r.DirFrom(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("the directory of the files is not known: %w", err)
+			return nil, fmt.Errorf("the directory of the files is unknown: %w", err)
 		}
 		r.Dir = dir
 	}
@@ -77,7 +77,7 @@ func (r Root) at(ctx context.Context, path string) (*place, error) {
 	}
 	p := &place{root, name, filepath.ToSlash(name), r.refuses(base)}
 	if base != "." {
-		// A root of its own, so that links do not lead from here to another part of Dir.
+		// A separate root, so that links do not lead to another part of Dir.
 		if err := p.enter(base); err != nil {
 			return nil, errors.Join(err, root.Close())
 		}
@@ -108,7 +108,7 @@ func (p *place) enter(base string) error {
 	return err
 }
 
-// local returns the path relative to Dir, without looking at the disk beyond Dir.
+// local returns the path relative to Dir. It reads nothing outside of Dir.
 func (r Root) local(path string) (string, error) {
 	name := filepath.Clean(cmp.Or(filepath.FromSlash(path), "."))
 	if filepath.IsAbs(name) {
@@ -157,7 +157,7 @@ func (p *place) regular(info os.FileInfo) error {
 		}
 		return fmt.Errorf("%s is a symbolic link: name its target %q itself", p.shown, target)
 	default:
-		return fmt.Errorf("%s is no regular file but a device, pipe or socket, which is never opened", p.shown)
+		return fmt.Errorf("%s is not a regular file but a device, pipe or socket, which is never opened", p.shown)
 	}
 	if n := links(info); n > 1 {
 		return fmt.Errorf("%s has %d names (hard links), of which some may lie outside of the allowed directory, so it is neither read nor written; a copy of it under a new name can be", p.shown, n)
@@ -190,8 +190,8 @@ func (p *place) open() (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// explain says of a failed operation what the model has to know: not the
-// operation, but what is the matter with which path.
+// explain returns an error for the model: the path and the reason, without the name of
+// the failed operation.
 func explain(shown string, err error) error {
 	if errors.Is(err, iofs.ErrNotExist) {
 		return fmt.Errorf("%s does not exist", shown)
@@ -205,7 +205,7 @@ func explain(shown string, err error) error {
 	return err
 }
 
-// result is the answer of a tool, with the path in its meta.
+// result is the result of a tool, with the path in its meta.
 func (p *place) result(text string, meta map[string]any) agent.Result {
 	if meta == nil {
 		meta = map[string]any{}

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// changing is held while a file is changed: an edit is a read and a write, and
-// lanes may edit the same file.
+// changing is locked while a file is changed: an edit is a read and a write, and lanes
+// may edit the same file.
 var changing sync.Mutex
 
 type writeInput struct {
@@ -57,7 +57,7 @@ func (p *place) replace(data []byte, limit int64) error {
 		if err := p.regular(info); err != nil {
 			return err
 		}
-		// Replacing would not ask for it.
+		// Replacing the file would ignore its permissions.
 		if perm = info.Mode().Perm(); perm&0o200 == 0 {
 			return fmt.Errorf("%s is read-only", p.shown)
 		}
@@ -107,13 +107,13 @@ func ignoreMissing(err error) error {
 
 type editInput struct {
 	Path string `json:"path" jsonschema:"the file, relative to the working directory"`
-	Old  string `json:"old_string" jsonschema:"the text to replace, exactly as it stands in the file; it must occur there once"`
+	Old  string `json:"old_string" jsonschema:"the text to replace, exactly as in the file; it must occur there once"`
 	New  string `json:"new_string" jsonschema:"the text to put in its place"`
 }
 
 // Edit makes the tool edit_file, which replaces a text that occurs once.
 func Edit(r Root) agent.Middleware {
-	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so give enough of what stands around it.",
+	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so include enough of the text around it.",
 		func(ctx context.Context, in editInput) (agent.Result, error) {
 			p, err := r.at(ctx, in.Path)
 			if err != nil {
@@ -153,13 +153,13 @@ func (p *place) load(limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, explain(p.shown, err)
 	}
-	if int64(len(data)) > limit { // it grows, or is one of /proc, which have no size
+	if int64(len(data)) > limit { // it grows, or is in /proc, where files have no size
 		return nil, fmt.Errorf("%s has more than the %d bytes that can be edited", p.shown, limit)
 	}
 	return data, nil
 }
 
-// only returns where old stands in text, if that is at one place.
+// only returns the offset of old in text, which must occur exactly once.
 func only(shown string, text []byte, old, new string) (int, error) {
 	switch {
 	case old == "":
@@ -174,7 +174,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	lines := []string{}
 	for at := first; ; {
 		lines = append(lines, fmt.Sprint(lineOf(text, at)))
-		// One byte on, not len(old): places that overlap are different places too.
+		// One byte further, not len(old): overlapping places count separately.
 		next := bytes.Index(text[at+1:], []byte(old))
 		if next < 0 || len(lines) > 10 {
 			break
@@ -188,7 +188,7 @@ func only(shown string, text []byte, old, new string) (int, error) {
 	return first, nil
 }
 
-// whyMissing guesses from the usual mistakes of models.
+// whyMissing guesses the reason from the usual mistakes of models.
 func whyMissing(text, old string) string {
 	unspaced := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	switch {

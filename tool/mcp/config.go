@@ -19,24 +19,24 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// A Config says where a server is and how its tools are used. Exactly one of
+// A Config has the address of a server and the rules for its tools. Exactly one of
 // Command, URL and Transport must be set.
 type Config struct {
-	// Name stands for the server in errors; the default is the base name of the
+	// Name is the name of the server in errors; the default is the base name of the
 	// command or the host of the URL.
 	Name string
 
-	// Command is the program and its arguments. Arguments can be seen by everybody on
+	// Command is the program and its arguments. Arguments are visible to all users of
 	// the machine: pass secrets in Env.
 	Command []string
 	// Dir is the working directory, which the command may read. Empty means a
 	// temporary directory of its own, or the current one if it is not confined.
 	Dir string
-	// Sandbox grants the command what it may use beside the programs of the system
+	// Sandbox grants the command what it may use besides the programs of the system
 	// and Dir. The zero value grants nothing: no other file, no network. Set
 	// Sandbox.Method to sandbox.Unconfined for a server that may do anything.
 	Sandbox sandbox.Policy
-	// Env holds the variables that the command gets beside the few that programs
+	// Env has the variables that the command gets besides the few that programs
 	// need to run.
 	Env map[string]llm.Secret
 
@@ -49,36 +49,36 @@ type Config struct {
 	// streams that answer calls as well, so it is best zero.
 	Client *http.Client
 
-	// Transport reaches a server in another way, such as one in the same program.
+	// Transport connects to a server in another way, for example in the same program.
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Prefix is put in front of the names of tools, to keep those of two servers
+	// Prefix is added before the names of tools, to keep those of two servers
 	// apart, as "github_".
 	Prefix string
-	// Effects is what the tools do to the world beside what reaching the server does,
-	// which is process for a command and net otherwise.
+	// Effects are the effects of the tools on the world, besides that of reaching the
+	// server, which is process for a command and net otherwise.
 	Effects []string
-	// Approve, if set, is asked before every call of a tool that is not in Harmless.
+	// Approve, if set, is called before every call of a tool that is not in Harmless.
 	Approve tool.Approve
 	// Harmless lists tools, by the names that the server gives them, that change
 	// nothing: they run in parallel, without approval, and are called again if the
-	// first call was lost. What a server says of its tools itself is not believed.
+	// first call was lost. The server's own annotations are not trusted.
 	Harmless []string
 
 	// StartTimeout bounds one start of the server and the reading of its tools; the
 	// default is a minute. Timeout bounds a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
-	// Idle is after how long without calls the server is let go, to be started
+	// Idle is the time without calls after which the server is stopped, to be started
 	// again by the next call. Zero keeps it; in the lazy form it is a minute.
 	Idle time.Duration
 
-	// MaxText bounds what the model reads of a result, in bytes; the default is
-	// 100,000. MaxData bounds what is kept of it in Meta, in bytes; the default is
+	// MaxText bounds the text of a result for the model, in bytes; the default is
+	// 100,000. MaxData bounds the data of a result in Meta, in bytes; the default is
 	// 1,000,000. More is cut, and marked as cut.
 	MaxText, MaxData int
 
-	// Logger is told what the protocol library ignores, such as tools with
+	// Logger logs the data that the protocol library ignores, such as tools with
 	// annotations that it cannot read. The default discards it.
 	Logger *slog.Logger
 }
@@ -94,7 +94,7 @@ const (
 // maxFrame bounds one message of the server.
 const maxFrame = 16 << 20
 
-// complete returns the configuration with its defaults, or what is wrong with it.
+// complete returns the configuration with its defaults, or an error.
 func (c Config) complete() (Config, error) {
 	var ways int
 	if len(c.Command) > 0 {
@@ -127,8 +127,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// Needs returns the effects that the tools have: Effects, and what it takes to reach the
-// server.
+// Needs returns the effects of the tools: Effects, and the effect of reaching the server.
 func (c Config) Needs() []string {
 	reach := effect.Net
 	if len(c.Command) > 0 {

@@ -16,49 +16,47 @@
 // [Connect] starts the server at once and keeps it until Close, which suits a
 // program that makes its pipeline in main. [Tools] suits a pipeline that is a
 // package-level value or comes from a function without error: it starts the
-// server, reads its tools once, lets it go when it has been idle, and starts it
-// again when a tool is called; nobody has to close it. Either way the schemas are
-// known when the pipeline is made, so it can be validated and resumed. The price
-// is that making it takes as long as a start of the server, and that tools which
-// the server adds or changes afterwards are not seen: a call of one that is gone
-// is answered by the server with an error, which the model reads.
+// server, reads its tools once, stops it when it has been idle, and starts it again
+// when a tool is called; it needs no Close. Either way the schemas are known when the
+// pipeline is made, so it can be validated and resumed. The price is that making it
+// takes as long as a start of the server, and that tools which the server adds or
+// changes afterwards are not seen: the server answers a call of a removed one with an
+// error, which the model reads.
 //
-// # What the model reads
+// # Results for the model
 //
-// The text parts of a result, one below the other. Structured content is written
-// as JSON unless a text part says the same; what does not fit the output schema of
-// the tool is marked. Images, sound and other data are described in a line and
-// kept in the Meta of the result, under "content", with the structured content
-// under "structured". A result that says that it is an error is one. All of it is
+// The model reads the text parts of a result, one below the other. Structured content
+// is written as JSON unless a text part has the same content; content that does not fit
+// the output schema of the tool is marked. Images, sound and other data are described in
+// a line and kept in the Meta of the result, under "content", with the structured
+// content under "structured". A result that is marked as an error is one. All of it is
 // bounded.
 //
-// # When the server goes away
+// # Lost servers
 //
 // A server that died, or an HTTP session that the server no longer knows, is
 // started again by the next call, after a pause that grows while it keeps failing.
 // A call that did not reach the server is sent again. One that may have been
 // received is not: the model is told that it may or may not have been done
 // ([ErrUncertain]). Only a tool in Config.Harmless is called once more. A call that
-// takes longer than Config.Timeout is cancelled at the server and reported in the same way, and the server is asked for
-// a sign of life before the next call.
+// takes longer than Config.Timeout is canceled at the server and reported in the same
+// way, and the server is pinged before the next call.
 //
-// What a server says of its own tools, such as that one is read-only, is not believed:
-// it neither spares an approval nor makes calls parallel. List what you know to change
-// nothing in Config.Harmless, give servers that you do not trust an Approve function, and
-// let the agent have few of their tools.
+// A server's own annotations, such as that a tool is read-only, are not trusted: they
+// neither skip an approval nor make calls parallel. List tools that change nothing in
+// Config.Harmless, give servers that you do not trust an Approve function, and let the
+// agent have few of their tools.
 //
 // # Secrets
 //
 // The values in Env and Header, and the URL beyond its host, appear in no error and
-// no printed Config. What a tool returns is passed on as it is, so a server that
-// prints its environment betrays what it was given. A command gets the variables
-// of Env and a few that programs need to run at all, such as PATH: the keys of model
-// providers are none of its business.
+// no printed Config. A command gets the variables of Env and a few that programs need to
+// run at all, such as PATH, but not the keys of model providers.
 //
 // # Confinement
 //
 // A command runs in a sandbox and reaches what Config.Sandbox grants. A server that
 // is installed in a home directory, as by npm, needs that directory in ReadOnly; one
-// that downloads itself needs Network. Everything that a command has started ends
+// that downloads itself needs Network. All processes that a command has started end
 // with it.
 package mcp

@@ -17,11 +17,11 @@ var (
 	ErrClosed = errors.New("mcp: the server was closed")
 )
 
-// A StartError says why a server could not be started or reached.
+// A StartError is the reason why a server could not be started or reached.
 type StartError struct {
 	// Server is its name.
 	Server string
-	// Stderr is the end of what the command wrote to its standard error.
+	// Stderr is the end of the command's standard error.
 	Stderr string
 	// Err is the reason. It matches what errors.Is finds in the original error.
 	Err error
@@ -44,8 +44,8 @@ func lastLine(s string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// A plainError has the text of another error without its secrets. It keeps the
-// other in a closure, where no printing finds it.
+// A plainError has the text of another error without its secrets. It keeps the other
+// in a closure, which is never printed.
 type plainError struct {
 	text string
 	is   func(error) bool

@@ -15,11 +15,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A fate is what became of the HTTP request of a call. It travels in the context
-// of the call, since the protocol library tells only the text of a status.
+// A fate is the outcome of the HTTP request of a call. It is in the context of the
+// call, since the protocol library reports only the text of a status.
 type fate struct {
 	sent   atomic.Bool  // the server may have seen it
-	status atomic.Int32 // of the answer, 0 if there was none
+	status atomic.Int32 // of the answer, 0 without one
 	forgot atomic.Bool  // the server does not know the session
 }
 
@@ -32,7 +32,7 @@ type roundTripper struct {
 	header map[string]llm.Secret
 }
 
-// httpTransport returns the transport to the URL, and what ends its connections.
+// httpTransport returns the transport to the URL, and a function that closes its connections.
 func httpTransport(c Config) (sdk.Transport, func(), error) {
 	origin, err := url.Parse(string(c.URL))
 	if err != nil {
@@ -57,13 +57,13 @@ func httpTransport(c Config) (sdk.Transport, func(), error) {
 	return &sdk.StreamableClientTransport{
 		Endpoint:             string(c.URL),
 		HTTPClient:           client,
-		DisableStandaloneSSE: true, // what the server says unasked is of no use here
+		DisableStandaloneSSE: true, // unsolicited messages are not used
 		MaxEventSize:         maxFrame,
 	}, done, nil
 }
 
-// sameOrigin follows redirects within the server that was asked: another one must see
-// neither the arguments of calls nor the id of the session.
+// sameOrigin follows redirects within the same server: another one must see neither the
+// arguments of calls nor the id of the session.
 func sameOrigin(r *http.Request, via []*http.Request) error {
 	asked := via[0].URL
 	switch {
@@ -80,14 +80,14 @@ const maxRedirects = 10
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	f, _ := req.Context().Value(fateKey{}).(*fate)
 	if req.Method != http.MethodPost {
-		f = nil // a stream that is taken up again, long after the call was received
+		f = nil // a resumed stream, long after the call was received
 	}
 	if f != nil {
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 			GotConn: func(httptrace.GotConnInfo) { f.sent.Store(true) },
 		}))
 	}
-	// A redirect to somewhere else must not carry the secrets along.
+	// A redirect to another server must not carry the secrets.
 	if req.URL.Host == t.origin.Host && req.URL.Scheme == t.origin.Scheme {
 		req = req.Clone(req.Context())
 		for name, value := range t.header {
@@ -101,7 +101,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if f != nil {
 		f.status.Store(int32(resp.StatusCode))
 		inSession := req.Header.Get("Mcp-Session-Id") != ""
-		// The protocol wants 404; many servers that were started anew say 400.
+		// The protocol wants 404; many restarted servers answer 400.
 		f.forgot.Store(inSession && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest))
 	}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {

@@ -8,12 +8,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxName is the length of a tool's name that every provider takes.
+// maxName is the length of a tool's name that every provider accepts.
 const maxName = 64
 
-// offeredNames returns the names under which the model is offered the tools. They
-// follow from what the server lists, whichever of it is used, and stay apart: a
-// changed name that another tool has, or would have, ends in a hash of its own.
+// offeredNames returns the names of the tools for the model. They depend only on the
+// server's whole list, and are unique: a changed name that another tool has, or would
+// get, ends in a hash.
 func offeredNames(prefix string, all []*sdk.Tool) []string {
 	taken := map[string]int{}
 	out := make([]string, len(all))

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// stopGrace is how long a command has to end by itself after its input has ended.
+	// stopGrace is the time that a command has to end after its input has ended.
 	stopGrace = 2 * time.Second
-	// drainGrace is how long output is read after the command has ended: a child
-	// of it may hold the pipes open for ever.
+	// drainGrace bounds the reading of output after the command has ended: a child
+	// of it may keep the pipes open forever.
 	drainGrace = 500 * time.Millisecond
-	// maxStderr bounds what is kept of the standard error, in bytes.
+	// maxStderr bounds the kept end of the standard error, in bytes.
 	maxStderr = 4096
 )
 
-// inherited are the variables of our own environment that a command gets beside
-// those of every command. One that is not confined gets those of directories too.
+// inherited are the variables of this process that a command gets besides those of
+// every command. An unconfined one gets those of directories too.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}
@@ -36,26 +36,25 @@ func environment(c Config) []string {
 		env = append(env, unconfined...)
 	}
 	for name, value := range c.Env {
-		env = append(env, name+"="+string(value)) // the last of a name counts
+		env = append(env, name+"="+string(value)) // the last value of a name applies
 	}
 	return env
 }
 
-// A process is a running command with everything that it has started.
+// A process is a running command with its descendants.
 type process struct {
 	end    context.CancelFunc // asks it to end, then kills it
 	stdin  *os.File
 	stdout *os.File
 	stderr tail
-	exited chan struct{} // closed when it has ended and nothing of its stderr is to come
+	exited chan struct{} // closed when it has ended and its stderr has been read
 	err    error         // of the exit, readable when exited is closed
 }
 
-// startProcess starts the command. The pipes are ours and not those of os/exec,
-// which would close the output with the exit, and an answer given just before it
-// would be lost.
+// startProcess starts the command. It does not use the pipes of os/exec: those close the
+// output on exit, and an answer written just before would be lost.
 func startProcess(c Config) (*process, error) {
-	if c.Dir != "" { // the command would be said not to exist
+	if c.Dir != "" { // a missing directory would be reported as a missing command
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
 		}
@@ -100,7 +99,7 @@ func startProcess(c Config) (*process, error) {
 	return p, nil
 }
 
-// stop ends the command: it closes its input, then has it asked and killed.
+// stop ends the command: it closes its input, then terminates and kills it.
 func (p *process) stop() {
 	p.stdin.Close()
 	if !p.ended(stopGrace) {
@@ -123,11 +122,11 @@ func (p *process) ended(within time.Duration) bool {
 	}
 }
 
-// errUnsent is in the error of a message that did not get through as a whole.
+// errUnsent is in the error of a message that was not sent completely.
 var errUnsent = errors.New("not sent")
 
-// A timedWriter gives up on a reader that does not read: the protocol library
-// writes without regard to the context of a call.
+// A timedWriter bounds the time of a write: the protocol library ignores the context of
+// a call when it writes.
 type timedWriter struct {
 	*os.File
 	limit time.Duration
@@ -139,13 +138,13 @@ func (w *timedWriter) Write(b []byte) (int, error) {
 		return 0, fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	n, err := w.File.Write(b)
-	if err != nil && n < len(b)-1 { // without the end of the line it may be understood
+	if err != nil && n < len(b)-1 { // a message that lacks only the end of its line may be understood
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return n, err
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last bytes written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

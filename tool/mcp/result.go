@@ -24,7 +24,7 @@ const (
 	metaStructured = "structured"
 )
 
-// A reader makes of a server's results what the model reads.
+// A reader converts a server's results into text for the model.
 type reader struct {
 	maxText, maxData int
 	output           *schema.Schema // nil is anything
@@ -75,7 +75,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	if res.IsError {
 		text := strings.TrimSpace(out.Text)
 		if text == "" {
-			text = "the tool failed and did not say why"
+			text = "the tool failed without a reason"
 		}
 		return agent.Result{Meta: out.Meta}, errors.New(text)
 	}
@@ -85,7 +85,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	return out, nil
 }
 
-// structured returns what the model reads of structured content beside the text.
+// structured returns the lines for structured content that the text does not have.
 func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []byte) (lines []string) {
 	if !said(res) {
 		lines = append(lines, string(data))
@@ -94,7 +94,7 @@ func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []
 		}
 	}
 	if res.IsError {
-		return lines // the schema is that of success
+		return lines // the schema applies to successful results only
 	}
 	if err := r.output.Validate(ctx, data); err != nil {
 		lines = append(lines, fmt.Sprintf("[the structured content %v]", err))
@@ -102,8 +102,8 @@ func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []
 	return lines
 }
 
-// said reports whether a text part says what the structured content says. Servers
-// are asked to write both.
+// said reports whether a text part equals the structured content. The protocol asks
+// servers to write both.
 func said(res *sdk.CallToolResult) bool {
 	for _, part := range res.Content {
 		text, ok := part.(*sdk.TextContent)
@@ -118,8 +118,8 @@ func said(res *sdk.CallToolResult) bool {
 	return false
 }
 
-// inexact reports whether a number may not be the one that the server wrote: the
-// protocol library reads all of them as float64.
+// inexact reports whether a number may differ from the server's: the protocol library
+// reads all of them as float64.
 func inexact(v any) bool {
 	switch v := v.(type) {
 	case float64:
@@ -140,7 +140,7 @@ func inexact(v any) bool {
 	return false
 }
 
-// describe says in a line what a part is; what is text in it stands below.
+// describe describes a part in a line, with the part's text below it.
 func describe(part sdk.Content) string {
 	switch part := part.(type) {
 	case *sdk.ImageContent:
@@ -173,7 +173,7 @@ func nonEmpty(list []string) (out []string) {
 	return out
 }
 
-// cut bounds a text, at the end of a letter.
+// cut bounds a text, at the end of a character.
 func (r reader) cut(text string) string {
 	if len(text) <= r.maxText {
 		return text
@@ -185,7 +185,7 @@ func (r reader) cut(text string) string {
 	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", text[:n], n, len(text))
 }
 
-// encode writes JSON as it came, with <, > and & as they are.
+// encode writes JSON without escaping <, > and &.
 func encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

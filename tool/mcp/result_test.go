@@ -26,7 +26,7 @@ func TestResult(t *testing.T) {
 		{"text", `{"content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}`, "one\ntwo", "", "null"},
 		{"nothing", `{"content":[]}`, "(the tool returned nothing)", "", "null"},
 		{"error", `{"content":[{"type":"text","text":"no such\nfile for hunter22"}],"isError":true}`, "", "no such\nfile for [redacted]", "null"},
-		{"error without a word", `{"content":[],"isError":true}`, "", "the tool failed and did not say why", "null"},
+		{"error without text", `{"content":[],"isError":true}`, "", "the tool failed without a reason", "null"},
 		{"error with structure", `{"content":[],"structuredContent":{"code":7},"isError":true}`, "", `{"code":7}`, `{"structured":{"code":7}}`},
 		{"image", `{"content":[{"type":"text","text":"look"},` + png + `]}`, "look\n[image, image/png, 4 bytes]", "", `{"content":[` + png + `]}`},
 		{"audio", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`, "[audio, audio/wav, 3 bytes]", "",

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// starts is how often a call tries to start the server again.
+	// starts bounds the attempts of a call to start the server.
 	starts = 3
-	// sends is how often a call is sent again that did not reach the server.
+	// sends bounds the attempts to send a call that does not reach the server.
 	sends = 3
 	// The pause before a start doubles with every failure since the last answer.
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// A Server is a server that is connected, or will be when it is called. Its
+// A Server is a connection to a server, which a call opens again if necessary. Its
 // methods may be called from several goroutines.
 type Server struct {
 	cfg     Config   // without what opener needs
@@ -33,10 +33,10 @@ type Server struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	turn   chan struct{} // held by the one who starts a session
+	turn   chan struct{} // held by the goroutine that starts a session
 
 	mu       sync.Mutex
-	current  *session // nil if there is none
+	current  *session // or nil
 	users    int      // calls in flight
 	idle     *time.Timer
 	failures int // starts and sessions that failed since the last answer
@@ -47,15 +47,15 @@ type Server struct {
 func newServer(cfg Config) *Server {
 	s := &Server{open: opener(cfg), secrets: cfg.secrets(), needs: cfg.Needs(), turn: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	// A Server must not show secrets when it is printed: fmt cannot redact what it
-	// finds in unexported fields.
+	// A Server must not show secrets when it is printed: fmt cannot redact unexported
+	// fields.
 	cfg.URL, cfg.Header, cfg.Env, cfg.Command = "", nil, nil, nil
 	s.cfg = cfg
 	return s
 }
 
-// Connect starts or reaches a server, and keeps it until Close. It returns a
-// *StartError if it cannot.
+// Connect starts or reaches a server, and keeps it until Close. If that fails, the error
+// is a *StartError.
 func Connect(ctx context.Context, cfg Config) (*Server, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -78,13 +78,13 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	s.drop(s.current)
 	s.mu.Unlock()
-	s.turn <- struct{}{} // a start that goes on ends soon, and leaves no session
+	s.turn <- struct{}{} // a running start ends soon, and leaves no session
 	<-s.turn
 	s.ending.Wait()
 	return nil
 }
 
-// drop lets go of a session if it is still the current one. The caller holds mu.
+// drop removes a session if it is still the current one. The caller holds mu.
 func (s *Server) drop(old *session) {
 	if old == nil || s.current != old {
 		return
@@ -96,7 +96,7 @@ func (s *Server) drop(old *session) {
 	s.ending.Go(old.end)
 }
 
-// fail drops a session that is of no use any more.
+// fail drops a session that no longer works.
 func (s *Server) fail(old *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Server) fail(old *session) {
 	}
 }
 
-// join returns the current session for one more user, or nil if there is none.
+// join returns the current session for one more user, or nil.
 func (s *Server) join() (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Server) join() (*session, error) {
 	return s.current, nil
 }
 
-// release gives back what acquire returned.
+// release releases the session of acquire.
 func (s *Server) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +145,8 @@ func (s *Server) release() {
 	})
 }
 
-// acquire returns a session that works as far as is known, and starts one if there
-// is none. The caller releases it.
+// acquire returns a session without known faults, and starts one if necessary. The
+// caller releases it.
 func (s *Server) acquire(ctx context.Context, tries int) (*session, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -172,7 +172,7 @@ func (s *Server) acquire(ctx context.Context, tries int) (*session, error) {
 }
 
 func (s *Server) start(ctx context.Context, tries int) (*session, error) {
-	// A session outlives the call that starts it, so it takes nothing else from it.
+	// A session outlives the call that starts it, so it does not use the call's context.
 	starting, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
@@ -227,7 +227,7 @@ func (s *Server) pause(ctx context.Context) bool {
 	}
 }
 
-// interrupted says who has ended a start.
+// interrupted returns the reason why a start was ended.
 func (s *Server) interrupted(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -235,8 +235,8 @@ func (s *Server) interrupted(ctx context.Context) error {
 	return ErrClosed
 }
 
-// call has the server do something, once: again only if it was not done the first
-// time or if that does no harm.
+// call calls a tool of the server once. It repeats the call only if the first one was
+// not done or a second one does no harm.
 func (s *Server) call(ctx context.Context, name string, repeatable bool, input json.RawMessage) (*sdk.CallToolResult, error) {
 	var before error // why an earlier attempt was lost
 	for sent := 1; ; sent++ {
@@ -270,7 +270,7 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 	}
 }
 
-// explain says to the model, in its terms, why a call has no result.
+// explain returns the reason why a call has no result, as text for the model.
 func (s *Server) explain(known knowledge, err error) error {
 	hidden := hidden(s.secrets, err)
 	switch known {

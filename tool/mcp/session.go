@@ -15,10 +15,10 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lifeSign bounds the wait for a sign of life after a call that took too long.
+// lifeSign bounds the wait for the answer to a ping after a call that took too long.
 const lifeSign = 5 * time.Second
 
-// closing bounds how long a connection that is down takes to be seen as such.
+// closing bounds the time until a broken connection is noticed.
 const closing = time.Second
 
 var (
@@ -32,17 +32,17 @@ type session struct {
 	// ctx ends the calls in flight, which the protocol library would wait for.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	gone   chan struct{} // closed when the connection is down
-	doubt  atomic.Bool   // a call took too long: it may not answer any more
-	cmd    *process      // nil if there is none
+	gone   chan struct{} // closed when the connection has ended
+	doubt  atomic.Bool   // a call took too long: the server may no longer answer
+	cmd    *process      // nil without a command
 	http   bool          // fates are noted
-	done   func()        // lets go of what the transport holds
+	done   func()        // releases the transport
 
 	progress *reporter // of the client
 }
 
-// opener returns what starts a session with the server of the configuration.
-// Nothing else holds its secrets.
+// opener returns a function that starts a session with the server of the configuration.
+// Only that function has its secrets.
 func opener(c Config) func(context.Context) (*session, error) {
 	progress := &reporter{}
 	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
@@ -67,7 +67,7 @@ func opener(c Config) func(context.Context) (*session, error) {
 	}
 }
 
-// open starts a session. One that comes with an error has ended.
+// open starts a session. A session returned with an error has ended.
 func open(ctx context.Context, c Config, client *sdk.Client) (*session, error) {
 	s := &session{gone: make(chan struct{}), done: func() {}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -89,7 +89,7 @@ func open(ctx context.Context, c Config, client *sdk.Client) (*session, error) {
 	s.client, err = client.Connect(ctx, transport, nil)
 	if err == nil {
 		go func() {
-			s.client.Wait() // why it ended is said by the calls
+			s.client.Wait() // calls report the reason
 			close(s.gone)
 		}()
 		return s, nil
@@ -136,7 +136,7 @@ func (s *session) alive() bool {
 	}
 }
 
-// goesDown reports whether the connection is down within the time.
+// goesDown reports whether the connection ends within the time.
 func (s *session) goesDown(within time.Duration) bool {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -148,8 +148,8 @@ func (s *session) goesDown(within time.Duration) bool {
 	}
 }
 
-// within returns the context of something that is asked of the server. It ends
-// with the time, with errTimeout for a cause, and with the session, with errEnded.
+// within returns the context of a request to the server. It ends after the timeout, with
+// the cause errTimeout, and with the session, with the cause errEnded.
 func (s *session) within(ctx context.Context, timeout time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	ctx, abort := context.WithCancelCause(ctx)
@@ -161,7 +161,7 @@ func (s *session) within(ctx context.Context, timeout time.Duration) (context.Co
 	}
 }
 
-// answers asks a server that let a call time out for a sign of life.
+// answers pings a server that let a call time out.
 func (s *session) answers(ctx context.Context) bool {
 	if !s.doubt.Load() {
 		return true
@@ -176,32 +176,32 @@ func (s *session) answers(ctx context.Context) bool {
 	return true
 }
 
-// end ends the session, and returns when nothing of it is left.
+// end ends the session, and returns when its goroutines and processes have ended.
 func (s *session) end() {
 	s.cancel(errEnded)
 	if s.cmd != nil {
 		s.cmd.stop()
 	}
 	if s.client != nil {
-		s.client.Close() // nobody could do anything about its error
+		s.client.Close() // its error has no consequence
 		<-s.gone
 	}
 	s.done()
 }
 
-// What is known of a call that has not simply been answered.
+// knowledge is the state of a call without a result.
 type knowledge int
 
 const (
 	refused   knowledge = iota // the server answered, with an error
-	unreached                  // it was not done, and this session is of no use
-	denied                     // it was not done, and will not be
+	unreached                  // it was not done, and this session no longer works
+	denied                     // it was not done, and a repetition would not be either
 	late                       // no answer in time
 	lost                       // no answer, and none to come
 	ended                      // by our side
 )
 
-// call does a call. With an error it says what is known of it.
+// call calls a tool. With an error it returns the state of the call.
 func (s *session) call(ctx context.Context, timeout time.Duration, name string, input json.RawMessage) (*sdk.CallToolResult, knowledge, error) {
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
@@ -230,7 +230,7 @@ func (s *session) judge(f *fate, err error) knowledge {
 	case errors.Is(err, errUnsent), f.forgot.Load(), s.http && !f.sent.Load():
 		return unreached
 	case errors.Is(err, sdk.ErrConnectionClosed):
-		// The library says so before it sends on a connection that is down, and also
+		// The library returns this before it sends on an ended connection, and also
 		// when the server answers with one of two codes that servers may use freely.
 		if s.goesDown(closing) {
 			return unreached
@@ -253,12 +253,12 @@ func answered(err error) bool {
 	return ok && wire.Code != codeRejected
 }
 
-// permanent reports whether to start again would be in vain.
+// permanent reports whether another start would fail too.
 func permanent(err error) bool {
 	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
 }
 
-// version is what the server is told of us.
+// version is this program's version for the server.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

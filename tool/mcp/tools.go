@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxTools bounds what a server may list.
+	// maxTools bounds the tools that a server may list.
 	maxTools = 1000
 	// maxListed bounds the text of a list: names, descriptions and schemas, in bytes.
 	maxListed = 8 << 20
@@ -30,9 +30,8 @@ const (
 )
 
 // Tools is the lazy form, for pipelines that are made without an error to return:
-// it starts the server, reads its tools, and lets it go when it has been idle. What
-// goes wrong is in the Err of the one tool that it then returns, which validation
-// reports.
+// it starts the server, reads its tools, and stops it when it has been idle. After an
+// error it returns one tool with the error in its Err, which validation reports.
 func Tools(cfg Config, names ...string) []agent.Middleware {
 	cfg, err := cfg.complete()
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
@@ -51,11 +50,11 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 	})}
 }
 
-// Tools returns the tools of these names, which are the server's, or all of them.
-// They work until Close. A name that providers refuse is offered to the model with
-// its odd letters replaced by "_", and every name with Config.Prefix in front. A
-// tool is Parallel if it is in Config.Harmless. A name that the server does not have,
-// there too, and a schema that cannot be read, are errors.
+// Tools returns the tools with these names, which are the server's, or all tools. They
+// work until Close. The model gets the names with Config.Prefix, and with "_" for
+// characters that providers refuse. A tool is Parallel if it is in Config.Harmless. A
+// name that the server does not have, here or in Harmless, and a schema that cannot be
+// read, are errors.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.T
 	return all, nil
 }
 
-// sizeOf is the size of what a server says of a tool, in bytes.
+// sizeOf is the size of a tool's description by its server, in bytes.
 func sizeOf(t *sdk.Tool) int {
 	data, err := encode(t)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *Server) unknown(name string, all []*sdk.Tool) error {
 	return fmt.Errorf("mcp: the server %q has no tool %q: %s", s.cfg.Name, name, hint)
 }
 
-// middleware makes the tool that the model is offered under a name.
+// middleware makes the tool that is offered to the model under a name.
 func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, error) {
 	input := json.RawMessage(`{"type":"object"}`)
 	if t.InputSchema != nil {
@@ -204,8 +203,8 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	return m, nil
 }
 
-// outputSchema returns the schema of the structured content, or nil, which is
-// anything: results are not worth refusing a tool for.
+// outputSchema returns the schema of the structured content, or nil, which accepts any
+// content: an unreadable output schema is no reason to refuse a tool.
 func outputSchema(t *sdk.Tool) *schema.Schema {
 	if t.OutputSchema == nil {
 		return nil

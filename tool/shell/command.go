@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// A command is one that runs or has run.
+// A command is a running or ended command.
 type command struct {
 	id      string // empty if it is not in the background
 	script  string
@@ -35,8 +35,8 @@ func (c *command) ended() bool {
 	}
 }
 
-// report says how the command ended, or that it runs, and what it has written, without
-// the secrets of the run and of the command.
+// report returns the state of the command and its output, without the secrets of the
+// run and of the command.
 func (c *command) report(ctx context.Context) string {
 	secrets := redact.From(ctx)
 	secrets.NoteEnv(c.env)
@@ -79,7 +79,7 @@ func (c *command) state() string {
 	return "exit code: 0"
 }
 
-// meta is what programs may want to know of a command that has ended.
+// meta describes an ended command to programs.
 func (c *command) meta() map[string]any {
 	m := map[string]any{
 		"command": c.script, "sandbox": string(c.policy.Method), "timed_out": errors.Is(c.err, context.DeadlineExceeded),

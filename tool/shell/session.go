@@ -23,42 +23,42 @@ const (
 // Bounds of a session.
 const (
 	maxRunning = 16 // commands in the background at the same time
-	maxKept    = 64 // commands whose end is remembered
+	maxKept    = 64 // ended commands whose results are kept
 )
 
-// ErrClosed says that a session is used after Close.
+// ErrClosed is the error of a session that is used after Close.
 var ErrClosed = errors.New("the session of commands is closed")
 
-// A Config says what the commands of a session may use. The zero value confines
+// A Config grants the commands of a session what they may use. The zero value confines
 // them to the current directory.
 type Config struct {
-	// Dir is where commands work. They may change what is in it, except for .git and
-	// .stone: see [sandbox.Policy].
+	// Dir is the working directory of commands. They may change its contents, except
+	// for .git and .stone: see [sandbox.Policy].
 	Dir string
 	// Writable are further paths that commands may change; they must exist. ReadOnly
 	// are those that they may read, also within writable directories; missing ones are
 	// ignored.
 	Writable, ReadOnly []string
-	// Env are variables that commands get beside PATH, HOME, TMPDIR, TZ and those of
-	// the language: as NAME=value, or as NAME to pass on what the program has.
+	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and those of
+	// the language: as NAME=value, or as NAME to pass on the value of this program.
 	Env []string
 	// Network lets commands use the network.
 	Network bool
-	// Unconfined lets commands do whatever the program may do.
+	// Unconfined lets commands do everything that the program may do.
 	Unconfined bool
 	// Limits bound what each command consumes.
 	Limits sandbox.Limits
 
-	// RunTimeout and StartTimeout are the most that a command of run_command and
-	// start_command may take, and what they may take if the model names no time.
+	// RunTimeout and StartTimeout bound the duration of a command of run_command and
+	// start_command. They are also the defaults if the model gives no time.
 	RunTimeout, StartTimeout time.Duration
-	// MaxOutput bounds the bytes that are kept of standard output, and of standard
-	// error too.
+	// MaxOutput bounds the kept bytes of standard output, and of standard error
+	// separately.
 	MaxOutput int
 }
 
-// A Session runs commands and knows those in the background by their ids, which are
-// cmd-1, cmd-2 and so on. It is safe for concurrent use.
+// A Session runs commands. Those in the background have the ids cmd-1, cmd-2 and so on.
+// It is safe for concurrent use.
 type Session struct {
 	config Config
 	find   func() (sandbox.Method, error)
@@ -75,7 +75,7 @@ type Session struct {
 	commands []*command // in the background, in the order of their start
 }
 
-// New returns a session. It touches nothing before the first command.
+// New returns a session. It has no effect before the first command.
 func New(c Config) *Session {
 	s := &Session{config: c, find: sandbox.Find}
 	if c.Unconfined {
@@ -85,8 +85,8 @@ func New(c Config) *Session {
 	return s
 }
 
-// Close ends all commands, waits for that and deletes their temporary files.
-// Closing again does nothing.
+// Close ends all commands, waits for their end and deletes their temporary files.
+// Closing again has no effect.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -102,7 +102,7 @@ func (s *Session) Close() error {
 	return os.RemoveAll(scratch)
 }
 
-// errSetup says that commands cannot be run here at all, which no model can mend.
+// errSetup means that no command can run here, which no model can repair.
 type errSetup struct{ error }
 
 func (e errSetup) Unwrap() error { return e.error }
@@ -133,7 +133,7 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 	return c, nil
 }
 
-// setup finds out, once, where commands work and what they may use.
+// setup resolves, once, the directory and the grants of commands.
 func (s *Session) setup() error {
 	dir, err := filepath.Abs(cmp.Or(s.config.Dir, "."))
 	if err == nil {
@@ -169,7 +169,7 @@ func absolute(paths []string) (all []string, err error) {
 	return all, nil
 }
 
-// run runs a command until it has ended, and is called once.
+// run runs a command until its end. It is called once for each.
 func (s *Session) run(ctx context.Context, c *command) {
 	defer s.active.Done()
 	defer close(c.done)
@@ -230,5 +230,5 @@ func (s *Session) lookup(id string) (*command, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no command %q here: it was never started, is long over, or belonged to an earlier start of the program; start it again if it is needed", id)
+	return nil, fmt.Errorf("there is no command %q here: it was never started, ended long ago, or belonged to an earlier start of the program; start it again if it is needed", id)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// NoCommands is the reason with which an agent halts whose commands cannot be run
-// on this machine.
+// NoCommands is the reason of the halt of an agent whose commands cannot run on this
+// machine.
 const NoCommands = "commands-refused"
 
 type runInput struct {
@@ -21,7 +21,7 @@ type runInput struct {
 	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"seconds after which it is killed"`
 }
 
-// limit returns the time limit that the model asks for, if it may.
+// limit returns the time limit that the model asks for, or an error if it exceeds most.
 func (in runInput) limit(most time.Duration) (time.Duration, error) {
 	limit := time.Duration(in.Timeout) * time.Second
 	switch {
@@ -33,7 +33,7 @@ func (in runInput) limit(most time.Duration) (time.Duration, error) {
 	return cmp.Or(limit, most), nil
 }
 
-// Run makes the tool run_command, which runs a command to its end.
+// Run makes the tool run_command, which runs a command and waits for it.
 func Run(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.RunTimeout, DefaultRunTimeout)
 	return tool.Func("run_command", fmt.Sprintf("Runs a shell command and returns its exit code, stdout and stderr. It is killed after %v.", most),
@@ -73,13 +73,13 @@ func Start(s *Session) agent.Middleware {
 }
 
 type checkInput struct {
-	ID string `json:"id" jsonschema:"what start_command returned, as cmd-1"`
+	ID string `json:"id" jsonschema:"the id that start_command returned, such as cmd-1"`
 }
 
-// Check makes the tool check_command, which tells whether a command still runs and
-// what it has written.
+// Check makes the tool check_command, which returns the state of a command and its
+// output.
 func Check(s *Session) agent.Middleware {
-	return tool.Func("check_command", "Tells whether a started command is running or how it ended, and what it has written.",
+	return tool.Func("check_command", "Returns the state of a started command, running or ended, and its output.",
 		func(ctx context.Context, in checkInput) (agent.Result, error) {
 			c, err := s.lookup(in.ID)
 			if err != nil {
@@ -94,13 +94,13 @@ func Check(s *Session) agent.Middleware {
 }
 
 type waitInput struct {
-	IDs []string `json:"ids" jsonschema:"what start_command returned"`
+	IDs []string `json:"ids" jsonschema:"the ids that start_command returned"`
 }
 
-// Wait makes the tool wait_commands, which waits for commands to end. None runs
+// Wait makes the tool wait_commands, which waits for commands to end. No command runs
 // longer than its time limit.
 func Wait(s *Session) agent.Middleware {
-	return tool.Func("wait_commands", "Waits until started commands have ended and returns how, with what they have written.",
+	return tool.Func("wait_commands", "Waits until started commands have ended and returns their exit codes and output.",
 		func(ctx context.Context, in waitInput) (agent.Result, error) {
 			if len(in.IDs) == 0 {
 				return agent.Result{}, errors.New("ids is empty: name the commands to wait for")
@@ -128,7 +128,7 @@ func Wait(s *Session) agent.Middleware {
 		}, tool.Parallel(), s.effects())
 }
 
-// effects declares what commands of the session can do beyond Dir.
+// effects declares the effects of the session's commands beyond Dir.
 func (s *Session) effects() tool.Option {
 	if s.config.Network || s.config.Unconfined {
 		return tool.Effects("process", "net")
@@ -136,8 +136,8 @@ func (s *Session) effects() tool.Option {
 	return tool.Effects("process")
 }
 
-// refused tells the model why a command does not run, and halts the agent if none
-// ever will.
+// refused tells the model why a command does not run, and halts the agent if no command
+// can run.
 func refused(name string, err error) (agent.Result, error) {
 	setup, ok := errors.AsType[errSetup](err)
 	if !ok {
