@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ func app(caps ...call.Capability) *call.Applicator {
 
 func TestValidate(t *testing.T) {
 	w := &world{}
-	minus, two := -1, 2.0
+	minus, two, nan := -1, 2.0, math.NaN()
 	yes := true
 	for _, tc := range []struct {
 		name string
@@ -57,8 +58,10 @@ func TestValidate(t *testing.T) {
 		{"a check", call.Spec{Cap: "a", Done: call.Done{Should: []string{"non-emty"}}}, nil, `unknown-check: did you mean "non-empty"?`},
 		{"an intent", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Intents = map[string]call.Intent{"mail/sorts": {}} }, `no-candidate: did you mean "mail/sorts"?`},
 		{"options", call.Spec{Cap: "a", Dispatch: call.Dispatch{Strategy: "lottery", Hedge: -1, Retry: call.Retry{SameCapMax: &minus}}, Done: call.Done{ScoreMin: &two}}, nil, "bad-option: ; bad-option: ; bad-option: ; bad-option: "},
+		{"a share that is no number", call.Spec{Cap: "a", Done: call.Done{ScoreMin: &nan}}, func(app *call.Applicator) { app.Policy.Default.Judge.Canary = &nan }, "bad-option: ; bad-option: "},
 		{"a repairer", call.Spec{Cap: "a", Dispatch: repair("c", 1, call.Dispatch{})}, nil, `no-candidate: did you mean "a"?`},
 		{"a judge", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Policy.Default.Judge.On = &yes }, "no-candidate: "},
+		{"a judge with a wrong name", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Policy.Default.Judge = call.Judge{On: &yes, Cap: "aa"} }, `no-candidate: did you mean "a"?`},
 		{"a tool", call.Spec{Tool: "a"}, nil, "no-candidate: a cap/not-found"},
 		{"the registry", call.Spec{Cap: "a"}, func(app *call.Applicator) {
 			app.Registry = call.NewRegistry(w.cap(nil, call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "a"}), call.Capability{Metadata: call.Metadata{ID: "c", Kind: "no kind"}})

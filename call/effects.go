@@ -9,9 +9,8 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Needing returns the metadata with further effects in Needs. Each kind of capability
-// adds with it the effects of all its invocations: a program needs process, however it is
-// configured.
+// Needing returns m with effects added to Needs. Each kind of capability declares with it
+// the effects of every invocation: a program needs process, however it is configured.
 func (m Metadata) Needing(effects ...string) Metadata {
 	for _, e := range effects {
 		if !slices.Contains(m.Needs, e) {
@@ -39,8 +38,8 @@ func (m *Metadata) forbids(s *Spec) bool {
 	return len(effect.Missing(s.Effects, allowed)) > 0
 }
 
-// given returns the effects that an answer of the capability may have: those that the
-// call states, or else those that the capability needs.
+// given returns the effects granted to an answer of the capability: the effects that the
+// call states, or else the needs of the capability.
 func (m *Metadata) given(s *Spec) []string {
 	if s.Effects != nil {
 		return s.Effects
@@ -48,9 +47,9 @@ func (m *Metadata) given(s *Spec) []string {
 	return append([]string{}, m.Needs...)
 }
 
-// CheckGrant returns the effects that the call needs and the grant lacks: those of all
-// its candidates, if the grant excludes every one of them, and those of judges, checks
-// and repairers. Validate calls it.
+// CheckGrant returns a finding for each effect that the call needs and the grant lacks.
+// It covers the candidates if the grant excludes every one of them, and always the judge,
+// the repairer and the checks. Validate calls it.
 func (c *caller) CheckGrant(grant []string) []finding.Finding {
 	r := c.resolve()
 	if len(r.faults) > 0 {
@@ -89,8 +88,8 @@ func (c *caller) CheckGrant(grant []string) []finding.Finding {
 	return found
 }
 
-// denied is the failure of a capability or check that needs more effects than the run
-// grants, or nil.
+// denied returns the failure of a capability or check that needs more effects than the
+// run grants, or nil.
 func denied(who string, needs, grant []string) *Error {
 	missing := effect.Missing(needs, grant)
 	if missing == nil {

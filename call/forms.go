@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// Plans and configurations hold parts of calls. They read them with form.Into.
+// Plans and configurations contain parts of calls and read them with form.Into.
 func init() {
 	form.Teach(readParts)
 	form.Teach(readApplicator)

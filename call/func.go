@@ -11,10 +11,10 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// Func makes a capability out of a Go function: it is given the input, as
-// encoding/json reads an A, and returns the out. Its kind is "go" if the metadata
-// say none. An input that is no A is a failure of type InputInvalid; for the
-// errors of fn see Capability.Invoke.
+// Func makes a capability of a Go function. The function receives the input, decoded by
+// encoding/json into an A, and returns the out. The kind defaults to "go". An input that
+// does not decode is a failure of type InputInvalid; for the errors of fn see
+// Capability.Invoke.
 func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capability {
 	m.Kind = cmp.Or(m.Kind, "go")
 	if fn == nil {
@@ -31,17 +31,18 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 		}
 		out, err := canon.Append(nil, v)
 		if err != nil {
-			return nil, fmt.Errorf("the out cannot be written: %w", err)
+			return nil, fmt.Errorf("encode the out: %w", err)
 		}
 		return &Reply{Type: Value, Out: out}, nil
 	}}
 }
 
-// Pipeline makes a capability out of a pipeline: it begins with a node of type in
-// that holds the input, and the nearest node of type out at its end is the answer.
-// It runs within the run that calls it: watched, recorded and cancelled like the
-// rest, on the same budget, and within the effects of the call. It needs the effects
-// of the pipeline. Its kind is "pipeline" if the metadata say nothing else. Its nodes are not kept in the DAG of the run.
+// Pipeline makes a capability of a pipeline. The pipeline starts with one node of type
+// in, which contains the input; the nearest node of type out at its end is the answer. It
+// runs within the calling run: it is watched, recorded and cancelled with that run, on
+// the same budget and within the effects of the call. Its nodes are not kept in the DAG
+// of the run. The capability needs the effects of the pipeline. Its kind defaults to
+// "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
 	if !p.IsZero() {

@@ -12,15 +12,15 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A verdict is what the gate says of an answer.
+// A verdict is the result of the gate for one answer.
 type verdict struct {
 	score        float64
-	judge        *float64 // nil if nobody judged
+	judge        *float64 // nil if the answer was not judged
 	must, should []failedCheck
 	failure      *Error // nil if the answer is accepted
 }
 
-// A failedCheck is a check that did not hold.
+// A failedCheck is a check that the answer did not pass.
 type failedCheck struct {
 	Name string `json:"check"`
 	Why  string `json:"why"`
@@ -30,11 +30,11 @@ type namedCheck struct {
 	name  string
 	run   Check
 	needs []string // effects
-	costs bool     // it starts a program or asks a capability
+	costs bool     // it starts a program or invokes a capability
 }
 
-// gate passes an answer through the gate: its schema, what it must and should be,
-// and the judge, who is asked only about what may still be accepted.
+// gate checks an answer: first its schema, then must and should, then the judge. The
+// judge is asked only about an answer that may still be accepted.
 func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	for _, s := range l.outSchemas {
 		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
@@ -47,7 +47,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	skipped := 0
 	if v.must, err = failed(ctx, l.must, sub); err == nil {
 		should := l.should
-		if sub.invalid != nil || len(v.must) > 0 { // it is refused: what costs is not run
+		if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
 			should = slices.DeleteFunc(slices.Clone(should), func(c namedCheck) bool { return c.costs })
 			skipped = len(l.should) - len(should)
 		}
@@ -86,15 +86,15 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	}
 	switch {
 	case vetoed:
-		v.failure = &Error{Type: LowScore, Message: fmt.Sprintf("the judge gives %.3g: want %.3g", *v.judge, l.scoreMin)}
+		v.failure = &Error{Type: LowScore, Message: fmt.Sprintf("the judge's score is %.3g, want %.3g", *v.judge, l.scoreMin)}
 	case v.score < l.scoreMin:
 		v.failure = &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, l.scoreMin, list(v.should)), ": ")}
 	}
 	return v, nil
 }
 
-// failed runs checks and returns those that do not hold. The error says that one did
-// not come to its end: because ctx did, it waits for a person or cannot be paid.
+// failed runs checks and returns the failed ones. The error means that a check did not
+// finish: ctx ended, the check waits for a person, or the account cannot pay for it.
 func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck, err error) {
 	for _, c := range checks {
 		switch err := c.holds(ctx, sub); {

@@ -13,8 +13,8 @@ import (
 // EvalGrade is the intent of judges.
 const EvalGrade = "eval/grade"
 
-// judged reports whether the judge is asked: always, or about a sample that is the
-// same when the run is resumed.
+// judged reports whether the judge is asked: about every answer, or about a sample that
+// is the same when the run is resumed.
 func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	j := &l.effective.judge
 	if !j.on || j.canary >= 1 {
@@ -27,11 +27,11 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 	return float64(h.Sum64()*0x9E3779B97F4A7C15>>11)/(1<<53) < j.canary
 }
 
-// grade asks the judge, again if it fails or gives no score within 0..1, as often as the
-// policy allows. Without a score the policy decides: nobody judged, or a failure. The
-// account may be spent, which is a failure too.
+// grade asks the judge. If the judge fails or gives no score within 0..1, it is asked
+// again, as often as the policy allows. Without a score, the policy decides: the answer
+// counts as not judged, or it fails with JudgeInvalid. A spent account is a failure too.
 func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure *Error, err error) {
-	e, why := l.judge, "there is nobody to grade: register a capability with the intent "+EvalGrade
+	e, why := l.judge, "there is no judge: register a capability with the intent "+EvalGrade
 	j := &l.effective.judge
 	for n := 1; e != nil; n++ {
 		var a answer
@@ -67,18 +67,18 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	if req.Input, err = gradeInput(sub, l.effective.judge.rubric); err != nil {
 		return a, nil, err
 	}
-	// What the answer may do is not for the judge to do.
+	// The effects granted to the answer are not granted to the judge.
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
 	return l.pay(ctx, e, &req, step)
 }
 
-// gradeInput is what the judge is asked.
+// gradeInput returns the input of the judge.
 func gradeInput(sub *Subject, rubric string) (JSON, error) {
 	r := sub.Request
 	return canon.Append(nil, struct {
 		Rubric      string `json:"rubric,omitempty"`
 		Intent      string `json:"intent"`
-		Cap         string `json:"cap/id"` // who answered
+		Cap         string `json:"cap/id"` // the capability that answered
 		Input       JSON   `json:"input"`
 		Context     JSON   `json:"context,omitempty"`
 		Constraints JSON   `json:"constraints,omitempty"`
@@ -87,8 +87,8 @@ func gradeInput(sub *Subject, rubric string) (JSON, error) {
 	}{rubric, r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Done, sub.Out})
 }
 
-// gradeOf reads what the judge answered: an object with a number "score", or the
-// number alone. Why says what is wrong with it.
+// gradeOf reads the judge's answer: an object with a number "score", or the number alone.
+// If the answer has no valid score, why is the reason.
 func gradeOf(a *answer) (score float64, why string) {
 	switch {
 	case a.Failure != nil:
@@ -102,7 +102,7 @@ func gradeOf(a *answer) (score float64, why string) {
 		out = object.Score
 	}
 	if err := json.Unmarshal(out, &score); err != nil || string(out) == "null" || score < 0 || score > 1 {
-		return 0, fmt.Sprintf("the judge gave %.60s: want a score within 0 and 1", out)
+		return 0, fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
 	}
 	return score, ""
 }

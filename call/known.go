@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// BuiltIn returns a check that is always there, by its name, such as "max-chars";
-// nil if there is none. Constraints, if not nil, are an object that takes the place
-// of the constraints of the request, as {"max-chars": 200}.
+// BuiltIn returns the built-in check of a name, such as "max-chars", or nil. Constraints,
+// if not nil, is an object that replaces the constraints of the request, as {"max-chars":
+// 200}.
 func BuiltIn(name string, constraints JSON) Check {
 	check := builtinChecks[name]
 	if check == nil || constraints == nil {
@@ -22,9 +22,9 @@ func BuiltIn(name string, constraints JSON) Check {
 	}
 }
 
-// Effective returns the rules that hold for a call: all levels of the policy laid
-// over each other. Nothing in them is left to another level: a nil FallbackMax is no
-// limit. Whom Fallback lists is asked only where the call is pinned to nobody.
+// Effective returns the rules of a call after applying all levels of the policy. No field
+// is left to another level: a nil FallbackMax means unlimited. The capabilities in
+// Fallback are asked only if the call is not pinned to one.
 func (app *Applicator) Effective(s Spec) Rules {
 	e := app.Policy.resolve(&s)
 	r := Rules{
@@ -44,8 +44,8 @@ func (app *Applicator) Effective(s Spec) Rules {
 	return r
 }
 
-// BuiltInChecks returns the sorted names of the checks that are always there.
+// BuiltInChecks returns the sorted names of the built-in checks.
 func BuiltInChecks() []string { return slices.Sorted(maps.Keys(builtinChecks)) }
 
-// BuiltInSchemas returns the sorted names of the schemas that are always there.
+// BuiltInSchemas returns the sorted names of the built-in schemas.
 func BuiltInSchemas() []string { return slices.Sorted(maps.Keys(builtin)) }

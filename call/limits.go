@@ -8,28 +8,27 @@ import (
 )
 
 const (
-	breakAfter = 5                // failures in a row after which a capability is down
-	probeAfter = 10 * time.Second // after which one invocation may find out whether it is up again
+	breakAfter = 5                // consecutive failures after which a capability is down
+	probeAfter = 10 * time.Second // time after which one invocation may probe whether it is available again
 	grace      = 250 * time.Millisecond
 )
 
-// A breaker holds a capability down after breakAfter failures in a row. After
-// probeAfter it lets one invocation through at a time, of which a success closes
-// it and a failure keeps it open as long again. That of failsafe-go has no way to
-// give a permit back unused, which the loser of a race must: its probe would
-// never be made again.
+// A breaker rejects invocations after breakAfter failures in a row. After probeAfter it
+// lets one invocation through at a time: a success closes it, a failure keeps it open for
+// another probeAfter. The breaker of failsafe-go cannot return an unused permit. The
+// loser of a race must do so, or its probe would never be repeated.
 type breaker struct {
 	mu      sync.Mutex
 	failed  int // in a row
 	until   time.Time
 	probing bool
-	busy    time.Time // until then it wants no requests, as it said itself
+	busy    time.Time // until then the capability has asked for no requests
 }
 
-// maxBusy bounds for how long a capability can say that it is busy.
+// maxBusy bounds how long a capability can declare itself busy.
 const maxBusy = time.Hour
 
-// busyFor holds the capability down for the time that it asked for.
+// busyFor rejects invocations for d, as the capability asked, but at most for maxBusy.
 func (b *breaker) busyFor(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +37,7 @@ func (b *breaker) busyFor(d time.Duration) {
 	}
 }
 
-// down reports whether enter would refuse.
+// down reports whether enter would return false.
 func (b *breaker) down() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +54,8 @@ func (b *breaker) row() int {
 	return b.failed
 }
 
-// enter reports whether an invocation may begin; it must leave then.
+// enter reports whether an invocation may start. If so, the caller must call leave when
+// it ends.
 func (b *breaker) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *breaker) enter() bool {
 	return true
 }
 
-// leave notes how an invocation ended: well, badly, or not by itself.
+// leave notes how an invocation ended.
 func (b *breaker) leave(end ending) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,23 +84,23 @@ func (b *breaker) leave(end ending) {
 type ending int
 
 const (
-	stopped ending = iota // it says nothing about the capability
+	stopped ending = iota // no evidence about the capability
 	well
 	badly
 )
 
-// A window lets so many begin in any minute. The bucket of x/time/rate would let
-// nearly twice as many begin in its first.
+// A window limits the starts in any minute. The token bucket of x/time/rate would allow
+// nearly twice as many in its first minute.
 type window struct {
 	mu     sync.Mutex
-	starts []time.Time // of the last ones; next is the oldest
+	starts []time.Time // of the latest invocations; next is the index of the oldest
 	next   int
 }
 
 func newWindow(perMinute int) *window { return &window{starts: make([]time.Time, perMinute)} }
 
-// wait returns when the next one may begin. One that is cancelled meanwhile has
-// used its place all the same.
+// wait returns when the next invocation may start. An invocation that is cancelled while
+// it waits has still used its place.
 func (w *window) wait(ctx context.Context) error {
 	w.mu.Lock()
 	now := time.Now()
@@ -110,7 +110,7 @@ func (w *window) wait(ctx context.Context) error {
 	}
 	if end, ok := ctx.Deadline(); ok && at.After(end) {
 		w.mu.Unlock()
-		return &Error{Type: Unavailable, Message: fmt.Sprintf("its %d places a minute are taken until the deadline has passed", len(w.starts))}
+		return &Error{Type: Unavailable, Message: fmt.Sprintf("its limit of %d invocations a minute is used up until after the deadline", len(w.starts))}
 	}
 	w.starts[w.next] = at
 	w.next = (w.next + 1) % len(w.starts)
@@ -118,10 +118,11 @@ func (w *window) wait(ctx context.Context) error {
 	return pause(ctx, at.Sub(now))
 }
 
-// enter waits until the capability may be asked. Who has entered must leave.
+// enter waits until the capability may be invoked. After a nil error the caller must call
+// leave.
 func (e *entry) enter(ctx context.Context) error {
 	if !e.breaker.enter() {
-		return &Error{Type: Unavailable, Message: e.ID + " is down after failing again and again"}
+		return &Error{Type: Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
 	}
 	if e.slots != nil {
 		select {

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// readMetadata reads what is known of a capability from the fields of a map, which
-// may have others beside them that say how it is reached. An id that is known
-// already, because a registry has it for a key, need not be there again.
+// readMetadata reads the metadata of a capability from the fields of a map. The map may
+// have other fields, which configure how the capability is reached. If to already has an
+// ID, because a registry uses it as a key, the map need not repeat it.
 func readMetadata(m *form.Map, to *Metadata) {
 	id := to.ID
 	if id == "" {
@@ -63,7 +63,7 @@ func ReadPrice(m *form.Map, to *budget.Price) {
 }
 
 func (l *Limits) read(m *form.Map) {
-	// In Go a zero is no limit; in data it would be one that lets nothing through.
+	// In Go, zero means unlimited. In data, 0 would be a limit that lets nothing through.
 	if m.Duration("timeout-ms", &l.Timeout) && l.Timeout == 0 {
 		m.FaultAt("timeout-ms", form.OutOfRange, "expected at least 1, found 0")
 	}
@@ -71,8 +71,7 @@ func (l *Limits) read(m *form.Map) {
 	m.Int("per-minute", &l.PerMinute, 1, counted)
 }
 
-// Check returns all that is wrong with the metadata, one line for each fault, or
-// nil.
+// Check returns all faults of the metadata, one per line, or nil.
 func (m Metadata) Check() error {
 	var faults []error
 	fault := func(field, format string, args ...any) {
@@ -87,7 +86,7 @@ func (m Metadata) Check() error {
 		for i, n := range all {
 			name(field, n)
 			if slices.Contains(all[:i], n) {
-				fault(field, "%q is there twice", n)
+				fault(field, "%q is listed twice", n)
 			}
 		}
 	}
@@ -119,7 +118,7 @@ func (m Metadata) Check() error {
 	return errors.Join(faults...)
 }
 
-// numbers are those of which none may be negative.
+// numbers returns the fields that must not be negative.
 func (m Metadata) numbers() map[string]float64 {
 	return map[string]float64{
 		"cap/cost.latency-ms":               float64(m.Cost.Latency.Milliseconds()),
@@ -152,5 +151,5 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	}{l.Timeout.Milliseconds(), fields(l)})
 }
 
-// Of returns what an invocation costs in USD that has used up so much.
+// Of returns the cost in USD of an invocation with usage u.
 func (c Cost) Of(u budget.Usage) float64 { return c.USD + c.Price.Of(u) }

@@ -19,15 +19,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// New makes a call: an ashlar that finds a capability to answer it, and whose node
-// of type produces holds the out that was accepted. A Record of how that went
-// stands beside the node. Its failure is an *Error, whose Type is the kind of the
-// failure of the step; with Dispatch.AllowFailure the run goes on, with a node of
-// type Failed(produces) in place of the other.
+// New makes a call: an ashlar that finds a capability to answer it. Its node of type
+// produces contains the accepted out, and has the Record of the call in its meta. An
+// empty name defaults to the name of produces. A failure is an *Error, whose Type is the
+// kind of the step's failure. With Dispatch.AllowFailure the run continues after a
+// failure, with a node of type Failed(produces) instead.
 //
-// The Applicator must be complete when the ashlar is validated or run. Validate
-// reports a call that nobody can answer as "no-candidate", and names that nobody
-// knows as "unknown-schema" and "unknown-check".
+// The Applicator must be complete when the ashlar is validated or run. Validate reports a
+// call that no capability can answer as "no-candidate", and undefined names as
+// "unknown-schema" and "unknown-check".
 func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 	if name == "" && produces != nil {
 		name = produces.Name()
@@ -41,7 +41,7 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 	return stone.Rescue(name, leaf, heal(name, produces))
 }
 
-// reads returns what the parts of the call read.
+// reads returns the queries of the parts of the call.
 func (s *Spec) reads() (queries []dag.Querier) {
 	for _, part := range []dag.Reader[any]{s.Input, s.Context, s.Constraints} {
 		if part != nil {
@@ -51,7 +51,7 @@ func (s *Spec) reads() (queries []dag.Querier) {
 	return queries
 }
 
-// heal makes the node of an allowed failure.
+// heal returns the ashlar that makes the node of an allowed failure.
 func heal(name string, produces dag.AnyType) stone.Ashlar {
 	out := Failed(produces)
 	return stone.New(name+" failed", out, func(_ context.Context, d dag.DAG) (Record, error) {
@@ -63,7 +63,7 @@ func heal(name string, produces dag.AnyType) stone.Ashlar {
 	}, stone.Queries(dag.Failure))
 }
 
-// SpecOf returns what is said about a call, if the ashlar is the leaf of one.
+// SpecOf returns the Spec of a call. It returns false if a is not the leaf of a call.
 func SpecOf(a stone.Ashlar) (Spec, bool) {
 	c, ok := a.Detail().(*caller)
 	if !ok {
@@ -72,13 +72,13 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
-// Failed is the type of the node that stands for an allowed failure: its content
-// is the Record of the call.
+// Failed is the type of the node of an allowed failure. Its content is the Record of the
+// call.
 func Failed(produces dag.AnyType) dag.Type[Record] {
 	return dag.NewType[Record]("stone/failed/" + produces.Name())
 }
 
-// A caller is a call as it stands in a pipeline. It is the Detail of its leaf.
+// A caller is a call in a pipeline. It is the Detail of its leaf.
 type caller struct {
 	name     string
 	produces dag.AnyType
@@ -87,23 +87,23 @@ type caller struct {
 	resolved *resolved
 }
 
-// resolved is what a call comes to among the capabilities and policies that there
-// are, which is found once.
+// resolved is a call resolved, once, against the registered capabilities and the
+// policies.
 type resolved struct {
 	effective
 	candidates []candidate
-	inputs     map[*entry]*schema.Schema // what a candidate takes, if that is not anything
+	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
 	must       []namedCheck
 	should     []namedCheck
-	in         *schema.Schema   // of the intent; nil is anything
+	in         *schema.Schema   // of the intent; nil accepts anything
 	outSchemas []*schema.Schema // of the call or its intent, then that of the type
 	judge      *entry
 	repairs    int
-	repairer   *entry // nil is who answered
+	repairer   *entry // nil means the capability that answered
 	faults     []finding.Finding
 }
 
-// A session is one call while it is answered.
+// A session is one execution of a call.
 type session struct {
 	*caller
 	*resolved
@@ -112,9 +112,9 @@ type session struct {
 	dag     dag.DAG
 	account *budget.Account
 	request Request
-	reasons []string // why a candidate was not asked, in their order
+	reasons []string // why each candidate is skipped, or "", in the order of candidates
 
-	awaited   sync.Once // then dag is all that came before, and base is for plans: see ground
+	awaited   sync.Once // afterwards dag is complete, and plans start from base: see ground
 	base      dag.DAG
 	groundErr error
 }
@@ -129,7 +129,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 		return nil, err
 	}
 	s.account = budget.From(ctx).Sub(c.spec.Budget)
-	s.ctx = budget.With(ctx, s.account) // for pipelines and agents that are asked
+	s.ctx = budget.With(ctx, s.account) // for pipelines and agents that answer
 	if _, limited := s.account.Deadline(); limited {
 		var cancel context.CancelFunc
 		s.ctx, cancel = s.account.Context(s.ctx)
@@ -139,12 +139,12 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	if err := s.nested(); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
+	start := time.Now()
 	win, tried, err := s.dispatch()
 	if err != nil {
 		return nil, err
 	}
-	rec := s.record(win, tried, time.Since(begun))
+	rec := s.record(win, tried, time.Since(start))
 	s.tell(rec)
 	if win.failure != nil {
 		failure := *win.failure
@@ -177,21 +177,21 @@ func (s *session) prepare() (err error) {
 	}
 	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(s.ctx, r.Input); err != nil {
-			return s.refused(&Error{Type: InputInvalid, Message: "the input is not what the intent " + spec.Intent + " takes: " + err.Error(), Where: "input"})
+			return s.refused(&Error{Type: InputInvalid, Message: "the input does not fit the in-schema of the intent " + spec.Intent + ": " + err.Error(), Where: "input"})
 		}
 	}
 	return nil
 }
 
-// refused is the failure of a call before anybody was asked.
+// refused records a call that failed before any capability was invoked, and returns e.
 func (s *session) refused(e *Error) error {
 	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message}
 	s.tell(e.Record)
 	return e
 }
 
-// readPart makes a part of the request. A Go value needs no check against the schema of
-// its own type, which is returned: it is what the value is written by.
+// readPart returns a part of the request as JSON. For a Go value it also returns the
+// schema of its type, against which the value needs no check.
 func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 	if part == nil {
 		return nil, nil, nil
@@ -208,11 +208,11 @@ func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 	if err != nil || v == nil {
 		return data, nil, err
 	}
-	typed, _ := schema.ForType(reflect.TypeOf(v)) // no schema is no shortcut
+	typed, _ := schema.ForType(reflect.TypeOf(v)) // without a schema the value is checked
 	return data, typed, nil
 }
 
-// record tells how the call went.
+// record returns the Record of the call.
 func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Record {
 	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried,
 		MustFailed: names(win.verdict.must), ShouldFailed: names(win.verdict.should)}
@@ -228,13 +228,13 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	if win.failure != nil {
 		rec.Failure, rec.Error, rec.Out = win.failure.Type, win.failure.Message, win.out
 	}
-	// With judges, checks, and what plans that were answered have asked.
+	// This includes judges, checks, and the calls of plans that capabilities returned.
 	rec.Usage = Usage{Usage: s.account.Used(), Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
 	return rec
 }
 
-// failureRecord is the record of a failure that is allowed: that of the call, or
-// what is known where something else failed.
+// failureRecord returns the Record of an allowed failure. If something other than the
+// call failed, it has only the kind and the reason.
 func failureRecord(n *dag.Node) Record {
 	if r := RecordOf(n); r != nil {
 		return r.timeless()

@@ -13,8 +13,8 @@ import (
 
 type traceKey struct{}
 
-// traceOf returns the trace of the request to which ctx belongs, or that of the
-// run.
+// traceOf returns the trace of the request that ctx belongs to, or else one with the id
+// of the run.
 func traceOf(ctx context.Context) Trace {
 	if t, ok := ctx.Value(traceKey{}).(Trace); ok {
 		return t
@@ -22,7 +22,7 @@ func traceOf(ctx context.Context) Trace {
 	return Trace{ID: stone.In(ctx).RunID()}
 }
 
-// note adds an attempt to the record of its lane, and tells whoever listens.
+// note adds an attempt to the record of its lane and sends it to watchers.
 func (l *lane) note(a Attempt, o *outcome) {
 	a.MustFailed, a.ShouldFailed, a.Judge = names(o.verdict.must), names(o.verdict.should), o.verdict.judge
 	if o.out != nil {
@@ -43,7 +43,7 @@ func (l *lane) note(a Attempt, o *outcome) {
 
 func (u *Usage) latency() time.Duration { return time.Duration(u.LatencyMS) * time.Millisecond }
 
-// counters are nil, which counts nothing, for a tool.
+// counters returns nil for a tool; nil Counters count nothing.
 func (s *session) counters() *Counters {
 	if s.spec.Tool != "" {
 		return nil
@@ -51,7 +51,7 @@ func (s *session) counters() *Counters {
 	return s.app.Counters
 }
 
-// tell counts a call that has ended, and tells whoever listens.
+// tell counts a finished call and sends its verdict to watchers.
 func (s *session) tell(r *Record) {
 	s.counters().Count(r)
 	if at := event.At(s.ctx); at.Wants(slog.LevelInfo) {
@@ -62,7 +62,7 @@ func (s *session) tell(r *Record) {
 	}
 }
 
-// checked tells whether a plan that was answered can be run.
+// checked tells watchers whether a plan that a capability returned can be run.
 func (l *lane) checked(step string, err error) {
 	at := event.At(l.ctx)
 	if !at.Wants(slog.LevelInfo) {

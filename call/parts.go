@@ -10,12 +10,12 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// counted is the largest number of tries, hops and the like that data may name.
+// counted is the largest number of attempts, fallbacks or invocations that data may set.
 const counted = 1_000_000
 
-// readParts reads parts of a call from the fields of a map that have their names,
-// as nodes of plans, requests and policies write them: "requires", "dispatch",
-// "done", "budget" and "effects".
+// readParts reads parts of a call from the fields of the same names: "requires",
+// "dispatch", "done", "budget" and "effects". Nodes of plans, requests and policies share
+// them.
 func readParts(m *form.Map, to *Spec, parts ...string) {
 	for _, part := range parts {
 		switch part {
@@ -29,7 +29,7 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 			m.Map(part, func(m *form.Map) { readBudget(m, &to.Budget) })
 		case "effects":
 			if v, ok := m.Field(part); ok && v.EDN().Kind() != edn.KindMap {
-				v.Fault(form.Invalid, "expected a map with the effects that are allowed, as {:allowed #{:net/http}}, found a %s", v.EDN().Kind())
+				v.Fault(form.Invalid, "expected a map of the allowed effects, as {:allowed #{:net/http}}, found a %s", v.EDN().Kind())
 				continue
 			}
 			m.Map(part, func(m *form.Map) {
@@ -77,7 +77,7 @@ func (d *Done) read(m *form.Map) {
 	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
 }
 
-// readBudget reads limits. What says 0 leaves nothing to spend.
+// readBudget reads limits. An explicit 0 allows no spending.
 func readBudget(m *form.Map, to *Budget) {
 	limit(m.Int("max-roundtrips", &to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
 	limit(m.Int("max-tokens", &to.Tokens, 0, math.MaxInt), &to.Tokens)
@@ -85,22 +85,22 @@ func readBudget(m *form.Map, to *Budget) {
 	limit(m.Duration("latency-ms", &to.Latency), &to.Latency)
 }
 
-// limit keeps a limit of nothing from being none.
+// limit maps an explicit 0 to -1, because zero means unlimited.
 func limit[N int | float64 | time.Duration](stated bool, to *N) {
 	if stated && *to == 0 {
 		*to = -1
 	}
 }
 
-// readEffects reads a set of effects; "none" is nothing, also among others. What is
-// stated is never nil, which would be nothing said.
+// readEffects reads a set of effects and drops "none". A set that is stated is never nil,
+// because nil means not stated.
 func readEffects(m *form.Map, key string, to *[]string) {
 	if m.NameSet(key, to) {
 		*to = withoutNone(append([]string{}, *to...))
 	}
 }
 
-// checkEffects reports effects of a field that nobody knows.
+// checkEffects reports the unknown effects of a field.
 func checkEffects(m *form.Map, key string) {
 	v, ok := m.Field(key)
 	if !ok {

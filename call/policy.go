@@ -5,19 +5,18 @@ import (
 	"slices"
 )
 
-// switchesOn are the failures after which somebody else is asked, where nobody
-// says otherwise.
+// switchesOn are the failures after which, by default, another capability is asked.
 var switchesOn = []string{SchemaInvalid, FormatDrift, LowScore, MustFailed, SoftTimeout, Unavailable, InvokeFailed}
 
-// effective is what all levels of a policy come to for one call: the call itself,
-// its intent, the default and the routing, the most specific first.
+// effective is a policy applied to one call. Its levels, the most specific first, are the
+// call itself, its intent, the default and the routing.
 type effective struct {
 	done         Done
 	scoreMin     float64
 	sameCapMax   int
-	fallbackMax  int // negative is no limit
+	fallbackMax  int // negative means unlimited
 	switchOn     []string
-	switchStated bool // somebody states it, so what is retryable says nothing
+	switchStated bool // a level sets switchOn, so Error.Retryable is ignored
 	judge        judging
 }
 
@@ -28,9 +27,8 @@ type judging struct {
 	cap, rubric    string
 }
 
-// resolve lays the levels over each other. What is tried again by default need not
-// bear it if it is a tool, which has its effects each time: it is tried again if
-// the call itself says so, and it is not judged.
+// resolve applies all levels of the policy. A tool is retried only if the call itself
+// sets it, since a tool has its effects each time; it is never judged.
 func (p *Policy) resolve(s *Spec) effective {
 	intent := p.Intents[s.Intent]
 	levels := []Rules{{Done: s.Done, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
@@ -55,12 +53,12 @@ func (p *Policy) resolve(s *Spec) effective {
 	return e
 }
 
-// fallback returns who is asked after those that the call names.
+// fallback returns the capabilities to ask after those that the call lists.
 func (p *Policy) fallback(intent string) []string {
 	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
 }
 
-// recoverable reports whether somebody else may be asked after a failure.
+// recoverable reports whether another capability may be asked after a failure.
 func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
 }
@@ -77,7 +75,7 @@ func (j *judging) over(level Judge) {
 	}
 }
 
-// over replaces what a less specific level says.
+// over replaces the value of a less specific level.
 func over[T any](to *T, by *T) {
 	if by != nil {
 		*to = *by

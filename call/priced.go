@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Unpriced returns the models that the call may ask and whose price nobody knows, each
-// once: a budget that bounds money refuses them.
+// Unpriced returns the models without a known price that the call may ask, each once. A
+// budget in USD rejects them.
 func (c *caller) Unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}
@@ -29,7 +29,8 @@ func (c *caller) Unpriced(ctx context.Context) (models []string) {
 	return models
 }
 
-// unpayable finds what the budget of the call itself cannot pay.
+// unpayable reports the models that the call's own budget cannot pay, because their price
+// is unknown.
 func (c *caller) unpayable() (found []finding.Finding) {
 	if c.spec.Budget.USD == 0 {
 		return nil

@@ -7,17 +7,17 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// printed is what can change the answer of a call and is not seen in its name and
-// its queries. Budget and candidates are not in it: an answer that was paid for
-// stands when more may be spent, or when others could be asked. The versions of those that
-// may be asked are: a new version is another capability.
+// printed is the part of a call, beside its name and its queries, that can change its
+// answer. It excludes budget and candidates: a paid answer stays valid when more may be
+// spent or other capabilities could be asked. It includes the versions of capabilities
+// that may be asked: a new version is another capability.
 type printed struct {
 	Intent   string   `json:"intent"`
 	Cap      string   `json:"cap"`
 	Tool     string   `json:"tool"`
 	Requires Requires `json:"requires"`
 	Dispatch Dispatch `json:"dispatch"`
-	Done     Done     `json:"done"` // with what the policy adds
+	Done     Done     `json:"done"` // including the policy's
 	Effects  []string `json:"effects"`
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
@@ -25,7 +25,7 @@ type printed struct {
 	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
 }
 
-// Fingerprint is a part of the fingerprint of the leaf.
+// Fingerprint returns the call's part of the fingerprint of the leaf.
 func (c *caller) Fingerprint() []byte {
 	s := &c.spec
 	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects}
@@ -35,14 +35,14 @@ func (c *caller) Fingerprint() []byte {
 		p.Versions = s.Applicator.versions(s, &e)
 	}
 	data, err := canon.Append(nil, p)
-	if err != nil { // a number that JSON has not, which Check reports
+	if err != nil { // a number that JSON cannot represent; Check reports it
 		return fmt.Appendf(nil, "%+v", p)
 	}
 	return data
 }
 
-// Render returns the parts of the request that are made of the DAG. They are a
-// part of the keys of the leaf.
+// Render returns the parts of the request that come from the DAG. They are part of the
+// keys of the leaf.
 func (c *caller) Render(d dag.DAG) ([]byte, error) {
 	var parts []JSON
 	for _, from := range []dag.Reader[any]{c.spec.Input, c.spec.Context, c.spec.Constraints} {
@@ -58,8 +58,8 @@ func (c *caller) Render(d dag.DAG) ([]byte, error) {
 	return canon.Append(nil, parts)
 }
 
-// versions returns the versions of the capabilities that may answer, repair or judge, where
-// they have one.
+// versions returns the versions of the capabilities that may answer, repair or judge, by
+// id. It omits capabilities without a version.
 func (app *Applicator) versions(s *Spec, e *effective) map[string]string {
 	versions := map[string]string{}
 	add := func(e *entry) {

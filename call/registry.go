@@ -11,10 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// A Registry holds capabilities by their id, and what is known of how they do:
-// which are down, how many of their invocations are under way. Its capabilities
-// are those that it was made with; it may be used by any number of Applicators,
-// runs and goroutines at once, for all of which it keeps the same limits.
+// A Registry contains capabilities by id, and their state: which are down, and how many
+// invocations are running. Its capabilities are fixed when it is made. Any number of
+// Applicators, runs and goroutines may use it at once; they share its limits.
 type Registry struct {
 	entries map[string]*entry
 	order   []*entry // the cheapest first
@@ -24,16 +23,17 @@ type Registry struct {
 // An entry is one capability with its limits.
 type entry struct {
 	Capability
-	step    string // its id in the names of steps, where a slash would have to be escaped
+	step    string // the id in names of steps, where a slash would have to be escaped
 	breaker breaker
-	slots   chan struct{} // as many as may be under way at once; nil is any number
-	rate    *window       // nil is any rate
-	held    atomic.Bool   // down because somebody said so
+	slots   chan struct{} // bounds the running invocations; nil means unlimited
+	rate    *window       // nil means unlimited
+	held    atomic.Bool   // set by SetDown
 	flights atomic.Int64
 }
 
-// NewRegistry returns a registry of the capabilities. What is wrong with them is
-// told by Err, and by stone.Validate for every pipeline that calls into it.
+// NewRegistry returns a registry of the capabilities. It omits a capability without
+// Invoke or with the id of an earlier one. Err returns all faults, and stone.Validate
+// reports them for every pipeline that calls into the registry.
 func NewRegistry(caps ...Capability) *Registry {
 	r := &Registry{entries: make(map[string]*entry, len(caps))}
 	var faults []error
@@ -64,11 +64,11 @@ func NewRegistry(caps ...Capability) *Registry {
 	return r
 }
 
-// typical is what an invocation with a thousand tokens in and out costs: prices
-// by the token and by the piece have to be compared somehow.
+// typical is the cost of an invocation with a thousand input and a thousand output
+// tokens. It makes prices by token and by invocation comparable.
 func (c Cost) typical() float64 { return c.USD + (c.In+c.Out)/1000 }
 
-// Err returns what is wrong with the capabilities, everything at once, or nil.
+// Err returns all faults of the capabilities, one per line, or nil.
 func (r *Registry) Err() error {
 	if r == nil {
 		return nil
@@ -84,7 +84,7 @@ func (r *Registry) IDs() []string {
 	return slices.Sorted(maps.Keys(r.entries))
 }
 
-// intents ranges over what the capabilities say that they answer.
+// intents ranges over the intents of all capabilities.
 func (r *Registry) intents() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range r.IDs() {
@@ -97,7 +97,7 @@ func (r *Registry) intents() iter.Seq[string] {
 	}
 }
 
-// Lookup returns what is known of a capability.
+// Lookup returns the metadata of a capability, and whether the id is registered.
 func (r *Registry) Lookup(id string) (Metadata, bool) {
 	e := r.entry(id)
 	if e == nil {
@@ -113,8 +113,8 @@ func (r *Registry) entry(id string) *entry {
 	return r.entries[id]
 }
 
-// SetDown holds a capability down, whatever its circuit breaker says, until it is
-// set up again. It reports whether there is such a capability.
+// SetDown makes a capability unavailable, regardless of its circuit breaker, or available
+// again. It reports whether the id is registered.
 func (r *Registry) SetDown(id string, down bool) bool {
 	e := r.entry(id)
 	if e != nil {
@@ -123,14 +123,14 @@ func (r *Registry) SetDown(id string, down bool) bool {
 	return e != nil
 }
 
-// A State says how a capability does at the moment.
+// A State is the current state of a capability.
 type State struct {
-	Down     bool `json:"down"`      // it is not asked: its breaker is open, or SetDown said so
-	Failures int  `json:"failures"`  // of its last invocations, in a row
-	InFlight int  `json:"in-flight"` // invocations under way
+	Down     bool `json:"down"`      // it is skipped: its breaker is open, it asked for a pause, or SetDown was called
+	Failures int  `json:"failures"`  // consecutive, up to now
+	InFlight int  `json:"in-flight"` // running invocations
 }
 
-// State returns how a capability does; the zero State if there is none.
+// State returns the state of a capability; the zero State if the id is not registered.
 func (r *Registry) State(id string) State {
 	e := r.entry(id)
 	if e == nil {
@@ -139,5 +139,5 @@ func (r *Registry) State(id string) State {
 	return State{Down: e.down(), Failures: e.breaker.row(), InFlight: int(e.flights.Load())}
 }
 
-// down reports whether the capability must not be asked now.
+// down reports whether the capability must not be invoked now.
 func (e *entry) down() bool { return e.held.Load() || e.breaker.down() }

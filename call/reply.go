@@ -13,10 +13,9 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error:
-// the one that the envelope holds, or one of type SchemaInvalid if it is
-// malformed. The parts of a stream are joined in Out. A plan is kept in the
-// notation of the envelope.
+// ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the
+// one in the envelope, or one of type SchemaInvalid if the envelope is malformed. The
+// parts of a stream are joined in Out. A plan is kept in the notation of the envelope.
 func ReadReply(data []byte) (*Reply, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -25,11 +24,11 @@ func ReadReply(data []byte) (*Reply, error) {
 	return readReply(v, true)
 }
 
-// ReadOutput reads what a program answers: the envelope of a reply, in JSON or
-// EDN, in which proto and trace may be missing, or the bare out of a value, in
-// JSON, or a map in EDN. A map that has proto, error, or a result with a type is
-// taken for an envelope, so that no error passes for a value; nor does a message,
-// whose first word would be a symbol in EDN.
+// ReadOutput reads the output of a program: the envelope of a reply, or the bare out of a
+// value. An envelope is JSON or EDN, and may omit proto and trace. A bare out is JSON, or
+// a map in EDN. A map with proto, error, or a result with a type is read as an envelope,
+// so that no error passes for a value. Plain text is malformed, although EDN reads its
+// first word as a symbol.
 //
 // A program that streams writes each piece of its text first, on a line of its own:
 //
@@ -105,11 +104,11 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 	return reply, nil
 }
 
-// read reads a result, which may be an error.
+// read reads a result. It returns the error of a result of type error.
 func (r *Reply) read(m *form.Map) *Error {
 	m.Need("type")
 	if !m.OneOf("type", &r.Type, Value, Plan, Stream, "error") {
-		m.AllowRest() // what should be there depends on it
+		m.AllowRest() // the other fields depend on the type
 		return nil
 	}
 	m.Map("usage", r.Usage.read)
@@ -137,7 +136,7 @@ func (r *Reply) read(m *form.Map) *Error {
 	return nil
 }
 
-// readPlan keeps the text of a plan, which package plan checks whole.
+// readPlan keeps the text of a plan. Package plan checks it.
 func (r *Reply) readPlan(v form.Value) {
 	if v.EDN().Kind() != edn.KindMap {
 		v.Fault(form.Invalid, "expected a plan, which is a map with nodes")
@@ -153,17 +152,17 @@ func (r *Reply) readPlan(v form.Value) {
 	}
 }
 
-// textOut is the out of a stream of text.
+// textOut returns the out of a stream of text.
 func textOut(text string) JSON {
-	// Text can always be written; canonical, it reads as what was written.
+	// A string always has canonical JSON.
 	data, _ := canon.Append(nil, map[string]string{"text": text})
 	return data
 }
 
-// read reads what an answer cost. What else a capability says of it is its own.
+// read reads the usage of an answer. Further fields are allowed.
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
-	const most = math.MaxInt >> 10 // so that a sum of many is no negative number
+	const most = math.MaxInt >> 10 // so that a sum does not overflow
 	m.Int("input-tokens", &u.InputTokens, 0, most)
 	m.Int("output-tokens", &u.OutputTokens, 0, most)
 	m.Int("cache-read-tokens", &u.CacheReadTokens, 0, most)
@@ -176,8 +175,8 @@ func (u *Usage) read(m *form.Map) {
 	m.Name("cap/id", &u.Cap)
 }
 
-// ofRun are the kinds of failure that say something about the run itself. Data must not
-// say that: an error of such a type gets the prefix "remote/".
+// ofRun are the kinds of failure that describe the run itself. Data must not claim them:
+// an error of such a type gets the prefix "remote/".
 var ofRun = map[string]bool{BudgetExhausted: true, ForbiddenEffect: true}
 
 func init() {
@@ -186,7 +185,7 @@ func init() {
 	}
 }
 
-// readError reads the field "error". Whatever else it says, it stays that error.
+// readError reads the field "error". Further fields in it are allowed.
 func readError(m *form.Map) *Error {
 	e := &Error{}
 	m.Need("error")

@@ -167,7 +167,7 @@ func TestResponse(t *testing.T) {
 		{
 			name:  "plan",
 			reply: &call.Reply{Type: call.Plan, Plan: []byte(`{:nodes [{:op :emit}]}`), Bindings: call.JSON(`{"x":1}`)},
-			json:  "write the response: a plan can only be answered with in its own notation",
+			json:  "write the response: a plan can only be returned in its own notation",
 			edn:   `{:proto 1, :result {:bindings {:x 1}, :plan {:nodes [{:op :emit}]}, :type :plan}, :trace {:id ":r", :turn 2}}`,
 		},
 		{name: "nothing", json: "a response needs a reply or an error", edn: "a response needs a reply or an error"},

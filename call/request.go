@@ -15,20 +15,19 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// Proto is the number of the protocol of the envelopes.
+// Proto is the version of the envelope protocol.
 const Proto = 1
 
-// MaxEnvelope is the largest request or reply that is read, in bytes. It may be
-// nested 512 deep.
+// MaxEnvelope is the largest request or reply, in bytes. Values may be nested 512 deep.
 const MaxEnvelope = 8 << 20
 
 var envelopeLimits = edn.Limits{Bytes: MaxEnvelope, Depth: 512}
 
-// ReadRequest reads the envelope of a request, in EDN or JSON: a call of which
-// Input, Context and Constraints read nothing. Applicator is not
-// set. The error is an *Error of type InvalidRequest that names the first
-// fault, see Error.Reason, and has all of them in its details. Whether anybody can
-// answer is for Applicator.CheckRequest and stone.Validate to tell.
+// ReadRequest reads the envelope of a request, in EDN or JSON. Input, Context and
+// Constraints of the Spec are constants, which read nothing from a DAG; its Applicator is
+// nil. The error is an *Error of type InvalidRequest. It names the first fault, see
+// Error.Reason, and lists all faults in its details. Applicator.CheckRequest and
+// stone.Validate check whether a capability can answer.
 func ReadRequest(data []byte) (Trace, Spec, error) {
 	v, err := edn.ReadEither(data, envelopeLimits)
 	if err != nil {
@@ -42,7 +41,7 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 	var spec Spec
 	faults := form.Read(v, func(m *form.Map) {
 		if !readProto(m) {
-			m.AllowRest() // of another protocol nothing is known
+			m.AllowRest() // the fields of another protocol are unknown
 			return
 		}
 		m.Need("trace", "task", "input")
@@ -64,12 +63,12 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 	return trace, spec, nil
 }
 
-// readProto tells whether the envelope is of this protocol.
+// readProto reports whether the envelope is of this protocol.
 func readProto(m *form.Map) bool {
 	m.Need("proto")
 	v, ok := m.Field("proto")
 	if !ok {
-		return true // the others are worth a look
+		return true // check the other fields too
 	}
 	if n, ok := v.EDN().Int64(); !ok || n != Proto {
 		v.Fault("unsupported", "expected the integer %d, the supported protocol", Proto)
@@ -86,7 +85,7 @@ func (t *Trace) read(m *form.Map) {
 	m.Int("turn", &t.Turn, 0, math.MaxInt)
 }
 
-// readObject makes a field that must be a map the constant that a Spec wants.
+// readObject reads a field that must be a map as a constant for a Spec.
 func readObject(m *form.Map, key string, to *dag.Reader[any]) {
 	v, ok := m.Field(key)
 	if !ok {
@@ -132,7 +131,7 @@ func refuseFor(message string, all ...refusal) *Error {
 			details.Denied = append(details.Denied, r.denied)
 		}
 	}
-	// Strings and numbers can always be written.
+	// Strings and numbers always have JSON.
 	data, _ := json.Marshal(details)
 	e := &Error{Type: InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
 	if len(details.Denied) > 0 {
@@ -141,8 +140,8 @@ func refuseFor(message string, all ...refusal) *Error {
 	return e
 }
 
-// RefuseRequest makes of the findings about the one call of a request the error
-// with which it is refused, or nil if none of them is an error.
+// RefuseRequest returns the error that rejects a request because of findings about its
+// call, or nil if no finding is an error.
 func RefuseRequest(findings finding.List) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
@@ -158,7 +157,7 @@ func RefuseRequest(findings finding.List) error {
 	return refuseFor(all[0].Message, all...)
 }
 
-// Reason returns why a request was refused, as "trace/missing"; "" for other
+// Reason returns why a request was rejected, as "trace/missing". It is "" for other
 // errors.
 func (e *Error) Reason() string {
 	var details struct {
@@ -172,9 +171,9 @@ func (e *Error) Reason() string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// reasonOf names a fault after the part of the envelope that it is in, the rest of
-// the way to it, and what is wrong: trace/missing, done/score-min-out-of-range,
-// requires/unknown-keys. What is in the task is a part of its own.
+// reasonOf names a fault by the part of the envelope, the path within it and the kind of
+// the fault: trace/missing, done/score-min-out-of-range, requires/unknown-keys. Each
+// field of the task is a part of its own.
 func reasonOf(f form.Fault) string {
 	path := f.Path
 	if f.Kind == form.UnknownKey {
@@ -194,8 +193,9 @@ func reasonOf(f form.Fault) string {
 	return part + "/" + what
 }
 
-// CheckRequest checks what is known before anybody is asked: that there is the
-// intent, and that the input is in its schema. The error is of type InvalidRequest.
+// CheckRequest checks a request before any capability is invoked: its intent must be
+// known, and its input must fit the schema of the intent. It accepts everything if
+// Intents is nil. The error is of type InvalidRequest.
 func (app *Applicator) CheckRequest(s Spec) error {
 	if app.Intents == nil {
 		return nil
@@ -227,9 +227,9 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	return nil
 }
 
-// MarshalJSON writes the envelope of a request as capabilities outside are sent
-// it. What is left of the budget is in it; who is asked, the number of the attempt
-// and the key are not.
+// MarshalJSON writes the envelope of a request for capabilities outside the process. The
+// envelope has the remaining budget, but not the capability, the number of the attempt or
+// the key.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type allowed struct {
 		Allowed []string `json:"allowed"`

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// resolve finds once what the call comes to, and what is wrong with it.
+// resolve resolves the call against its Applicator and notes its faults, once.
 func (c *caller) resolve() *resolved {
 	c.once.Do(func() {
 		r := &resolved{}
@@ -39,7 +39,7 @@ func (c *caller) resolve() *resolved {
 	return c.resolved
 }
 
-// Check returns what is wrong with the call. Validate asks it.
+// Check returns the faults of the call. Validate calls it.
 func (c *caller) Check() []finding.Finding {
 	r := c.resolve()
 	return append(slices.Clone(r.faults), c.unpayable()...)
@@ -50,7 +50,7 @@ func (r *resolved) fault(typ finding.Code, format string, args ...any) *finding.
 	return &r.faults[len(r.faults)-1]
 }
 
-// unknown reports a name that nobody knows.
+// unknown reports an undefined name.
 func (r *resolved) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "there is no %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
@@ -66,22 +66,23 @@ func (r *resolved) checkSpec(s *Spec) {
 	switch s.Requires.Reply {
 	case "", Value, Plan:
 	default:
-		bad("the reply that is required is %q: want value or plan", s.Requires.Reply)
+		bad("the required reply is %q: want value or plan", s.Requires.Reply)
 	}
 	if s.Dispatch.Hedge < 0 {
-		bad("hedge-ms is %v: want none below zero", s.Dispatch.Hedge)
+		bad("hedge-ms is %v: want at least 0", s.Dispatch.Hedge)
 	}
-	if r.scoreMin < 0 || r.scoreMin > 1 {
-		bad("score-min is %v: want it within 0 and 1", r.scoreMin)
+	share := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
+	if !share(r.scoreMin) {
+		bad("score-min is %v: want 0 to 1", r.scoreMin)
 	}
 	if r.sameCapMax < 0 {
-		bad("same-cap-max is %d: want none below zero", r.sameCapMax)
+		bad("same-cap-max is %d: want at least 0", r.sameCapMax)
 	}
-	if j := &r.effective.judge; j.weight < 0 || j.weight > 1 || j.canary < 0 || j.canary > 1 {
-		bad("the weight of the judge is %v and the share that it judges %v: want both within 0 and 1", j.weight, j.canary)
+	if j := &r.effective.judge; !share(j.weight) || !share(j.canary) {
+		bad("the judge has weight %v and canary share %v: want both from 0 to 1", j.weight, j.canary)
 	}
 	if n := r.effective.judge.attempts; n < 1 {
-		bad("the judge is asked %d times: want at least 1", n)
+		bad("max-attempts of the judge is %d: want at least 1", n)
 	}
 	if s.Tool != "" && s.Cap != "" {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
@@ -115,7 +116,7 @@ func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
 	}
 }
 
-// specific returns nil for a schema that anything fits.
+// specific returns nil for a schema that accepts anything.
 func specific(s *schema.Schema) *schema.Schema {
 	if text := s.String(); s == nil || text == "{}" || text == "true" {
 		return nil
@@ -138,7 +139,7 @@ func (app *Applicator) schemaNames() iter.Seq[string] {
 	}
 }
 
-// outSchema is that of the call, which checks see.
+// outSchema returns the schema of the out that checks see, or nil.
 func (r *resolved) outSchema() *schema.Schema {
 	if len(r.outSchemas) == 0 {
 		return nil
@@ -167,8 +168,8 @@ func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
 	return out
 }
 
-// resolveCandidates finds who may be asked. There must be somebody whose metadata
-// pass the tests.
+// resolveCandidates finds the candidates. At least one must pass the tests on its
+// metadata.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	r.candidates = app.candidates(s, nil)
 	r.inputs = map[*entry]*schema.Schema{}
@@ -186,7 +187,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		}
 		if app.Intents != nil && s.Tool == "" {
 			if _, known := app.Intents[s.Intent]; !known {
-				what += ", which is none of the known ones"
+				what += ", which is unknown"
 			}
 		}
 		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "register a capability that can"), ", "))
@@ -209,7 +210,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		r.repairs = max(fix.Max, 1)
 		if fix.Cap != "" {
 			if r.repairer = app.Registry.entry(fix.Cap); r.repairer == nil {
-				r.unknown("no-candidate", "capability to repair with,", fix.Cap, slices.Values(app.Registry.IDs()))
+				r.unknown("no-candidate", "repair capability", fix.Cap, slices.Values(app.Registry.IDs()))
 			} else if reason := r.repairer.refuses(&Spec{Intent: s.Intent, Effects: s.Effects}, nil); reason != "" {
 				r.fault("no-candidate", "%s cannot repair: %s", fix.Cap, reason)
 			}
@@ -218,30 +219,37 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	}
 }
 
-// takes notes what a capability takes, if that is not anything.
+// takes notes the schema of a capability's input, unless the gate of the intent checks it
+// or it accepts anything.
 func (r *resolved) takes(app *Applicator, e *entry) {
 	if e == nil {
 		return
 	}
 	s, ok := app.Schema(e.In)
 	if !ok {
-		r.unknown("unknown-schema", "schema of "+e.ID+",", e.In, app.schemaNames())
+		f := r.fault("unknown-schema", "there is no schema %q, the in-schema of %s", e.In, e.ID)
+		f.Queried, f.Suggestion = e.In, suggest.Closest(e.In, app.schemaNames())
 	}
 	if s = specific(s); s != nil && s != r.in {
 		r.inputs[e] = s
 	}
 }
 
-// resolveJudge finds who judges: whom the policy names, or the cheapest whose
-// intents have the one to grade. A tool is not judged, and nor is a judge.
+// resolveJudge finds the judge: the capability that the policy names, or else the
+// cheapest with the intent EvalGrade. Answers of tools and of judges are not judged.
 func (r *resolved) resolveJudge(app *Applicator) {
 	j := &r.effective.judge
 	if !j.on {
 		return
 	}
-	if r.judge = app.judge(j); r.judge == nil {
-		r.fault("no-candidate", "the call is to be judged, but there is no judge %s: register a capability with the intent %s", j.cap, EvalGrade)
+	if r.judge = app.judge(j); r.judge != nil {
+		return
 	}
+	if j.cap != "" {
+		r.unknown("no-candidate", "judge", j.cap, slices.Values(app.Registry.IDs()))
+		return
+	}
+	r.fault("no-candidate", "the policy turns the judge on, but there is none: register a capability with the intent %s", EvalGrade)
 }
 
 func (app *Applicator) judge(j *judging) *entry {

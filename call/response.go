@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A Response is the envelope in which a request is answered: with Reply, or with
-// Err if that is not nil.
+// A Response is the envelope of the answer to a request. It contains Reply, or Err if
+// that is not nil.
 type Response struct {
 	Trace Trace
 	Reply *Reply
@@ -24,8 +24,8 @@ func (r Response) MarshalJSON() ([]byte, error) {
 	return edn.ToJSON(v)
 }
 
-// EDN returns the envelope in EDN, with line breaks. The keys in what was answered
-// become keywords where they can.
+// EDN returns the envelope in EDN, with line breaks. Keys of the reply become keywords
+// where possible.
 func (r Response) EDN() ([]byte, error) {
 	v, err := r.value(false)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r Response) EDN() ([]byte, error) {
 	return edn.Format(v), nil
 }
 
-// value makes the envelope as a value, which is written in either notation.
+// value returns the envelope as a value for either notation.
 func (r Response) value(inJSON bool) (edn.Value, error) {
 	var b fields
 	b.add("proto", edn.Int(Proto))
@@ -59,8 +59,8 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 	return v, nil
 }
 
-// errorValue writes any error; one that has no type of its own has the kind of its
-// failure.
+// errorValue returns the value of any error. An error without a type of its own has the
+// kind of its failure.
 func errorValue(err error, b *fields) edn.Value {
 	e := AsError(err)
 	var f fields
@@ -86,13 +86,13 @@ func replyValue(r *Reply, inJSON bool, b *fields) edn.Value {
 	case Plan:
 		plan, err := edn.ReadEither(r.Plan, edn.Limits{})
 		if err == nil && plan.Len() > 0 && plan.IsJSON() != inJSON {
-			err = errors.New("a plan can only be answered with in its own notation")
+			err = errors.New("a plan can only be returned in its own notation")
 		}
 		f.note(err)
 		f.add("plan", plan)
 		f.data("bindings", r.Bindings)
 	default:
-		kind = Value // a stream has been folded
+		kind = Value // a stream has been joined
 		f.data("out", r.Out)
 	}
 	f.name("type", kind)
@@ -153,7 +153,7 @@ func (f *fields) name(key, name string) {
 	f.add(key, v)
 }
 
-// data adds what is canonical JSON; nothing if there is none.
+// data adds canonical JSON, unless it is empty.
 func (f *fields) data(key string, data JSON) {
 	if len(data) == 0 {
 		return
@@ -169,7 +169,7 @@ func (f *fields) value() edn.Value {
 	return v
 }
 
-// withKeywords makes the keys of objects keywords where they can be.
+// withKeywords turns the keys of objects into keywords where possible.
 func withKeywords(v edn.Value) edn.Value {
 	switch v.Kind() {
 	case edn.KindVector:
@@ -186,15 +186,15 @@ func withKeywords(v edn.Value) edn.Value {
 			}
 			items = append(items, key, withKeywords(e))
 		}
-		// The keys differed before, and are not made equal.
+		// Distinct keys stay distinct, so Map cannot fail.
 		m, _ := edn.Map(items...)
 		return m
 	}
 	return v
 }
 
-// AsError returns the *Error in err; one of the kind of its failure if there is
-// none.
+// AsError returns the *Error in err. Without one, it returns a new *Error with the kind
+// of the failure, or InvokeFailed, as its type.
 func AsError(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e

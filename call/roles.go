@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 )
 
-// A Principal is on whose behalf something runs.
+// A Principal is the user or service on whose behalf a pipeline runs.
 type Principal struct {
 	ID    string   `json:"id"`
 	Roles []string `json:"roles,omitempty"`
@@ -15,12 +15,12 @@ type Principal struct {
 // A Rule says which roles a principal must have for an effect.
 type Rule struct {
 	Any       []string `json:"any,omitempty"`       // one of these is enough
-	All       []string `json:"all,omitempty"`       // and so are all of these
-	Forbidden []string `json:"forbidden,omitempty"` // with one of these, nothing helps
+	All       []string `json:"all,omitempty"`       // all of these are enough, too
+	Forbidden []string `json:"forbidden,omitempty"` // with one of these, the effect is denied
 }
 
-// allows tells whether the roles meet the rule. One that names neither any nor
-// all forbids some and is met by the rest; an empty list is met by nobody.
+// allows reports whether the roles meet the rule. A rule with neither Any nor All denies
+// only the forbidden roles. No roles meet an empty rule or list.
 func (r Rule) allows(roles []string) bool {
 	has := func(role string) bool { return slices.Contains(roles, role) }
 	if slices.ContainsFunc(r.Forbidden, has) {
@@ -33,13 +33,13 @@ func (r Rule) allows(roles []string) bool {
 	return slices.ContainsFunc(r.Any, has) || len(r.All) > 0 && !slices.ContainsFunc(r.All, lacks)
 }
 
-// Roles are the rules of effects by their names. The rule of a family, such as net,
-// holds for its members too.
+// Roles maps effects to their rules. The rule of a family, such as net, also applies to
+// its members.
 type Roles map[string]Rule
 
-// meets reports whether the principal meets every rule about an effect, and whether
-// one is about all of it. A rule about a member is about its family too: who may not have
-// fs/write may not have all of fs.
+// meets reports whether the principal meets every rule about an effect, and whether a
+// rule covers all of it. A rule about a member is about its family too: a principal that
+// may not have fs/write may not have all of fs.
 func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	met = true
 	for name, rule := range r {
@@ -50,8 +50,8 @@ func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	return met, ruled
 }
 
-// Allow tells which of the effects the principal may have, and which not: an
-// effect without a rule is denied. Both lists are sorted. "none" is no effect.
+// Allow splits effects into those that the principal may have and those that it may not.
+// An effect without a rule is denied. Both lists are sorted; "none" is dropped.
 func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	granted = []string{}
 	for _, e := range effects {
@@ -69,9 +69,9 @@ func (r Roles) Allow(p Principal, effects []string) (granted, denied []string) {
 	return granted, denied
 }
 
-// Grant returns what of a grant is left for the principal, as the Grant of a
-// stone.Config wants it: an effect without a rule stays granted, since the host
-// named it. It is never nil, which would grant everything.
+// Grant returns the part of a grant that the principal may have, for the Grant of a
+// stone.Config. An effect without a rule stays granted, since the host named it. The
+// result is sorted and never nil, which would grant everything.
 func (r Roles) Grant(p Principal, grant []string) []string {
 	left := []string{}
 	for _, e := range grant {

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// readPolicy reads a policy: "default", and "intents" by their names. Routing,
-// which stands apart, is for readRouting.
+// readPolicy reads a policy: "default", and "intents" by name. Routing is a separate
+// field, see readRouting.
 func readPolicy(m *form.Map, to *Policy) {
 	m.Map("default", to.Default.read)
 	m.Entries("intents", func(intent string, v form.Value) {
@@ -49,8 +49,8 @@ func (j *Judge) read(m *form.Map) {
 	}
 }
 
-// readIntents reads the known intents: what each takes and gives, by its name. It
-// is never nil, which would be any intent.
+// readIntents reads the known intents with their schemas, by name. The result is never
+// nil, which would allow any intent.
 func readIntents(v form.Value) map[string]Intent {
 	intents := map[string]Intent{}
 	v.Entries(func(name string, v form.Value) {
@@ -64,7 +64,7 @@ func readIntents(v form.Value) map[string]Intent {
 	return intents
 }
 
-// readSchemas reads JSON Schemas by their names.
+// readSchemas reads JSON Schemas by name.
 func readSchemas(v form.Value) map[string]*schema.Schema {
 	schemas := map[string]*schema.Schema{}
 	v.Entries(func(name string, v form.Value) {
@@ -85,7 +85,7 @@ func readSchemas(v form.Value) map[string]*schema.Schema {
 	return schemas
 }
 
-// readRoles reads the rules of effects by their names, from the field part.
+// readRoles reads the rules of effects by name, from the field part.
 func readRoles(m *form.Map, to *Roles, part string) {
 	if _, ok := m.Field(part); !ok {
 		return
@@ -103,8 +103,8 @@ func readRoles(m *form.Map, to *Roles, part string) {
 	*to = roles
 }
 
-// readPrincipal reads who runs something. Only the host may give it: never read
-// it from a plan or a request.
+// readPrincipal reads a Principal. Only the host may set it: never read it from a plan or
+// a request.
 func readPrincipal(m *form.Map, to *Principal) {
 	m.Need("id")
 	m.Text("id", &to.ID)

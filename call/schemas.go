@@ -2,14 +2,14 @@ package call
 
 import "github.com/stonelayer/stone/schema"
 
-// Names of schemas that are always there.
+// Names of built-in schemas.
 const (
 	AnyRequest  = "req/any"  // anything
 	AnyAnswer   = "res/any"  // anything
-	TextRequest = "req/text" // text that is not blank in "prompt", "text" or "content"
-	TextAnswer  = "res/text" // text that is not blank in "text" or "content"
-	EvalRequest = "req/eval" // what a judge is asked: "rubric", "intent", "input", "out", "done"
-	EvalAnswer  = "res/eval" // what a judge says: a "score" within 0..1, and why
+	TextRequest = "req/text" // an object with text that is not blank in "prompt", "text" or "content"
+	TextAnswer  = "res/text" // an object with text that is not blank in "text" or "content"
+	EvalRequest = "req/eval" // the input of a judge: "rubric", "intent", "input", "out", "done"
+	EvalAnswer  = "res/eval" // the answer of a judge: a "score" within 0..1, and "reasons"
 )
 
 var builtin = map[string]*schema.Schema{
@@ -17,18 +17,18 @@ var builtin = map[string]*schema.Schema{
 	AnyAnswer:   mustParse(`{}`),
 	TextRequest: mustParse(text("prompt", "text", "content")),
 	TextAnswer:  mustParse(text("text", "content")),
-	// A judge sees what was asked and answered, and what the answer had to be.
+	// A judge sees the request, the answer and the requirements on it.
 	EvalRequest: mustParse(`{
 		"type": "object",
 		"required": ["intent", "input", "out"],
 		"properties": {
-			"rubric": {"type": "string", "description": "what it is graded by"},
-			"intent": {"type": "string", "description": "what was wanted"},
-			"input": {"description": "what it was wanted for"},
-			"out": {"description": "what was answered, which is to be graded"},
+			"rubric": {"type": "string", "description": "the criteria of the grade"},
+			"intent": {"type": "string", "description": "the intent of the request"},
+			"input": {"description": "the input of the request"},
+			"out": {"description": "the answer to grade"},
 			"done": {
 				"type": "object",
-				"description": "what the answer has to be",
+				"description": "the requirements on the answer",
 				"properties": {
 					"must": {"type": "array", "items": {"type": "string"}},
 					"should": {"type": "array", "items": {"type": "string"}},
@@ -37,8 +37,8 @@ var builtin = map[string]*schema.Schema{
 			}
 		}
 	}`),
-	// The bounds of the score are not in the schema: one beyond them is a judge
-	// without a verdict, which the policy may ignore, and no malformed reply.
+	// The schema does not bound the score. A score out of bounds is no verdict, which the
+	// policy may ignore; it is not a malformed reply.
 	EvalAnswer: mustParse(`{
 		"type": "object",
 		"required": ["score"],
@@ -49,7 +49,7 @@ var builtin = map[string]*schema.Schema{
 	}`),
 }
 
-// text is the schema of an object that has text in one of the properties.
+// text returns the schema of an object that has text in one of the properties.
 func text(properties ...string) string {
 	s := `{"type": "object", "anyOf": [`
 	for i, p := range properties {
@@ -69,8 +69,8 @@ func mustParse(text string) *schema.Schema {
 	return s
 }
 
-// Schema returns the schema of a name: one of the Applicator, or a built-in one.
-// "" is any.
+// Schema returns the built-in schema of a name, or else the one of the Applicator. For ""
+// it returns nil, which accepts anything.
 func (app *Applicator) Schema(name string) (s *schema.Schema, ok bool) {
 	if name == "" {
 		return nil, true

@@ -8,52 +8,51 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Spec is what is said about one call: what is wanted, from whom, how good it
-// must be, what it may cost and what it may do. Names are written as in
-// "text/respond", without a colon.
+// A Spec describes one call: the task, the candidates, the requirements on the answer,
+// the budget and the effects. Names are written without a colon, as in "text/respond".
 type Spec struct {
-	Applicator *Applicator // who finds the answer; needed
+	Applicator *Applicator // the router; required
 
-	Intent string // what is wanted, as "text/respond"
-	// Cap pins the call to one capability; nobody takes over for it.
+	Intent string // the task, as "text/respond"
+	// Cap pins the call to one capability, without fallbacks.
 	Cap string
-	// Tool asks a tool of the Applicator in place of a capability. Nobody takes
-	// over for it either, and Intent and Requires say nothing.
+	// Tool asks a tool of the Applicator instead of a capability, without fallbacks.
+	// Intent and Requires do not select it.
 	Tool     string
 	Requires Requires
 	Dispatch Dispatch
 	Done     Done
-	// Budget is a cap for this call inside the account of the run.
+	// Budget limits this call within the account of the run.
 	Budget Budget
-	// Effects are the most that the answer may have on the world, in the words of
-	// package effect. They narrow what the run grants. Nil states nothing: the answer
-	// may have what its capability needs.
+	// Effects are the only effects that the answer may have, as named in package effect.
+	// They narrow the grant of the run. Nil sets no limit of its own: the answer may have
+	// the effects that its capability needs.
 	Effects []string
 
-	// Stack lists the calls in which a request from another process is made; those of this
-	// process follow.
+	// Stack lists the enclosing calls of a request from another process, outermost first.
+	// The calls of this process follow them.
 	Stack []Frame
 
-	// Input, Context and Constraints read those parts of the request, see From. A nil
-	// Input is {}; the others may be left out.
+	// Input, Context and Constraints make those parts of the request, see From. A nil
+	// Input is {}. A nil Context or Constraints is omitted.
 	Input, Context, Constraints dag.Reader[any]
 }
 
-// From makes a part of a request of what a reader reads: its JSON.
+// From makes a part of a request: the JSON of the value that r reads.
 func From[A any](r dag.Reader[A]) dag.Reader[any] {
 	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r)
 }
 
 // Requires is a hard filter on the capabilities that may answer.
 type Requires struct {
-	// Reply is "value" or "plan" if it must be that.
+	// Reply is "value" or "plan"; "" allows both.
 	Reply string `json:"reply,omitempty"`
-	// InSchema and OutSchema are names of schemas, equal to those of the
-	// capability. The final value fits OutSchema.
+	// InSchema and OutSchema must equal the names of the capability's schemas. The final
+	// value must fit OutSchema. "" requires nothing.
 	InSchema  string   `json:"in-schema,omitempty"`
 	OutSchema string   `json:"out-schema,omitempty"`
 	Kind      string   `json:"cap/kind,omitempty"`
-	Tags      []string `json:"cap/tags,omitempty"` // all of them
+	Tags      []string `json:"cap/tags,omitempty"` // all are required
 }
 
 // The strategies of a Dispatch.
@@ -63,41 +62,42 @@ const (
 	Race       = "race"       // all at once, the first that passes wins
 )
 
-// Dispatch says who is asked, and in which way.
+// Dispatch selects the candidates and the strategy.
 type Dispatch struct {
 	Candidates   []string      `json:"candidates,omitempty"` // in this order
 	Strategy     string        `json:"strategy,omitempty"`   // Cascade if empty
-	Hedge        time.Duration `json:"-"`                    // of a race: each starts as much after the one before; "hedge-ms"
+	Hedge        time.Duration `json:"-"`                    // "hedge-ms": the delay between two starts of a race; zero starts all at once
 	AllowFailure bool          `json:"allow-failure?,omitempty"`
 	Repair       *Repair       `json:"repair,omitempty"`
 	Retry        Retry         `json:"retry,omitzero"`
-	SwitchOn     []string      `json:"switch-on,omitempty"` // nil: as the policy says
-	Policy       string        `json:"policy,omitempty"`    // accepted, says nothing
+	SwitchOn     []string      `json:"switch-on,omitempty"` // nil leaves it to the policy
+	Policy       string        `json:"policy,omitempty"`    // accepted and ignored
 }
 
-// Retry bounds the attempts. Nil is as the policy says, in the end 0 and no limit.
+// Retry bounds the attempts. Nil leaves a field to the policy; the defaults are 0 and
+// unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
 	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities
 }
 
-// Repair lets a capability mend an answer that the gate refused.
+// Repair lets a capability repair an answer that the gate rejected.
 type Repair struct {
 	Cap string `json:"cap/id,omitempty"` // the one that answered, if empty
-	Max int    `json:"max,omitempty"`    // how often; 1 if zero
+	Max int    `json:"max,omitempty"`    // at most this often; 1 if zero
 }
 
-// Done is what an answer must be.
+// Done lists the requirements on an answer.
 type Done struct {
-	Must     []string `json:"must,omitempty"`      // names of checks, all of which must hold
-	Should   []string `json:"should,omitempty"`    // names of checks, of which the share that holds is the score
-	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil is as the policy says, in the end 0
+	Must     []string `json:"must,omitempty"`      // names of checks that must pass
+	Should   []string `json:"should,omitempty"`    // names of checks; the share that passes is the score
+	ScoreMin *float64 `json:"score-min,omitempty"` // in [0, 1]; nil leaves it to the policy, 0 by default
 }
 
 // Budget bounds what a call may spend.
 type Budget = budget.Limits
 
-// Rules are one level of a policy: what holds for calls that do not say otherwise.
+// Rules are one level of a policy. They apply to calls that set nothing else.
 type Rules struct {
 	Done     Done     `json:"done,omitzero"`
 	Retry    Retry    `json:"retry,omitzero"`
@@ -106,30 +106,29 @@ type Rules struct {
 	Judge    Judge    `json:"judge,omitzero"`
 }
 
-// Judge says how a judge takes part in the gate. Nil fields leave it to the next
-// level.
+// Judge configures the judge of the gate. Nil fields are left to the next level.
 type Judge struct {
-	On      *bool    `json:"on,omitempty"`       // off in the end
-	Weight  *float64 `json:"w,omitempty"`        // of the judge in the score; 0.5 in the end
+	On      *bool    `json:"on,omitempty"`       // false by default
+	Weight  *float64 `json:"w,omitempty"`        // of the judge in the score; 0.5 by default
 	Veto    *bool    `json:"veto,omitempty"`     // the judge itself must reach score-min
-	OnError string   `json:"on-error,omitempty"` // "closed" (the end) fails the call, "open" ignores the judge
-	Canary  *float64 `json:"canary,omitempty"`   // share of the calls that are judged; 1 in the end
-	Cap     string   `json:"cap/id,omitempty"`   // who judges; the first with intent "eval/grade" if empty
-	Rubric  string   `json:"rubric,omitempty"`   // what the judge grades by; it is part of its input
-	// MaxAttempts is how often the judge is asked about one answer until it gives a
-	// score; 1 in the end.
+	OnError string   `json:"on-error,omitempty"` // "closed" (default) fails the call, "open" ignores the judge
+	Canary  *float64 `json:"canary,omitempty"`   // share of the answers that are judged; 1 by default
+	Cap     string   `json:"cap/id,omitempty"`   // the judge; by default the cheapest with the intent "eval/grade"
+	Rubric  string   `json:"rubric,omitempty"`   // the criteria, part of the judge's input
+	// MaxAttempts bounds how often the judge is asked about one answer until it gives a
+	// score; 1 by default.
 	MaxAttempts *int `json:"max-attempts,omitempty"`
 }
 
-// A Policy holds the rules by intent. The order is: the call itself, its intent,
-// Default, Routing.
+// A Policy contains rules by intent. Its levels, the most specific first, are the call
+// itself, its intent, Default and Routing.
 type Policy struct {
 	Default Rules            `json:"default,omitzero"`
 	Intents map[string]Rules `json:"intents,omitempty"`
 	Routing Rules            `json:"routing,omitzero"` // retry, switch-on and fallback only
 }
 
-// An Intent says what a known intent takes and gives, as names of schemas.
+// An Intent names the schemas of a known intent.
 type Intent struct {
 	In  string `json:"in-schema,omitempty"`
 	Out string `json:"out-schema,omitempty"`

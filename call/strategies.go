@@ -10,9 +10,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// dispatch asks the candidates as the strategy says, and returns what that came to
-// and all attempts, lane by lane. The error says that the call did not come to its
-// end.
+// dispatch asks the candidates by the strategy of the call. It returns the outcome and
+// all attempts, lane by lane. The error means that the call did not finish.
 func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	s.filter()
 	switch s.spec.Dispatch.Strategy {
@@ -24,7 +23,7 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 	return s.cascade()
 }
 
-// filter notes who is not asked as things are.
+// filter notes which candidates cannot be asked now, and why.
 func (s *session) filter() {
 	s.reasons = make([]string, len(s.candidates))
 	left := s.account.Left()
@@ -39,8 +38,8 @@ func (s *session) filter() {
 	}
 }
 
-// unavailable returns the first test that a candidate fails as things are, or "".
-// One who has answered this call before the run was resumed answers it again.
+// unavailable returns the first test that a candidate fails now, or "". A candidate that
+// answered this call before the run was resumed passes: its answer is recorded.
 func (s *session) unavailable(e *entry, left budget.Limits) string {
 	if budget.Recorded(s.ctx, stone.In(s.ctx).Path(), e.first()) {
 		return ""
@@ -48,8 +47,8 @@ func (s *session) unavailable(e *entry, left budget.Limits) string {
 	return e.unavailable(left)
 }
 
-// eligible returns the places of those who are asked: of the candidates that pass
-// all tests, as many as the policy allows.
+// eligible returns the indexes of the candidates to ask: all that pass the tests, as many
+// as the policy allows.
 func (s *session) eligible() []int {
 	var places []int
 	for i, reason := range s.reasons {
@@ -64,7 +63,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 	return &lane{session: s, entry: s.candidates[i].entry, ctx: ctx}
 }
 
-// none is the outcome when nobody was asked.
+// none is the outcome if no candidate was asked.
 func (s *session) none() *outcome {
 	e := &Error{Type: NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
@@ -85,16 +84,16 @@ func (s *session) subject() string {
 	return "the intent " + s.spec.Intent
 }
 
-// cascade asks one after the other. Those who can no longer be asked when their
-// turn comes cost neither an attempt nor a fallback.
+// cascade asks one candidate after the other. A candidate that is no longer available at
+// its turn costs neither an attempt nor a fallback.
 func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	for i, c := range s.candidates {
 		if s.fallbackMax >= 0 && asked > s.fallbackMax {
-			poor = false // it is not money that ends this
+			poor = false // the policy ends the call, not the budget
 			break
 		}
-		if s.reasons[i] == "" && asked > 0 { // things may have changed since
+		if s.reasons[i] == "" && asked > 0 { // the state may have changed
 			s.reasons[i] = s.unavailable(c.entry, s.account.Left())
 		}
 		if s.reasons[i] != "" {
@@ -114,15 +113,15 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 	case win == nil:
 		win = s.none()
 	case poor:
-		win.failure = &Error{Type: BudgetExhausted, Message: "what is left pays for no further candidate; the last failure was " + win.failure.Error(), Cause: win.failure}
+		win.failure = &Error{Type: BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: win.failure}
 	}
 	return win, tried, nil
 }
 
-// tournament asks all at once and takes the best, of equals the earliest. What
-// the first attempts cost is drawn in order before any of them is made, and those
-// who cannot be paid are not asked. Where the account does not last to the end of a
-// lane, an answer of another lane that passed was paid for and still wins.
+// tournament asks all candidates at once and takes the best answer, or the earliest of
+// equal ones. It draws the cost of the first attempts in order, before any of them
+// starts, and skips candidates that the account cannot pay. If the account runs out in
+// one lane, a passing answer of another lane still wins: it is paid for.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -134,7 +133,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	for k, i := range places {
 		lanes[k] = s.lane(s.ctx, i)
 		holds = lanes[k].reserve(holds, &errs[k])
-		lanes[k].last.final = false // others may be paid
+		lanes[k].last.final = false // other lanes may be paid
 	}
 	var all sync.WaitGroup
 	for k, l := range lanes {
@@ -148,7 +147,7 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 		})
 	}
 	all.Wait()
-	var spent *outcome // of a lane to whose end the account did not last
+	var spent *outcome // of a lane in which the account ran out
 	for k, l := range lanes {
 		tried = append(tried, l.tried...)
 		switch o := &l.last; {
@@ -168,9 +167,9 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	return win, tried, nil
 }
 
-// reserve draws for the first attempt of a lane before it begins, in the context of all
-// that have: who holds an estimate does not wait for others. It returns the context of
-// those after it.
+// reserve draws the cost of a lane's first attempt before the lane starts. It returns the
+// context for the draw of the next lane: once a lane has reserved an estimate, later lanes
+// fail instead of waiting for it.
 func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	draw, err := l.entry.reserve(ctx, l.account, &l.request, l.entry.first())
 	if err != nil {
@@ -181,9 +180,9 @@ func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
 	return draw.Context(ctx)
 }
 
-// race starts the candidates together, or each when the one before has failed or
-// is late, and takes the first answer that passes. The others are cancelled, and
-// have ended when it returns.
+// race starts the candidates together, or each when the previous one has failed or is
+// late, and takes the first answer that passes. The others are cancelled, and have ended
+// when it returns.
 func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
@@ -233,23 +232,23 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 	return &h.lanes[len(h.lanes)-1].last, tried, nil
 }
 
-// A heat is those who race.
+// A heat is the state of a race.
 type heat struct {
 	*session
 	ctx     context.Context
-	holds   context.Context // of those who have started
+	holds   context.Context // for the next draw
 	places  []int
-	lanes   []*lane // of those who have started, in the order of their places
+	lanes   []*lane // that have started, in the order of places
 	errs    []error
 	ended   chan int
 	running int
 }
 
-// more tells whether there is somebody who has not started.
+// more reports whether a candidate has not started.
 func (h *heat) more() bool { return len(h.lanes) < len(h.places) }
 
-// start lets the next one start. What it costs is drawn in order: or who is asked
-// with the last of the account would depend on who was first to draw.
+// start starts the next lane. The cost is drawn in order; otherwise the speed of the
+// draws would decide which candidate gets the rest of the account.
 func (h *heat) start() {
 	k := len(h.lanes)
 	l := h.lane(h.ctx, h.places[k])

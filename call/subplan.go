@@ -11,14 +11,13 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Planner that is bounding limits what the plans do that it runs.
+// A bounding Planner limits the plans that it runs.
 type bounding interface {
 	Around(context.Context) context.Context
 }
 
-// runPlan checks and runs a plan that a capability answered with. Its out is what
-// the plan emitted, and ran the DAG with its nodes, which is kept if out is
-// accepted.
+// runPlan checks and runs a plan that a capability returned. Out is the emission of the
+// plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
 func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
 	if l.app.Plans == nil {
 		return nil, ran, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
@@ -57,8 +56,8 @@ func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran d
 	return emitted.Content(), ran, nil, nil
 }
 
-// failureOf makes a failure of how a plan failed, unless that is because nobody
-// wants it any more, or because it waits for a person.
+// failureOf turns the failure of a plan into an *Error. It returns an error instead if
+// the lane was stopped or the plan waits for a person.
 func (l *lane) failureOf(err error) (*Error, error) {
 	switch {
 	case l.ctx.Err() != nil:
@@ -74,8 +73,8 @@ func (l *lane) failureOf(err error) (*Error, error) {
 	return &failure, nil
 }
 
-// ground returns the DAG on which plans run: all that came before the call, and
-// something that they can stand on.
+// ground returns the DAG on which plans run: all nodes before the call, or an origin
+// node.
 func (s *session) ground() (dag.DAG, error) {
 	s.awaited.Do(func() {
 		if s.dag, s.groundErr = stone.In(s.ctx).Await(s.dag); s.groundErr == nil {
@@ -85,8 +84,8 @@ func (s *session) ground() (dag.DAG, error) {
 	return s.base, s.groundErr
 }
 
-// keep puts the nodes of a plan beside the node of the call, and returns the DAG on
-// which that is made.
+// keep adds the nodes of a plan beside the node of the call, and returns the DAG on which
+// that node is made.
 func (s *session) keep(ctx context.Context, win *outcome) (dag.DAG, error) {
 	if !win.planned {
 		return s.dag, nil
