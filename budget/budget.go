@@ -16,8 +16,8 @@ type Limits struct {
 	Latency    time.Duration `json:"-"` // from when the account was opened; "latency-ms"
 }
 
-// MarshalJSON writes only what is bounded: "max-roundtrips", "max-tokens",
-// "max-usd" and "latency-ms", 0 where nothing is left.
+// MarshalJSON writes the limits that are set: "max-roundtrips", "max-tokens", "max-usd"
+// and "latency-ms". A negative limit is written as 0.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
 	if l.Roundtrips != 0 {
@@ -35,7 +35,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// An Amount is what is spent, or will be. Negative parts count as nothing.
+// An Amount is an amount to spend, or spent. Negative parts count as zero.
 type Amount struct {
 	Roundtrips int     `json:"roundtrips,omitempty"`
 	Tokens     int     `json:"tokens,omitempty"`
@@ -48,15 +48,14 @@ func (m Amount) Add(n Amount) Amount {
 	return Amount{add(m.Roundtrips, n.Roundtrips), add(m.Tokens, n.Tokens), m.USD + n.USD}
 }
 
-// Times returns the amount n times.
+// Times returns n times the amount.
 func (m Amount) Times(n int) Amount {
 	m, n = m.sane(), max(n, 0)
 	return Amount{times(m.Roundtrips, n), times(m.Tokens, n), m.USD * float64(n)}
 }
 
-// An Account holds what was spent under its limits, and under those of the
-// accounts above it. It may be used by several goroutines at once. A nil account
-// bounds nothing and counts nothing.
+// An Account records spending under its limits and the limits of the accounts above it.
+// Several goroutines may use it at once. A nil account is unlimited and records nothing.
 type Account struct {
 	above *Account
 	*tree
@@ -64,24 +63,25 @@ type Account struct {
 	opened time.Time
 	spent  Amount
 	used   Usage
-	open   int               // estimates that are reserved and not settled
+	open   int               // reserved estimates that are not settled
 	run    bool              // made by Run
-	runs   map[string]Amount // what runs that can go on have drawn, by id
+	runs   map[string]Amount // spent by runs that can be resumed, by id
 }
 
-// A tree is all accounts under one: an amount is taken from a chain at once.
+// A tree is an account with all accounts under it, which share a lock: an amount is taken
+// from a whole chain at once.
 type tree struct {
 	mu      sync.Mutex
-	settled chan struct{} // closed when an estimate is settled; nil if nobody waits
+	settled chan struct{} // closed when an estimate is settled; nil if no draw waits
 }
 
-// New opens an account. Its time begins to run.
+// New opens an account. Its time starts now.
 func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
 
-// Sub opens an account under this one, with limits of its own. Its time begins to
-// run. Under a nil account it is like New.
+// Sub opens an account under this one, with limits of its own. Its time starts now. Under
+// a nil account it is like New.
 func (a *Account) Sub(l Limits) *Account {
 	sub := New(l)
 	if a != nil {
@@ -97,14 +97,13 @@ func With(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, key{}, a)
 }
 
-// From returns the account of the context; nil, which bounds nothing, if it has
-// none.
+// From returns the account of the context, or nil, which is unlimited.
 func From(ctx context.Context) *Account {
 	a, _ := ctx.Value(key{}).(*Account)
 	return a
 }
 
-// Spent returns what was spent on this account and those under it, reservations
+// Spent returns the amount spent on this account and the accounts under it, reservations
 // included.
 func (a *Account) Spent() Amount {
 	if a == nil {
@@ -115,8 +114,8 @@ func (a *Account) Spent() Amount {
 	return a.spent
 }
 
-// Used returns what is known to be used up by draws on this account and those under
-// it, also by those that a run that is resumed had recorded.
+// Used returns the known usage of the draws on this account and the accounts under it,
+// including draws that a resumed run has recorded.
 func (a *Account) Used() Usage {
 	if a == nil {
 		return Usage{}
@@ -126,7 +125,7 @@ func (a *Account) Used() Usage {
 	return a.used
 }
 
-// use notes what was used up.
+// use adds to the usage.
 func (a *Account) use(u Usage) {
 	if a == nil {
 		return
@@ -138,11 +137,11 @@ func (a *Account) use(u Usage) {
 	}
 }
 
-// Left returns what may still be spent: the least of all accounts up the chain.
-// As in any Limits, zero bounds nothing; where nothing is left it is negative.
+// Left returns the remaining budget: the least of all accounts up the chain. Zero means
+// unlimited. A negative value means nothing may be spent.
 func (a *Account) Left() Limits { return a.left(Amount{}) }
 
-// left is Left with an amount put back.
+// left is Left with an amount returned first.
 func (a *Account) left(back Amount) Limits {
 	if a == nil {
 		return Limits{}
@@ -161,7 +160,7 @@ func (a *Account) left(back Amount) Limits {
 	return left
 }
 
-// least returns what is left of limit, or what was left so far if that is less.
+// least returns the rest of limit, or left if that is less.
 func least[N int | float64 | time.Duration](left, limit, spent N) N {
 	if limit == 0 {
 		return left
@@ -176,7 +175,8 @@ func least[N int | float64 | time.Duration](left, limit, spent N) N {
 	return min(left, rest)
 }
 
-// Deadline returns when the time of the account, or of one above it, is over.
+// Deadline returns the end of the time of the account, or of one above it if that is
+// earlier. It returns false if none has a limit on time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
 		if a.limits.Latency == 0 {
@@ -189,8 +189,8 @@ func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// Context returns a context that ends with the time of the account. Its cause is
-// then an *ExhaustedError. The function must be called in the end.
+// Context returns a context that ends with the time of the account. Its cause is then an
+// *ExhaustedError. The caller must call the function to release the context.
 func (a *Account) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := a.Deadline()
 	if !ok {

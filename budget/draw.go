@@ -6,9 +6,8 @@ import (
 	"errors"
 )
 
-// A Draw pays for a recorded step: a stone.Step whose work costs something. A step
-// whose result is recorded costs nothing more, so that a run that is resumed
-// spends what a run that was never interrupted spends.
+// A Draw pays for a recorded step: a stone.Step that costs something. A recorded result
+// costs nothing more, so a resumed run spends as much as an uninterrupted one.
 //
 //	draw, err := account.Draw(ctx, stone.In(ctx).Path(), "ask", budget.Fixed(budget.Amount{Roundtrips: 1}))
 //	if err != nil {
@@ -31,11 +30,10 @@ type Draw struct {
 	ended    bool
 }
 
-// Draw reserves what the step with the name, in the body at the path, may cost. It
-// reserves nothing if the result of the step is recorded. While others have reserved
-// estimates that leave too little, it waits until they are settled, unless ctx is of
-// something that has reserved an estimate itself. The error is an *ExhaustedError, an
-// *UnpricedError or the cause of the end of ctx.
+// Draw reserves the cost of the named step of the body at path. It reserves nothing if
+// the result of the step is recorded. While open estimates of others leave too little, it
+// waits until they are settled, unless ctx belongs to a step with an open estimate of its
+// own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
 func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, error) {
 	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step)}
 	if d.known {
@@ -61,9 +59,9 @@ func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, 
 
 type holdsKey struct{}
 
-// Context returns the context for the step. It declares the most that the step may
-// cost, which a journal notes with each attempt: an attempt that has left no result
-// is taken to have cost it.
+// Context returns the context for the step. It declares the most that the step may cost,
+// which a journal notes with each attempt: an attempt without a result is assumed to have
+// cost it.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if d.quote.estimate() && ctx.Value(holdsKey{}) == nil {
 		ctx = context.WithValue(ctx, holdsKey{}, true)
@@ -71,8 +69,8 @@ func (d *Draw) Context(ctx context.Context) context.Context {
 	return Declare(ctx, d.quote.Most)
 }
 
-// Begin is called when the work of the step begins. It fails with an
-// *ExhaustedError if the step was taken for recorded, is not, and cannot be paid.
+// Begin must be called when the work of the step starts. It fails with an *ExhaustedError
+// if the step was expected to be recorded, is not, and cannot be paid.
 func (d *Draw) Begin() (err error) {
 	if d.live = true; d.known {
 		d.known = false
@@ -81,13 +79,13 @@ func (d *Draw) Begin() (err error) {
 	return err
 }
 
-// Estimate is the most that the step may have used up, for one that began and whose
-// usage nobody knows.
+// Estimate returns the most that the step may have used, for a step that started and
+// whose usage is unknown.
 func (d *Draw) Estimate() Usage {
 	return Usage{OutputTokens: d.quote.Most.Tokens, USD: d.quote.Most.USD, Estimated: true}
 }
 
-// Left is what may be spent on the step: what is left, with what is reserved for it.
+// Left returns the remaining budget for the step, including its reservation.
 func (d *Draw) Left() Limits {
 	took := Amount{}
 	if d.reserved != nil {
@@ -96,8 +94,8 @@ func (d *Draw) Left() Limits {
 	return d.account.left(took)
 }
 
-// End settles what the step has cost, now or when it was recorded. It is not
-// called for work that began and did not finish: what was reserved stays taken.
+// End settles the cost of the step, whether it was spent now or recorded before. It must
+// not be called for work that started and did not finish: the reservation stays taken.
 func (d *Draw) End(used Usage) {
 	d.ended = true
 	spent := used.Amount()
@@ -115,8 +113,8 @@ func (d *Draw) End(used Usage) {
 // Live reports whether the work of the step has started in this process.
 func (d *Draw) Live() bool { return d.live }
 
-// Close is called last. Without an End it gives everything back if the step was not
-// started, and leaves what was reserved taken if it was.
+// Close must be called last. Without an End it cancels the reservation if the step was
+// not started, and leaves it taken otherwise.
 func (d *Draw) Close() {
 	switch {
 	case d == nil || d.ended:
@@ -129,13 +127,13 @@ func (d *Draw) Close() {
 
 type declaredKey struct{}
 
-// Declare returns the context for a recorded step that may cost the amount. The
-// zero amount declares nothing, for what the step does in turn.
+// Declare returns the context for a recorded step that may cost the amount. The zero
+// amount declares nothing; use it for the steps within the step.
 func Declare(ctx context.Context, amount Amount) context.Context {
 	return context.WithValue(ctx, declaredKey{}, amount.sane())
 }
 
-// Declared returns what the step that is started in ctx may cost.
+// Declared returns the amount that the step started in ctx may cost.
 func Declared(ctx context.Context) Amount {
 	amount, _ := ctx.Value(declaredKey{}).(Amount)
 	return amount
@@ -143,25 +141,24 @@ func Declared(ctx context.Context) Amount {
 
 type recordedKey struct{}
 
-// WithRecorded returns a context in which the run knows some steps already: those
+// WithRecorded returns a context in which the run has the results of some steps: those
 // for which known returns true, given the path of the body and the name.
 func WithRecorded(ctx context.Context, known func(path, step string) bool) context.Context {
 	return context.WithValue(ctx, recordedKey{}, known)
 }
 
-// Recorded reports whether the run knows the result of a step that cost something.
+// Recorded reports whether the run has the result of a costly step.
 func Recorded(ctx context.Context, path, step string) bool {
 	known, _ := ctx.Value(recordedKey{}).(func(path, step string) bool)
 	return known != nil && known(path, step)
 }
 
-// MetaKey is where the meta of a failed step says what it has cost all the same: a
-// Usage as JSON.
+// MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.
 const MetaKey = "usage"
 
-// Costly returns err with a note of what was spent before it: the cost of a failed
-// attempt counts like that of any other. An answer that is empty or breaks its
-// protocol was paid for. The zero usage says that it has cost nothing.
+// Costly returns err with the usage spent before it. A failed attempt counts like any
+// other: an empty answer, or one that breaks its protocol, was paid for. The zero usage
+// means that nothing was spent. It returns nil for a nil error.
 func Costly(err error, u Usage) error {
 	if err == nil {
 		return err
@@ -173,12 +170,12 @@ func Costly(err error, u Usage) error {
 func (u Usage) Meta() string {
 	raw, err := json.Marshal(u.Sane())
 	if err != nil {
-		panic(err) // what is sane can be written
+		panic(err) // a sane usage always has JSON
 	}
 	return string(raw)
 }
 
-// CostOf returns what err says that it has cost.
+// CostOf returns the usage that err notes, and whether it notes one.
 func CostOf(err error) (u Usage, ok bool) {
 	var noted interface{ FailureMeta() map[string]string }
 	if !errors.As(err, &noted) {

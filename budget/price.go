@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// A Price is what the tokens of a model cost, in USD for each million. The zero
-// Price is that of a model that costs nothing.
+// A Price is the price of a model's tokens, in USD per million. The zero Price is that of
+// a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
@@ -14,7 +14,7 @@ type Price struct {
 	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"` // of input written to a cache; zero means In
 }
 
-// Of returns what the tokens of a usage cost in USD.
+// Of returns the cost of the tokens of a usage, in USD.
 func (p Price) Of(u Usage) float64 {
 	u = u.Sane()
 	read := min(u.CacheReadTokens, u.InputTokens)
@@ -26,18 +26,17 @@ func (p Price) Of(u Usage) float64 {
 	return Usage{USD: cost / 1e6}.Sane().USD
 }
 
-// Prices finds the price of a model, for a provider or of any.
+// Prices returns the price of a provider's model, and whether it is known.
 type Prices func(provider, model string) (Price, bool)
 
 type pricesKey struct{}
 
-// WithPrices returns a context in which calls and agents find the prices of models
-// that have none of their own.
+// WithPrices returns a context with the prices of models that have none of their own.
 func WithPrices(ctx context.Context, p Prices) context.Context {
 	return context.WithValue(ctx, pricesKey{}, p)
 }
 
-// PriceOf returns the price that the context has for a model.
+// PriceOf returns the price of a model in the context, and whether it is known.
 func PriceOf(ctx context.Context, provider, model string) (Price, bool) {
 	p, _ := ctx.Value(pricesKey{}).(Prices)
 	if p == nil {

@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// A Quote is what something may cost, before it is done.
+// A Quote is the estimated cost of a step before it starts.
 type Quote struct {
 	Least, Most Amount
-	// Unpriced names a model whose price is not known: an account that bounds money
-	// refuses it.
+	// Unpriced names a model whose price is not known. An account that limits money
+	// rejects it.
 	Unpriced string
 }
 
-// Fixed is the quote of what has a price of its own.
+// Fixed is the quote of a step with a fixed cost.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
-// estimate reports whether less than what is reserved may be spent.
+// estimate reports whether the step may cost less than is reserved.
 func (q Quote) estimate() bool { return q.Least != q.Most }
 
-// UnpricedKind is the kind of the failure of a step that is to be paid from an
-// account that bounds money, and that has no price.
+// UnpricedKind is the kind of the failure of a step without a known price that draws on
+// an account that limits money.
 const UnpricedKind = "budget/unpriced"
 
-// An UnpricedError says that an account bounds money, and that nobody knows what
-// something costs.
+// An UnpricedError reports that an account limits money but the price of a model is not
+// known.
 type UnpricedError struct {
 	Model string
 	Part  bool // as in ExhaustedError
 }
 
-// Error names the model, and what to do.
+// Error names the model and says what to do.
 func (e *UnpricedError) Error() string {
 	return fmt.Sprintf("budget over USD needs a price for model %q: add it to :prices in the configuration, or wrap the model in llm.Priced", e.Model)
 }
@@ -44,7 +44,7 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
 
-// Refused reports whether err says that an account did not pay.
+// Refused reports whether err means that an account did not pay.
 func Refused(err error) bool {
 	return errors.As(err, new(*ExhaustedError)) || errors.As(err, new(*UnpricedError))
 }

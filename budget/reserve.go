@@ -9,7 +9,7 @@ import (
 // Kind is the kind of the failure of a step whose account is spent.
 const Kind = "budget/exhausted"
 
-// An ExhaustedError says that what was to be done would overdraw an account.
+// An ExhaustedError reports that an account cannot pay.
 type ExhaustedError struct {
 	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
 	Part  bool   // the account is of a part of the run, see [Account.Sub]
@@ -23,15 +23,15 @@ func (e *ExhaustedError) Error() string {
 // FailureKind returns Kind.
 func (e *ExhaustedError) FailureKind() string { return Kind }
 
-// EndsRun reports whether the account is that of the whole run: then a fan-out
-// drops no lane for it, and without a Rescue the run ends and can be resumed.
+// EndsRun reports whether the account is that of the whole run. Then a fan-out drops no
+// lane because of it, and without a Rescue the run ends and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 
-// Retryable returns false: another attempt finds the account as it is.
+// Retryable returns false: the account does not change before another attempt.
 func (e *ExhaustedError) Retryable() bool { return false }
 
-// A Reservation is an amount that was taken from an account for what is about to
-// be done. Its methods may be called on nil, and only the first call counts.
+// A Reservation is an amount taken from an account before it is spent. Its methods may be
+// called on nil, and only the first call counts.
 type Reservation struct {
 	from     *Account
 	took     Amount
@@ -39,17 +39,17 @@ type Reservation struct {
 	once     sync.Once
 }
 
-// Reserve takes an amount from the account and all above it, or from none of them:
-// the error is an *ExhaustedError if one of them would be overdrawn. Where no tokens
-// are left nothing is given, since nobody knows before how many it will take; what
-// costs no money can be had where none is left.
+// Reserve takes an amount from the account and all accounts above it, or from none of
+// them. The error is an *ExhaustedError if one of them would be overdrawn. If no tokens
+// are left it fails, even for an amount without tokens, since they are known only
+// afterwards. If no money is left, an amount without money is still granted.
 func (a *Account) Reserve(amount Amount) (*Reservation, error) {
 	return a.reserve(Fixed(amount))
 }
 
-// reserve takes the most that something may cost. The least must be there. The rest
-// need not be, unless there are other estimates: so that all that is under way
-// together overdraws by one estimate at most.
+// reserve takes the most that a step may cost. The account must have the least. It must
+// have the most only while other estimates are open, so that all running steps together
+// overdraw by one estimate at most.
 func (a *Account) reserve(q Quote) (*Reservation, error) {
 	if a == nil {
 		return nil, nil
@@ -62,8 +62,8 @@ func (a *Account) reserve(q Quote) (*Reservation, error) {
 	return a.grant(q), nil
 }
 
-// reserveOr is reserve, but returns a channel if the amount may be there when an
-// estimate is settled: it is closed then.
+// reserveOr is like reserve, but if settling an estimate may free the amount, it returns
+// a channel that is closed when one is settled.
 func (a *Account) reserveOr(q Quote) (*Reservation, <-chan struct{}, error) {
 	if a == nil {
 		return nil, nil, nil
@@ -83,7 +83,7 @@ func (a *Account) reserveOr(q Quote) (*Reservation, <-chan struct{}, error) {
 	return nil, a.settled, nil
 }
 
-// grant takes what is reserved. The tree must be locked.
+// grant takes the reserved amount. The tree must be locked.
 func (a *Account) grant(q Quote) *Reservation {
 	r := &Reservation{from: a, took: q.Most.sane(), estimate: q.estimate()}
 	a.take(r.took)
@@ -93,14 +93,15 @@ func (a *Account) grant(q Quote) *Reservation {
 	return r
 }
 
-// A refusal says why an amount is not given, and whether that is for good.
+// A refusal is the reason for denying an amount. It is final if no settled estimate can
+// change it.
 type refusal struct {
 	err   error
 	final bool
 }
 
-// refused returns why an amount is not given, or nil. What a limit on time or on
-// round trips refuses no settled estimate brings back.
+// refused returns why an amount is denied, or nil. Limits on time and round trips are
+// final.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -125,7 +126,7 @@ func (a *Account) refused(q Quote) (r *refusal) {
 	return r
 }
 
-// exceeded names the limit that taking the amount would exceed.
+// exceeded names the limit that taking the amount would exceed, or returns "".
 func (a *Account) exceeded(amount Amount, now time.Time) string {
 	l, s := a.limits, a.spent
 	switch {
@@ -135,14 +136,14 @@ func (a *Account) exceeded(amount Amount, now time.Time) string {
 		return "max-roundtrips"
 	case l.Tokens != 0 && (s.Tokens >= l.Tokens || add(s.Tokens, amount.Tokens) > l.Tokens):
 		return "max-tokens"
-	// Thirty cents make three calls of ten cents, although floats say otherwise.
+	// Three calls of ten cents must fit into thirty cents, despite rounding.
 	case l.USD != 0 && s.USD+amount.USD > max(l.USD, 0)*(1+1e-9):
 		return "max-usd"
 	}
 	return ""
 }
 
-// Charge takes an amount that was spent already, beyond the limits if need be.
+// Charge takes an amount that was spent already, even beyond the limits.
 func (a *Account) Charge(amount Amount) {
 	if a == nil {
 		return
@@ -152,8 +153,8 @@ func (a *Account) Charge(amount Amount) {
 	a.take(amount.sane())
 }
 
-// Settle replaces the reserved tokens and money by what was spent. The round trips
-// stay taken.
+// Settle replaces the reserved tokens and money by the amount spent. The round trips stay
+// taken.
 func (r *Reservation) Settle(spent Amount) {
 	r.end(func() {
 		spent = spent.sane()
@@ -163,13 +164,13 @@ func (r *Reservation) Settle(spent Amount) {
 	})
 }
 
-// Cancel gives everything back: what was to be done was not started.
+// Cancel returns the whole amount to the account: nothing was started.
 func (r *Reservation) Cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
-// keep leaves the reserved amount taken: nobody knows what was spent.
+// keep leaves the reserved amount taken: the actual cost is unknown.
 func (r *Reservation) keep() { r.end(func() {}) }
 
-// end does what is done to a reservation once, and tells who waits for it.
+// end settles a reservation once, and wakes draws that wait for it.
 func (r *Reservation) end(do func()) {
 	if r == nil {
 		return
@@ -189,14 +190,15 @@ func (r *Reservation) end(do func()) {
 	})
 }
 
-// estimates counts an estimate that begins or ends. The tree must be locked.
+// estimates counts the open estimates. The tree must be locked.
 func (a *Account) estimates(n int) {
 	for ; a != nil; a = a.above {
 		a.open += n
 	}
 }
 
-// take takes the amount from the account and all above it. The tree must be locked.
+// take takes the amount from the account and all accounts above it. The tree must be
+// locked.
 func (a *Account) take(amount Amount) {
 	for ; a != nil; a = a.above {
 		a.spent.Roundtrips = add(a.spent.Roundtrips, amount.Roundtrips)
@@ -214,7 +216,7 @@ func (a *Account) giveBack(amount Amount) {
 	}
 }
 
-// sane keeps what a capability says that it spent from giving something back.
+// sane returns an amount that never lowers an account, whatever a capability reports.
 func (m Amount) sane() Amount {
 	if math.IsNaN(m.USD) || m.USD < 0 {
 		m.USD = 0
@@ -226,10 +228,10 @@ func (m Amount) sane() Amount {
 	}
 }
 
-// add adds what is not negative, without going over the largest number.
+// add adds numbers that are not negative, up to the largest int.
 func add(a, b int) int { return a + min(b, math.MaxInt-a) }
 
-// times multiplies what is not negative, without going over the largest number.
+// times multiplies numbers that are not negative, up to the largest int.
 func times(a, n int) int {
 	if n > 0 && a > math.MaxInt/n {
 		return math.MaxInt

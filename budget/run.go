@@ -1,9 +1,9 @@
 package budget
 
-// Run returns the account on which a run that is resumed draws. It stands under
-// this one, which is charged with what the run has spent before, unless it was
-// charged already: the same account can be given to the run each time. Accounts
-// above this one are not charged with what other processes spent.
+// Run returns an account for one run, under this one. It charges this account with the
+// amount that the run has spent before, unless that was charged already, so the same
+// account may be used for every resume. It does not charge the accounts above this one
+// with spending of other processes.
 //
 // Under a nil account it returns nil.
 func (a *Account) Run(id string, before Amount) *Account {
@@ -24,8 +24,8 @@ func (a *Account) Run(id string, before Amount) *Account {
 	return sub
 }
 
-// Leave ends the account of a run, which Run returned. A run that is over cannot
-// be resumed, and nothing is remembered of it.
+// Leave closes the account of a run, which Run returned. If the run is over, it cannot be
+// resumed, and its spending need not be remembered.
 func (a *Account) Leave(id string, over bool) {
 	if a == nil || !a.run {
 		return
@@ -39,8 +39,8 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = a.above.runs[id].Add(a.spent)
 }
 
-// replay charges what is replayed, but not the account of the run, which has been
-// charged with all that the run spent before, nor those above it.
+// replay charges a recorded amount, except to the account of the run and those above it.
+// They have been charged with everything that the run spent before.
 func (a *Account) replay(amount Amount) {
 	if a == nil {
 		return

@@ -2,15 +2,15 @@ package budget
 
 import "math"
 
-// Usage is what models have used up and what that cost.
+// Usage is the usage of models, and its cost.
 type Usage struct {
-	InputTokens      int     `json:"input-tokens,omitempty"` // with those read from a cache or written to it
+	InputTokens      int     `json:"input-tokens,omitempty"` // including tokens read from or written to a cache
 	OutputTokens     int     `json:"output-tokens,omitempty"`
 	CacheReadTokens  int     `json:"cache-read-tokens,omitempty"`  // part of InputTokens
 	CacheWriteTokens int     `json:"cache-write-tokens,omitempty"` // part of InputTokens
 	USD              float64 `json:"usd,omitempty"`
-	// Estimated reports that no server has told some of it, as of a stream that was
-	// cut off.
+	// Estimated reports that part of the usage is estimated: no server has reported it,
+	// as for a stream that was cut off.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -27,8 +27,8 @@ func (u Usage) Add(v Usage) Usage {
 	}
 }
 
-// Sane returns a usage that can be recorded, and that gives nothing back: negative
-// parts count as nothing.
+// Sane returns a usage that can be recorded and never lowers an account: negative parts
+// count as zero.
 func (u Usage) Sane() Usage {
 	if !(u.USD >= 0) {
 		u.USD = 0
@@ -39,11 +39,11 @@ func (u Usage) Sane() Usage {
 	return u
 }
 
-// Tokens returns how many tokens there are in and out.
+// Tokens returns the number of tokens in and out.
 func (u Usage) Tokens() int { return add(max(u.InputTokens, 0), max(u.OutputTokens, 0)) }
 
-// Amount is what the usage takes from an account, without a round trip.
+// Amount returns the amount to take from an account for the usage, without a round trip.
 func (u Usage) Amount() Amount { return Amount{Tokens: u.Tokens(), USD: u.USD}.sane() }
 
-// maxUSD is so large that nobody pays it, and that a sum of many is a number.
+// maxUSD is beyond any cost, and small enough for sums of many.
 const maxUSD = math.MaxFloat64 / 1e6

@@ -26,10 +26,11 @@ import (
 
 // A Case is a capability and the requests to test it with.
 type Case struct {
-	// Make makes the capability. What it starts is ended by t.Cleanup.
+	// Make makes the capability. It registers a t.Cleanup that stops everything the
+	// capability starts.
 	Make func(t *testing.T) call.Capability
-	// OK is a request that is answered, with the same value whenever it is made,
-	// apart from usage. Slow, if not nil, takes at least three seconds to answer.
+	// OK is a request that is always answered with the same value, apart from usage.
+	// Slow, if not nil, takes at least three seconds to answer.
 	OK, Slow *call.Request
 	// Stream, if not nil, is a request that is answered with a text, in pieces.
 	Stream *call.Request
@@ -56,7 +57,7 @@ func Capability(t *testing.T, c Case) {
 	} {
 		t.Run(sub.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
-			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // its cleanups come before the look
+			t.Run("case", func(t *testing.T) { sub.run(t, c) }) // its cleanups run before the leak check
 			goleak.VerifyNone(t, before)
 		})
 	}

@@ -195,7 +195,7 @@ func TestConfig(t *testing.T) {
 	}{
 		{command.Config{}, "no program"},
 		{command.Config{Command: []string{"sh"}}, `the program "sh" is not an absolute path`},
-		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Process: scope.Process{}}}, "not in scope: nothing is"},
+		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Process: scope.Process{}}}, "not in scope: the list is empty"},
 		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Process: scope.Process{"/bin/true"}}}, "not in scope: /bin/true"},
 		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Net: scope.Net{"https://example.com"}}}, "single servers"},
 		{command.Config{Command: []string{"/bin/sh"}, Env: []string{"A=b"}}, `Env has "A=b"`},

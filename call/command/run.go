@@ -114,7 +114,7 @@ func (o *output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A stderr keeps the end of what is written to it.
+// A stderr keeps the end of the text written to it.
 type stderr struct{ end []byte }
 
 func (s *stderr) Write(text []byte) (int, error) {
@@ -125,8 +125,8 @@ func (s *stderr) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// String returns the end in one line after ": ",
-// without secrets, even those cut off at its start.
+// String returns the end in one line after ": ", without secrets, even secrets cut off at
+// its start.
 func (s *stderr) String(secrets *redact.Set) string {
 	text := strings.ToValidUTF8(secrets.CleanCut(string(s.end)), "")
 	if text = strings.Join(strings.Fields(text[max(0, len(text)-maxStderr):]), " "); text == "" {

@@ -7,13 +7,13 @@
 //		mcp.New(call.Metadata{ID: "files/read", Effects: []string{"process"}}, mcp.ToolConfig{Server: files, Tool: "read_text_file"}),
 //	)
 //
-// The input of a request is that of the tool, and is held to its schema before it is
-// sent. The out is the structured content of the result, or {"text": …}.
+// The input of a request is the input of the tool, and is checked against the schema of
+// the tool before it is sent. The out is the structured content of the result, or
+// {"text": …}.
 //
-// A server is started or reached when the first of its tools is used, let go when it
-// has been idle for a minute, and started again by the next call; one that died is,
-// too. What the server may be is that of package tool/mcp, on which this stands.
+// A server is started or reached when the first of its tools is used, and released after
+// a minute without calls. The next call starts it again, also if it has died. Package
+// tool/mcp describes the kinds of servers.
 //
-// Importing the package makes the kind mcp and its servers
-// known to configurations.
+// Importing the package registers the kind mcp and its servers for configurations.
 package mcp

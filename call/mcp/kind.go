@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// A configured server is one that speaks the Model Context Protocol, for the capabilities that
-// are its tools.
+// A configured server is a server of the configuration that speaks the Model Context
+// Protocol. Its tools are capabilities.
 type configured struct {
 	name        string
 	at          string
@@ -26,7 +26,7 @@ type configured struct {
 	scope       scope.Scope
 
 	mu      sync.Mutex
-	running *Server // with the secrets; nil before it is used
+	running *Server // with the secrets; nil until it is used
 	closed  bool
 }
 
@@ -34,7 +34,7 @@ func init() {
 	kinds.Register(kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers})
 }
 
-// servers returns those that a reader has read.
+// servers returns the servers that r has read.
 func servers(r *kinds.Reader) map[string]*configured {
 	all, _ := r.Parts["servers"].(map[string]*configured)
 	return all
@@ -56,7 +56,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 	})
 }
 
-// readSandbox reads what the program of a server may use.
+// readSandbox reads the sandbox of a server's program.
 func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
 	m.Map("sandbox", func(m *form.Map) {
 		m.Texts("writable", &p.Writable)
@@ -66,7 +66,7 @@ func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
 		if m.Bool("unconfined", &unconfined); unconfined {
 			p.Method = sandbox.Unconfined
 			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network {
-				m.Fault(form.Invalid, "a server that is unconfined may use everything: leave the other fields out")
+				m.Fault(form.Invalid, "an unconfined server may use everything: leave the other fields out")
 			}
 		}
 	})

@@ -15,10 +15,10 @@ import (
 // ToolConfig names a tool. The zero value fails with call.Unavailable.
 type ToolConfig struct {
 	Server *Server
-	Tool   string // as the server calls it
+	Tool   string // its name on the server
 }
 
-// Check says what is wrong with the configuration, without starting anything.
+// Check returns an error if the configuration is invalid. It starts nothing.
 func (c ToolConfig) Check() error {
 	if c.Server == nil || c.Tool == "" {
 		return errors.New("mcp: no tool: set Server and Tool")
@@ -26,8 +26,8 @@ func (c ToolConfig) Check() error {
 	return c.Server.Check()
 }
 
-// New returns a capability of kind mcp, whose id is by default mcp/ and the name of
-// the tool. It needs the effects of the server: process for a command, net otherwise.
+// New returns a capability of kind mcp. Its id defaults to mcp/ and the name of the tool.
+// It needs the effects of the server: process for a command, net otherwise.
 func New(m call.Metadata, c ToolConfig) call.Capability {
 	if c.Server != nil {
 		m = m.Needing(c.Server.cfg.Needs()...)
@@ -59,7 +59,7 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 		input = json.RawMessage("{}")
 	}
 	if err := fits(ctx, tool, input); err != nil {
-		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is not what the tool " + c.Tool + " takes: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input does not fit the schema of the tool " + c.Tool + ": " + err.Error(), Cause: err}
 	}
 	result, err := tool.Run(ctx, input)
 	if err != nil {
@@ -90,7 +90,7 @@ func failure(ctx context.Context, err error) error {
 	return &call.Error{Type: call.InvokeFailed, Message: err.Error(), Cause: err}
 }
 
-// outOf prefers what a program can read to what is written for a model.
+// outOf prefers the structured content to the text, which is written for a model.
 func outOf(result agent.Result) (call.JSON, error) {
 	if data, ok := result.Meta["structured"].(json.RawMessage); ok {
 		return call.JSON(data), nil

@@ -131,7 +131,7 @@ func TestAnswers(t *testing.T) {
 	for _, test := range []struct{ tool, input, want string }{
 		{"say", `{"city":"Bern"}`, `{"text":"Sun in Bern."}`},
 		{"today", `{"city":"Nowhere"}`, `runtime/invoke-failed: there is no such city`},
-		{"today", `{"town":"Bern"}`, `input/schema-invalid: the input is not what the tool today takes`},
+		{"today", `{"town":"Bern"}`, `input/schema-invalid: the input does not fit the schema of the tool today`},
 		{"today", `{}`, `input/schema-invalid: `},
 		{"todya", `{}`, `runtime/unavailable: `},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/tool/mcp"
 )
 
-// Config says where a server is: see package tool/mcp.
+// Config configures a server: see package tool/mcp.
 type Config = mcp.Config
 
 const (
@@ -32,7 +32,7 @@ type Server struct {
 	cfg   Config
 	scope scope.Scope
 
-	turn   chan struct{} // held by the one who looks at what follows
+	turn   chan struct{} // a lock for the fields below
 	conn   *mcp.Server
 	tools  map[string]*agent.Tool
 	closed bool
@@ -42,9 +42,10 @@ type Server struct {
 	once   sync.Once
 }
 
-// NewServer returns a server that is started or reached when it is needed. Its
-// program must be in scope.Process; what it may use is granted by cfg.Sandbox, so
-// scope.FS and scope.Net must be nil. Its URL and those that it redirects to must be in scope.Net.
+// NewServer returns a server that is started or reached when it is needed. Its program
+// must be in scope.Process. What the program may use is granted by cfg.Sandbox, so
+// scope.FS and scope.Net must be nil. Its URL, and the URLs that it redirects to, must be
+// in scope.Net.
 func NewServer(cfg Config, s scope.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxText, cfg.MaxData = cmp.Or(cfg.MaxText, maxResult), cmp.Or(cfg.MaxData, maxResult)
@@ -78,7 +79,7 @@ func held(base *http.Client, net scope.Net) *http.Client {
 	return client
 }
 
-// Check says what is wrong with the configuration, without starting anything.
+// Check returns an error if the configuration is invalid. It starts nothing.
 func (s *Server) Check() error {
 	if err := s.scope.Check(); err != nil {
 		return err
@@ -98,8 +99,8 @@ func (s *Server) Check() error {
 	return nil
 }
 
-// Close ends the connection, and the processes of a command. Calls afterwards fail
-// with ErrClosed. It may be called more than once; the error is always nil.
+// Close ends the connection, and the processes of a command. Later calls fail with
+// ErrClosed. It may be called more than once; the error is always nil.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.cancel()
@@ -112,7 +113,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// tool returns a tool of the server, which it connects if that was not done.
+// tool returns a tool of the server, and connects to the server if necessary.
 func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

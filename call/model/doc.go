@@ -5,27 +5,25 @@
 //		model.Config{Model: openai.New(openai.Config{Model: "gpt-5-mini"}), Prompt: "Answer in one sentence."},
 //	)
 //
-// # What the model is told
+// # The prompt
 //
-// Its instructions are those of Config, one below the other: Prompt, that of the
-// role, that of the intent. Its question is the input: prompt or text as they are if
-// the input has nothing else, the JSON of the input otherwise; context and
-// constraints follow as JSON, and with them what was wrong with an answer that is to
-// be repaired.
+// The instructions are those of Config, one below the other: Prompt, Role, and the entry
+// of Intents. The question is the input: the text of prompt or text if the input has no
+// other field, otherwise the JSON of the input. Context and constraints follow as JSON,
+// and with them the faults of an answer that is to be repaired.
 //
-// # What it may answer
+// # The answers of the model
 //
-// Where the call wants text, or nothing in particular, the out is {"text": …}. Where
-// the out has another schema, the model is asked for JSON of it; an answer that is
-// none, in a code fence or not, is format/drift. Where the call requires a plan, the
-// answer is the text of one, in EDN or JSON. A model whose metadata say that it
-// produces plans may also answer with the envelope of a response, which is then its
-// reply; not within a code fence, and an error in it is format/drift. For any other
-// model an envelope is text.
+// If the call wants text, or sets no schema, the out is {"text": …}. If the out has
+// another schema, the model is asked for JSON of it; any other answer, in a code fence or
+// not, is format/drift. If the call requires a plan, the answer is the text of one, in
+// EDN or JSON. A model whose metadata lists plans in CanProduce may also answer with the
+// envelope of a response, outside of a code fence; an error in the envelope is
+// format/drift. For any other model an envelope is text.
 //
-// The voice of the request streams pieces of the answer as they arrive. The tokens of an answer that
-// is refused are told beside the error, since they were paid for.
+// The voice of the request streams pieces of the answer as they arrive. If an answer is
+// rejected, the error comes with its usage, since the tokens were paid for.
 //
-// A model that asks again by itself when its provider is busy keeps others from
-// being asked meanwhile: give it a Retry of {Max: -1} where a call has candidates.
+// A model that retries a busy provider itself delays the other candidates of a call. If a
+// call has several, give the model a Retry of {Max: -1}.
 package model

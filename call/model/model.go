@@ -15,23 +15,24 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Config says which model is asked, and what it is told. Only Model is needed.
+// Config configures the model and its prompts. Only Model is required.
 type Config struct {
 	Model     llm.Model
-	Name      string // of the model, in place of the one that Model was made with
-	MaxTokens int    // of an answer; 0 is the limit of Model
+	Name      string // of the model, instead of the one that Model was made with
+	MaxTokens int    // of an answer; zero means the limit of Model
 
-	// Prompt is for every request, Intents for those of one intent. Role is what
-	// the model is in this capability, such as a judge; it stands between the two.
+	// Prompt applies to every request, Intents to the requests of one intent. Role is the
+	// role of the model in this capability, such as a judge. It is placed between the
+	// two.
 	Prompt, Role string
 	Intents      map[string]string
 
-	// Schema finds the schema of a name, as the method of call.Applicator does. Nil
-	// knows none; then only text can be asked for.
+	// Schema returns the schema of a name, like the method of call.Applicator. Without
+	// it, only text can be requested.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
-// Check says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Model == nil {
 		return errors.New("model: no Model: set one, such as openai.New(openai.Config{…})")
@@ -45,7 +46,7 @@ func (c Config) Check() error {
 	return nil
 }
 
-// New returns a capability. By default its id is llm/model and its kind llm.
+// New returns a capability. Its id defaults to llm/model, its kind to llm.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")
 	invalid := c.Check()
@@ -71,7 +72,7 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}
-		reply.Usage = usage // what a model says of that itself is text
+		reply.Usage = usage // a usage claimed by the model itself is text
 		return reply, nil
 	}}
 }
@@ -88,8 +89,8 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}, nil
 }
 
-// quote estimates what a request may cost. One that cannot be made is taken for empty:
-// the invocation says why.
+// quote estimates the cost of a request. An invalid request is quoted as an empty one:
+// the invocation reports the fault.
 func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) budget.Quote {
 	if c.Model == nil {
 		return budget.Fixed(budget.Amount{Roundtrips: 1})
@@ -103,7 +104,7 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Quote(ctx, c.Model, request)
 }
 
-// ask sends the request and passes on what comes. The answer may be nil beside an error.
+// ask sends the request and streams the answer. Answer may be nil if err is not.
 func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer *llm.Reply, used budget.Usage, err error) {
 	request, err := c.request(req, want)
 	if err != nil {
@@ -135,7 +136,7 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer
 
 var errNoEnd = errors.New("the model ended without an answer")
 
-// failure is the type of what went wrong with a model.
+// failure returns the failure of a model as a typed error.
 func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

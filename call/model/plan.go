@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// planShaped tells whether a text could be a plan: a map with nodes. What is in it is
-// checked by whoever runs it.
+// planShaped checks that a text could be a plan: a map with nodes. The planner checks the
+// rest.
 func planShaped(text string) error {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// wanted is the form in which a call wants its answer.
+// wanted is the form of the answer that a call wants.
 type wanted struct {
 	plan   bool
 	may    bool           // reply with an envelope: plans are among what the capability produces
 	name   string         // of the schema
-	schema *schema.Schema // nil is text
+	schema *schema.Schema // nil means text
 }
 
-// texts are the schemas that a plain text fits.
+// texts are the schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
@@ -78,7 +78,7 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
-// question renders the input, and below it what there is beside it.
+// question renders the input, followed by context and constraints.
 func question(req *call.Request) (string, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
 		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
@@ -105,9 +105,9 @@ func question(req *call.Request) (string, error) {
 	return text, nil
 }
 
-// judged renders what a judge is asked: the rubric, and within a fence all the rest, of
-// which anybody may have written a part. The mark of the fence is a hash of what stands
-// within it, so no text can contain its own.
+// judged renders the input of a judge: the rubric, and all the rest within a fence, since
+// anyone may have written parts of it. The mark of the fence is a hash of the text within
+// it, so no text can contain its own mark.
 func judged(verb string, input call.JSON) string {
 	var rubric string
 	var fields map[string]json.RawMessage
@@ -126,7 +126,7 @@ func judged(verb string, input call.JSON) string {
 	return text + "\n\n" + mark + "\n" + string(input) + "\n" + mark
 }
 
-// plain is the text of an input that is only that, or its JSON.
+// plain returns the text of an input that has no other field, or else its JSON.
 func plain(input call.JSON) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
@@ -143,7 +143,7 @@ func plain(input call.JSON) string {
 // read makes a reply of the text of an answer.
 func (w wanted) read(ctx context.Context, text string) (*call.Reply, error) {
 	body := unfence.Text(text)
-	if w.may && strings.TrimSpace(text) == body { // not within a fence, where it is quoted
+	if w.may && strings.TrimSpace(text) == body { // a fenced envelope is a quotation
 		if reply, err, ok := envelope(body); ok {
 			return reply, err
 		}
@@ -173,8 +173,9 @@ func drift(format string, args ...any) error {
 	return &call.Error{Type: call.FormatDrift, Where: "model-output", Message: message}
 }
 
-// envelope reads an answer that is the envelope of a response; ok is false for
-// others. An error in it is text of a model, whose type says nothing to the call.
+// envelope reads an answer that is the envelope of a response; ok is false for other
+// answers. An error in the envelope is a model's text, so its type does not steer the
+// call.
 func envelope(body string) (reply *call.Reply, err error, ok bool) {
 	if !strings.HasPrefix(body, "{") || !strings.Contains(body, "proto") || !strings.Contains(body, "trace") {
 		return nil, nil, false

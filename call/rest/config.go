@@ -13,13 +13,13 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config says where the server is. The zero value fails with call.Unavailable.
+// Config configures the server. The zero value fails with call.Unavailable.
 type Config struct {
 	URL string // http or https
 	// Header is sent with every request to the server of the URL.
 	Header map[string]Value
-	// Client makes the requests; by default one for all capabilities. How it
-	// follows redirects is replaced.
+	// Client makes the requests; by default a client with http.DefaultTransport. Its
+	// CheckRedirect is replaced.
 	Client *http.Client
 	Scope  scope.Scope // the server, and those that it redirects to, must be in Net; if that is nil, no other server is followed to
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
@@ -33,7 +33,7 @@ type Value struct {
 	File string `json:"file,omitempty"` // the file that holds it, in one line
 }
 
-// Check says what is wrong with the configuration. Variables and files are read
+// Check returns an error if the configuration is invalid. Variables and files are read
 // only when the server is asked.
 func (c Config) Check() error {
 	u, err := url.Parse(c.URL)
@@ -58,7 +58,7 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Net.Check(u))
 }
 
-// read returns the value. The error names the place, never the value.
+// read returns the value. The error names the variable or file, never the value.
 func (v Value) read() (llm.Secret, error) {
 	text := v.Text
 	switch {
@@ -79,7 +79,7 @@ func (v Value) read() (llm.Secret, error) {
 	return llm.Secret(text), nil
 }
 
-// isToken tells whether a text can be the name of a header.
+// isToken reports whether a text can be the name of a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)

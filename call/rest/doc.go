@@ -1,6 +1,6 @@
-// Package rest makes capabilities of servers, which are of kind http. The envelope of
-// the request is sent with POST as JSON, the answer is the envelope of the response,
-// in JSON or EDN, or the out alone:
+// Package rest makes capabilities of servers, of kind http. It sends the envelope of the
+// request with POST, as JSON. The answer is the envelope of the response, in JSON or EDN,
+// or the bare out:
 //
 //	grader := rest.New(call.Metadata{ID: "grade/remote", Effects: []string{"net"}}, rest.Config{
 //		URL:    "https://grader.example.com/v1/grade",
@@ -10,12 +10,13 @@
 //
 // A server streams by sending its answer in pieces, which [call.ReadOutput] describes:
 // one a line, or as text/event-stream one in the data of each event. They are passed on as
-// they come.
+// they arrive.
 //
-// The same invocation, made again after a crash, has the same Idempotency-Key.
+// The same invocation, repeated after a crash, has the same Idempotency-Key.
 //
-// A server that is busy (429, 503) or out of reach is runtime/unavailable, and when it
-// says how long to wait, that is known. Redirects are followed if they keep the
-// method, within the scope or, if that names no servers, to the same server. The configured headers go to the server of the URL only.
-// No header and nothing of a URL beyond its path appears in an error.
+// A server that is busy (429, 503) or not reachable is runtime/unavailable. Its
+// Retry-After is respected. Redirects are followed if they keep the method, and only
+// within the scope, or to the same server if the scope lists none. The configured headers
+// are sent only to the server of the URL. Errors contain no header, and no part of a URL
+// after its path.
 package rest

@@ -27,8 +27,8 @@ const (
 	maxErrorText = 500
 )
 
-// New returns a capability of kind http, whose id is by default the host. It needs the
-// effect net.
+// New returns a capability of kind http. Its id defaults to the host. It needs the effect
+// net.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Net)
 	m.Kind = cmp.Or(m.Kind, "http")
@@ -98,8 +98,8 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	return call.ReadOutput(body)
 }
 
-// client is the configured one, held to the scope; without one, to the server that is
-// asked.
+// client returns the configured client, limited to the servers in scope or, without a
+// list of them, to the server of the URL.
 func (c Config) client(secret http.Header) *http.Client {
 	client := &http.Client{}
 	if c.Client != nil {
@@ -126,8 +126,8 @@ func (c Config) client(secret http.Header) *http.Client {
 	return client
 }
 
-// failure is a server that did not answer. The error of package http shows the whole
-// URL, which may hold secrets.
+// failure is the failure of a server that did not answer. The error of package http would
+// show the whole URL, which may contain secrets.
 func (c Config) failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -139,8 +139,8 @@ func (c Config) failure(ctx context.Context, err error) error {
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))
 }
 
-// refused is an answer with another status than 2xx: what the envelope in it says,
-// or else the status says.
+// refused is the failure of an answer whose status is not 2xx: the error in its envelope,
+// or else its status.
 func refused(resp *http.Response, body []byte) *call.Error {
 	failed := &call.Error{Type: call.InvokeFailed}
 	if _, err := call.ReadOutput(body); err != nil {

@@ -285,7 +285,7 @@ func TestConfig(t *testing.T) {
 		{rest.Config{}, "URL is not an http or https URL"},
 		{rest.Config{URL: "ftp://example.com"}, "URL is not"},
 		{rest.Config{URL: "https://u:s3cret@%zz"}, "URL is not"},
-		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: scope.Scope{Net: scope.Net{}}}, "the server http://127.0.0.1:1 is not in scope: nothing is"},
+		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: scope.Scope{Net: scope.Net{}}}, "the server http://127.0.0.1:1 is not in scope: the list is empty"},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: scope.Scope{Net: scope.Net{"https://127.0.0.1:1"}}}, "not in scope"},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Header: map[string]rest.Value{"A b": {Text: "x"}}}, `header "A b"`},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Header: map[string]rest.Value{"A": {Text: "x", Env: "y"}}}, `header "A"`},

@@ -27,7 +27,7 @@ func read(input call.JSON, limits Config) (*formula, error) {
 		return nil, invalid("the input is no formula: %v", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, invalid("the input is no formula: something follows it")
+		return nil, invalid("the input is no formula: text follows it")
 	}
 	readable := in.Clauses != nil || in.ExactlyOne != nil || in.AtMostOne != nil || in.AtLeastOne != nil
 	if readable == (in.DIMACS != nil) {
@@ -50,7 +50,7 @@ func invalid(format string, args ...any) error {
 	return &call.Error{Type: call.InvalidRequest, Where: "input", Message: fmt.Sprintf(format, args...)}
 }
 
-// A literal is a name, with "-" in front if it is negated, or a number.
+// A literal is a name, with a leading "-" if it is negated, or a number.
 type literal string
 
 // UnmarshalJSON reads a string or an integer.
@@ -69,7 +69,7 @@ func (l *literal) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// A builder numbers the variables in the order in which they come.
+// A builder numbers the variables in the order of their first use.
 type builder struct {
 	formula  formula
 	limits   Config
@@ -108,9 +108,8 @@ func tooLarge(what string, limit int) error {
 	return &call.Error{Type: TooLarge, Where: "input", Message: fmt.Sprintf("the formula has more than %d %s", limit, what)}
 }
 
-// readDIMACS reads a formula in conjunctive normal form. Comments may stand
-// anywhere, a clause may go over several lines, and a line with "%" ends the text, as
-// in the collections that are around.
+// readDIMACS reads a formula in conjunctive normal form. Comments may be anywhere, and a
+// clause may span lines. A line with "%" ends the text, as in common collections.
 func readDIMACS(text string, limits Config) (*formula, error) {
 	var f formula
 	variables, clauses, literals := 0, -1, 0
@@ -127,7 +126,7 @@ func readDIMACS(text string, limits Config) (*formula, error) {
 		}
 		if fields[0] == "p" {
 			if clauses >= 0 {
-				return nil, invalid("line %d: a second line that begins with p", line)
+				return nil, invalid("line %d: a second line that starts with p", line)
 			}
 			var err error
 			if variables, clauses, err = readHeader(fields); err != nil {
@@ -147,7 +146,7 @@ func readDIMACS(text string, limits Config) (*formula, error) {
 				return nil, invalid("line %d: %.40q is no literal", line, field)
 			}
 			if n > variables || n < -variables {
-				return nil, invalid("line %d: literal %d, although there are %d variables", line, n, variables)
+				return nil, invalid("line %d: literal %d, but the formula has %d variables", line, n, variables)
 			}
 			if n != 0 {
 				open = append(open, n)
@@ -157,7 +156,7 @@ func readDIMACS(text string, limits Config) (*formula, error) {
 				return nil, tooLarge("literals", limits.Literals)
 			}
 			if len(f.clauses) == clauses {
-				return nil, invalid("line %d: more than the %d clauses that were announced", line, clauses)
+				return nil, invalid("line %d: more than the %d announced clauses", line, clauses)
 			}
 			f.clauses, open = append(f.clauses, open), nil
 		}
@@ -168,7 +167,7 @@ func readDIMACS(text string, limits Config) (*formula, error) {
 	case len(open) > 0:
 		return nil, invalid("line %d: the last clause does not end with 0", line)
 	case len(f.clauses) < clauses:
-		return nil, invalid("line %d: the text ends after %d of the %d clauses that were announced", line, len(f.clauses), clauses)
+		return nil, invalid("line %d: the text ends after %d of the %d announced clauses", line, len(f.clauses), clauses)
 	}
 	for i := range variables {
 		f.names = append(f.names, strconv.Itoa(i+1))

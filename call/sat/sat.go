@@ -12,20 +12,20 @@ import (
 
 // Types of failure beside those of package call.
 const (
-	TooLarge = "solver/too-large" // the formula is beyond the limits of Config
-	GaveUp   = "solver/gave-up"   // it was not decided within Config.Conflicts
+	TooLarge = "solver/too-large" // the formula exceeds the limits of Config
+	GaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
 )
 
-// Config bounds the work. Zero fields are the defaults.
+// Config bounds the work. Zero fields have the defaults.
 type Config struct {
 	Variables int // of a formula, 100,000 by default
 	Literals  int // in all its clauses and groups, 2,000,000 by default
-	// Conflicts is how many dead ends the solver may run into before it gives up,
-	// 2,000,000 by default, which is minutes.
+	// Conflicts bounds the conflicts before the solver gives up, 2,000,000 by default,
+	// which takes minutes.
 	Conflicts int
 }
 
-// Check says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if c.Variables < 0 || c.Literals < 0 || c.Conflicts < 0 {
 		return errors.New("sat: a limit is negative: want zero for the default")
@@ -40,8 +40,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// New returns the capability. By default it is solver/sat of kind solver and answers
-// sat/solve.
+// New returns the capability. Its id defaults to solver/sat, its kind to solver, its
+// intent to sat/solve.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "solver/sat"), cmp.Or(m.Kind, "solver")
 	if m.Intents == nil {
@@ -74,8 +74,8 @@ type answer struct {
 	Model       map[string]bool `json:"model,omitzero"`
 }
 
-// A formula says which clauses and groups must hold. Variables are numbers from 1, a
-// negative one is a negation.
+// A formula contains the clauses and groups that must hold. Variables are numbers from 1;
+// a negative number is a negation.
 type formula struct {
 	names      []string // of variable i+1
 	clauses    [][]int  // at least one literal of each is true
@@ -94,7 +94,7 @@ func (f *formula) named(model []bool) map[string]bool {
 	return named
 }
 
-// holds tries a model on the formula.
+// holds checks a model on the formula.
 func (f *formula) holds(model []bool) error {
 	count := func(literals []int) int {
 		n, seen := 0, map[int]bool{}
@@ -124,8 +124,7 @@ func (f *formula) holds(model []bool) error {
 	return nil
 }
 
-// compile returns clauses that mean the same, over the variables of the formula and
-// further ones.
+// compile returns equivalent clauses, over the variables of the formula and further ones.
 func (f *formula) compile() (clauses [][]int, variables int) {
 	variables = len(f.names)
 	add := func(literals ...int) {
@@ -143,8 +142,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 			}
 			return
 		}
-		// A further variable for each literal says that one up to it is true. That
-		// takes three clauses for each literal, where pairs would be a square.
+		// A further variable for each literal means that one up to it is true. That takes
+		// three clauses for each literal, where pairs would take a square.
 		for i, l := range group {
 			upTo := variables + i + 1
 			add(-l, upTo)
@@ -168,8 +167,8 @@ func (f *formula) compile() (clauses [][]int, variables int) {
 	return clauses, variables
 }
 
-// tidy returns each literal once, and whether one stands beside its negation, which
-// makes a clause true whatever comes.
+// tidy returns each literal once, and whether one occurs with its negation, which makes a
+// clause true in any case.
 func tidy(literals []int) (once []int, taut bool) {
 	seen := make(map[int]bool, len(literals))
 	for _, l := range literals {

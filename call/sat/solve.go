@@ -9,11 +9,11 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// turn is held by the one formula that is being solved: the solvers of a process
-// share a buffer, and two at once would learn each other's clauses.
+// turn is held by the one formula that is being solved. The solvers of a process share a
+// buffer, so two at once would learn each other's clauses.
 var turn = make(chan struct{}, 1)
 
-// solve returns a model, nil if there is none.
+// solve returns a model, or nil if the formula has none.
 func solve(ctx context.Context, f *formula, conflicts int) ([]bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func solve(ctx context.Context, f *formula, conflicts int) ([]bool, error) {
 	}
 	learned, result := make(chan string), make(chan outcome, 1)
 	go func() {
-		defer func() { <-turn }() // only when it has ended, whoever still waits
+		defer func() { <-turn }() // only when it has ended, even if no caller waits
 		result <- run(clauses, variables, learned)
 	}()
 	for n := 0; ; n++ {
@@ -58,8 +58,8 @@ type outcome struct {
 	err   error
 }
 
-// run blocks whenever it has learned something until that is received. A panic is
-// one of the solver, or of learned when it was closed.
+// run blocks whenever it has learned a clause, until that is received. A panic comes from
+// the solver, or from sending on the closed channel learned.
 func run(clauses [][]int, variables int, learned chan string) (o outcome) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -2,5 +2,5 @@
 
 package sat
 
-// stop ends a solver by having its next report panic.
+// stop ends a solver: its next report panics.
 func stop(learned chan string) { close(learned) }

@@ -2,8 +2,8 @@
 
 package sat
 
-// stop lets a solver run to its end. The race detector takes a channel that is
-// closed while somebody may send on it for a mistake.
+// stop lets a solver finish. The race detector reports closing a channel while a
+// goroutine may send on it.
 func stop(learned chan string) {
 	go func() {
 		for range learned {

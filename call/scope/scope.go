@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// A Scope is what a capability may reach.
+// A Scope lists what a capability may reach.
 type Scope struct {
-	// FS are absolute directories. What lies in them may be used.
+	// FS are absolute directories. Everything below them may be used.
 	FS FS `json:"fs"`
 	// Process are absolute paths of programs that may be started.
 	Process Process `json:"process"`
 	// Net are servers, as "https://api.example.com" or "http://127.0.0.1:8080". The
-	// port is that of the scheme if there is none.
+	// default port is that of the scheme.
 	Net Net `json:"net"`
 }
 
-// Check says what is wrong with the scope itself.
+// Check returns an error if an entry of the scope is malformed.
 func (s Scope) Check() error {
 	for _, path := range slices.Concat([]string(s.FS), s.Process) {
 		if !filepath.IsAbs(path) {
@@ -39,12 +39,12 @@ func (s Scope) Check() error {
 	return nil
 }
 
-// Unconfined says why a program must not be started that is not held to directories
-// and servers: the scope has some, or does not have the program. What is how to call
-// it, as "an engine".
+// Unconfined returns an error if an unconfined program must not be started: the scope
+// limits directories or servers, or does not list the program. What names the kind of
+// program, as "an engine".
 func (s Scope) Unconfined(what, program string) error {
 	if s.FS != nil || s.Net != nil {
-		return fmt.Errorf("%s cannot be held to directories and servers: leave fs and net out of its scope", what)
+		return fmt.Errorf("%s cannot be limited to directories and servers: leave fs and net out of its scope", what)
 	}
 	return s.Process.Check(program)
 }
@@ -52,9 +52,8 @@ func (s Scope) Unconfined(what, program string) error {
 // FS lists directories.
 type FS []string
 
-// Resolve returns the absolute path of a file or directory without symbolic links,
-// or an error if it is outside. What does not exist yet is judged by the directory
-// that it would be in.
+// Resolve returns the absolute path of a file or directory without symbolic links, or an
+// error if it is outside. A path that does not exist is resolved by its directory.
 func (f FS) Resolve(path string) (string, error) {
 	path, err := real(path)
 	if err != nil {
@@ -83,7 +82,7 @@ func real(path string) (string, error) {
 		return resolved, nil
 	}
 	if _, there := os.Lstat(path); there == nil {
-		return "", err // a link to nothing, through which something could be made elsewhere
+		return "", err // a dangling link, through which a file could be created elsewhere
 	}
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -95,8 +94,8 @@ func real(path string) (string, error) {
 // Process lists programs.
 type Process []string
 
-// Check says why a program must not be started. It is named by its absolute path;
-// a symbolic link is in scope only by its own name.
+// Check returns an error if a program must not be started. The program is named by its
+// absolute path; a symbolic link is in scope only by its own name.
 func (p Process) Check(program string) error {
 	if !filepath.IsAbs(program) {
 		return fmt.Errorf("the program %q is not an absolute path", program)
@@ -110,8 +109,8 @@ func (p Process) Check(program string) error {
 // Net lists servers.
 type Net []string
 
-// Check says why a URL must not be asked: scheme, host and port must be those of a
-// server in scope.
+// Check returns an error if a URL must not be requested: its scheme, host and port must
+// be those of a server in scope.
 func (n Net) Check(u *url.URL) error {
 	if n == nil {
 		return nil
@@ -124,8 +123,8 @@ func (n Net) Check(u *url.URL) error {
 	return fmt.Errorf("the server %s is not in scope: %s", origin(u), list(n))
 }
 
-// Follow says why a redirect must not be followed: without a list of servers, to any other
-// server than the one that was asked.
+// Follow returns an error if a redirect must not be followed. Without a list of servers,
+// only a redirect to the same server is allowed.
 func (n Net) Follow(asked, to *url.URL) error {
 	if n == nil && origin(asked) != origin(to) {
 		return fmt.Errorf("a redirect from %s to %s: name both in scope.net to allow it", origin(asked), origin(to))
@@ -143,7 +142,7 @@ func origin(u *url.URL) string {
 
 func list(all []string) string {
 	if len(all) == 0 {
-		return "nothing is"
+		return "the list is empty"
 	}
 	return strings.Join(all, ", ")
 }

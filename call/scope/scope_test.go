@@ -21,7 +21,7 @@ func Example() {
 	// <nil>
 	// the server http://api.example.com:80 is not in scope: https://api.example.com
 	// the server https://example.com:443 is not in scope: https://api.example.com
-	// the program /bin/sh is not in scope: nothing is
+	// the program /bin/sh is not in scope: the list is empty
 }
 
 func TestFS(t *testing.T) {

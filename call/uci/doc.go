@@ -1,20 +1,20 @@
-// Package uci is a capability that plays chess with any engine that speaks the
-// Universal Chess Interface, and a check that a move is legal, which needs none.
+// Package uci is a capability that plays chess with an engine that speaks the Universal
+// Chess Interface. It also has a check that a move is legal, which needs no engine.
 //
 //	{"fen": "…", "movetime-ms": 500, "want": {"pv": 5, "eval": true}}
 //
-// is answered with the best move that the engine finds, in the notation of the
-// protocol and in that of people, the line that it expects, and how it judges the
-// position from the side that moves: in hundredths of a pawn, or as moves to mate.
+// is answered with the best move that the engine finds, in the notation of the protocol
+// and in standard notation (SAN). It can also have the expected line and the evaluation
+// for the side to move, in hundredths of a pawn or in moves to mate.
 //
 //	{"move": "e2e4", "san": "e4", "pv": ["e2e4", "e7e5"], "eval": {"cp": 31, "depth": 14}}
 //
-// Without fen it is the first move of a game. The search is bounded by movetime-ms,
-// depth or both.
+// Without fen it is the first move of a game. The search is bounded by movetime-ms, depth
+// or both.
 //
-// Each call starts the engine anew: what one call leaves in the memory of an engine
-// changes the answers of the next. The engine is ended with all that it started.
+// Each call starts a new engine: the memory of an engine would change its next answers.
+// The engine is stopped with all its child processes.
 //
-// Importing the package makes the kind chess and the check legal-move
-// known to configurations.
+// Importing the package registers the kind chess and the check legal-move for
+// configurations.
 package uci

@@ -17,9 +17,9 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// found is what a search came to.
+// found is the result of a search.
 type found struct {
-	move string // "" before it is there
+	move string // "" until the engine sends it
 	pv   []string
 	eval *eval
 }
@@ -37,7 +37,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	defer stdin.Close()
 	cmd.Stdin = input
 	d := &dialogue{to: stdin, options: c.Options, position: p.String(), search: "go" + c.bounds(in), over: func() {
-		// One that does not end by itself gets the signal of a context that is done.
+		// An engine that does not exit by itself is stopped.
 		time.AfterFunc(100*time.Millisecond, end)
 	}}
 	cmd.Stdout = d
@@ -45,7 +45,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	go func() { start <- d.send("uci") }()
 	err = cmd.Run()
 	stdin.Close()
-	<-start // now nobody writes any more
+	<-start // now no goroutine writes
 	switch {
 	case d.found.move != "":
 		return &d.found, nil
@@ -77,8 +77,8 @@ func (c Config) bounds(in input) string {
 	return bounds
 }
 
-// A dialogue reads what the engine says and answers it. Its input stays open until
-// there is a move: engines stop searching when it ends.
+// A dialogue reads the output of the engine and replies. Its input stays open until the
+// engine has moved: engines stop searching when it ends.
 type dialogue struct {
 	to       io.WriteCloser
 	options  map[string]string
@@ -93,15 +93,14 @@ type dialogue struct {
 
 const maxLine = 1 << 20
 
-// Write takes output of the engine. It never fails: that would leave the engine
-// blocked.
+// Write takes output of the engine. It never fails, which would block the engine.
 func (d *dialogue) Write(text []byte) (int, error) {
 	n := len(text)
 	for d.err == nil && d.found.move == "" {
 		line, rest, whole := bytes.Cut(text, []byte("\n"))
 		d.line = append(d.line, line...)
 		if len(d.line) > maxLine {
-			d.fail(fmt.Errorf("the engine says a line of more than %d bytes", maxLine))
+			d.fail(fmt.Errorf("the engine writes a line of more than %d bytes", maxLine))
 		}
 		if !whole {
 			break
@@ -117,7 +116,7 @@ func (d *dialogue) fail(err error) {
 	d.over()
 }
 
-// send says lines to the engine.
+// send writes lines to the engine.
 func (d *dialogue) send(lines ...string) error {
 	_, err := io.WriteString(d.to, strings.Join(lines, "\n")+"\n")
 	return err
@@ -141,21 +140,21 @@ func (d *dialogue) hear(words []string) {
 		d.info(words[1:])
 	case "bestmove":
 		if len(words) < 2 {
-			d.fail(errors.New("the engine says bestmove without a move"))
+			d.fail(errors.New("the engine sends bestmove without a move"))
 			return
 		}
 		d.found.move = words[1]
-		_ = d.send("quit") // one that has ended already is what is wanted
+		_ = d.send("quit") // an engine that has exited already is fine
 		d.to.Close()
 		d.over()
 		return
 	}
 	if err != nil {
-		d.fail(fmt.Errorf("the engine does not listen: %w", err))
+		d.fail(fmt.Errorf("the engine does not read its input: %w", err))
 	}
 }
 
-// info reads what the engine thinks, of the best line if it tells several.
+// info reads the evaluation of the best line.
 func (d *dialogue) info(words []string) {
 	e := eval{}
 	for i := 0; i+1 < len(words); i++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// LegalMove is a check: out.move is a legal move, as "e2e4" or "Nf3", in the position
-// input.fen, or at the beginning of a game if there is none.
+// LegalMove is a check: out.move must be a legal move, as "e2e4" or "Nf3", in the
+// position input.fen. Without fen it is the first move of a game.
 func LegalMove(_ context.Context, s call.Subject) error {
 	var input struct {
 		FEN string `json:"fen"`
@@ -38,7 +38,7 @@ func LegalMove(_ context.Context, s call.Subject) error {
 	return err
 }
 
-// A position is a board with somebody to move.
+// A position is a board with the legal moves.
 type position struct {
 	*chess.Position
 	legal map[string]chess.Move // by the notation of the protocol
@@ -46,11 +46,11 @@ type position struct {
 
 const start = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 
-// reading is held because the library reads positions into one buffer for all.
+// reading is locked because the library reads all positions into one buffer.
 var reading sync.Mutex
 
-// readPosition reads a FEN and finds the legal moves. Positions that cannot be, such
-// as one without a king, are refused: engines crash on them.
+// readPosition reads a FEN and finds the legal moves. It rejects impossible positions,
+// such as one without a king: engines crash on them.
 func readPosition(fen string) (p *position, err error) {
 	reading.Lock()
 	defer reading.Unlock()
@@ -82,7 +82,7 @@ func possible(p *chess.Position) error {
 	for square, piece := range p.Board().SquareMap() {
 		pieces[piece]++
 		if rank := square.Rank(); piece.Type() == chess.Pawn && (rank == chess.Rank1 || rank == chess.Rank8) {
-			return errors.New("a pawn stands on the first or last rank")
+			return errors.New("a pawn is on the first or last rank")
 		}
 	}
 	if pieces[chess.WhiteKing] != 1 || pieces[chess.BlackKing] != 1 {

@@ -18,24 +18,24 @@ import (
 
 // Types of failure beside those of package call.
 const (
-	GameOver = "chess/game-over" // there is no legal move
-	Engine   = "chess/engine"    // the engine ended, or said what makes no sense
+	GameOver = "chess/game-over" // the position has no legal move
+	Engine   = "chess/engine"    // the engine ended, or broke the protocol
 )
 
-// Config names the engine. The zero value fails with call.Unavailable.
+// Config configures the engine. The zero value fails with call.Unavailable.
 type Config struct {
 	// Command is the absolute path of the engine, and its arguments.
 	Command []string
 	// Options are set before the search, as "Hash": "64".
 	Options map[string]string
-	// MoveTime is searched where the input names no bound, a second by default.
+	// MoveTime is the search time if the input sets no bound, a second by default.
 	MoveTime time.Duration
-	// Scope has the engine in its Process. An engine is not confined: FS and Net
-	// must be nil.
+	// Scope lists the engine in its Process. An engine is not confined: FS and Net must
+	// be nil.
 	Scope scope.Scope
 }
 
-// Check says what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c Config) Check() error {
 	if len(c.Command) == 0 {
 		return errors.New("uci: no engine: set Command to the absolute path of one")
@@ -51,8 +51,8 @@ func (c Config) Check() error {
 	return errors.Join(c.Scope.Check(), c.Scope.Unconfined("an engine", c.Command[0]))
 }
 
-// New returns the capability. By default it is chess/engine of kind chess and answers
-// chess/best-move; it needs the effect process.
+// New returns the capability. Its id defaults to chess/engine, its kind to chess, its
+// intent to chess/best-move. It needs the effect process.
 func New(m call.Metadata, c Config) call.Capability {
 	m = m.Needing(effect.Process)
 	m.ID, m.Kind = cmp.Or(m.ID, "chess/engine"), cmp.Or(m.Kind, "chess")
@@ -86,7 +86,7 @@ type output struct {
 	Eval *eval    `json:"eval,omitempty"`
 }
 
-// An eval is what the engine thinks of the position: either CP or Mate is set.
+// An eval is the engine's evaluation of the position: either CP or Mate is set.
 type eval struct {
 	CP    *int `json:"cp,omitempty"`
 	Mate  *int `json:"mate,omitempty"` // in so many moves; negative, it is mated

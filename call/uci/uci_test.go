@@ -60,10 +60,10 @@ func TestDialogue(t *testing.T) {
 		{"trap '' TERM; echo bestmove e2e4; while true; do sleep 1; done", `{}`, `{"move":"e2e4","san":"e4"}`},
 		{"echo bestmove e2e5", `{}`, `chess/engine: the engine's answer: "e2e5" is no legal move`},
 		{"echo bestmove '(none)'", `{}`, `chess/engine: `},
-		{"echo bestmove", `{}`, `chess/engine: the engine says bestmove without a move`},
+		{"echo bestmove", `{}`, `chess/engine: the engine sends bestmove without a move`},
 		{"exit 3", `{}`, `chess/engine: the engine ended without a move (exit status 3)`},
 		{"kill -9 $$", `{}`, `chess/engine: the engine ended without a move (signal: killed)`},
-		{"head -c 3000000 /dev/zero", `{}`, `chess/engine: the engine says a line of more than`},
+		{"head -c 3000000 /dev/zero", `{}`, `chess/engine: the engine writes a line of more than`},
 	} {
 		c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", test.move))}}
 		start := time.Now()
@@ -104,7 +104,7 @@ func TestInput(t *testing.T) {
 	}{
 		{Config{}, "runtime/unavailable: uci: no engine"},
 		{Config{Command: []string{"stockfish"}}, "runtime/unavailable: the program \"stockfish\" is not an absolute path"},
-		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Net: scope.Net{}}}, "runtime/unavailable: an engine cannot be held to directories and servers: leave fs and net out of its scope"},
+		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Net: scope.Net{}}}, "runtime/unavailable: an engine cannot be limited to directories and servers: leave fs and net out of its scope"},
 		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Process: scope.Process{}}}, "runtime/unavailable: the program /bin/true is not in scope"},
 		{Config{Command: []string{"/nonexistent/engine"}}, "runtime/unavailable: the engine does not start"},
 		{Config{Command: []string{"/bin/true"}, Options: map[string]string{"Hash": "1\nquit"}}, "runtime/unavailable: uci: option"},
