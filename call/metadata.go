@@ -86,7 +86,7 @@ func (m Metadata) Check() error {
 		for i, n := range all {
 			name(field, n)
 			if slices.Contains(all[:i], n) {
-				fault(field, "%q is listed twice", n)
+				fault(field, "%q appears twice", n)
 			}
 		}
 	}

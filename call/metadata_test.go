@@ -93,7 +93,7 @@ func TestMetadataCheck(t *testing.T) {
 		`cap/can-produce: expected value, plan, stream, found "table"`,
 		`cap/cost.usd: expected a number of at least 0, found -1`,
 		`cap/id: expected a name such as text/respond, found "a b"`,
-		`cap/intents: "x" is listed twice`,
+		`cap/intents: "x" appears twice`,
 		`cap/intents: expected a name such as text/respond, found ""`,
 		`cap/kind: expected a name such as text/respond, found ":llm"`,
 		`cap/limits.concurrency: expected a number of at least 0, found -1`,

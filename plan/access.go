@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// This file finds out what nodes read, and whether that is there.
+// This file finds the slots that nodes read, and checks that they are defined.
 
 // test compiles a guard.
 func (c *compiler) test(g *guard, n *node, known *scope) *test {
@@ -35,7 +35,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 	return t
 }
 
-// reads finds out what the templates of a node read.
+// reads returns the slots that the templates of a node read.
 func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	r := reads{}
 	for _, t := range templates {
@@ -44,7 +44,7 @@ func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	return r
 }
 
-// access returns how a slot is read, which several places of a node share.
+// access returns the access to a slot, which all reads of a node share.
 func (c *compiler) access(r reads, name string) *access {
 	a := r[name]
 	if a == nil {
@@ -54,14 +54,14 @@ func (c *compiler) access(r reads, name string) *access {
 	return a
 }
 
-// probe notes that a node asks whether there is a slot.
+// probe notes that a node tests whether a slot exists.
 func (c *compiler) probe(r reads, known *scope, name string) {
 	a, def := c.access(r, name), known.find(name)
 	a.absent = def == nil && c.hidden[name]
 	c.mayFail(a, def)
 }
 
-// mayFail notes that a slot can be a failure that was allowed.
+// mayFail notes that a slot may be an allowed failure.
 func (c *compiler) mayFail(a *access, def *slot) {
 	failed := call.Failed(a.typ)
 	if def != nil && def.fails || !c.hidden[failed.Name()] {
@@ -69,7 +69,7 @@ func (c *compiler) mayFail(a *access, def *slot) {
 	}
 }
 
-// word notes that a keyword stands for a slot, if there is one.
+// word notes a keyword that refers to a slot if one of that name is defined.
 func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) {
 	if reserved(name) {
 		return
@@ -84,7 +84,7 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 
 // read notes that a node needs a slot.
 func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
-	if ref.name == "" { // which is reported already
+	if ref.name == "" { // reported already
 		r[""] = &access{typ: result}
 		return
 	}
@@ -97,19 +97,19 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	case reserved(ref.name):
 		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return
-	case def == nil || def.given: // from outside, as the validator will see
+	case def == nil || def.given: // from outside; the validator checks it
 		a.needed = def != nil || !slices.Contains(c.guards, isPresent+" "+ref.name)
 		c.mayFail(a, def)
 		return
-	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // it has been made
+	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // the record exists
 	case !def.within(ref.name, c.guards):
 		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
-			"%q is not there on every way to here: read it under {:present? :%[1]s}, or under the guard of what defines it", ref.name)
+			"%q is not defined on every path to this node: read it under {:present? :%[1]s}, or under the guard of the node that defines it", ref.name)
 	case ref.record && !def.call:
-		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is no call: it has no record", ref.name)
+		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is not a call: it has no record", ref.name)
 	case def.fails && !ref.record && !slices.Contains(c.guards, isPresent+" "+ref.name):
 		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
-			"%q is not readable after a failure that is allowed: read it under {:present? :%[1]s}", ref.name)
+			"%q cannot be read after an allowed failure: read it under {:present? :%[1]s}", ref.name)
 	}
 	if def.fails || ref.record {
 		c.mayFail(a, def)

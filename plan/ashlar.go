@@ -14,32 +14,32 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// The modes in which the nodes of a plan are run. All give the same nodes with the
-// same ids.
+// The modes in which the nodes of a plan run. All produce the same nodes with the same
+// ids.
 const (
-	Hybrid = "hybrid" // a node runs as soon as the slots that it reads are there: the default
+	Hybrid = "hybrid" // default: a node runs as soon as its slots are defined
 	Strict = "strict" // one after the other
-	Lazy   = "lazy"   // batch after batch, each of as many nodes as do not wait for each other
+	Lazy   = "lazy"   // batch after batch, each of as many independent nodes as possible
 )
 
-// Options say how a plan becomes an ashlar. The zero value works.
+// Options configure how a plan becomes an ashlar. Zero fields have the defaults.
 type Options struct {
 	Mode   string // Hybrid if empty
-	Limits Limits // also those of plans that calls answer with
-	// Slots are the names of slots that are there before the plan begins. It may
-	// read others, which the pipeline around it has to produce; but expressions in
-	// its guards know only these and its own.
+	Limits Limits // also of returned plans
+	// Slots are the names of slots that exist before the plan starts. The plan may read
+	// others, which the pipeline around it must produce. Expressions in guards can use
+	// only these and the plan's own.
 	Slots []string
 }
 
-// Emission is the type of what a plan emits; the nearest one is its result:
+// Emission is the type of a plan's emissions. The nearest one is its result:
 //
 //	out, err := plan.Emission.From(result.DAG)
 var Emission = dag.NewType[json.RawMessage](call.EmitType)
 
-// Bind appends slots to a DAG with which a plan is to begin, in the order of their
-// names. The values are anything that has JSON. The error names the slot that has
-// none, or whose name is reserved.
+// Bind appends slots to the initial DAG of a plan, in the order of their names. The
+// values are encoded as JSON. The error names a slot that has no JSON or whose name is
+// reserved.
 func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	for _, name := range slices.Sorted(maps.Keys(slots)) {
 		if name == "" || reserved(name) {
@@ -56,16 +56,15 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	return d, nil
 }
 
-// Ashlar makes an ashlar of the plan, whose calls app answers. What stone.Validate
-// says of that is not looked at, which Run does. The error is a *finding.Invalid with
-// everything that is wrong with the plan in itself.
+// Ashlar compiles the plan. App answers its calls. The error is a *finding.Invalid with
+// all faults of the plan itself. Ashlar does not call stone.Validate; Run does.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
 	c := p.compiled(app, opts, nil)
 	return c.ashlar, c.findings.Err()
 }
 
-// compiled compiles the plan, or returns what that came to the last time: most
-// plans are checked and then run under the same conditions.
+// compiled compiles the plan, or returns the last result: most plans are checked and then
+// run under the same conditions.
 func (p *Plan) compiled(app *call.Applicator, opts Options, hidden map[string]bool) *compiler {
 	opts.Slots = slices.Compact(slices.Sorted(slices.Values(opts.Slots)))
 	if c := p.last.Load(); c != nil && c.app == app && c.opts.equal(opts) && maps.Equal(c.hidden, hidden) {
@@ -81,12 +80,11 @@ func (o Options) equal(to Options) bool {
 	return o.Mode == to.Mode && o.Limits == to.Limits && slices.Equal(o.Slots, to.Slots)
 }
 
-// Check checks the plan whole, as it would run with cfg, and returns all findings
-// at once: about its form, its names, its slots, its expressions, its calls and
-// their effects. Path is the place in the plan, as nodes[2].input.t; the message
-// begins with line and column. Beside the types that stone.Validate has there are
-// unknown-op, unknown-field, missing-field, bad-value, reserved-name and
-// too-large.
+// Check checks the whole plan for a run with cfg and returns all findings: about its
+// form, names, slots, expressions, calls and effects. Path is the place in the plan, as
+// nodes[2].input.t; the message starts with line and column. In addition to the types of
+// stone.Validate, findings have the types unknown-op, unknown-field, missing-field,
+// bad-value, reserved-name and too-large.
 func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) finding.List {
 	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
@@ -96,9 +94,9 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) findi
 	return r.findings
 }
 
-// slotsOf lists the slots that can be read in a DAG, and the types that are hidden: in
-// lanes, or because they are withheld from a plan, which are those not passed on. A nil
-// passes is for a plan of the user, from which nothing is withheld.
+// slotsOf lists the slots that can be read in a DAG, and the hidden types. A type is
+// hidden if it is only in lanes, or withheld from a returned plan because its call does
+// not pass it on. A nil passes is for a plan of the user, from which nothing is withheld.
 func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withheld map[string]bool) {
 	seen := map[string]bool{}
 	withheld = map[string]bool{}
@@ -128,21 +126,20 @@ func slotsOf(d dag.DAG, passes func(string) bool) (slots []string, hidden, withh
 	return slots, hidden, withheld
 }
 
-// largest is how many nodes a plan may have that is looked at all the same.
+// largest bounds the nodes of a plan that exceeds its limit but is still checked.
 const largest = 10_000
 
 func (l Limits) nodes() int { return min(or(l.Nodes, defaultNodes), maxNodes) }
 func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 
-// measure reports a plan that is beyond the limits, and tells whether the rest of
-// it is worth a look.
+// measure reports a plan that exceeds the limits, and whether to check the rest of it.
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
-		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("it has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
+		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("the plan has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
 	}
 	if d := c.plan.depth; d > deepest {
-		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("its bodies are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
+		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("the bodies of the plan are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
 	}
 	switch c.opts.Mode {
 	case "", Hybrid, Strict, Lazy:
@@ -176,7 +173,7 @@ func (c *compiler) attempts(nodes []*node) {
 	}
 }
 
-// validate reports what the validator of pipelines finds, at the places of the plan.
+// validate adds the findings of stone.Validate, at their places in the plan.
 func (c *compiler) validate(r *report, cfg stone.Config) {
 	if c.ashlar.IsZero() {
 		return
@@ -191,11 +188,11 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 		if f.Type == "unused-produce" && reserved(f.Queried) {
 			continue
 		}
-		// The language has no field for it: the result says how many lanes were lost.
+		// Plans have no field for it: the result has the number of lost lanes.
 		if f.Type == "lanes-may-be-lost" {
 			continue
 		}
-		// In a plan a slot has to be there.
+		// In a plan every slot must be defined.
 		if f.Type == "maybe-unavailable" {
 			f.Warning = false
 		}
@@ -228,7 +225,7 @@ func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[str
 	}
 }
 
-// pathOf is the path of an ashlar as the validator writes it.
+// pathOf returns the path of an ashlar as the validator writes it.
 func pathOf(up string, a stone.Ashlar, branch *string) string {
 	if branch != nil {
 		up += "[" + escaped.Replace(*branch) + "]"
@@ -241,7 +238,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
-// within finds the part of a node that a finding is about.
+// within returns the part of a node that a finding is about.
 func within(at *place, f finding.Finding) *place {
 	var found *place
 	switch f.Type {
@@ -266,7 +263,7 @@ func within(at *place, f finding.Finding) *place {
 	return found
 }
 
-// named returns the place of a name below some field of a node, or of the field.
+// named returns the place of a name below one of the fields of a node, or of the field.
 func named(at *place, name string, fields ...string) *place {
 	for _, key := range fields {
 		v, ok := at.value.Field(key)
@@ -282,7 +279,7 @@ func named(at *place, name string, fields ...string) *place {
 	return nil
 }
 
-// search finds a name in a value.
+// search returns the place of a name in a value, or nil.
 func (p *place) search(name string) *place {
 	if own, ok := p.value.Name(); ok && own == name {
 		return p
@@ -300,7 +297,7 @@ func (p *place) search(name string) *place {
 	return nil
 }
 
-// asInvalid returns the findings of an error that Read or Ashlar has returned.
+// asInvalid returns the findings in an error of Read or Ashlar.
 func asInvalid(err error) finding.List {
 	if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
 		return invalid.Findings

@@ -14,33 +14,33 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// compiler makes an ashlar of a plan, and reports what is wrong with it.
+// compiler makes an ashlar of a plan, and reports its faults.
 type compiler struct {
 	report
 	census
 	plan  *Plan
 	app   *call.Applicator
 	opts  Options
-	depth int // of what is around the plan
+	depth int // of the calls around the plan
 
 	types   map[string]dag.AnyType
-	hidden  map[string]bool // types that are there, but only in lanes, where a slot does not look
+	hidden  map[string]bool // types that exist only in lanes, where slots are not looked up
 	visible []string        // in expressions
 
-	answers  bool            // a capability answered with the plan
+	answers  bool            // a capability returned the plan
 	withheld map[string]bool // types that its call did not pass on
-	guards   []string        // that hold where the compiler is
+	guards   []string        // that hold at the current node
 	apps     map[int]*call.Applicator
-	pending  map[string]laneSlot // of a fan-out that is not reduced yet
-	fanned   bool                // there is one
+	pending  map[string]laneSlot // of a fan-out without its reduce
+	fanned   bool                // pending is set
 	places   map[stone.Ashlar]*place
-	ashlar   stone.Ashlar // what it all comes to; zero if the plan is too large to look at
+	ashlar   stone.Ashlar // the result; zero if the plan is too large to check
 }
 
-// result is the type of what has no name.
+// result is the type of nodes without a name.
 var result = dag.NewType[json.RawMessage]("stone/result")
 
-// A beginning notes which plan it is that begins.
+// A beginning identifies the plan that starts.
 type beginning struct {
 	ID     string `json:"id,omitempty"`
 	Digest string `json:"digest"`
@@ -51,7 +51,7 @@ type passing struct {
 	Node string `json:"node"`
 }
 
-// own asks for all that plans write of their own accord.
+// own queries the nodes that plans write by themselves.
 var own = every(begun, passed, closing, result, Emission)
 
 func every(types ...dag.AnyType) (all []dag.Querier) {
@@ -78,8 +78,7 @@ func newCompiler(p *Plan, app *call.Applicator, opts Options, hidden map[string]
 	return c
 }
 
-// compile makes the ashlar. It is of use only if there are no errors among the
-// findings.
+// compile makes the ashlar. It may be used only if the findings contain no errors.
 func (c *compiler) compile() {
 	if !c.measure() {
 		return
@@ -90,8 +89,8 @@ func (c *compiler) compile() {
 			known.define(name, slot{sure: true, call: true, given: true})
 		}
 	}
-	// It reads nothing. But what a plan writes of its own accord is not unused, so it
-	// says that it may.
+	// The step reads nothing. Its queries keep the plan's own nodes from being reported
+	// as unused.
 	visits := weight(c.plan.nodes)
 	begin := stone.Func0("begin", begun, func(ctx context.Context) (beginning, error) {
 		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
@@ -99,16 +98,16 @@ func (c *compiler) compile() {
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }
 
-// label is how a node is called where it has no name of its own.
+// label is the name of a node, or else its op.
 func label(n *node) string { return cmp.Or(n.id, n.as, n.op) }
 
-// sequence compiles nodes that follow each other, and some steps.
+// sequence compiles nodes that follow each other, after some steps.
 func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int, steps ...stone.Ashlar) stone.Ashlar {
 	c.checkNames(nodes)
 	taken := make(map[string]bool, len(nodes)+1)
 	taken["begin"] = len(steps) > 0
 	steps = slices.Grow(steps, len(nodes))
-	fan := -1 // the step with the fan-out that is not reduced yet
+	fan := -1 // the step of a fan-out without its reduce
 	for i, n := range nodes {
 		called := label(n)
 		if taken[called] || n.id == "" && n.as == "" {
@@ -120,7 +119,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 		taken[called] = true
 		a := c.node(n, called, known, depth)
 		c.places[a] = n.at
-		// What a fan-out leaves is one thing with what closes it.
+		// A fan-out and its reduce are one step.
 		if fan >= 0 {
 			steps[fan] = stone.Seq(steps[fan].Name()+" and "+called, steps[fan], a)
 		} else {
@@ -133,7 +132,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 	return c.inMode(name, steps)
 }
 
-// inMode composes steps as the mode says.
+// inMode composes steps by the mode.
 func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	switch {
 	case c.opts.Mode == Strict || len(steps) < 2:
@@ -144,8 +143,7 @@ func (c *compiler) inMode(name string, steps []stone.Ashlar) stone.Ashlar {
 	return stone.Flow(name, steps...)
 }
 
-// batches puts together, as long as possible, steps of which none waits for
-// another one.
+// batches groups steps that do not wait for each other, in batches as long as possible.
 func batches(steps []stone.Ashlar) []stone.Ashlar {
 	var out, batch []stone.Ashlar
 	written := map[string]bool{}
@@ -179,7 +177,7 @@ func (c *compiler) node(n *node, name string, known *scope, depth int) stone.Ash
 	c.guards = append(c.guards, guard)
 	inside := known.inner()
 	if n.op == "reduce" {
-		// The lanes are brought together whether or not the body runs.
+		// The lanes are joined whether or not the body runs.
 		return c.reduce(n, name, known, inside, depth, t)
 	}
 	a := c.inner(n, name, inside, depth)
@@ -192,7 +190,7 @@ func (c *compiler) node(n *node, name string, known *scope, depth int) stone.Ash
 	return c.guarded(n, name, a, t)
 }
 
-// guarded runs a only where the test holds.
+// guarded runs a only if the test holds.
 func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.Ashlar {
 	c.places[a] = n.at
 	g := c.perhaps(name+"?", a, t.holds, t.reads.queries())
@@ -203,16 +201,16 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 	return stone.Rescue(name+" guarded", g, broken(name, c.typeOf(n)))
 }
 
-// perhaps runs a only where something holds, and notes where it does not.
+// perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
 func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil })
-	// With a query of what every plan begins with, a flow need not ask whether there
-	// is a node at all, which would have to wait.
+	// With a query of the node that starts every plan, a flow need not wait to learn
+	// whether a node exists.
 	on := stone.On(dag.ReaderFunc(holds, append(queries, begun)...), func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass))
 }
 
-// broken makes the node of an allowed failure where the guard is what failed.
+// broken makes the node of an allowed failure if the guard failed.
 func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
 		f, err := dag.Failure.From(d)
@@ -247,7 +245,7 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 	case "ask":
 		return c.ask(n, name, known)
 	}
-	// An op that nobody knows, which is reported already.
+	// An unknown op, which is reported already.
 	c.define(n, known, slot{sure: true, call: true, fails: true})
 	return stone.New(name, result, unknown)
 }
@@ -256,7 +254,7 @@ func unknown(context.Context, dag.DAG) (json.RawMessage, error) {
 	return nil, stone.Fail(unknownOp, "the node has no op that is known")
 }
 
-// typeOf is the type of what a node produces.
+// typeOf returns the type that a node produces.
 func (c *compiler) typeOf(n *node) dag.AnyType {
 	if n.as == "" || reserved(n.as) {
 		return result
@@ -264,8 +262,8 @@ func (c *compiler) typeOf(n *node) dag.AnyType {
 	return c.slotType(n.as)
 }
 
-// slotType is the type of the nodes that hold a slot. Its schema is that of the
-// call which alone defines it.
+// slotType returns the node type of a slot. Its schema is that of the only call that
+// defines it.
 func (c *compiler) slotType(name string) dag.AnyType {
 	if t := c.types[name]; t != nil {
 		return t
@@ -285,12 +283,12 @@ func (c *compiler) slotType(name string) dag.AnyType {
 
 func open(name string) dag.Type[json.RawMessage] { return dag.NewType[json.RawMessage](name) }
 
-// schemaOf is the schema of what a call answers, nil if that can be anything.
+// schemaOf returns the schema of a call's answer, or nil if any answer fits.
 func (c *compiler) schemaOf(n *node) *schema.Schema {
 	if c.app == nil {
 		return nil
 	}
-	// What is built in says too little to hold a reader in Go to it.
+	// Built-in schemas are too loose to check a reader in Go.
 	return c.app.Schemas[cmp.Or(n.spec.Requires.OutSchema, c.app.Intents[n.spec.Intent].Out)]
 }
 
@@ -301,7 +299,7 @@ func (c *compiler) define(n *node, known *scope, def slot) {
 	}
 }
 
-// leafOptions are what leaves of a plan have in common.
+// leafOptions returns the options of every leaf of a plan.
 func (c *compiler) leafOptions(r reads) []stone.LeafOption {
 	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
 }

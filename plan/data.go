@@ -19,7 +19,7 @@ func (w *printer) constant(t *template, words bool) {
 	w.data(t.constant)
 }
 
-// misread looks for data that JSON would take for a slot.
+// misread reports data that JSON would read as a slot.
 func (w *printer) misread(v edn.Value, words bool) {
 	switch v.Kind() {
 	case edn.KindString:
@@ -37,7 +37,7 @@ func (w *printer) misread(v edn.Value, words bool) {
 	}
 }
 
-// data writes one value of canonical JSON as EDN, and returns what follows it.
+// data writes one value of canonical JSON as EDN, and returns the rest of src.
 func (w *printer) data(src []byte) []byte {
 	switch c := src[0]; c {
 	case '"':
@@ -76,7 +76,7 @@ func (w *printer) data(src []byte) []byte {
 	return src[n:]
 }
 
-// exact marks a number that a float64 does not hold as it is written.
+// exact marks a number that a float64 cannot represent exactly.
 func (w *printer) exact(number string) {
 	v, err := edn.FromJSON([]byte(number), edn.Limits{})
 	if err == nil && v.Kind() == edn.KindDecimal {
@@ -93,7 +93,7 @@ func (w *printer) dataKey(key []byte) {
 	w.text = append(w.text, key...)
 }
 
-// quoted is how long the string is with which src begins.
+// quoted returns the length of the string at the start of src.
 func quoted(src []byte) int {
 	for i := 1; i < len(src); i++ {
 		switch src[i] {

@@ -26,7 +26,12 @@
 //	…
 //	final, err := plan.Emission.From(result.DAG)
 //
-// # Slots
+// A slot is a node type. A node with "as" writes a node of that type, and {:slot/id :x}
+// reads the nearest one. A plan can run between steps in Go: each reads the nodes of the
+// other, through a dag.NewType of the same name. The content of a slot is data; templates
+// in it are not expanded. A path such as [:x :items 0 :name] reads a part of a slot.
+// {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
+// "error" and "out".
 //
 // A slot is a node type. The node that has "as" writes one of that name, and
 // {:slot/id :x} reads the nearest. A plan can stand between steps in Go: each reads
@@ -60,11 +65,11 @@
 //
 // # Answers that are plans
 //
-// A capability can answer with a plan. It is checked like any other, within the grant,
-// the budget and the depth that its call has left, and its nodes stand beside the node
-// of the call. Capability makes a capability of a plan file in this way.
+// A capability can return a plan. It is checked like any other, within the grant, the
+// budget and the depth that remain for its call. Its nodes are beside the node of the
+// call. Capability makes such a capability of a plan file.
 //
-// Such a plan reads the slots of the plan in which its call stands, the context of the
-// request as the slot "context", and the bindings that came with it. Of one name, the
-// binding is read rather than the context, and the context rather than the slot.
+// Such a plan reads the slots of the enclosing plan, the context of the request as the
+// slot "context", and the bindings that came with it. A binding hides a context or slot
+// of the same name, and the context hides a slot.
 package plan

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A guard says whether a node runs, or a loop ends.
+// A guard decides whether a node runs, or whether a loop ends.
 type guard struct {
 	form guardForm
 	name string // of the slot that is present or failed
@@ -30,7 +30,7 @@ const (
 	isFailed  = "failed?"
 )
 
-// guard reads a guard. What has an unknown form is reported, and holds never.
+// guard reads a guard. A guard of unknown form is reported, and never holds.
 func (r *report) guard(at *place) *guard {
 	g := &guard{at: at}
 	switch v := at.value; v.Kind() {
@@ -61,7 +61,7 @@ func nameOf(v edn.Value) string {
 	return name
 }
 
-// String is the same for guards that hold together.
+// String returns the same text for equivalent guards.
 func (g *guard) String() string {
 	switch g.form {
 	case always:

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file compiles fan-outs, and what brings their lanes together: in a reduce
-// and after it, the slots of lanes are read like any others.
+// This file compiles fan-outs and reduces. In a reduce and after it, the slots of lanes
+// are read like any others.
 
 func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value)
@@ -54,7 +54,7 @@ func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone
 	return stone.Parallel(name, lanes...)
 }
 
-// open notes what the lanes of a fan-out have.
+// open notes the slots of a fan-out's lanes.
 func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	c.pending, c.fanned = map[string]laneSlot{}, true
 	for _, lane := range lanes {
@@ -71,17 +71,17 @@ func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	}
 }
 
-// laneCount is the content of the node at which lanes come together.
+// laneCount is the content of the node that joins lanes.
 type laneCount struct {
 	Lanes int `json:"lanes"`
 }
 
-// closing is its type. Its first parent is the node before the fan-out, the others
-// are the ends of the lanes.
+// closing is the type of that node. Its first parent is the node before the fan-out, the
+// others are the ends of the lanes.
 var closing = dag.NewType[laneCount]("stone/lanes")
 
-// reduce compiles what brings lanes together: first what they have, then its body.
-// With a test, the body runs only where that holds.
+// reduce compiles a reduce: first the slots of the lanes, then its body. With a test, the
+// body runs only if the test holds.
 func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int, t *test) stone.Ashlar {
 	pending := c.pending
 	c.pending, c.fanned = nil, false
@@ -107,8 +107,8 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 	return stone.Reduce(stone.Seq(name, append(steps, body)...))
 }
 
-// gather compiles what makes a slot of that of a lane, or a list of those of all
-// lanes.
+// gather compiles the steps that define a slot from a slot of the lanes: the value of one
+// lane, or a list of the values of all lanes.
 func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar {
 	read := []dag.Querier{closing}
 	if name == call.EmitType {
@@ -146,7 +146,7 @@ func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar 
 	return steps
 }
 
-// copied writes a node again, with the record beside it, if there is one.
+// copied writes a copy of a node, with the record in its meta, if find returns one.
 func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.Node, read []dag.Querier) stone.Ashlar {
 	leaf := stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 		n := find(d)
@@ -165,8 +165,8 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 	return nodes[len(nodes)-1]
 }
 
-// inLanes returns, of every lane that survived, the nearest node of one of two
-// types, in the order of the lanes.
+// inLanes returns the nearest node of one of two types from every lane that survived, in
+// the order of the lanes.
 func inLanes(d dag.DAG, typ, or string) []*dag.Node {
 	at, err := d.Nearest(closing.Name())
 	if err != nil {
@@ -178,7 +178,7 @@ func inLanes(d dag.DAG, typ, or string) []*dag.Node {
 	}
 	var out []*dag.Node
 	for _, end := range ends(parents[1:]) {
-		if end.Type() == dag.Failure.Name() { // a lane that was lost
+		if end.Type() == dag.Failure.Name() { // a lost lane
 			continue
 		}
 		for n := end; n != nil && n.ID() != parents[0].ID(); n = n.Parent() {
@@ -191,7 +191,7 @@ func inLanes(d dag.DAG, typ, or string) []*dag.Node {
 	return out
 }
 
-// ends returns the ends of lanes, which stand in groups where there are many.
+// ends returns the ends of lanes, which are grouped if there are many.
 func ends(heads []*dag.Node) []*dag.Node {
 	var out []*dag.Node
 	for _, h := range heads {

@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Limits bound a plan: how large it may be, and what it may do while it runs. Zero means
-// the default, which is given in parentheses. A plan that a capability returned has stricter
-// ones, and draws on the limits of the plan around it as well.
+// Limits bound the size of a plan and its work in a run. Zero means the default, which is
+// given in parentheses. A plan that a capability returned has stricter limits, and draws
+// on the limits of the plan around it as well.
 type Limits struct {
 	Nodes      int // nodes in all bodies together (256)
 	Depth      int // bodies in bodies, and plans that calls return (16)
@@ -41,8 +41,8 @@ const (
 	defaultNodeBytes = 8 << 20
 )
 
-// DefaultRoundtrips is how often returned plans, and requests that come without a budget, may
-// invoke capabilities.
+// DefaultRoundtrips bounds the invocations of capabilities by returned plans, and by
+// requests without a budget.
 const DefaultRoundtrips = 1000
 
 // or returns a limit, or its default.
@@ -53,7 +53,7 @@ func or(limit, otherwise int) int {
 	return otherwise
 }
 
-// An exceeded is the error of a plan that has reached a limit on all that it does.
+// An exceeded is the error of a plan that has reached a limit on its work.
 type exceeded struct {
 	kind    kind.Kind
 	message string
@@ -67,7 +67,7 @@ func (e *exceeded) Retryable() bool     { return false }
 // EndsRun reports that a fan-out ends with it: other lanes would meet the same limit.
 func (e *exceeded) EndsRun() bool { return !e.part }
 
-// A meter counts what plans do in a run, and what those do that they call.
+// A meter counts the work of a plan in a run, including the plans that its calls return.
 type meter struct {
 	returned      bool
 	above         *meter
@@ -102,8 +102,8 @@ func (m *meter) take(n int) error {
 
 type meterKey struct{}
 
-// meter returns what counts for the plan in the run of ctx: that of the returned plan of which
-// it is, or else its own.
+// meter returns the meter of the plan in the run of ctx: that of the returned plan to
+// which it belongs, or else its own.
 func (c *compiler) meter(ctx context.Context) *meter {
 	if m, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return m
@@ -111,11 +111,11 @@ func (c *compiler) meter(ctx context.Context) *meter {
 	return runvalue.Of(ctx, c, func() *meter { return newMeter(nil, c.opts.Limits, defaultVisits) })
 }
 
-// visit counts visits of nodes that are about to be made by whoever reads d.
+// visit counts n visits that are about to follow.
 func (c *compiler) visit(d dag.DAG, n int) error { return c.meter(d.Context()).visit(n) }
 
-// Around returns a context in which a returned plan has the limits of one. A plan that is
-// returned inside of it shares them.
+// Around returns a context with the limits of a returned plan. Plans returned within it
+// share them.
 func (pl planner) Around(ctx context.Context) context.Context {
 	if _, ok := ctx.Value(meterKey{}).(*meter); ok {
 		return ctx
@@ -131,8 +131,8 @@ func (pl planner) Around(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: or(limits.Roundtrips, DefaultRoundtrips)}))
 }
 
-// weight is how many nodes are visited when a sequence is: those in it, and those of bodies
-// that run once. Loops, maps and branches count for themselves.
+// weight returns the number of nodes that one visit of a sequence visits: its nodes, and
+// those of bodies that run once. Loops, maps and branches count their own.
 func weight(nodes []*node) int {
 	n := 0
 	for _, node := range nodes {

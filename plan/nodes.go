@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// This file compiles the nodes of each op but fan-outs, which are in lanes.go.
+// This file compiles the nodes of each op except fan-outs, see lanes.go.
 
 func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
@@ -56,7 +56,7 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	return call.New(name, c.typeOf(n), spec)
 }
 
-// part makes the reader that fills a template; nil if there is none.
+// part returns the reader that fills a template, or nil without a template.
 func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	if t == nil {
 		return nil
@@ -64,8 +64,8 @@ func (c *compiler) part(r reads, t *template) dag.Reader[any] {
 	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return c.render(t, r, d) }, r.queries()...)
 }
 
-// appAt is the applicator of calls that are nested so deep: what they answer with
-// plans stands deeper.
+// appAt returns the applicator of calls at a depth. Plans that they return are nested
+// deeper.
 func (c *compiler) appAt(depth int) *call.Applicator {
 	if c.apps[depth] != nil || c.app == nil {
 		return c.apps[depth]
@@ -78,8 +78,8 @@ func (c *compiler) appAt(depth int) *call.Applicator {
 	return &app
 }
 
-// readable returns the slots that a plan reads or defines. Plans that answer its calls
-// read those too.
+// readable returns the slots that a plan reads or defines. Plans returned by its calls
+// read them too.
 func (c *compiler) readable() map[string]bool {
 	all := maps.Clone(c.used)
 	for _, name := range c.visible {
@@ -106,7 +106,7 @@ func bodyOf(n *node) []*node {
 func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ashlar {
 	inside := known.inner()
 	if n.max > 1 {
-		carried(bodyOf(n), func(b *node) { // what a round before may have left
+		carried(bodyOf(n), func(b *node) { // may be left from an earlier round
 			if known.find(b.as) == nil {
 				c.define(b, inside, slot{call: b.op == "call" || b.op == "tool"})
 			}
@@ -114,7 +114,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	}
 	round := inside.inner()
 	a := c.sequence("body", bodyOf(n), round, depth+1)
-	if n.until == nil || n.max < 1 { // which the form has reported
+	if n.until == nil || n.max < 1 { // reported with the form
 		return a
 	}
 	c.fanned = false
@@ -140,7 +140,7 @@ func (c *compiler) neverHolds(n *node, t *test) {
 	}
 	if never {
 		c.find(n.until.at, finding.Finding{Type: "guard-never-holds", Ashlar: label(n), Warning: true},
-			"the condition of the loop never holds, so that it fails after %d rounds: name what ends it", n.max)
+			"the condition of the loop never holds, so the loop fails after %d rounds: set a condition that can hold", n.max)
 	}
 }
 
@@ -181,7 +181,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	return stone.Match(name, on, cases...)
 }
 
-// selector is the text by which a value selects a branch.
+// selector returns the text by which a value selects a branch.
 func selector(value json.RawMessage) (string, error) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
@@ -191,8 +191,8 @@ func selector(value json.RawMessage) (string, error) {
 	return string(canonical), err
 }
 
-// unreachable reports the branches that no value of a slot selects whose schema
-// has a closed list of values.
+// unreachable reports branches that no value of a slot selects. The schema of the slot
+// must have a closed list of values.
 func (c *compiler) unreachable(n *node, known *scope) {
 	ref := n.value
 	if ref == nil || ref.slot == nil || ref.slot.record || known.find(ref.slot.name) == nil || len(c.definers[ref.slot.name]) != 1 {

@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// A place is where something stands in the text of a plan. Its path is put
-// together only when there is something to say about it.
+// A place is a position in a plan. Its path is built only when a finding needs it.
 type place struct {
 	up    *place
 	key   string
@@ -27,7 +26,7 @@ func (p *place) item(i int, v edn.Value) *place {
 	return &place{up: p, index: i, value: v}
 }
 
-// path leads from the whole to the place, as nodes[2].input.t.
+// path returns the path to the place, as nodes[2].input.t.
 func (p *place) path() string {
 	switch {
 	case p == nil:
@@ -41,15 +40,14 @@ func (p *place) path() string {
 	return p.key
 }
 
-// report collects what is to be said about a plan.
+// report collects the findings about a plan.
 type report struct {
 	findings finding.List
 	seen     map[[4]string]bool
 }
 
-// most is how many findings are told one by one. To find the line of a value costs a
-// walk through the text, so a hostile text of nothing but faults would cost the
-// square of its length.
+// most bounds the findings of a plan. Finding the line of a value takes a walk through
+// the text, so a hostile text full of faults would take quadratic time.
 const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
@@ -70,7 +68,7 @@ func (r *report) add(f finding.Finding) {
 	r.findings = append(r.findings, f)
 }
 
-// find reports something at a place.
+// find reports a finding at a place.
 func (r *report) find(at *place, f finding.Finding, format string, args ...any) {
 	if r.full() {
 		return
@@ -80,7 +78,7 @@ func (r *report) find(at *place, f finding.Finding, format string, args ...any) 
 	r.add(f)
 }
 
-// located puts line and column before a message, where they are known.
+// located puts line and column, if known, before a message.
 func located(at *place, message string) string {
 	if at == nil {
 		return message
@@ -107,7 +105,7 @@ const (
 	badSyntax     = "bad-syntax"
 )
 
-// faults takes over what a form found.
+// faults adds the faults of a form.
 func (r *report) faults(faults form.Faults) {
 	for _, f := range faults {
 		typ := badValue

@@ -15,9 +15,9 @@ import (
 type Plan struct {
 	id    string
 	nodes []*node
-	size  int // how many nodes there are in all
-	depth int // how deep they are nested, 1 without any body
-	// faults are what is wrong with its form.
+	size  int // the number of nodes, including all bodies
+	depth int // the nesting depth; 1 without bodies
+	// faults are the findings about its form.
 	faults finding.List
 
 	text   []byte // canonical, if there are no faults
@@ -25,8 +25,7 @@ type Plan struct {
 	last   atomic.Pointer[compiler] // see compiled
 }
 
-// node is one node of a plan, whatever its op. Fields that its op does not have are
-// zero.
+// node is one node of a plan. Fields that its op does not use are zero.
 type node struct {
 	op   string
 	id   string
@@ -51,14 +50,13 @@ type body struct {
 	nodes []*node
 }
 
-// Read reads a plan, in EDN or JSON. It reads as much as can be read: what else is
-// wrong is among the findings of Check, and such a plan does not become an ashlar.
-// The error is a *finding.Invalid if the text is neither EDN nor JSON, longer than
-// 8 MiB, or nested more than 512 deep.
+// Read reads a plan, in EDN or JSON. It reads as much as possible: other faults are
+// findings of Check, and Ashlar rejects such a plan. The error is a *finding.Invalid if
+// the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
-// maxNodes is how many nodes of a plan are read. Others are counted, and such a plan is
-// refused when it is compiled.
+// maxNodes bounds the nodes of a plan that are read. Further nodes are only counted, and
+// the compiler rejects such a plan.
 const maxNodes = 100_000
 
 func read(data []byte, most int) (*Plan, error) {
@@ -80,20 +78,19 @@ func read(data []byte, most int) (*Plan, error) {
 	return p, nil
 }
 
-// ID returns what the plan calls itself, "" if it does not.
+// ID returns the id of the plan, or "".
 func (p *Plan) ID() string { return p.id }
 
-// Nodes returns how many nodes the plan has, those of all bodies counted.
+// Nodes returns the number of nodes in the plan, including all bodies.
 func (p *Plan) Nodes() int { return p.size }
 
-// Digest stands for what the plan says: the SHA-256, in hexadecimal, of its
-// canonical text. It does not depend on the notation, on the order of fields, or on
-// what is left out because it goes without saying. A plan whose form is at fault
-// has none.
+// Digest returns the SHA-256, in hexadecimal, of the canonical text of the plan. It does
+// not depend on the notation, the order of fields, or fields with their default value. It
+// is "" if the form of the plan has faults.
 func (p *Plan) Digest() string { return p.digest }
 
-// String returns the canonical text of the plan, EDN in one line; "" if its form
-// is at fault.
+// String returns the canonical text of the plan, EDN in one line, or "" if its form has
+// faults.
 func (p *Plan) String() string { return string(p.text) }
 
 // EDN returns the plan for people: its text with line breaks.

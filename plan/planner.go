@@ -15,19 +15,18 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Planner runs the plans that capabilities answer with, for call.Applicator.Plans.
-// Calls in plans have one without being given it. Such a plan reads what its call
-// passed on: what the call declares to read, and the slots of the plan in which it
-// stands or those in opts. To ask a person it needs the effect ask.
+// Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in
+// plans have one by default. A returned plan reads what its call declares to read, and
+// the slots of the enclosing plan or of opts. It needs the effect ask to ask a person.
 func Planner(opts Options) call.Planner { return planner{opts: opts} }
 
 type planner struct {
 	opts   Options
 	depth  int       // of the call that is answered
-	within *compiler // of the plan in which the call stands; nil if it stands in none
+	within *compiler // of the enclosing plan; nil if the call is in none
 }
 
-// passes tells which slots a call passes on to the plan that answers it.
+// passes returns a predicate for the slots that a call passes on to a returned plan.
 func (pl planner) passes(passed []dag.Query) func(name string) bool {
 	names := map[string]bool{}
 	for _, q := range passed {
@@ -46,10 +45,10 @@ func (pl planner) passes(passed []dag.Query) func(name string) bool {
 	}
 }
 
-// failedPrefix is that of the types of failures that calls allow.
+// failedPrefix is the prefix of the types of allowed failures.
 var failedPrefix = call.Failed(open("")).Name()
 
-// Plan checks a plan that a capability answered with, and compiles it.
+// Plan checks and compiles a plan that a capability returned.
 func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error) {
 	p, err := read(reply.Plan, pl.opts.Limits.nodes())
 	if err != nil {
@@ -58,7 +57,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	opts := pl.opts
 	depth := max(len(req.Stack)+1, pl.depth)
 	if limit := opts.Limits.depth(); depth+p.depth > limit {
-		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would stand %d deep, at most %d are allowed", depth+p.depth, limit)}
+		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would be nested %d deep, at most %d are allowed", depth+p.depth, limit)}
 	}
 	bound, names, findings := bindings(reply.Bindings)
 	if req.Context != nil && !slices.Contains(names, contextSlot) && p.reads(contextSlot) {
@@ -73,8 +72,8 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	if len(bound) > 0 && !c.ashlar.IsZero() {
 		c.ashlar = stone.Seq(c.ashlar.Name(), stone.Seq("bindings", bound...), c.ashlar)
 	}
-	// What is not granted to the call is not granted to its answer; nil would
-	// grant everything.
+	// Effects not granted to the call are not granted to the plan that it returns; nil
+	// would grant everything.
 	c.validate(&c.report, stone.Config{Input: d, Grant: append([]string{}, req.Effects...)})
 	if err := c.findings.Err(); err != nil {
 		return stone.Ashlar{}, refused(c.findings)
@@ -82,7 +81,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	return c.ashlar, nil
 }
 
-// refused is the error of a plan that a capability answered with.
+// refused returns the error of an invalid plan that a capability returned.
 func refused(findings finding.List) error {
 	err := findings.Err()
 	e := &call.Error{Type: call.PlanInvalid, Message: "the plan is invalid", Cause: err}
@@ -104,7 +103,7 @@ func refused(findings finding.List) error {
 	return e
 }
 
-// bindings makes the steps that write the slots which come with a plan.
+// bindings returns the steps that write the slots bound with a plan.
 func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings finding.List) {
 	if object == nil {
 		return nil, nil, nil
@@ -131,19 +130,19 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 	return steps, names, findings
 }
 
-// binding makes the step that writes a slot which comes with a plan.
+// binding returns the step that writes a slot bound with a plan.
 func binding(name string, value json.RawMessage) stone.Ashlar {
 	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil })
 }
 
-// contextSlot is the slot in which a plan finds the context of the request that it
-// answers, unless it comes with a binding of that name.
+// contextSlot is the slot with the context of the request that a plan answers, unless the
+// plan comes with a binding of that name.
 const contextSlot = "context"
 
-// Capability makes a capability of a plan: it answers a request with the plan,
-// which the applicator then runs. The fields of the input are the slots with which it
-// begins, and its context is the slot "context". The kind is "plan" unless m says otherwise, and so is the type
-// of its replies. The error is a *finding.Invalid if the form of the plan is at fault.
+// Capability makes a capability of a plan. It answers a request with the plan, which the
+// applicator runs with the fields of the input as slots, and the context of the request
+// as the slot "context". Kind defaults to "plan", and CanProduce to plans alone. The error
+// is a *finding.Invalid if the form of the plan has faults.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()
 	if text == "" {

@@ -9,15 +9,15 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A printer writes a typed plan back as text, in one form only: what goes without
-// saying is left out, and fields have one order.
+// A printer writes a typed plan as canonical text: without defaults, and with fields in a
+// fixed order.
 type printer struct {
 	text []byte
 	json bool
 	err  error
 }
 
-// print writes the plan in one of the notations, in about so many bytes.
+// print writes the plan in one of the notations. Size is a hint, in bytes.
 func (p *Plan) print(json bool, size int) ([]byte, error) {
 	w := &printer{json: json, text: make([]byte, 0, size)}
 	w.open('{')
@@ -41,7 +41,7 @@ func (w *printer) open(c byte) { w.text = append(w.text, c) }
 
 func (w *printer) close(c byte) { w.text = append(w.text, c) }
 
-// next stands before each element and each key, but for the first.
+// next separates elements and keys. It writes nothing before the first.
 func (w *printer) next() {
 	switch w.text[len(w.text)-1] {
 	case '{', '[':
@@ -54,7 +54,7 @@ func (w *printer) next() {
 	}
 }
 
-// key begins a field of a node.
+// key starts a field of a node.
 func (w *printer) key(name string) {
 	w.next()
 	w.name(name)
@@ -69,7 +69,7 @@ func (w *printer) colon() {
 	}
 }
 
-// name writes what is known to be a name.
+// name writes a valid name.
 func (w *printer) name(name string) {
 	if w.json {
 		w.string(name)
@@ -78,9 +78,9 @@ func (w *printer) name(name string) {
 	}
 }
 
-// word writes what may be a name: in EDN as a keyword, if it can be one.
+// word writes a text, in EDN as a keyword if possible.
 func (w *printer) word(text string) {
-	if isSlotKey(text) { // that of data
+	if isSlotKey(text) { // a key of data
 		w.fail(errSlot, w.json)
 	}
 	if w.json || !isKeyword(text) || isSlotKey(text) {
@@ -95,7 +95,7 @@ func isKeyword(name string) bool {
 	return err == nil
 }
 
-// string writes a text. The escapes of JSON are those of EDN as well.
+// string writes a text. JSON escapes are valid in EDN.
 func (w *printer) string(s string) {
 	text, err := canon.Append(w.text, s)
 	w.fail(err, err != nil)
@@ -123,7 +123,7 @@ func (w *printer) nodes(nodes []*node) {
 	w.close(']')
 }
 
-// field writes a name, if there is one.
+// field writes a name, unless it is empty.
 func (w *printer) field(key, name string) {
 	if name != "" {
 		w.key(key)
@@ -131,7 +131,7 @@ func (w *printer) field(key, name string) {
 	}
 }
 
-// names writes a list of names, if there are some or it is kept.
+// names writes a list of names. It omits an empty list, unless kept is set.
 func (w *printer) names(key string, names []string, kept bool) {
 	if len(names) == 0 && !kept {
 		return
@@ -145,7 +145,7 @@ func (w *printer) names(key string, names []string, kept bool) {
 	w.close(']')
 }
 
-// inner writes a map, if there is anything in it.
+// inner writes a map, unless it is empty.
 func (w *printer) inner(key string, fill func()) {
 	before := len(w.text)
 	w.key(key)
@@ -192,7 +192,7 @@ func (w *printer) node(n *node) {
 	w.close('}')
 }
 
-// valueKey is the field that holds the template of a node.
+// valueKey returns the field that contains the template of a node.
 func valueKey(op string) string {
 	switch op {
 	case "let":
@@ -271,7 +271,7 @@ func (w *printer) spec(n *node) {
 	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
 }
 
-// limit writes a bound, of which a negative one leaves nothing to spend.
+// limit writes a bound. A negative one is written as 0, which allows no spending.
 func (w *printer) limit(key string, n float64) {
 	if n != 0 {
 		w.key(key)
@@ -331,8 +331,8 @@ func (w *printer) guard(key string, g *guard) {
 	}
 }
 
-// template writes a template; words tells whether it is the whole value of a field
-// of an emit.
+// template writes a template; words means that it is the whole value of a field of an
+// emit.
 func (w *printer) template(t *template, words bool) {
 	switch {
 	case t.constant != nil:

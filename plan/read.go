@@ -12,11 +12,11 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// reading makes a typed plan of data, and reports all that is not as it must be.
+// reading makes a typed plan of data, and reports its faults.
 type reading struct {
 	report
 	size, depth int
-	most        int // nodes that are read; the rest is counted
+	most        int // nodes to read; further nodes are only counted
 }
 
 func (r *reading) plan(v edn.Value) *Plan {
@@ -62,7 +62,7 @@ func (r *reading) vector(at *place, what string) bool {
 
 var ops = []string{"ask", "call", "emit", "let", "loop", "map", "match", "parallel", "reduce", "seq", "tool"}
 
-// readerOf says what is read of the nodes of an op, beside op, id and when.
+// readerOf returns the function that reads the nodes of an op, except op, id and when.
 func readerOf(op string) func(*reading, *node, fields) {
 	switch op {
 	case "ask":
@@ -89,14 +89,14 @@ func readerOf(op string) func(*reading, *node, fields) {
 	return nil
 }
 
-// fields are those of a node that is being read.
+// fields are the fields of a node while it is read.
 type fields struct {
 	*form.Map
 	at    *place
 	depth int
 }
 
-// place returns where a field stands, nil if it is not there.
+// place returns the place of a field, or nil if it is not set.
 func (f fields) place(key string) *place {
 	v, ok := f.Field(key)
 	if !ok {
@@ -105,7 +105,7 @@ func (f fields) place(key string) *place {
 	return f.at.field(key, v.EDN())
 }
 
-// node reads a node. Of one with an unknown op only the names are kept.
+// node reads a node. With an unknown op it keeps only the names.
 func (r *reading) node(at *place, depth int) *node {
 	n := &node{at: at}
 	faults := form.Read(at.value, func(m *form.Map) {
@@ -150,7 +150,7 @@ func meant(op string) string {
 	return ""
 }
 
-// name reads an identifier, which may be a name or, as often, text.
+// name reads an identifier: a name, or a string.
 func (f fields) name(key string, to *string) {
 	if v, ok := f.Field(key); ok {
 		if v.EDN().Kind() == edn.KindString && !v.EDN().IsJSON() {
@@ -161,7 +161,7 @@ func (f fields) name(key string, to *string) {
 	}
 }
 
-// field reads a field as a template, nil if it is not there.
+// field reads a field as a template. It returns nil if the field is not set.
 func (r *reading) field(f fields, key string, words bool) *template {
 	v, ok := f.Field(key)
 	if !ok {
@@ -201,7 +201,7 @@ func (r *reading) readTool(n *node, f fields) {
 	f.Name("as", &n.as)
 }
 
-// readBody reads the one body of a node.
+// readBody reads the body of a node.
 func (r *reading) readBody(n *node, f fields) {
 	f.Need("body")
 	if at := f.place("body"); at != nil {
@@ -269,8 +269,8 @@ func (r *reading) readMatch(n *node, f fields) {
 	slices.SortStableFunc(n.bodies, func(a, b body) int { return strings.Compare(a.key, b.key) })
 }
 
-// branchKey is what selects a branch. Keys are text in JSON, so a number or a
-// boolean is the same as its text.
+// branchKey returns the key of a branch. JSON keys are text, so a number or boolean
+// equals its text.
 func branchKey(v edn.Value) (string, bool) {
 	switch v.Kind() {
 	case edn.KindString, edn.KindKeyword, edn.KindSymbol:
@@ -291,8 +291,7 @@ func (r *reading) readAsk(n *node, f fields) {
 	f.Name("as", &n.as)
 }
 
-// readRequires reads what is required of the answer: in requires, or as
-// output.schema.
+// readRequires reads the requirements on the answer, from requires or output.schema.
 func readRequires(m *form.Map, n *node) {
 	form.Into(m, &n.spec, "requires")
 	to := &n.spec.Requires.OutSchema

@@ -7,26 +7,26 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// A scope is the slots that are known at a place of a plan, those of the sequences
-// around it included.
+// A scope contains the slots known at a place of a plan, including those of the enclosing
+// sequences.
 type scope struct {
 	up    *scope
 	slots map[string]*slot
 }
 
-// A slot is what is known of one before anything runs.
+// A slot describes a slot before a run.
 type slot struct {
 	sure  bool
-	under [][]string // where it is not sure: the guards that come with it, each list enough
-	fails bool       // a call that is allowed to fail: it may not be readable though the call was made
-	lanes bool       // gathered from a lane, which may have been lost
+	under [][]string // if not sure: guards under which it is defined; each list is enough
+	fails bool       // a call that is allowed to fail, so the slot may have no value
+	lanes bool       // gathered from a lane, which may be lost
 	call  bool       // it has a record
 	given bool       // from outside
 }
 
 func (s *scope) inner() *scope { return s.room(0) }
 
-// room is an inner scope for that many slots.
+// room returns an inner scope with capacity for n slots.
 func (s *scope) room(n int) *scope { return &scope{up: s, slots: make(map[string]*slot, n)} }
 
 func (s *scope) find(name string) *slot {
@@ -38,7 +38,7 @@ func (s *scope) find(name string) *slot {
 	return nil
 }
 
-// define notes a slot, over what there is of that name.
+// define notes a slot, merged with the one of that name.
 func (s *scope) define(name string, def slot) {
 	if before := s.find(name); before != nil && !def.sure {
 		def.sure = before.sure
@@ -50,7 +50,7 @@ func (s *scope) define(name string, def slot) {
 	s.slots[name] = &def
 }
 
-// within tells whether the slot is there where these guards hold.
+// within reports whether the slot is defined if these guards hold.
 func (s *slot) within(name string, guards []string) bool {
 	if s.sure || slices.Contains(guards, isPresent+" "+name) {
 		return true
@@ -60,7 +60,7 @@ func (s *slot) within(name string, guards []string) bool {
 	})
 }
 
-// guarded is what a slot is outside of something with a guard.
+// guarded returns the slot as it is outside of a guarded node.
 func (s slot) guarded(guard string) slot {
 	if guard == "" {
 		return s
@@ -77,15 +77,14 @@ func (s slot) guarded(guard string) slot {
 	return s
 }
 
-// leave takes what an inner scope has over into the one around it.
+// leave adds the slots of an inner scope to the enclosing one.
 func (s *scope) leave(inner *scope, guard string) {
 	for name, def := range inner.slots {
 		s.define(name, def.guarded(guard))
 	}
 }
 
-// either takes over what there is after one of several ways: what all of them have
-// is sure.
+// either adds the slots of several branches. A slot is sure if all of them define it.
 func (s *scope) either(ways []*scope) {
 	all := map[string]*slot{}
 	count := map[string]int{}
@@ -112,13 +111,13 @@ func (s *scope) either(ways []*scope) {
 	}
 }
 
-// A laneSlot is a slot that lanes of a fan-out have.
+// A laneSlot is a slot that lanes of a fan-out define.
 type laneSlot struct {
 	slot
-	many bool // several lanes have it: it is the list of what they have
+	many bool // several lanes define it: it is the list of their values
 }
 
-// A census is what a plan says of names, wherever that stands.
+// A census lists the names that a plan uses, at any depth.
 type census struct {
 	definers map[string][]*node
 	used     map[string]bool
@@ -126,7 +125,7 @@ type census struct {
 	texts    []string // the expressions
 }
 
-// uses tells whether a slot is read, or may be.
+// uses reports whether a slot is read, or may be.
 func (c *census) uses(name string) bool {
 	return c.used[name] || slices.ContainsFunc(c.texts, func(text string) bool { return strings.Contains(text, name) })
 }
@@ -162,8 +161,8 @@ func (c *census) take(nodes []*node) {
 	}
 }
 
-// carried calls fn for the nodes whose slots a round of a loop may leave to the
-// next one.
+// carried calls fn for the nodes whose slots may remain from one round of a loop to the
+// next.
 func carried(nodes []*node, fn func(*node)) {
 	for _, n := range nodes {
 		if n.op != "map" {
@@ -178,15 +177,14 @@ func carried(nodes []*node, fn func(*node)) {
 	}
 }
 
-// hasEmit tells whether a sequence emits something.
+// hasEmit reports whether a sequence contains an emit.
 func hasEmit(nodes []*node) bool {
 	return slices.ContainsFunc(nodes, func(n *node) bool {
 		return n.op == "emit" || slices.ContainsFunc(n.bodies, func(b body) bool { return hasEmit(b.nodes) })
 	})
 }
 
-// checkNames reports the names that two nodes of one sequence have, and those that are
-// not for plans.
+// checkNames reports names that two nodes of one sequence share, and reserved names.
 func (c *compiler) checkNames(nodes []*node) {
 	as, ids := make(map[string]bool, len(nodes)), make(map[string]bool, len(nodes))
 	for _, n := range nodes {
@@ -196,7 +194,7 @@ func (c *compiler) checkNames(nodes []*node) {
 			} else if as[n.as] && n.op != "map" {
 				c.findIn(n, "as", finding.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
 			}
-			as[n.as] = as[n.as] || n.op != "map" // whose name is that of the item
+			as[n.as] = as[n.as] || n.op != "map" // the name of a map is that of the item
 		}
 		if n.id != "" {
 			if ids[n.id] {
@@ -207,7 +205,7 @@ func (c *compiler) checkNames(nodes []*node) {
 	}
 }
 
-// findIn reports something at a field of a node.
+// findIn reports a finding at a field of a node.
 func (c *compiler) findIn(n *node, key string, f finding.Finding, format string, args ...any) {
 	at := n.at
 	if v, ok := at.value.Field(key); ok {

@@ -14,17 +14,17 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// An access is how a node reads a slot: what it declares, and what it looks at.
+// An access is how a node reads a slot: the queries it declares, and the nodes it reads.
 type access struct {
 	typ    dag.AnyType
-	failed dag.AnyType // not nil if the slot can be a failure that was allowed
-	needed bool        // the validator is to see that there is a producer
-	loose  bool        // of a keyword that is data where there is no such slot
-	absent bool        // there is none, whatever lanes may hold
+	failed dag.AnyType // not nil if the slot may be an allowed failure
+	needed bool        // the validator must find a producer
+	loose  bool        // of a keyword that is data if the slot is not defined
+	absent bool        // the slot is not defined, even if lanes contain it
 }
 
-// queries of the access. Whether a failure is nearer than a value is asked with
-// Since.
+// queries returns the queries of the access. Since tells whether a failure is nearer than
+// a value.
 func (a *access) queries() []dag.Querier {
 	if a.absent {
 		if a.failed == nil {
@@ -42,8 +42,8 @@ func (a *access) queries() []dag.Querier {
 	return []dag.Querier{q, a.failed.Query().Optional(), a.failed.Query().Since(a.typ).Optional()}
 }
 
-// find returns the node of a slot, or the one that stands for its failure; both
-// are nil if there is neither.
+// find returns the node of a slot, or the node of its failure. Both are nil if neither
+// exists.
 func (a *access) find(d dag.DAG) (n, failure *dag.Node) {
 	if !a.absent {
 		n = nearest(d, a.typ)
@@ -68,7 +68,7 @@ func nearest(d dag.DAG, t dag.AnyType) *dag.Node {
 	return n
 }
 
-// reads is what one node reads, by the names of slots.
+// reads are the accesses of one node, by slot.
 type reads map[string]*access
 
 func (r reads) queries() []dag.Querier {
@@ -100,13 +100,13 @@ func (v view) slot(ref *slotRef) (json.RawMessage, error) {
 	}
 	switch {
 	case value == nil && failure != nil:
-		return nil, stone.Fail(kind.MissingInput, "%s: the call failed, and was allowed to: guard the node with {:present? :%s}, or read {:slot/record :%[2]s}", ref, ref.name)
+		return nil, stone.Fail(kind.MissingInput, "%s: the call failed, as its plan allows: guard the node with {:present? :%s}, or read {:slot/record :%[2]s}", ref, ref.name)
 	case value == nil:
 		return nil, stone.Fail(kind.MissingInput, "%s: there is no such slot", ref)
 	}
 	out, ok := walk(value, ref.path)
 	if !ok {
-		return nil, stone.Fail(kind.MissingInput, "%s: there is nothing at this path", ref)
+		return nil, stone.Fail(kind.MissingInput, "%s: the slot has no value at this path", ref)
 	}
 	return out, nil
 }
@@ -127,8 +127,7 @@ func (v view) word(name string) (json.RawMessage, bool, error) {
 	return json.RawMessage(n.JSON()), true, nil
 }
 
-// record is what a plan can read of the record of a call: what does not depend on
-// time.
+// record is the part of a call's record that a plan can read. It does not depend on time.
 type record struct {
 	Cap      string    `json:"cap/id,omitempty"`
 	Attempts int       `json:"attempts"`
@@ -137,7 +136,7 @@ type record struct {
 	Out      call.JSON `json:"out,omitempty"`
 }
 
-// recordOf returns the record of a call as JSON, nil if there is none.
+// recordOf returns the record of a call as JSON, or nil.
 func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 	var of *call.Record
 	switch {
@@ -159,14 +158,14 @@ func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 	return canon.Append(nil, out)
 }
 
-// A test is a guard where it stands.
+// A test is a guard compiled for one node.
 type test struct {
 	*guard
 	program kinds.Guard // of an expression
 	reads   reads
 }
 
-// holds tells whether the guard holds.
+// holds reports whether the guard holds.
 func (t *test) holds(d dag.DAG) (bool, error) {
 	v := view{t.reads, d}
 	switch t.form {
@@ -193,7 +192,7 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 	return false, nil
 }
 
-// reserved tells whether a name is not for plans.
+// reserved reports whether plans must not use a name.
 func reserved(name string) bool {
 	for _, prefix := range []string{"auth/", "roles/", "stone/"} {
 		if strings.HasPrefix(name, prefix) {

@@ -12,12 +12,12 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// A template is data with places for slots. It is made once; what is put into the
-// places is data, and never looked at again.
+// A template is data with places for slots. It is read once. Values put into the places
+// are data, and never expanded.
 type template struct {
-	constant json.RawMessage // if none of the others is set
+	constant json.RawMessage // if no other field is set
 	slot     *slotRef
-	word     string // a keyword that stands for a slot, if there is one of that name
+	word     string // a keyword that refers to a slot, if one of that name is defined
 	fields   []field
 	items    []*template
 	at       place
@@ -26,7 +26,7 @@ type template struct {
 type field struct {
 	name  string
 	key   []byte // the name as JSON
-	plain bool   // it has no slots
+	plain bool   // it contains no slots
 	value *template
 }
 
@@ -38,7 +38,7 @@ type slotRef struct {
 	at     *place
 }
 
-// A step of a path is a field or, if that is empty, an element of a list.
+// A step of a path is a field or, if element is set, an element of a list.
 type step struct {
 	field   string
 	index   int
@@ -52,7 +52,7 @@ func (s step) String() string {
 	return s.field
 }
 
-// String writes the reference as messages do: x.text.0
+// String returns the reference for messages, as x.text.0.
 func (r *slotRef) String() string {
 	var b strings.Builder
 	b.WriteString(r.name)
@@ -65,8 +65,8 @@ func (r *slotRef) String() string {
 	return b.String()
 }
 
-// template reads data with places for slots. With words, a keyword that is the
-// whole value of a field stands for the slot of that name.
+// template reads data with places for slots. With words, a keyword that is the whole
+// value of a field refers to the slot of that name.
 func (r *report) template(at place, words bool) *template {
 	t, plain := r.within(at, words)
 	if plain {
@@ -75,8 +75,8 @@ func (r *report) template(at place, words bool) *template {
 	return t
 }
 
-// within reads a part of a template. A plain one has no slots, and is left for
-// whoever has the largest part that is plain to make a constant of.
+// within reads a part of a template. A plain part has no slots; the caller makes one
+// constant of the largest plain part.
 func (r *report) within(at place, words bool) (t *template, plain bool) {
 	t = &template{at: at}
 	if flat(at.value, words) {
@@ -103,8 +103,8 @@ func (r *report) within(at place, words bool) (t *template, plain bool) {
 	return t, plain
 }
 
-// flat tells whether data has nothing in it but scalars, and no slots: most of it,
-// for which nothing more has to be made.
+// flat reports whether data contains only scalars and no slots. Most data does, and needs
+// no further work.
 func flat(v edn.Value, words bool) bool {
 	if v.Len() == 0 || slotKey(v) != "" {
 		return false
@@ -173,7 +173,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 	slices.SortStableFunc(t.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
 	for i := range t.fields {
 		f := &t.fields[i]
-		f.key, _ = canon.Append(nil, f.name) // what was read is valid text
+		f.key, _ = canon.Append(nil, f.name) // text that was read is valid
 		if f.plain {
 			r.constant(f.value)
 		}
@@ -190,7 +190,7 @@ const (
 	slotRecord = "slot/record"
 )
 
-// slotKey returns the key with which a map is a place for a slot, or "".
+// slotKey returns the key that makes a map a place for a slot, or "".
 func slotKey(v edn.Value) string {
 	for k := range v.Entries() {
 		if isSlotKey(k.Text()) {
@@ -210,7 +210,7 @@ func isSlotKey(text string) bool {
 	return false
 }
 
-// word is the keyword that v is; JSON has it as a string with a colon.
+// word returns the name of a keyword; in JSON a keyword is a string with a leading colon.
 func word(v edn.Value) string {
 	name, ok := v.Name()
 	if !ok || v.IsJSON() && !strings.HasPrefix(v.Text(), ":") {
@@ -219,15 +219,14 @@ func word(v edn.Value) string {
 	return name
 }
 
-// slot reads a place for a slot. What is wrong with it is reported, and the
-// reference then names no slot.
+// slot reads a place for a slot. It reports faults; a faulty reference may name no slot.
 func (r *report) slot(at *place, key string) *slotRef {
 	v, _ := at.value.Field(key)
 	ref := &slotRef{record: key == slotRecord, at: at}
 	if at.value.Len() > 1 {
 		for k := range at.value.Entries() {
 			if name, _ := k.Name(); name != key {
-				r.find(at.field(name, k), finding.Finding{Type: unknownField, Queried: name}, "beside %s there is no other field", key)
+				r.find(at.field(name, k), finding.Finding{Type: unknownField, Queried: name}, "%s allows no other field beside it", key)
 			}
 		}
 	}
@@ -289,13 +288,13 @@ func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
 	}
 }
 
-// A reader gives what the slots hold while a plan runs.
+// A reader returns the values of slots while a plan runs.
 type reader interface {
 	slot(*slotRef) (json.RawMessage, error)
 	word(name string) (value json.RawMessage, ok bool, err error)
 }
 
-// render puts what slots hold into the template. The value has at most so many bytes.
+// render puts the values of slots into the template. The result has at most most bytes.
 func (t *template) render(r reader, most int) (json.RawMessage, error) {
 	if t == nil {
 		return json.RawMessage("{}"), nil
@@ -362,7 +361,7 @@ func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) 
 	return append(dst, '}'), nil
 }
 
-// walk follows a path into JSON. It tells how far it came.
+// walk follows a path into JSON. It returns false if the path does not exist.
 func walk(value json.RawMessage, path []step) (json.RawMessage, bool) {
 	for _, s := range path {
 		if s.element {
