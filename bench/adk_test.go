@@ -38,8 +38,8 @@ func adkLine[T content[T]](names []string, first T) (agent.Agent, error) {
 	return workflowagent.New(workflowagent.Config{Name: "line", Edges: workflow.Chain(nodes...)})
 }
 
-// adkRun runs a workflow in a session of its own in memory, which is how its
-// runner wants it, and returns the last output.
+// adkRun runs a workflow in a new session in memory, which its runner requires, and
+// returns the last output.
 func adkRun(a agent.Agent) (any, error) {
 	r, err := runner.New(runner.Config{AppName: "bench", Agent: a, SessionService: session.InMemoryService(), AutoCreateSession: true})
 	if err != nil {
@@ -117,7 +117,7 @@ func (m *adkModel) GenerateContent(context.Context, *model.LLMRequest, bool) ite
 	}
 }
 
-// adkTurns runs every time in a session of its own, as adkRun does.
+// adkTurns uses a new session for every run, as adkRun does.
 func adkTurns(s *script) (func() (string, error), error) {
 	type found struct {
 		Text string `json:"text"`

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// BenchmarkBuild makes a line of steps and checks it as far as each library
-// does, without running it. The names are made beforehand. In same, one type is
-// written and read, as peers have it; in schemas, writers and readers each have
-// a type of their own, and the schemas are compared.
+// BenchmarkBuild makes a line of steps and checks it as far as each library does, without
+// running it. The names are made beforehand. In same, one type is written and read, as by
+// the peers. In schemas, writers and readers each have their own type, and the schemas
+// are compared.
 func BenchmarkBuild(b *testing.B) {
 	for _, steps := range []int{1_000, 100_000} {
 		names := stepNames(steps)

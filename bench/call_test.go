@@ -12,10 +12,10 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// BenchmarkCall is a step whose answer is found late: the applicator takes in and
-// out schema, a must, a should and a capability in this process together. Floor is
-// the same step as a leaf that calls the function itself. There is one processor,
-// as for turns.
+// BenchmarkCall is a step whose answer is chosen at run time: the applicator checks input
+// and output schemas, a must and a should, and calls a capability in this process. Floor
+// is the same step as a leaf that calls the function itself. It runs on one processor, as
+// turns do.
 func BenchmarkCall(b *testing.B) {
 	const calls = 1_000
 	direct := stone.Func("answer", smallDoc, alikeResult, answerSmall)
@@ -53,7 +53,7 @@ var alikeResult = dag.NewType[alike]("answer")
 
 func answerSmall(_ context.Context, v small) (alike, error) { return alike(v.next()), nil }
 
-// lateAnswer is the call.
+// lateAnswer returns the call.
 func lateAnswer() (stone.Ashlar, error) {
 	in, err := schema.For[small]()
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// content is what the steps of a benchmark hand on. A step calls next, so that
-// every node differs from the one before.
+// content is the data that the steps of a benchmark pass on. A step calls next, so that
+// every node differs from the previous one.
 type content[T any] interface {
 	next() T
 	count() int
@@ -36,7 +36,7 @@ type kilo struct {
 func (k kilo) next() kilo { k.N++; return k }
 func (k kilo) count() int { return k.N }
 
-// nested is of about 1 KB too and not flat: a step reads it from its JSON.
+// nested also has about 1 KB, but is not flat: a step reads it from its JSON.
 type nested struct {
 	N        int       `json:"n"`
 	Title    string    `json:"title"`

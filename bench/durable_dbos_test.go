@@ -30,8 +30,8 @@ func dbosLine(ctx dbos.Context, v kilo) (_ int, err error) {
 	return v.N, nil
 }
 
-// dbosDurable has a workflow for each line. Its store commits with
-// synchronous=NORMAL: what it acknowledged may be lost with the power.
+// dbosDurable has a workflow for each line. Its store commits with synchronous=NORMAL:
+// acknowledged writes may be lost on a power loss.
 func dbosDurable(folder string) (func(int) error, func() error, error) {
 	ctx, err := dbosContext(folder)
 	if err != nil {
@@ -49,7 +49,7 @@ func dbosDurable(folder string) (func(int) error, func() error, error) {
 			}
 			n, err := handle.GetResult()
 			if err == nil && n != durableSteps {
-				err = fmt.Errorf("%d of %d steps were taken", n, durableSteps)
+				err = fmt.Errorf("%d of %d steps ran", n, durableSteps)
 			}
 			return err
 		})

@@ -16,13 +16,13 @@ import (
 	"gorm.io/gorm/migrator"
 	"gorm.io/gorm/schema"
 	"gorm.io/gorm/utils/tests"
-	_ "modernc.org/sqlite" // the driver of all that take one
+	_ "modernc.org/sqlite" // the driver of all stores that take one
 	trpc "trpc.group/trpc-go/trpc-agent-go/graph"
 	trpcstore "trpc.group/trpc-go/trpc-agent-go/graph/checkpoint/sqlite"
 )
 
-// openSQLite opens a database for the stores that take one: with the driver of
-// Stone, and as durable.
+// openSQLite opens a database for the stores that take one, with the driver and the
+// durability settings of Stone.
 func openSQLite(folder string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "peer.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 	if err == nil {
@@ -31,8 +31,8 @@ func openSQLite(folder string) (*sql.DB, error) {
 	return db, err
 }
 
-// gormSQLite is as much of a dialect as the store of adk needs. Those that there
-// are bring a C compiler or a second driver of the same name.
+// gormSQLite is the part of a dialect that the store of adk needs. The existing dialects
+// need a C compiler or a second driver of the same name.
 type gormSQLite struct {
 	tests.DummyDialector
 	db *sql.DB
@@ -63,7 +63,7 @@ func (gormSQLite) DataTypeOf(f *schema.Field) string {
 
 type gormTables struct{ migrator.Migrator }
 
-// HasTable is asked about a database that is new.
+// HasTable is called for a new database.
 func (gormTables) HasTable(any) bool { return false }
 
 // adkDurable has a session for each line, whose events its store keeps.
@@ -97,7 +97,7 @@ func adkDurable(folder string) (func(int) error, func() error, error) {
 				}
 			}
 			if outputs != durableSteps {
-				return fmt.Errorf("%d of %d steps were taken", outputs, durableSteps)
+				return fmt.Errorf("%d of %d steps ran", outputs, durableSteps)
 			}
 			return nil
 		})
@@ -105,9 +105,9 @@ func adkDurable(folder string) (func(int) error, func() error, error) {
 	return work, db.Close, err
 }
 
-// langgraphDurable keeps checkpoints in files, which it does not sync, the last
-// ten of each line, as it does by default. Each line has a folder: a checkpoint
-// reads all that are in the same one.
+// langgraphDurable keeps the last ten checkpoints of each line in files that it does not
+// sync, which is its default. Each line has a folder, since a checkpoint reads all files
+// in its folder.
 func langgraphDurable(folder string) (func(int) error, func() error, error) {
 	work := func(number int) error {
 		return atOnce(func(line int) error {
@@ -134,7 +134,7 @@ func langgraphDurable(folder string) (func(int) error, func() error, error) {
 			}
 			last, err := run.InvokeWithConfig(context.Background(), &aKilo, graph.WithThreadID(thread))
 			if err == nil && last.N != durableSteps {
-				err = fmt.Errorf("%d of %d steps were taken", last.N, durableSteps)
+				err = fmt.Errorf("%d of %d steps ran", last.N, durableSteps)
 			}
 			return err
 		})
@@ -164,7 +164,7 @@ func trpcDurable(folder string) (func(int) error, func() error, error) {
 		})
 		for range durableLines {
 			if n := <-taken; n != durableSteps {
-				return fmt.Errorf("%d of %d steps were taken", n, durableSteps)
+				return fmt.Errorf("%d of %d steps ran", n, durableSteps)
 			}
 		}
 		return err

@@ -18,21 +18,21 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// Durable work is lines that are under way at once, each of so many steps, which
-// read the 1 KB of the step before and produce the next.
+// Durable work is a number of concurrent lines with a number of steps each, which read
+// the 1 KB of the previous step and produce the next.
 const (
 	durableLines = 32
 	durableSteps = 32
 )
 
-// A durable does the work in a folder, every time with a number of its own, and
-// returns when all of it is recorded.
+// A durable does the work in a folder, each time with another number, and returns when
+// all of it is recorded.
 type durable struct {
 	name string
 	open func(folder string) (work func(number int) error, done func() error, err error)
-	// Whether all is kept, and not only the last of a line.
+	// keeps is set if all steps are kept, and not only the last of a line.
 	keeps bool
-	// Whether 100,000 steps are done within half a minute.
+	// long is set if 100,000 steps take less than half a minute.
 	long bool
 }
 
@@ -45,9 +45,9 @@ var durables = []durable{
 	{"trpc-agent-go", trpcDurable, true, false},
 }
 
-// BenchmarkDurable is a step that survives the process, in a new file and in one
-// that has 100,000 steps. Beside the CPU time stand the time that passes for each
-// step, since that depends on the disk, and the bytes of files beyond its content.
+// BenchmarkDurable is a step that survives the process, in a new file and in one that has
+// 100,000 steps. Beside the CPU time it reports the elapsed time of each step, since that
+// depends on the disk, and the bytes of files beyond its content.
 func BenchmarkDurable(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		for _, who := range durables {
@@ -110,7 +110,7 @@ func folderSize(b *testing.B, folder string) (size int64) {
 	return size
 }
 
-// atOnce does something once for each line, all at the same time.
+// atOnce calls do once for each line, concurrently.
 func atOnce(do func(line int) error) error {
 	errs := make(chan error, durableLines)
 	for line := range durableLines {
@@ -158,7 +158,7 @@ func stoneDurable(folder string) (func(int) error, func() error, error) {
 	return work, db.Close, nil
 }
 
-// floorDurable is one row for each step, in commits that all who wait share, with
+// floorDurable is one row for each step, in commits shared by all waiting callers, with
 // the driver and the settings of journal/sqlite.
 func floorDurable(folder string) (func(int) error, func() error, error) {
 	file := filepath.Join(folder, "raw.db")
@@ -218,7 +218,7 @@ func (w *rawWriter) line(number, line int) error {
 	return nil
 }
 
-// loop gathers before each commit as long as more come, as journal/sqlite does.
+// loop gathers more writes before each commit, as journal/sqlite does.
 func (w *rawWriter) loop() {
 	for first := range w.queue {
 		group := []*rawRow{first}

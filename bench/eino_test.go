@@ -79,8 +79,8 @@ func (m *einoModel) Stream(ctx context.Context, in []*schema.Message, opts ...mo
 
 func (m *einoModel) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) { return m, nil }
 
-// einoTool takes its input as it comes, which is cheaper than a tool that is
-// made out of a function by its utils.
+// einoTool takes its input unchanged, which is cheaper than a tool that its utils make of
+// a function.
 type einoTool struct {
 	*script
 	info *schema.ToolInfo
@@ -112,8 +112,8 @@ func einoTurns(s *script) (func() (string, error), error) {
 	}, err
 }
 
-// einoAgentTurns is the newer agent of its adk package, which tells of every
-// message as an event.
+// einoAgentTurns is the newer agent of its adk package, which sends every message as an
+// event.
 func einoAgentTurns(s *script) (func() (string, error), error) {
 	ctx := context.Background()
 	a, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// batch is what a fan-out starts from, item what a lane gets, result what it
-// makes of it, total what becomes of them all.
+// batch is the input of a fan-out, item that of a lane, result the output of a lane,
+// total that of the fan-out.
 type (
 	batch struct {
 		Lanes int `json:"lanes"`
@@ -34,9 +34,9 @@ func (b batch) items() []item {
 
 func (i item) work() result { return result{N: i.N, Square: i.N * i.N, Settled: true} }
 
-// BenchmarkFanOut is a fan-out whose lanes have one step each. Stone and the
-// floor write a marker and a result for each lane; Stone joins the lanes and
-// reads the results on top of that.
+// BenchmarkFanOut is a fan-out whose lanes have one step each. Stone and the floor write
+// a marker and a result for each lane; in addition, Stone joins the lanes and reads the
+// results.
 func BenchmarkFanOut(b *testing.B) {
 	for _, lanes := range []int{1_000, 10_000, 1_000_000} {
 		for _, who := range []struct {

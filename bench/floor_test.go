@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// A ledger is the record of a run as bare Go would keep it.
+// A ledger is the record of a run in bare Go.
 type ledger struct {
 	buf     []byte
 	entries []entry
@@ -35,8 +35,8 @@ func newScribe[T any](name string) (scribe[T], error) {
 	return scribe[T]{name, enc}, err
 }
 
-// write adds v under a parent, or under none if parent is negative, and returns
-// its place.
+// write adds v under a parent, or without one if parent is negative, and returns its
+// place.
 func (s scribe[T]) write(l *ledger, v *T, parent int) (int, error) {
 	const open = `{"content":`
 	buf, err := s.enc.Append(append(l.buf[:0], open...), unsafe.Pointer(v))
@@ -57,8 +57,8 @@ func (s scribe[T]) write(l *ledger, v *T, parent int) (int, error) {
 	return len(l.entries) - 1, nil
 }
 
-// read returns the value at a place. A flat one needs no reading: the step
-// before has it as it is.
+// read returns the value at a place. A flat one needs no reading: the previous step
+// passes it on.
 func (s scribe[T]) read(l *ledger, at int, written T) (T, error) {
 	if s.enc.Flat() {
 		return written, nil
@@ -119,8 +119,7 @@ func floorFanOut(lanes int) (func() (int, error), error) {
 	}, err
 }
 
-// TestFloorIsTheRecord holds the floor to what it claims: the ids that it
-// computes are those of Stone's nodes.
+// TestFloorIsTheRecord checks that the ids of the floor are those of Stone's nodes.
 func TestFloorIsTheRecord(t *testing.T) {
 	s, err := newScribe[nested]("doc")
 	if err != nil {

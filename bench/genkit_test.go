@@ -11,8 +11,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// untraced gives genkit a tracer provider that samples nothing. It insists on
-// one of the SDK and would otherwise make one that records every span.
+// untraced gives genkit a tracer provider that samples nothing. genkit requires one of
+// the SDK and would otherwise make one that records every span.
 var untraced = sync.OnceFunc(func() {
 	otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())))
 })

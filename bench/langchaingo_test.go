@@ -10,8 +10,8 @@ import (
 	"github.com/tmc/langchaingo/tools"
 )
 
-// langchainChain is a chain of transforms that hands a pointer from one key to
-// the next; SimpleSequentialChain would hand on strings only.
+// langchainChain is a chain of transforms that passes a pointer from one key to the next;
+// SimpleSequentialChain passes strings only.
 func langchainChain[T content[T]](names []string) (*chains.SequentialChain, error) {
 	steps := make([]chains.Chain, len(names))
 	in := "start"
@@ -83,7 +83,7 @@ func (m *langchainModel) Call(context.Context, string, ...llms.CallOption) (stri
 	return "", errors.New("only GenerateContent is answered")
 }
 
-// langchainTool is the tool of langgraphgo too, which wants its Schema.
+// langchainTool is also the tool of langgraphgo, which needs its Schema.
 type langchainTool struct{ *script }
 
 func (langchainTool) Name() string        { return toolName }
@@ -97,7 +97,7 @@ var lookSchema = map[string]any{
 	"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string"}}, "required": []string{"path"},
 }
 
-// langchainTurns is the one of its agents that uses the tool calls of a model.
+// langchainTurns is the agent that uses the tool calls of a model.
 func langchainTurns(s *script) (func() (string, error), error) {
 	opts := []agents.Option{agents.NewOpenAIOption().WithSystemMessage(systemText), agents.WithMaxIterations(s.calls + 1)}
 	a := agents.NewOpenAIFunctionsAgent(newLangchainModel(s), []tools.Tool{langchainTool{s}}, opts...)

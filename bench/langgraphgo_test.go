@@ -10,9 +10,8 @@ import (
 	"github.com/tmc/langchaingo/tools"
 )
 
-// langgraphLine is a line of nodes. Its edges are conditional ones that know
-// the next node: a plain edge is found by a walk through all of them, which
-// makes a long line quadratic.
+// langgraphLine is a line of nodes. Its edges are conditional ones that know the next
+// node: plain edges are found by a linear search, which makes a long line quadratic.
 func langgraphLine[T content[T]](names []string) (*graph.StateRunnable[*T], error) {
 	g := graph.NewStateGraph[*T]()
 	for i, name := range names {
@@ -41,7 +40,7 @@ func langgraphSequence[T content[T]](steps int, first T) (func() (T, error), err
 	}, err
 }
 
-// langgraphBuild uses plain edges: building is where they are cheapest.
+// langgraphBuild uses plain edges, which are the cheapest to build.
 func langgraphBuild(names []string) error {
 	g := graph.NewStateGraph[*small]()
 	for i, name := range names {
@@ -56,8 +55,8 @@ func langgraphBuild(names []string) error {
 	return err
 }
 
-// langgraphFanOut is static: the lanes are nodes of a parallel group. Their
-// state is a slice, of one result in a lane, of all of them afterwards.
+// langgraphFanOut is static: the lanes are nodes of a parallel group. Their state is a
+// slice: of one result in a lane, of all results afterwards.
 func langgraphFanOut(lanes int) (func() (int, error), error) {
 	type state = []result
 	nodes := make(map[string]func(context.Context, state) (state, error), lanes)

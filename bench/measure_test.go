@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// leastRuns is how often work is done for one figure at least: a single long
-// run is as much about fresh pages as about the work.
+// leastRuns is the minimum number of repetitions for one figure: a single long run
+// measures fresh pages as much as the work.
 const leastRuns = 3
 
 // measure repeats work and reports the CPU time of the process for each of the
 // units of one repetition, under the name cpu-ns/unit.
 func measure(b *testing.B, units int, unit string, work func() error) {
 	b.Helper()
-	runtime.GC() // what the benchmark before left behind is not ours to collect
+	runtime.GC() // garbage of the previous benchmark does not count
 	runs := 0
 	before := cpuTime(b)
 	once := func() {
@@ -36,7 +36,7 @@ func measure(b *testing.B, units int, unit string, work func() error) {
 	}
 	spent := cpuTime(b) - before
 	b.ReportMetric(float64(spent)/float64(runs)/float64(units), "cpu-ns/"+unit)
-	b.ReportMetric(0, "ns/op") // elapsed time says nothing on a shared machine
+	b.ReportMetric(0, "ns/op") // elapsed time is meaningless on a shared machine
 }
 
 // cpuTime returns user and system time of the process so far.
@@ -49,9 +49,9 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakMemory runs work once and reports the peak of the resident memory of the
-// process meanwhile as peak-MB. Linux alone can forget an earlier peak;
-// elsewhere nothing is reported.
+// peakMemory runs work once and reports the peak of the resident memory of the process
+// meanwhile as peak-MB. Only Linux can reset an earlier peak; other systems report
+// nothing.
 func peakMemory(b *testing.B, work func() error) {
 	b.Helper()
 	debug.FreeOSMemory()

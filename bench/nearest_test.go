@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// BenchmarkNearest reads the first node of a line from its end, one million
-// nodes later. The index that the first read makes is there for the others.
+// BenchmarkNearest reads the first node of a line from its end, one million nodes later.
+// The first read makes the index that the others use.
 func BenchmarkNearest(b *testing.B) {
 	b.Run("1000000/stone", func(b *testing.B) {
 		const depth, reads = 1_000_000, 1_000

@@ -10,9 +10,9 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// BenchmarkObservability counts what a step allocates more when nobody
-// watches: handler, because the run has a watcher that wants nothing; event,
-// because its body sends an event with two attributes.
+// BenchmarkObservability counts the additional allocations of a step without a listener:
+// handler, because the run has a watcher that wants nothing; event, because its body
+// sends an event with two attributes.
 func BenchmarkObservability(b *testing.B) {
 	const steps = 1_000
 	names := stepNames(steps)
@@ -35,14 +35,14 @@ func BenchmarkObservability(b *testing.B) {
 				without = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, silent), nil)
 				with = allocations(b, stoneLine(names, smallDoc, smallDoc, aSmall, c.body), c.watch)
 			}
-			// A handful in a run is the runtime's own.
+			// The runtime itself makes a few in a run.
 			b.ReportMetric(math.Round((with-without)/steps*100)/100, "allocs/step")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// allocations returns how many allocations a run makes, on average.
+// allocations returns the average number of allocations of a run.
 func allocations(b *testing.B, p stone.Ashlar, watch event.Watcher) float64 {
 	var err error
 	n := testing.AllocsPerRun(5, func() {

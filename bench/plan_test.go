@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkPlan reads, checks and compiles a plan of a thousand calls, each of which
-// reads the one before it and has a contract and two candidates.
+// reads the previous one and has a contract and two candidates.
 func BenchmarkPlan(b *testing.B) {
 	const nodes = 1_000
 	answer := func(context.Context, map[string]any) (call.JSON, error) { return call.JSON(`{"text":"yes"}`), nil }

@@ -15,14 +15,14 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A resumer records a run of so many steps in a folder, which does not come to its
-// end. What it returns goes on with the run in a file that is opened anew, and says
-// when the first new step began.
+// A resumer records an unfinished run of a number of steps in a folder. It returns a
+// function that reopens the file, continues the run, and returns when the first new step
+// started.
 type resumer func(folder string, steps int) (resume func() (time.Time, error), err error)
 
-// BenchmarkResume is the time from the start of a process, without that of the
-// system, to the first new step. DBOS is spared the long run, which it needs a
-// minute to record.
+// BenchmarkResume is the time from the start of a process, without that of the system, to
+// the first new step. DBOS is left out of the long run, which it needs a minute to
+// record.
 func BenchmarkResume(b *testing.B) {
 	for _, c := range []struct {
 		steps int
@@ -74,7 +74,7 @@ func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
 	return resume, err
 }
 
-// dbosReached gets the moment at which a workflow comes to its first new step.
+// dbosReached gets the time at which a workflow reaches its first new step.
 var dbosReached = make(chan time.Time)
 
 func dbosLong(ctx dbos.Context, steps int) (_ int, err error) {
@@ -110,7 +110,7 @@ func dbosResume(folder string, steps int) (func() (time.Time, error), error) {
 		case <-time.After(5 * time.Minute):
 			return reached, errors.New("the workflow was not recovered")
 		}
-		_ = dbos.Shutdown(ctx, time.Millisecond) // it says that the workflow is still there
+		_ = dbos.Shutdown(ctx, time.Millisecond) // it reports that the workflow still runs
 		return reached, nil
 	}
 	_, err := start(func(ctx dbos.Context) error {

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// A maker builds something of n parts once and returns what runs it.
+// A maker builds a pipeline of n parts once and returns a function that runs it.
 type maker[T any] = func(n int, first T) (func() (T, error), error)
 
-// BenchmarkSequence is a line of steps, each of which reads the content of the
-// one before and produces the next. What peers hand on is a pointer, so that
-// they have no use for a type that is not flat.
+// BenchmarkSequence is a line of steps, each of which reads the content of the previous
+// one and produces the next. Peers pass on a pointer, so a type that is not flat makes no
+// difference to them.
 func BenchmarkSequence(b *testing.B) {
 	b.Run("small", func(b *testing.B) { sequence(b, aSmall, true) })
 	b.Run("1KB", func(b *testing.B) { sequence(b, aKilo, true) })
@@ -47,7 +47,7 @@ func sequence[T content[T]](b *testing.B, first T, peers bool) {
 				measure(b, steps, "step", func() error {
 					last, err := run()
 					if err == nil && last.count() != steps {
-						err = fmt.Errorf("%d of %d steps were taken", last.count(), steps)
+						err = fmt.Errorf("%d of %d steps ran", last.count(), steps)
 					}
 					return err
 				})

@@ -11,8 +11,8 @@ import (
 	"iter"
 )
 
-// alike has the schema of small and is another Go type, so that a validator has
-// to compare the two.
+// alike has the schema of small but is another Go type, so that a validator must compare
+// the two.
 type alike small
 
 var (
@@ -25,8 +25,8 @@ var (
 	anAnswer = dag.NewType[agent.Text]("answer")
 )
 
-// stoneLine is a sequence of steps that read one type and write another, mostly
-// the same.
+// stoneLine is a sequence of steps that read one type and write another, usually the
+// same.
 func stoneLine[In, Out any](names []string, read dag.Type[In], write dag.Type[Out], first Out, next func(context.Context, In) (Out, error)) stone.Ashlar {
 	steps := make([]stone.Ashlar, len(names))
 	steps[0] = stone.Func0(names[0], write, func(context.Context) (Out, error) { return first, nil })
@@ -59,8 +59,8 @@ func stoneBuildSchemas(names []string) error {
 	return stone.Validate(line, stone.Given{}).Err()
 }
 
-// stoneFanOut ends with the reducer that every fan-out needs. It reads all
-// results, so what is counted is what a program would get.
+// stoneFanOut ends with the reducer that every fan-out needs. It reads all results, as a
+// program would.
 func stoneFanOut(lanes int) (func() (int, error), error) {
 	p := stone.Seq("fan-out",
 		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
@@ -80,7 +80,7 @@ func stoneFanOut(lanes int) (func() (int, error), error) {
 	}, nil
 }
 
-// stoneModel answers whole, as a model that does not stream.
+// stoneModel returns complete answers, like a model that does not stream.
 type stoneModel struct {
 	*script
 	call, final *llm.Reply

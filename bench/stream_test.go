@@ -17,12 +17,12 @@ import (
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
-// answerWords is how long the answers of BenchmarkStream and BenchmarkNGram are.
+// answerWords is the length of the answers of BenchmarkStream and BenchmarkNGram.
 const answerWords = 8_000
 
-// BenchmarkStream is an answer of a provider, from the bytes of its event stream
-// to the whole reply, with both repetition detectors, on one processor. The
-// stream comes in reads of 4 KB from memory.
+// BenchmarkStream is an answer of a provider, from the bytes of its event stream to the
+// complete reply, with both repetition detectors, on one processor. The stream arrives in
+// reads of 4 KB from memory.
 func BenchmarkStream(b *testing.B) {
 	client := func(body []byte) *http.Client { return &http.Client{Transport: recorded(body)} }
 	chat, messages := chatStream(), messageStream()
@@ -49,8 +49,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// BenchmarkNGram is the counter of windows alone: with an answer at once, and
-// word by word as it comes, on one processor.
+// BenchmarkNGram is the counter of windows alone: with an answer at once, and word by
+// word, on one processor.
 func BenchmarkNGram(b *testing.B) {
 	words := answer()
 	text := strings.Join(words, "")
@@ -70,7 +70,7 @@ func BenchmarkNGram(b *testing.B) {
 					n.Write(p)
 				}
 				if hit := n.Tripped(); hit != nil {
-					return fmt.Errorf("a repetition was found at byte %d, where there is none", hit.Position)
+					return fmt.Errorf("a repetition was found at byte %d, which has none", hit.Position)
 				}
 				return nil
 			})
@@ -78,7 +78,7 @@ func BenchmarkNGram(b *testing.B) {
 	}
 }
 
-// answer returns words that are alike, but do not repeat themselves.
+// answer returns similar words without a repetition.
 func answer() []string {
 	stems := strings.Fields("the model writes some words and numbers about stones that lie on each other in a wall")
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -89,7 +89,7 @@ func answer() []string {
 	return words
 }
 
-// chatStream has the events that OpenAI's API sends for an answer.
+// chatStream returns the events that OpenAI's API sends for an answer.
 func chatStream() []byte {
 	const chunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1770933892,"model":"m","service_tier":"default","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{%s},"logprobs":null,"finish_reason":%s}],"usage":null}` + "\n\n"
 	var b bytes.Buffer
@@ -101,7 +101,7 @@ func chatStream() []byte {
 	return b.Bytes()
 }
 
-// messageStream has the events that Anthropic's API sends for an answer.
+// messageStream returns the events that Anthropic's API sends for an answer.
 func messageStream() []byte {
 	var b bytes.Buffer
 	event := func(name, data string) { fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", name, name, data) }
@@ -128,7 +128,7 @@ func (body recorded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// inPieces reads at most 4 KB at once.
+// inPieces reads at most 4 KB per call.
 type inPieces struct{ r *bytes.Reader }
 
 func (p *inPieces) Read(to []byte) (int, error) { return p.r.Read(to[:min(len(to), 4096)]) }

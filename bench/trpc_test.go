@@ -15,13 +15,13 @@ import (
 	"trpc.group/trpc-go/trpc-agent-go/tool"
 )
 
-// trpcField is a field of the state that is handed on by reference: without
+// trpcField is a field of the state that is passed on by reference: without
 // DisableDeepCopy the whole value is copied by reflection for every node.
 func trpcField[T any](reducer graph.StateReducer) graph.StateField {
 	return graph.StateField{Type: reflect.TypeFor[T](), Reducer: reducer, DisableDeepCopy: true}
 }
 
-// trpcLine is a line of nodes; done gets what the last one makes.
+// trpcLine is a line of nodes; done gets the output of the last one.
 func trpcLine[T content[T]](names []string, done func(*T)) (*graph.Graph, error) {
 	g := graph.NewStateGraph(graph.NewStateSchema().AddField("doc", trpcField[*T](nil)))
 	for i, name := range names {
@@ -139,7 +139,7 @@ func (*trpcModel) GenerateContent(context.Context, *model.Request) (<-chan *mode
 	return nil, errors.New("only GenerateContentIter is answered")
 }
 
-// trpcTool takes its input as it comes, which is cheaper than a function tool.
+// trpcTool takes its input unchanged, which is cheaper than a function tool.
 type trpcTool struct {
 	*script
 	declaration *tool.Declaration
@@ -148,8 +148,8 @@ type trpcTool struct {
 func (t trpcTool) Declaration() *tool.Declaration            { return t.declaration }
 func (t trpcTool) Call(context.Context, []byte) (any, error) { return t.look(), nil }
 
-// trpcTurns runs every time in a session of its own: what is said in a session
-// is a part of all runs in it.
+// trpcTurns uses a new session for every run, since all runs in a session read its
+// messages.
 func trpcTurns(s *script) (func() (string, error), error) {
 	call := model.ToolCall{ID: "call_0", Type: "function", Function: model.FunctionDefinitionParam{Name: toolName, Arguments: []byte(callInput)}}
 	m := &trpcModel{s,

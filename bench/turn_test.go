@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is said in a run of an agent, by everybody.
+// The texts in a run of an agent, the same for all libraries.
 const (
 	systemText = "You look into files."
 	userText   = "What is in go.mod?"
@@ -17,20 +17,20 @@ const (
 	finalText  = "It is the module stone."
 )
 
-// lookIn is the input of the tool, for those that make its schema out of a Go type.
+// lookIn is the input of the tool, for libraries that make its schema of a Go type.
 type lookIn struct {
 	Path string `json:"path"`
 }
 
-// A script is what model and tool of a run do. Their answers are made before
-// the run, so that they cost next to nothing, and the same for everybody.
+// A script has the answers of model and tool in a run. They are made before the run, so
+// that they cost next to nothing, and the same for all libraries.
 type script struct {
 	calls         int // of the tool in a run
 	asked, called int // so far
 }
 
-// over counts a question to the model and reports whether the final text is its
-// answer, or else a call of the tool.
+// over counts a request to the model and reports whether its answer is the final text,
+// and not a tool call.
 func (s *script) over() bool {
 	s.asked++
 	return s.asked > s.calls
@@ -42,11 +42,10 @@ func (s *script) look() string {
 	return callResult
 }
 
-// BenchmarkTurn is an agent that is asked once, calls a tool in each of its
-// turns, and answers with a text. What the whole run costs is divided by the
-// turns with a call, so that the last turn and what a run costs beside its turns
-// are shared among them. There is one processor: what others do for the garbage
-// collector because they are idle is no cost of a turn.
+// BenchmarkTurn is an agent that is asked once, calls a tool in each of its turns, and
+// answers with a text. The cost of the whole run is divided by the turns with a call, so
+// that they share the cost of the last turn and of the run itself. It runs on one
+// processor: the garbage collector's use of idle ones is no cost of a turn.
 func BenchmarkTurn(b *testing.B) {
 	for _, calls := range []int{1, 10} {
 		for _, who := range []struct {

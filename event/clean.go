@@ -10,19 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// A Cleaner takes secrets out of texts.
+// A Cleaner removes secrets from texts.
 type Cleaner interface {
 	Clean(text string) string
-	// CleanCut is Clean for a text that ends where it was cut off.
+	// CleanCut is like Clean, for a text that was cut off at its end.
 	CleanCut(text string) string
-	// Open returns how many bytes at the end of a text may be the beginning of a
-	// secret. They are held back until more of a streamed text comes.
+	// Open returns how many bytes at the end of a text may be the beginning of a secret.
+	// They are kept until more of a streamed text arrives.
 	Open(text string) int
 }
 
-// Clean returns a Watcher for one run that passes events on to w with every text in
-// their data cleaned. Deltas arrive later than they were sent, and cut in other
-// places; events are numbered anew.
+// Clean returns a Watcher for one run that passes events on to w with every text in their
+// data cleaned. Deltas arrive later than they were sent, and in other pieces; events get
+// new numbers.
 func Clean(w Watcher, c Cleaner) Watcher {
 	var all []Watcher
 	for _, w := range flat(w) {
@@ -37,10 +37,10 @@ type cleaning struct {
 
 	mu   sync.Mutex
 	seq  uint64
-	held map[voice]*Delta // the end of what was said, as it came
+	held map[voice]*Delta // the unsent end of each text, as it arrived
 }
 
-// A voice is one answer on its way.
+// A voice is one answer that is being streamed.
 type voice struct {
 	path, source string
 	attempt      int
@@ -73,14 +73,14 @@ func (c *cleaning) pass(ctx context.Context, e Event) {
 	c.Watcher.Watch(ctx, e)
 }
 
-// delta passes on what can be no part of a secret any more.
+// delta passes on the text that cannot be part of a secret any more.
 func (c *cleaning) delta(ctx context.Context, e Event, d Delta) {
 	d.Source, d.Tool = c.cleaner.Clean(d.Source), c.cleaner.Clean(d.Tool)
 	v := voice{e.Path, d.Source, d.Attempt}
 	held := c.held[v]
 	if held != nil && (d.End || held.Kind != d.Kind || held.Index != d.Index) {
 		before, rest := e, *held
-		rest.Text = c.cleaner.CleanCut(rest.Text) // no more comes of it
+		rest.Text = c.cleaner.CleanCut(rest.Text) // no more text follows
 		before.Data = rest
 		c.pass(ctx, before)
 		delete(c.held, v)
@@ -153,7 +153,7 @@ func (c *cleaning) value(v reflect.Value) reflect.Value {
 		}
 		return reflect.ValueOf(c.json(v.Interface()))
 	}
-	return v // a number or a truth value
+	return v // a number or a boolean
 }
 
 func (c *cleaning) attr(a slog.Attr) slog.Attr {
@@ -188,7 +188,7 @@ func (c *cleaning) json(v any) json.RawMessage {
 	if err == nil {
 		raw, err = json.Marshal(c.tree(tree))
 	}
-	if err != nil { // what has no JSON is named, not shown
+	if err != nil { // a value without JSON is named, not shown
 		raw, _ = json.Marshal(c.cleaner.Clean("not shown: " + err.Error()))
 	}
 	return raw

@@ -27,7 +27,7 @@ func (s secret) Open(text string) int {
 	return 0
 }
 
-// TestClean holds that no text of any type of data gets past a cleaner.
+// TestClean checks that no text of any type of data gets past a cleaner.
 func TestClean(t *testing.T) {
 	var r eventtest.Recorder
 	w := event.Clean(&r, secret("SECRET"))
@@ -53,12 +53,12 @@ func TestClean(t *testing.T) {
 		t.Errorf("%d types arrived of %d", len(types), len(all))
 	}
 	if got := fmt.Sprint(all); !strings.Contains(got, "SECRET") {
-		t.Error("what the others see was changed")
+		t.Error("the original event was changed")
 	}
 }
 
-// TestCleanDeltas holds that a secret is found wherever a text is cut, that all the
-// rest arrives, and that the stream stays sound.
+// TestCleanDeltas checks that a secret is found wherever a text is cut, that all other
+// text arrives, and that the stream stays valid.
 func TestCleanDeltas(t *testing.T) {
 	const text = "the ключ is SECRET, I say SECRET, SEC and RET"
 	for seed := range uint64(500) {

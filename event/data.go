@@ -8,8 +8,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Data is what an event tells. Its types are those of this package, passed by
-// value.
+// Data is the content of an event. Its types are those of this package, passed by value.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -17,8 +16,8 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the name of the event in trace files, such as "run-start". Types
-// that no trace file has are "delta", "retracted" and "tool-start".
+// Type returns the name of the event in trace files, such as "run-start". The types
+// "delta", "retracted" and "tool-start" are never in a trace file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
 // RunStarted: a run, or its continuation, has started.
@@ -26,7 +25,7 @@ type RunStarted struct {
 	Fingerprint string // of the pipeline
 }
 
-// RunEnded: the run is over.
+// RunEnded: the run has ended.
 type RunEnded struct {
 	Fingerprint string
 	Elapsed     time.Duration
@@ -38,7 +37,7 @@ type StepStarted struct {
 	Form string // "leaf", "seq", …
 }
 
-// StepDone: the visit is over. A visit that failed has sent StepFailed before.
+// StepDone: the visit has ended. A visit that failed has sent StepFailed before.
 type StepDone struct {
 	Form     string
 	Elapsed  time.Duration
@@ -47,16 +46,16 @@ type StepDone struct {
 	Usage    budget.Usage // of a leaf, as noted beside its node
 }
 
-// StepReplayed: the result of something was taken from the recorder.
+// StepReplayed: a result was taken from the recorder.
 type StepReplayed struct {
 	Kind string // "leaf", "decision" or "step"
 }
 
-// StepFailed: a step has failed. A failure is told once, at the step where it
-// arose.
+// StepFailed: a step has failed. A failure is reported once, at the step that failed
+// first.
 type StepFailed struct{ Kind, Reason string }
 
-// AttemptFailed: a leaf failed and is tried again.
+// AttemptFailed: a leaf failed and is retried.
 type AttemptFailed struct {
 	Attempt      int // from 1
 	Kind, Reason string
@@ -65,7 +64,7 @@ type AttemptFailed struct {
 // LaneStarted: a lane of a fan-out has started.
 type LaneStarted struct{ Lane, Lanes int } // Lane counts from 0
 
-// LaneEnded: a lane is over.
+// LaneEnded: a lane has ended.
 type LaneEnded struct {
 	Lane, Lanes int
 	Elapsed     time.Duration
@@ -76,7 +75,7 @@ type LaneEnded struct {
 // QuestionAsked: a person is asked.
 type QuestionAsked struct {
 	Question string
-	Problem  string // why the answer before was refused, or ""
+	Problem  string // why the previous answer was refused, or ""
 }
 
 // QuestionAnswered: a person has answered.
@@ -87,15 +86,15 @@ type QuestionAnswered struct {
 // AgentStarted: an agent has started.
 type AgentStarted struct{}
 
-// AgentEnded: an agent is done.
+// AgentEnded: an agent has ended.
 type AgentEnded struct {
 	OK      bool
 	Turns   int
 	Elapsed time.Duration
-	Usage   budget.Usage // of all that it asked models
+	Usage   budget.Usage // of all its requests to models
 }
 
-// ModelRequest: a model is asked.
+// ModelRequest: a request is sent to a model.
 type ModelRequest struct {
 	Turn         int // of the agent, from 1; 0 outside of an agent
 	Model        string
@@ -112,11 +111,11 @@ type ModelResponse struct {
 	OK       bool
 	Elapsed  time.Duration
 	Replayed bool         // taken from the recorder: no ModelRequest came before
-	Usage    budget.Usage // also of an answer that failed
-	Reply    *ModelReply  // nil if nothing came
+	Usage    budget.Usage // a failed answer included
+	Reply    *ModelReply  // nil without an answer
 }
 
-// A ModelReply is what a model answered.
+// A ModelReply is the answer of a model.
 type ModelReply struct {
 	StopReason               string
 	Text, Reasoning, Refusal string
@@ -124,14 +123,14 @@ type ModelReply struct {
 	ToolCalls                any // as encoding/json writes them
 }
 
-// ModelRestarted: an attempt to get an answer failed and is made again.
+// ModelRestarted: an attempt to get an answer failed and is repeated.
 type ModelRestarted struct {
 	Turn  int
 	Error string // "" if unknown
 	Wait  time.Duration
 }
 
-// Progress: an answer is still on its way.
+// Progress: an answer is still streaming.
 type Progress struct {
 	Turn    int           // of an agent, 0 outside of one
 	Elapsed time.Duration // since the request
@@ -142,11 +141,11 @@ type Progress struct {
 	Done, Total float64
 }
 
-// MiddlewareRan: a turn of an agent came to a middleware.
+// MiddlewareRan: a turn of an agent reached a middleware.
 type MiddlewareRan struct {
 	Turn       int
 	Middleware string
-	Active     bool // false if its guard left it out
+	Active     bool // false if its guard skipped it
 }
 
 // A ToolCall identifies a tool call of an agent.
@@ -156,22 +155,22 @@ type ToolCall struct {
 	Input          any // as encoding/json writes it
 }
 
-// ToolStarted: a tool is run.
+// ToolStarted: a tool starts.
 type ToolStarted struct{ ToolCall }
 
-// ToolDone: a tool call is over, or was refused. A refused call has not started.
+// ToolDone: a tool call has ended, or was refused. A refused call has no ToolStarted.
 type ToolDone struct {
 	ToolCall
 	OK      bool
 	Elapsed time.Duration
 	Text    string // for the model
-	Meta    any    // what is kept beside it, as encoding/json writes it
+	Meta    any    // stored with the result, as encoding/json writes it
 }
 
 // ToolPanicked: a tool panicked; ToolDone follows.
 type ToolPanicked struct{ Tool, Error, Stack string }
 
-// CallAttempt: a capability was asked, and its answer judged.
+// at returns the span of an event, or one that records nothing.
 type CallAttempt struct {
 	Call, Cap string
 	Attempt   int // of this capability, from 1
@@ -182,7 +181,7 @@ type CallAttempt struct {
 	Failure   string   // "" if the answer was accepted
 }
 
-// CallVerdict: a call is over.
+// CallVerdict: a call has ended.
 type CallVerdict struct {
 	Call, Intent, Cap string
 	Attempts          int
@@ -192,13 +191,13 @@ type CallVerdict struct {
 	Failure           string
 }
 
-// PlanChecked: a plan that a capability answered with was checked.
+// PlanChecked: a plan in the answer of a capability was checked.
 type PlanChecked struct {
-	Plan     string   // the step in which it came
+	Plan     string   // the step of the answer
 	Findings []string // why it was refused
 }
 
-// A DeltaKind says what a Delta is a piece of.
+// A DeltaKind is the kind of text in a Delta.
 type DeltaKind uint8
 
 // The kinds of deltas.
@@ -213,7 +212,7 @@ func (k DeltaKind) String() string {
 	return [...]string{"text", "thinking", "refusal", "arguments"}[k&3]
 }
 
-// Delta: the next piece of an answer came.
+// Delta: the next piece of an answer arrived.
 type Delta struct {
 	Source  string // model or capability
 	Attempt int    // from 1, at this path
@@ -224,15 +223,15 @@ type Delta struct {
 	End     bool // the answer is complete; Text is empty
 }
 
-// Retracted: what was said is void. Without a Source, that is everything that was
-// said so far at the path of the event and below.
+// Retracted: an answer is void. Without a Source, it is every answer streamed so far at
+// the path of the event and below.
 type Retracted struct {
 	Source  string
 	Attempt int
 	Reason  string
 }
 
-// Covers reports whether the retraction, of an event with the path at, concerns an
+// Covers reports whether the retraction, of an event with the path at, applies to an
 // answer that was streamed before.
 func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	if r.Source != "" {
@@ -242,7 +241,7 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Custom is an event of a body's own.
+// Custom is an event that a body defines.
 type Custom struct {
 	Name  string // such as "cache-hit"
 	At    slog.Level

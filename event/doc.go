@@ -1,10 +1,9 @@
-// Package event defines what can happen in a run, as one typed stream.
+// Package event defines the events of a run, as one typed stream.
 //
-// Package stone sends an [Event] for each run, step, lane and question; package
-// agent for each turn of a model and each tool call; package call for each
-// attempt and verdict. Everything that shows or keeps what happens reads this
-// stream: trace files, the progress display, the screen, OpenTelemetry, and
-// programs of your own.
+// Package stone sends an [Event] for each run, step, lane and question; package agent for
+// each turn of a model and each tool call; package call for each attempt and verdict.
+// Everything that shows or records a run reads this stream: trace files, the progress
+// display, the screen, OpenTelemetry, and your own programs.
 //
 // # Watching
 //
@@ -18,49 +17,49 @@
 //
 // # Order
 //
-// A run calls Watch synchronously, from the goroutine in which the event
-// happened, and never twice at the same time. Events arrive in the order of their
-// numbers. Seq starts at 1 and has no gaps; Time never decreases as long as the
-// clock of the run does not. Events of concurrent lanes interleave, but:
+// A run calls Watch synchronously, from the goroutine of the event, and never
+// concurrently. Events arrive in the order of their numbers. Seq starts at 1 and has no
+// gaps; Time never decreases as long as the clock of the run does not. Events of
+// concurrent lanes interleave, but:
 //
-//   - A start comes before everything that happens within it, its end after that.
-//   - A [Retracted] comes before the text that replaces what it takes back.
+// - A start comes before all events within it, its end after them.
+// - A [Retracted] comes before the text that replaces the retracted one.
 //
-// A run waits for its watchers: while Watch blocks, the step that sent the event
-// blocks, and so does every other step that has something to tell. A watcher that
-// is slow, such as one that writes to a network, must queue what it gets and
-// decide what to drop. It must not send events to the same run from within Watch.
+// A run waits for its watchers: while Watch blocks, the step that sent the event blocks,
+// and so does every other step that sends one. A slow watcher, such as one that writes to
+// a network, must queue events and decide which to drop. It must not send events to the
+// same run from within Watch.
 //
 // A watcher that panics does not end the run. It gets no further events of that
 // run; the other watchers get a [Custom] event "watcher-panicked".
 //
 // # Levels
 //
-// Each type of [Data] has a level. A run asks Wants before it makes an event, so
-// events that nobody wants cost no allocation. Pieces of answers are of
-// [LevelDelta], below [log/slog.LevelDebug]: no log has them, and models are not
-// listened to unless a watcher wants that level.
+// Each type of [Data] has a level. A run calls Wants before it makes an event, so
+// unwanted events cost no allocation. Pieces of answers are of [LevelDelta], below
+// [log/slog.LevelDebug]: logs leave them out, and answers of models are streamed only if
+// a watcher wants that level.
 //
-// Contents are part of the event that they belong to: a [ModelRequest] holds the
-// prompt, a [ToolDone] input and result. Log writes contents at level debug only.
+// An event contains its contents: a [ModelRequest] has the prompt, a [ToolDone] input and
+// result. Log writes contents at level debug only.
 //
 // # Streamed text
 //
-// A model's answer arrives as a series of [Delta] events before anybody has
-// accepted it. The path of the event, Source and Attempt together identify one
-// answer. The last delta of an answer that arrived whole has End set. A Retracted
-// event declares an answer void:
+// A model's answer arrives as a series of [Delta] events before it is accepted. The path
+// of the event, Source and Attempt together identify one answer. The last delta of a
+// complete answer has End set. A Retracted event declares an answer void:
 //
-//   - The attempt failed and the model is asked again ([Delta].Attempt rises).
+// - The attempt failed and the model is asked again ([Delta].Attempt increases).
 //   - A gate refused the answer, or another candidate of the call won.
-//   - The step failed, its attempt is retried, or a Flow canceled it.
 //
-// What is not retracted when its step is done was accepted. Text in a lane that
-// is lost later, or in a run that fails later, is not retracted.
+// - The step failed, its attempt is retried, or a Flow canceled it.
+//
+// Answers that are not retracted when their step is done were accepted. Text in a lane
+// that is lost later, or in a run that fails later, is not retracted.
 //
 // # Sending
 //
-// Bodies of steps send events of their own with the Event method of stone.In.
-// Packages that build on stone use [At], which returns the [Place] in the run to which
-// a context belongs, and [Place.Speak], which streams an answer.
+// Bodies of steps send their own events with the Event method of stone.In. Packages that
+// build on stone use [At], which returns the [Place] in the run to which a context
+// belongs, and [Place.Speak], which streams an answer.
 package event

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// An Event is one thing that happened in a run.
+// An Event is one event of a run.
 type Event struct {
 	Run string // the id of the run
-	// Request is the id of the request from outside that the run answers, "" if it
-	// answers none.
+	// Request is the id of the external request that the run answers, or "".
 	Request string
 	Seq     uint64    // its number in the run, from 1 without gaps
 	Time    time.Time // by the clock of the run
@@ -18,9 +17,9 @@ type Event struct {
 	// Path is the address of the step, lane or attempt, as
 	// "review/loop[2]/lane[17]/draft~2". Name is the name of its ashlar.
 	Path, Name string
-	// Span identifies the visit of the ashlar, Parent the visit around it. At the
-	// root of the run, Parent is the span outside of the run, or empty. Spans of runs
-	// are unique among all runs.
+	// Span identifies the visit of the ashlar, Parent the visit around it. At the root of
+	// the run, Parent is the span outside of the run, or empty. Spans of runs are globally
+	// unique.
 	Span, Parent string
 
 	Data Data
@@ -30,8 +29,8 @@ type Event struct {
 // below slog.LevelDebug.
 const LevelDelta = slog.LevelDebug - 4
 
-// A Watcher sees what happens in a run. See the package comment for the order of
-// events and for what a watcher may do.
+// A Watcher receives the events of a run. See the package comment for their order and for
+// the rules of a watcher.
 //
 // The context is the one that the run was started with. A Watcher that is given
 // to several runs at once must allow concurrent calls.
@@ -39,8 +38,8 @@ type Watcher interface {
 	// Wants reports whether events of the level are wanted. It is called often,
 	// from several goroutines at once, and may change its answer.
 	Wants(ctx context.Context, level slog.Level) bool
-	// Watch takes an event of a wanted level. It must not modify what the event
-	// refers to.
+	// Watch receives an event of a wanted level. It must not modify data to which the
+	// event refers.
 	Watch(ctx context.Context, e Event)
 }
 
@@ -55,9 +54,9 @@ type funcWatcher struct {
 func (f funcWatcher) Wants(_ context.Context, level slog.Level) bool { return level >= f.level.Level() }
 func (f funcWatcher) Watch(_ context.Context, e Event)               { f.watch(e) }
 
-// All returns a Watcher that passes events on to each of the watchers that wants
-// their level, in this order. Nil watchers are left out; without any, All returns
-// nil. A watcher that wants less than the others sees gaps in Seq.
+// All returns a Watcher that passes each event on to the watchers that want its level, in
+// this order. Nil watchers are left out; without any, All returns nil. A watcher that
+// wants fewer levels than the others sees gaps in Seq.
 func All(watchers ...Watcher) Watcher {
 	var all several
 	for _, w := range watchers {

@@ -19,7 +19,7 @@ import (
 
 var number = dag.NewType[int]("number")
 
-// chorus speaks in many lanes, some of which fail.
+// chorus streams answers in many lanes, some of which fail.
 func chorus(lanes int) stone.Ashlar {
 	return stone.Seq("all",
 		stone.Func0("count", number, func(context.Context) (int, error) { return lanes, nil }),
@@ -38,8 +38,8 @@ func chorus(lanes int) stone.Ashlar {
 		stone.Reduce(stone.Func0("last", number, func(context.Context) (int, error) { return 1, nil })))
 }
 
-// TestStream holds that the stream of a run with many lanes keeps its promises, and
-// that of what fails nothing stands.
+// TestStream checks that the stream of a run with many lanes keeps its promises, and that
+// every answer of a failed lane is retracted.
 func TestStream(t *testing.T) {
 	var r eventtest.Recorder
 	if _, err := stone.Run(t.Context(), chorus(200), stone.Config{Watch: &r}); err != nil {
@@ -59,8 +59,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestPanic holds that a watcher that panics, in Watch or in Wants, is left out and
-// told of, and that the run goes on.
+// TestPanic checks that a watcher that panics, in Watch or in Wants, is removed and
+// reported, and that the run continues.
 func TestPanic(t *testing.T) {
 	for _, broken := range []event.Watcher{
 		event.Func(event.LevelDelta, func(event.Event) { panic("oops") }),
@@ -94,8 +94,8 @@ type wants func() bool
 func (w wants) Wants(context.Context, slog.Level) bool { return w() }
 func (wants) Watch(context.Context, event.Event)       {}
 
-// TestNobodyListens holds that what nobody wants allocates nothing.
-func TestNobodyListens(t *testing.T) {
+// TestUnwanted checks that unwanted events allocate nothing.
+func TestUnwanted(t *testing.T) {
 	for name, w := range map[string]event.Watcher{"nobody": nil, "no deltas": event.Func(slog.LevelInfo, func(event.Event) {})} {
 		leaf := stone.Func0("leaf", number, func(ctx context.Context) (int, error) {
 			if n := testing.AllocsPerRun(100, func() {
@@ -119,8 +119,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestLeftBehind holds that nothing is heard of an attempt that was left behind
-// after it was given up.
+// TestLeftBehind checks that an abandoned attempt sends no events.
 func TestLeftBehind(t *testing.T) {
 	var r eventtest.Recorder
 	var gone sync.WaitGroup
@@ -144,13 +143,13 @@ func TestLeftBehind(t *testing.T) {
 	}
 	for _, e := range r.Events() {
 		if d, ok := e.Data.(event.Delta); ok && d.Text == "late" {
-			t.Error("it was heard")
+			t.Error("its event arrived")
 		}
 	}
 }
 
-// TestOvertaken holds that a step of a Flow takes back what it said when an earlier
-// one fails.
+// TestOvertaken checks that a step of a Flow retracts its answer when an earlier step
+// fails.
 func TestOvertaken(t *testing.T) {
 	var r eventtest.Recorder
 	spoken := make(chan struct{})
@@ -169,12 +168,12 @@ func TestOvertaken(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.ContainsFunc(r.Events(), func(e event.Event) bool { _, ok := e.Data.(event.Retracted); return ok && e.Path == "f/b" }) {
-		t.Error("nothing was taken back")
+		t.Error("nothing was retracted")
 	}
 }
 
-// TestLogOfEverything holds that each type of data has a record, or is known to
-// have none.
+// TestLogOfEverything checks that each type of data has a record, or is known to have
+// none.
 func TestLogOfEverything(t *testing.T) {
 	var b bytes.Buffer
 	log := event.Log(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A watcher prints what a capability says, and that it takes it back.
+// A watcher prints the text of a capability, and its retraction.
 func Example() {
 	note := dag.NewType[string]("note")
 	attempts := 0

@@ -17,7 +17,7 @@ import (
 // debug, named after the event with "-payload". Deltas, retractions, starts of
 // tools and replayed responses are left out.
 //
-// An error of the handler is dropped: a handler reports for itself.
+// An error of the handler is dropped: handlers report their own errors.
 func Log(h slog.Handler) Watcher {
 	if h == nil {
 		return nil
@@ -57,7 +57,7 @@ func (l logger) record(ctx context.Context, e Event, level slog.Level, name stri
 	_ = l.handler.Handle(ctx, r)
 }
 
-// The methods attrs and payload of a type of data give what is logged of it.
+// The methods attrs and payload of a type of data return its log attributes.
 
 func (e Event) named(more ...slog.Attr) []slog.Attr {
 	return append([]slog.Attr{slog.String("ashlar-name", e.Name)}, more...)
@@ -118,7 +118,7 @@ func (d AgentEnded) attrs(e Event) []slog.Attr {
 	return append(attrs, used(d.Usage)...)
 }
 
-// used is a usage without what there is none of.
+// used returns the attributes of a usage, without zero ones.
 func used(u budget.Usage) (attrs []slog.Attr) {
 	if u.InputTokens > 0 {
 		attrs = append(attrs, slog.Int("input-tokens", u.InputTokens))
@@ -227,7 +227,7 @@ func cost(u budget.Usage, latency time.Duration) []slog.Attr {
 	return append([]slog.Attr{slog.Int64("latency-ms", latency.Milliseconds())}, used(u)...)
 }
 
-// verdict tells how an attempt or a call ended.
+// verdict returns the attributes for the result of an attempt or a call.
 func verdict(score *float64, failure string) (attrs []slog.Attr) {
 	if score != nil {
 		attrs = append(attrs, slog.Float64("score", *score))

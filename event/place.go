@@ -5,24 +5,24 @@ import (
 	"log/slog"
 )
 
-// A Place is where something happens in a run: a step, an attempt, a lane. Its
-// zero value is outside of any run; what it is told goes nowhere. A Place may be
-// used by several goroutines at once, also after its step is done.
+// A Place is a part of a run: a step, an attempt, a lane. Its zero value is outside of
+// any run and drops all events. A Place may be used by several goroutines at once, also
+// after its step is done.
 type Place struct{ sender Sender }
 
-// A Sender is a place as package stone implements it.
+// A Sender is package stone's implementation of a place.
 type Sender interface {
 	// Wants reports whether events of the level are wanted.
 	Wants(level slog.Level) bool
-	// Send sends an event from this place if its level is wanted. Deltas are
-	// dropped if what is said here is void.
+	// Send sends an event from this place if its level is wanted. Deltas are dropped if
+	// this place was retracted.
 	Send(Data)
-	// Retract declares everything void that was said here and below: a Retracted
-	// event says so if there was something, and later deltas are dropped.
+	// Retract declares all answers streamed at this place and below void. It sends a
+	// Retracted event if any were; later deltas are dropped.
 	Retract(reason string)
 }
 
-// Key is the key under which contexts of a run have their Sender.
+// Key is the context key of the Sender of a run.
 type Key struct{}
 
 // At returns the place to which ctx belongs.
@@ -31,8 +31,8 @@ func At(ctx context.Context) Place {
 	return Place{s}
 }
 
-// Wants reports whether events of the level are wanted. Ask it before making data
-// that cost something.
+// Wants reports whether events of the level are wanted. Call it before making expensive
+// data.
 func (p Place) Wants(level slog.Level) bool { return p.sender != nil && p.sender.Wants(level) }
 
 // Send sends an event if its level is wanted.
@@ -42,26 +42,26 @@ func (p Place) Send(d Data) {
 	}
 }
 
-// Retract declares everything void that was said at this place and below. What is
-// still said there later is dropped.
+// Retract declares all answers streamed at this place and below void. Later deltas there
+// are dropped.
 func (p Place) Retract(reason string) {
 	if p.sender != nil {
 		p.sender.Retract(reason)
 	}
 }
 
-// A Voice streams the pieces of one answer. A nil Voice says nothing. It is used
-// by one goroutine at a time.
+// A Voice streams the pieces of one answer. A nil Voice sends nothing. A Voice is not
+// safe for concurrent use.
 type Voice struct {
 	place   Place
 	source  string
 	attempt int
-	said    bool // something of this attempt
+	said    bool // a piece of this attempt was sent
 	ended   bool
 }
 
-// Speak returns a voice at the place for a source, the name of a model or the id
-// of a capability. It is nil if nobody wants deltas.
+// Speak returns a voice at the place for a source, the name of a model or the id of a
+// capability. It is nil if no watcher wants deltas.
 func (p Place) Speak(source string) *Voice {
 	if !p.Wants(LevelDelta) {
 		return nil
@@ -78,7 +78,7 @@ func (v *Voice) Argue(call int, tool, text string) {
 	v.send(Delta{Kind: Arguments, Index: call, Tool: tool, Text: text})
 }
 
-// End says that the answer is whole. Ending it again does nothing.
+// End declares the answer complete. Further calls do nothing.
 func (v *Voice) End() {
 	if v != nil && v.said && !v.ended {
 		v.send(Delta{End: true})

@@ -19,19 +19,19 @@ type Stream struct {
 	now   func() time.Time
 	slots []*slot
 
-	mu  sync.Mutex // held while an event is passed on
+	mu  sync.Mutex // locked while an event is passed on
 	seq uint64
 }
 
-// A slot is a watcher until it panics.
+// A slot is a watcher that may have panicked.
 type slot struct {
 	Watcher
 	panicked atomic.Pointer[Custom]
 	told     bool
 }
 
-// NewStream returns the stream of a run that answers a request, or none with the
-// id "". It is nil if w is nil.
+// NewStream returns the stream of a run. Request is the id of the request that the run
+// answers, or "". The stream is nil if w is nil.
 func NewStream(ctx context.Context, run, request string, now func() time.Time, w Watcher) *Stream {
 	watchers := flat(w)
 	if len(watchers) == 0 {
@@ -57,8 +57,8 @@ func (s *Stream) Wants(level slog.Level) bool {
 	return false
 }
 
-// Send completes the event with run, number and time, and passes it on if its
-// level is wanted. It returns when every watcher has taken it.
+// Send adds run, number and time to the event, and passes it on if its level is wanted.
+// It returns when every watcher has received it.
 func (s *Stream) Send(e Event) {
 	if !s.Wants(e.Level()) {
 		return

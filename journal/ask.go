@@ -15,10 +15,9 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers the open question of a run that has the name or the path; a name
-// that several open questions have is refused. An answer that the question does
-// not accept is refused too. The run goes on when it is resumed, or at once if it
-// is under way.
+// Answer answers the open question of a run that has the name or path. A name that
+// several open questions share is an error, and so is a response that the question does
+// not accept. A running run continues at once, any other when it is resumed.
 func Answer(ctx context.Context, j Interviewer, run, question, response string) error {
 	questions, err := j.Questions(ctx, run)
 	if err != nil {
@@ -42,8 +41,8 @@ func Answer(ctx context.Context, j Interviewer, run, question, response string) 
 	return j.Answer(ctx, run, found[0].Path, response)
 }
 
-// Check says why a response is no answer, or returns nil. The empty response
-// cancels any question.
+// Check returns an error if the question does not accept the response, else nil. The
+// empty response cancels any question.
 func (q Question) Check(ctx context.Context, response string) error {
 	if response == "" {
 		return nil
@@ -64,14 +63,14 @@ func (q Question) Check(ctx context.Context, response string) error {
 	return nil
 }
 
-// frontend answers questions out of the journal, and has them asked if it cannot.
+// frontend answers questions from the journal, or has them asked.
 type frontend struct {
 	*runner
 	next ask.Frontend
 }
 
-// Ask implements ask.Frontend. An error of the journal is no failure of the
-// question, which a Rescue could heal: it stops the run, see recorder.Do.
+// Ask implements ask.Frontend. An error of the journal does not fail the question, which
+// a Rescue could recover: it stops the run, see recorder.Do.
 func (f *frontend) Ask(ctx context.Context, asked ask.Question) (string, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
@@ -106,18 +105,18 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 	return f.either(ctx, asked, q)
 }
 
-// A storeError is an error of the journal, as opposed to one of whoever was asked.
+// A storeError is an error of the journal, not of the frontend.
 type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// trouble is the first error of the journal while the body of a step asked. It
-// travels in the context of the body.
+// trouble is the first error of the journal during a question of the body of a step. The
+// context of the body carries it.
 type trouble struct{ first atomic.Pointer[error] }
 
 type troubleKey struct{}
 
-// troubleIn returns that of the step to which ctx belongs.
+// troubleIn returns the trouble of the step to which ctx belongs.
 func troubleIn(ctx context.Context) *trouble {
 	t, _ := ctx.Value(troubleKey{}).(*trouble)
 	return t
@@ -136,8 +135,8 @@ func (t *trouble) found() error {
 	return *t.first.Load()
 }
 
-// either returns what the frontend answers, or the answer that comes into the
-// journal meanwhile. It does not keep the run from draining.
+// either returns the answer of the frontend or the one that reaches the journal first. It
+// does not keep the run from draining.
 func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -165,7 +164,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 				return "", a.err
 			}
 			return f.keep(q, a.response)
-		case <-f.opts.Drain: // the question stays, and nothing was paid for it
+		case <-f.opts.Drain: // the question stays open, and nothing was paid for it
 			return "", kind.Waiting
 		case <-look.C:
 			kept, err := f.journal.Ask(ctx, q)
@@ -173,7 +172,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 				continue
 			}
 			cancel()
-			<-answers // it shall not ask on while the next question comes
+			<-answers // it must not keep asking while the next question is asked
 			if err != nil {
 				return "", &storeError{err}
 			}
@@ -182,8 +181,8 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 	}
 }
 
-// keep writes an answer down, also if the run is over by now. If there is one
-// already, that one counts.
+// keep records an answer, even if the run is over. If the question already has an answer,
+// that one counts.
 func (f *frontend) keep(q Question, response string) (string, error) {
 	ctx := context.Background()
 	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.Clean(response))

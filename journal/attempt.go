@@ -6,10 +6,10 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Attempt returns how often the work of the step to which ctx belongs was started,
-// this time included: more than 1 says that it may have been paid for already. It
-// is 1 outside of a run with a journal. What a body calls can be told that it is
-// the same call by stone.Body.RunID and Path together, which do not change.
+// Attempt returns how often the work of the step to which ctx belongs was started, this
+// time included. Above 1 it may have been billed already. Outside of a run with a journal
+// it is 1. stone.Body.RunID and Path stay the same in every attempt: a service that the
+// body calls can recognise a repeated call by them.
 func Attempt(ctx context.Context) int {
 	if n, ok := ctx.Value(attemptKey{}).(int); ok {
 		return n
@@ -19,11 +19,10 @@ func Attempt(ctx context.Context) int {
 
 type attemptKey struct{}
 
-// WithAttempt returns the context that a Journal gives to the work of a step that
-// is started for the n-th time.
+// WithAttempt returns the context that a Journal passes to the n-th attempt of a step.
 func WithAttempt(ctx context.Context, n int) context.Context {
 	if budget.Declared(ctx) != (budget.Amount{}) {
-		ctx = budget.Declare(ctx, budget.Amount{}) // it was of this step alone
+		ctx = budget.Declare(ctx, budget.Amount{}) // the declaration of the outer step does not apply
 	}
 	if Attempt(ctx) == n {
 		return ctx

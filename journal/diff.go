@@ -10,20 +10,20 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Difference is a leaf that did not do the same in two runs.
+// A Difference is a leaf that differs between two runs.
 type Difference struct {
 	Path string   `json:"path"`
 	Name string   `json:"name"`
 	Type string   `json:"type,omitempty"` // of its node
-	A    dag.ID   `json:"a,omitzero"`     // the node in the one run, zero if there is none
-	B    dag.ID   `json:"b,omitzero"`     // and in the other
+	A    dag.ID   `json:"a,omitzero"`     // the node in the first run, zero if it has none
+	B    dag.ID   `json:"b,omitzero"`     // and in the second
 	Why  []string `json:"why"`            // in words
 }
 
-// Diff compares two runs leaf by leaf and says why they differ: because of
-// another version, or another input. Contents are compared, not ids, which carry
-// the whole lineage. What is alike in both is not in the answer. The differences
-// come in the order of the first run, followed by what only the second one did.
+// Diff compares two runs leaf by leaf and explains each difference: another version, or
+// another input. It compares contents, not ids, which depend on the whole lineage. Equal
+// leaves are left out. The differences are in the order of the first run, followed by the
+// leaves that only the second run has.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -51,14 +51,14 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	return out, nil
 }
 
-// opened is a run that is compared.
+// opened is one of the two runs.
 type opened struct {
 	id     string
 	order  []Step // leaves with a result
 	leaves map[string]Step
 	parts  map[string]Part
 	dag    dag.DAG
-	nodes  map[dag.ID]*dag.Node // by id, and by the sum of a record that has no other nodes
+	nodes  map[dag.ID]*dag.Node // by id, and by the sum of a reused record
 }
 
 func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
@@ -86,14 +86,14 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return o, nil
 }
 
-// same reports whether two nodes give one answer: what an agent said on the way to
-// it, with ids that are drawn at random, does not count.
+// same reports whether two nodes have the same result. The transcript of an agent, which
+// contains random ids, is ignored.
 func same(a, b *dag.Node) bool {
 	return a != nil && b != nil && a.Type() == b.Type() && a.Own() == b.Own()
 }
 
-// node returns the node of a step. That of a result that was reused is found by
-// what it says, since the record is of another run.
+// node returns the node of a step. The node of a reused result is found by its content,
+// since its id belongs to another run.
 func (o *opened) node(s Step) *dag.Node {
 	if n := o.nodes[s.Node]; n != nil {
 		return n
@@ -101,15 +101,15 @@ func (o *opened) node(s Step) *dag.Node {
 	return o.nodes[s.Sum]
 }
 
-// missing says why only one of two runs has a step.
+// missing explains why only one of two runs has a step.
 func missing(s Step, there, not *opened) string {
 	if _, known := not.parts[address.Place(s.Path)]; !known && len(not.parts) > 0 {
 		return fmt.Sprintf("the pipeline of run %s has no such step", not.id)
 	}
-	return fmt.Sprintf("run %s did not come this way", not.id)
+	return fmt.Sprintf("run %s did not take this path", not.id)
 }
 
-// reasons says why a step did not do the same in two runs.
+// reasons explains why a step differs between two runs.
 func reasons(s, t Step, one, other *opened) []string {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why := differences(p, q)
@@ -133,7 +133,7 @@ func reasons(s, t Step, one, other *opened) []string {
 		}
 	}
 	if len(why) == 0 {
-		why = append(why, "it gave another result for the same input")
+		why = append(why, "it returned another result for the same input")
 	}
 	return why
 }
@@ -145,15 +145,15 @@ func (r Read) name() string {
 	return fmt.Sprintf("%q", r.Type)
 }
 
-// read returns what the step that made n had before it for the query: the nearest
-// node of a type, all of them in the run, or what came last.
+// read returns the input of the step that made n for the query: the nearest node of a
+// type, all of them in the run, or the latest node.
 func (o *opened) read(r Read, n *dag.Node) []*dag.Node {
 	if r.Type == "" {
 		return n.Parents()
 	}
 	if !r.Nearest {
 		all, err := o.dag.All(r.Type)
-		if err != nil { // a DAG that is read from outside has no limits
+		if err != nil { // a DAG that is read from a journal has no limits
 			return nil
 		}
 		return all

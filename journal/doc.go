@@ -1,57 +1,56 @@
-// Package journal makes runs durable. A [Journal] records what a run has done, so
-// that nothing recorded is done, or paid for, twice.
+// Package journal makes runs durable. A [Journal] records the steps of a run, so that no
+// recorded step runs, or is paid for, twice.
 //
 //	db, err := sqlite.Open("stone.db", sqlite.Options{})
 //	…
 //	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
 //
-// With the recorder that [Keep] returns, stone.Run starts a run, or resumes the run
-// of that name: in this process, or in another one after a crash. [Memory] is a
-// journal that lives as long as the process; journal/sqlite keeps one in a file.
-// Package journaltest tests any implementation.
+// With the recorder of [Keep], stone.Run starts a run or resumes the run of that name: in
+// the same process, or in another one after a crash. [Memory] is a journal that lives as
+// long as the process; journal/sqlite keeps one in a file. Package journaltest tests any
+// implementation.
 //
 // # The promise
 //
-// A step whose result was acknowledged never runs again. A step in flight at a
-// crash may run again, and is reported as possibly paid: see [Step]. Nothing is
-// ever half-written. A resumed run yields the same DAG. No system can promise that
-// a call is made exactly once, and this package does not: a body can read the
-// number of its attempt with [Attempt] and send an idempotency key made of run and
-// path, see [stone.Body.Path].
+// A step whose result was acknowledged never runs again. A step that was running at a
+// crash may run again, and is reported as possibly paid: see [Step]. No record is ever
+// half-written. A resumed run yields the same DAG. No system can promise that a call is
+// made exactly once, and neither does this package. A body can read the number of its
+// attempt with [Attempt] and send an idempotency key made of run and path, see
+// [stone.Body.Path].
 //
 // Steps are leaves, decisions and every [stone.Step] in a body, among them the
 // turns and the tool calls of agents.
 //
 // # Resuming
 //
-// A run is resumed with the pipeline it was started with. If the pipeline has
-// another fingerprint, nothing runs and the error is a [*ChangedError] that says in
-// words what changed. With Options.Force the run resumes anyway: steps whose key is
-// unchanged are taken from the journal, the others run. A fingerprint cannot see
-// inside functions. Options.Revision is recorded for that purpose: a difference is
-// an event at level warn.
+// A run is resumed with the pipeline it was started with. If the pipeline has another
+// fingerprint, nothing runs and the error is a [*ChangedError] that lists the changes.
+// With Options.Force the run resumes anyway: steps whose key is unchanged are taken from
+// the journal, the others run. A fingerprint does not cover the code of functions.
+// Options.Revision is recorded for that purpose: a difference is an event at level warn.
 //
-// Resuming a run that ended [Failed] retries the leaf or decision with which it
-// ended, the failed lanes of a fan-out that lost too many, and the failed steps
-// inside those. Failures that were rescued and lanes that were dropped on the way
-// stand. A step that failed inside the failed leaf is retried even if the body
-// handled its failure; steps that have a result are not.
+// Resuming a run that ended [Failed] retries the leaf or decision that failed it, the
+// failed lanes of a fan-out that lost too many, and the failed steps inside those.
+// Rescued failures and dropped lanes are not retried. A step that failed inside the
+// failed leaf is retried even if the body handled its failure; steps that have a result
+// are not.
 //
 // All other runs resume where they stopped. A run that is done is replayed. The
 // journal keeps the input of a run, so resuming does not need it again.
 //
 // # Questions
 //
-// The journal also keeps the questions that a pipeline asks people. A recorded
-// answer is used first; without one, Config.Frontend is asked; without a Frontend,
-// the run ends [Waiting] with an error that is [kind.Waiting]. [Answer] answers
-// a question at any time, in any process, and the run can be resumed.
+// The journal also keeps the questions that a pipeline asks people. A recorded answer is
+// used first; without one, Config.Frontend is asked; without a Frontend, the run ends
+// [Waiting] with an error of kind [kind.Waiting]. [Answer] answers a question at any time
+// and in any process; then the run can be resumed.
 //
 // # Leases
 //
-// A run has one holder at a time. Another process gets a [*HeldError] that names
-// the holder, or takes the run over when the holder's lease stops moving. Writes of
-// a former holder are refused.
+// A run has one holder at a time. Another process gets a [*HeldError] that names the
+// holder, or takes the run over once the holder no longer renews its lease. Writes of a
+// former holder are refused.
 //
 // # Ending early
 //
@@ -61,33 +60,32 @@
 //
 // # Incremental runs
 //
-// Options.Reuse names an earlier run. Leaves marked stone.Reusable take their
-// results from it if they read the same contents; [AnyRun] stands for all runs. By
-// default nothing is reused. [Diff] says which nodes differ between two runs, and
-// why.
+// Options.Reuse names an earlier run. Leaves marked stone.Reusable take their results
+// from it if they read the same contents; [AnyRun] means all runs. By default nothing is
+// reused. [Diff] lists the leaves that differ between two runs, and why.
 //
 // # Budgets
 //
-// A budget applies to a run, however often it is resumed. A resumed run first
-// charges the account of its context (package budget) with what it has cost so far:
-// the usage of its steps, failed attempts included, and the estimate of each
-// attempt without a result. Recorded steps cost nothing more. Time is not carried
-// over: it counts from when the account was opened.
+// A budget applies to a run, however often it is resumed. A resumed run first charges the
+// account of its context (package budget) with its cost so far: the usage of its steps,
+// failed attempts included, and the estimate of each attempt without a result. Recorded
+// steps are not charged again. Time is not carried over: it counts from when the account
+// was opened.
 //
 // # Secrets
 //
-// A node's id stands for its content, so a secret cannot be removed from a record
-// later. It is removed before there is a node: in everything that a step returns, the
-// recorder replaces each secret by "[redacted]". The DAG, the following steps and the
-// journal see only that, in this run and when it is resumed. A secret therefore crosses no
-// step: read it where it is used. The mark says nothing about the secret, so results do
-// not differ because a key was changed.
+// A node's id is a hash of its content, so a secret cannot be removed from a record
+// later. It is removed before the node exists: in every result of a step, the recorder
+// replaces each secret by "[redacted]". The DAG, the following steps and the journal
+// contain only that text, in this run and when it is resumed. No secret therefore passes
+// from step to step: read it where it is used. The text is the same for every secret, so
+// a changed key does not change results.
 //
-// Secrets are the values in Options.Secrets, those that a body names with [Secret], and
-// those that models, capabilities and tools of this module use in the run: keys, values of
-// headers and their fields, variables that a program is given, passwords in addresses.
-// They are also found in JSON, in URLs, in hexadecimal digits and in base64. Failures,
-// questions and events are cleaned in the same way, streamed text too. An input DAG that
+// Secrets are the values in Options.Secrets, those that a body marks with [Secret], and
+// those that models, capabilities and tools of this module use in the run: keys, values
+// of headers and their fields, variables passed to programs, passwords in addresses. They
+// are also found in JSON, in URLs, in hexadecimal digits and in base64. Failures,
+// questions and events are redacted in the same way, streamed text too. An input DAG that
 // contains a secret is refused. Names and paths of steps are not searched. [Redact]
 // returns the recorder for runs that are not kept.
 package journal

@@ -12,37 +12,36 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// An Inspector shows a run in parts: what happens now, one level of the tree, one
-// node. It is what a page about a large run needs.
+// An Inspector shows parts of a run: its current activity, one level of the tree, one
+// node. A page about a large run needs no more.
 type Inspector interface {
-	// Follow yields the rows of a run after a position, 0 for all, without
-	// contents. While the run is held, by this process or another one, it waits
-	// for more. It returns when nobody holds the run and every row was yielded.
-	// An error is the last thing it yields: ErrNoRun, the cause of ctx, or one of
-	// the store. The caller may stop early and follow again after the Seq of the
-	// last row it has seen.
+	// Follow yields the rows of a run after a position, 0 for all, without contents. While
+	// this process or another one holds the run, it waits for more. It returns when the
+	// run has no holder and every row was yielded. An error is the last thing it yields:
+	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
+	// follow again after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
 	// Outline returns the branches right below a path in the order in which they
 	// started, those of the whole run for "". It reads no contents. See Branches.
 	Outline(ctx context.Context, run, path string) ([]Branch, error)
-	// Node returns the node of the run with the id in hexadecimal digits, or the
-	// only one whose id begins with prefix. It finds the nodes that steps made,
-	// and all from which they were made, and those of the DAG with which the run
-	// ended. The error is ErrNoNode or an *AmbiguousError.
+	// Node returns the node of the run with the id in hexadecimal digits, or the only one
+	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
+	// and the nodes of the DAG with which the run ended. The error is ErrNoNode or an
+	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 }
 
-// ErrNoNode says that a run has no node with the id.
+// ErrNoNode means that a run has no node with the id.
 var ErrNoNode = errors.New("no such node in the run")
 
-// A Row says that a step started, or how it ended.
+// A Row records the start of a step, or its end.
 type Row struct {
 	Seq     int64        `json:"seq"` // its position: later rows of a run have larger ones, not necessarily the next ones
 	Path    string       `json:"path"`
 	Kind    string       `json:"kind"`
 	Name    string       `json:"name"`
 	Time    time.Time    `json:"time"`
-	Ended   bool         `json:"ended"`          // otherwise it started
+	Ended   bool         `json:"ended"`          // the step ended; false if it started
 	From    string       `json:"from,omitempty"` // as the rest in Step, of a step that ended
 	Type    string       `json:"type,omitempty"`
 	Node    dag.ID       `json:"node,omitzero"`
@@ -61,21 +60,21 @@ type NodeInfo struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
-// A Branch is what a run has done at a path and below it.
+// A Branch sums up the steps at a path and below it.
 type Branch struct {
 	Path     string       `json:"path"`
 	Step     *Step        `json:"step,omitempty"`   // at the path itself, nil for a part that has steps only below
 	Below    int          `json:"below"`            // steps below the path
 	Recorded int          `json:"recorded"`         // steps that have a result, here and below
-	Open     int          `json:"open"`             // that have none
-	Failed   int          `json:"failed"`           // that have a failure as result
-	Started  time.Time    `json:"started,omitzero"` // the first of them
-	Ended    time.Time    `json:"ended,omitzero"`   // the last of them
-	Usage    budget.Usage `json:"usage,omitzero"`   // of all of them
+	Open     int          `json:"open"`             // steps without a result
+	Failed   int          `json:"failed"`           // steps with a failure as result
+	Started  time.Time    `json:"started,omitzero"` // of the first step
+	Ended    time.Time    `json:"ended,omitzero"`   // of the last step
+	Usage    budget.Usage `json:"usage,omitzero"`   // of all steps
 }
 
-// Branches sums up the steps right below a path: children, rounds, lanes, branches
-// and attempts are levels of their own. It is for those who implement Outline.
+// Branches sums up the steps right below a path: children, rounds, lanes, branches and
+// attempts are levels of their own. It is meant for implementations of Outline.
 func Branches(steps iter.Seq[Step], path string) []Branch {
 	var out []Branch
 	index := map[string]int{}

@@ -13,13 +13,14 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A Journal keeps what runs have done. Its methods may be called by several
-// goroutines, and several processes may share what is behind it. Times are for
-// people: no rule depends on a clock. An error that is none of this package's
-// types says in one line what is wrong with the store and what to do.
+// A Journal records runs. Its methods may be called by several goroutines, and several
+// processes may share its store. Times are for people: no rule depends on a clock. An
+// error that is none of this package's types states in one line what is wrong with the
+// store and what to do.
 //
-// Do takes the run if nobody has acquired it, so that a Journal can stand as the
-// Recorder of stone.Run too; such a run has steps and nodes, may reuse from any
+// Do takes the run if it was not acquired, so a Journal can also be the Recorder of
+// stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
+// otherwise empty.
 // run, and is otherwise empty.
 type Journal interface {
 	step.Recorder
@@ -30,135 +31,134 @@ type Journal interface {
 	Interviewer
 }
 
-// A Holder is how a process takes and leaves runs. A run whose id continues that of
-// a run which this Journal holds, as "exp/17" continues "exp", is an inner run. It is
-// released with the outer run at the latest. What is written about it reaches other
-// processes when the outer run is released, or earlier.
+// A Holder takes and leaves runs for a process. A run whose id continues that of a run
+// which this Journal holds, as "exp/17" continues "exp", is an inner run. It is released
+// with the outer run at the latest. Other processes see its records when the outer run is
+// released, or earlier.
 type Holder interface {
-	// Acquire takes the run with the id, which need not be there yet, and
-	// returns what is known of it, zero for a new one. It fails with a
-	// *HeldError as long as another holder lives, in this process too. To find
-	// that out it may take as long as a lease, but not beyond ctx.
+	// Acquire takes the run with the id, which need not exist yet, and returns its
+	// RunInfo, zero for a new one. It fails with a *HeldError while another holder lives,
+	// in this process too. Finding that out may take as long as a lease, but no longer
+	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
-	// Begin records that the run, which was acquired, starts or continues.
-	// Its Outcome is nothing but Running from then on, the rest is as in r. If it
-	// had ended Failed, the failures of the steps with the paths in Retry of the
-	// Outcome that it had are forgotten: Steps counts them in Failures and Usage.
+	// Begin records that the acquired run starts or continues. Its Outcome is then nothing
+	// but Running; the rest is as in r. If it had ended Failed, the failures of the steps
+	// in Retry of that Outcome are forgotten: Steps counts them in Failures and Usage.
 	Begin(ctx context.Context, r RunInfo) error
-	// End writes down how the run ended, with all nodes of its DAG.
+	// End records how the run ended, with all nodes of its DAG.
 	End(ctx context.Context, id string, o Outcome) error
-	// Release leaves the run to others. Without having it, it does nothing.
+	// Release leaves the run to others. It does nothing if this Journal does not hold the
+	// run.
 	Release(id string) error
 }
 
-// An Archive is the list of runs.
+// An Archive lists and removes runs.
 type Archive interface {
-	// Find returns the run with the id, or the only one whose id begins with
-	// prefix. What was acquired, and neither started nor given a step or a question,
-	// is no run, here and in Runs. The error is ErrNoRun, or an *AmbiguousError.
+	// Find returns the run with the id, or the only one whose id begins with prefix. A run
+	// that was acquired, but neither started nor given a step or a question, does not
+	// exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
-	// Runs returns a page of runs, the youngest first, without their Shape.
+	// Runs returns a page of runs, the newest first, without their Shape.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Remove forgets a run and everything of it. Results that other runs have
-	// reused stay with those. A run that is held is a *HeldError.
+	// Remove deletes a run with all its records. Other runs keep the results that they
+	// have reused. A run that is held is a *HeldError.
 	Remove(ctx context.Context, id string) error
 }
 
-// A Reader reads what a run has done; the run may be under way meanwhile, here or
-// elsewhere. A run that the journal does not have is empty.
+// A Reader reads the records of a run, which may be running meanwhile in this process or
+// another one. A run that the journal does not have is empty.
 type Reader interface {
-	// Steps returns the steps in the order in which they were started first.
-	// A step that was reused counts as started when that was recorded. What a step
-	// declared is budget.Declared of the context of Do, and its usage is UsageOf
-	// its records if it has declared anything.
+	// Steps returns the steps in the order in which they were first started. A reused step
+	// counts as started when its result was recorded. The declared cost of a step is
+	// budget.Declared of the context of Do. If it has declared any, its usage is UsageOf
+	// its records.
 	Steps(ctx context.Context, run string) ([]Step, error)
-	// Record returns what a step of the run did. The error is ErrNoStep if there
-	// is no result of a step with that path and kind.
+	// Record returns the result of a step of the run. The error is ErrNoStep if no step
+	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes: of a run that has ended those of its DAG and no
-	// others (see Reached), of any other run those that its leaves made and all
-	// from which they were made. Parents come first. The id of every node is
-	// checked; one that was changed is a *DamageError.
+	// DAG returns the nodes: of a run that has ended, exactly those of its DAG (see
+	// Reached); of any other run, those that its leaves made and their ancestors. Parents
+	// come first. The id of every node is checked; a changed node is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 }
 
-// An Interviewer keeps questions and their answers. A question is told by its run
+// An Interviewer keeps questions and their answers. A question is identified by its run
 // and its path.
 type Interviewer interface {
-	// Ask writes a question down if it is new, and returns it with its answer
-	// if there is one. If q has a Problem, the answer is withdrawn first.
+	// Ask records a question if it is new, and returns it with its answer, if it has one.
+	// If q has a Problem, the answer is withdrawn first.
 	Ask(ctx context.Context, q Question) (Question, error)
-	// Answer answers a question. ErrNoQuestion says that there is none, or that
-	// it is answered already.
+	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
+	// it is already answered.
 	Answer(ctx context.Context, run, path, response string) error
-	// Questions returns the questions of a run in the order in which they were
-	// asked first.
+	// Questions returns the questions of a run in the order in which they were first
+	// asked.
 	Questions(ctx context.Context, run string) ([]Question, error)
 }
 
-// A State says how things stand with a run.
+// A State is the state of a run.
 type State string
 
 // The states of a run.
 const (
-	Running     State = "running"     // somebody has it, as far as can be told
-	Waiting     State = "waiting"     // for an answer: give it, and resume the run
+	Running     State = "running"     // a process has it, as far as is known
+	Waiting     State = "waiting"     // for an answer: answer it, and resume the run
 	Answered    State = "answered"    // it waited, and every question has its answer
 	Done        State = "done"        // with a result
-	Failed      State = "failed"      // with a failure; resumed, that is tried again
-	Canceled    State = "canceled"    // by whoever ran it, before its end
+	Failed      State = "failed"      // with a failure; resuming the run retries it
+	Canceled    State = "canceled"    // by its user, before its end
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
-	Interrupted State = "interrupted" // its process has ended without saying how
+	Interrupted State = "interrupted" // its process died without reporting
 )
 
-// RunInfo is what is known of a run beside its steps.
+// RunInfo describes a run, without its steps.
 type RunInfo struct {
 	ID       string `json:"id"`
 	Pipeline string `json:"pipeline"` // a name for people
-	// Source is what the caller needs to make the pipeline again, nobody else
-	// reads it.
+	// Source is what the caller needs to make the pipeline again. The journal does not
+	// read it.
 	Source      json.RawMessage   `json:"source,omitempty"`
 	Fingerprint dag.ID            `json:"fingerprint,omitzero"`
 	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
 	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
 	Labels      map[string]string `json:"labels,omitempty"`
 	Reuse       string            `json:"reuse,omitempty"` // as in Options
-	Input       dag.ID            `json:"input,omitzero"`  // digest of the DAG with which it began, zero for an empty one
+	Input       dag.ID            `json:"input,omitzero"`  // digest of the input DAG, zero for an empty one
 
-	Owner   string    `json:"owner,omitempty"`  // who holds it, empty for nobody
-	Started time.Time `json:"started,omitzero"` // for the first time
+	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
+	Started time.Time `json:"started,omitzero"` // first
 	Outcome
 }
 
-// Outcome is how a run ended, the last time that it did.
+// Outcome is how a run ended the last time.
 type Outcome struct {
 	State   State        `json:"state"`
 	Ended   time.Time    `json:"ended,omitzero"`
 	Failure *Failure     `json:"failure,omitempty"`
-	Retry   []string     `json:"retry,omitempty"` // paths of what is tried again when a run that failed is resumed
-	Node    dag.ID       `json:"node,omitzero"`   // the last one: the result, or the failure
+	Retry   []string     `json:"retry,omitempty"` // paths of the steps to retry when a failed run is resumed
+	Node    dag.ID       `json:"node,omitzero"`   // the last node: the result, or the failure
 	Heads   []dag.ID     `json:"heads,omitempty"` // of the DAG; End sets it
-	Steps   int          `json:"steps"`           // that have a result
-	Usage   budget.Usage `json:"usage"`           // of all of them
-	Lanes   dag.Losses   `json:"lanes,omitzero"`  // how many were lost, of those fan-outs that lost any
+	Steps   int          `json:"steps"`           // steps with a result
+	Usage   budget.Usage `json:"usage"`           // of all steps
+	Lanes   dag.Losses   `json:"lanes,omitzero"`  // numbers of lost lanes, of fan-outs that lost any
 	DAG     dag.DAG      `json:"-"`               // for End only
 }
 
-// Failure is why a run or a step ended without a result.
+// Failure explains why a run or a step ended without a result.
 type Failure struct {
 	Kind   string `json:"kind"`
 	Reason string `json:"reason"`
 	Path   string `json:"path,omitempty"`
 }
 
-// Step is what a journal knows of a step.
+// Step describes a step of a run.
 type Step struct {
 	Path string `json:"path"` // as these three in step.Key
-	Kind string `json:"kind"` // also "input", for the DAG with which the run began
+	Kind string `json:"kind"` // also "input", for the input DAG
 	Name string `json:"name"`
-	// Attempts is how often its work was started, 0 if its result is another
-	// run's. If it is not Recorded, the last one is under way, or was when its
-	// process ended or gave up.
+	// Attempts is how often its work was started, 0 if its result comes from another run.
+	// If it is not Recorded, the last attempt is running, or was when its process ended or
+	// gave up.
 	Attempts int          `json:"attempts"`
 	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was forgotten, see Begin, or see Ended
 	Recorded bool         `json:"recorded"`
@@ -167,18 +167,18 @@ type Step struct {
 	Started  time.Time    `json:"started,omitzero"`  // the last attempt
 	Ended    time.Time    `json:"ended,omitzero"`    // when the result was recorded
 	Type     string       `json:"type,omitempty"`    // of the node
-	Node     dag.ID       `json:"node,omitzero"`     // that it made, zero if it made none
+	Node     dag.ID       `json:"node,omitzero"`     // the node that it made, or zero
 	Sum      dag.ID       `json:"sum,omitzero"`      // of type and content, as in step.Record
 	Failure  string       `json:"failure,omitempty"` // kind of the failure with which it ended
 	Reason   string       `json:"reason,omitempty"`  // of the failure
 	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
-	// Declared is what an attempt may cost, as budget.Declare said; zero for a
-	// step that costs nothing.
+	// Declared is the maximum cost of an attempt, as given to budget.Declare; zero for a
+	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
 }
 
-// PossiblyPaid is how many attempts have left neither result nor failure, though
-// their work may have cost something.
+// PossiblyPaid returns the number of attempts that have neither a result nor a failure,
+// though their work may have cost something.
 func (s Step) PossiblyPaid() int {
 	n := s.Attempts - s.Failures
 	if s.Recorded {
@@ -187,7 +187,7 @@ func (s Step) PossiblyPaid() int {
 	return max(n, 0)
 }
 
-// Question is a ask.Question as it is kept.
+// Question is an ask.Question as a journal stores it.
 type Question struct {
 	Run      string          `json:"run"`
 	Path     string          `json:"path"`
@@ -195,9 +195,9 @@ type Question struct {
 	Text     string          `json:"text"`
 	Choices  []string        `json:"choices,omitempty"`
 	Schema   json.RawMessage `json:"schema,omitempty"`
-	Problem  string          `json:"problem,omitempty"`  // why the answer before was none
-	Asked    time.Time       `json:"asked"`              // for the first time
-	Answered time.Time       `json:"answered,omitzero"`  // zero as long as it is open
+	Problem  string          `json:"problem,omitempty"`  // why the previous answer was not accepted
+	Asked    time.Time       `json:"asked"`              // first
+	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
 	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
 }
 
@@ -205,11 +205,11 @@ type Question struct {
 func (q Question) Open() bool { return q.Answered.IsZero() }
 
 var (
-	// ErrNoRun says that no run has the id.
+	// ErrNoRun means that no run has the id.
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
-	// ErrNoStep says that a run has no result of such a step.
+	// ErrNoStep means that the run has no result of such a step.
 	ErrNoStep = errors.New("no such step with a result")
-	// ErrNoQuestion says that no such question is open.
+	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrDrained is the error of a run that was stopped by Options.Drain.
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
@@ -227,8 +227,8 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("run %q in %s is held by %s: wait until that process ends", e.Run, e.Where, e.Owner)
 }
 
-// AmbiguousError reports that several runs, or several nodes of a run, begin with
-// a prefix.
+// AmbiguousError reports that several runs, or several nodes of a run, begin with a
+// prefix.
 type AmbiguousError struct {
 	Prefix string
 	Run    string   // the run of the nodes, empty if Found names runs
@@ -248,7 +248,7 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("several runs begin with %q: %s: give more of the name", e.Prefix, ids)
 }
 
-// DamageError reports a record that does not read as it was written.
+// DamageError reports that a record was changed or lost after it was written.
 type DamageError struct {
 	Where, Run string
 	Path       string // of the step, empty for a node that no step made
@@ -268,8 +268,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }
 
-// ChangedError reports that a run was started with another pipeline, or another
-// input, than that with which it is to be resumed.
+// ChangedError reports that a run was started with a pipeline or input other than the one
+// given to resume it.
 type ChangedError struct {
 	Run     string
 	Changes []string // what changed, in words

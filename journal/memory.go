@@ -23,24 +23,24 @@ type Memory struct {
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
 }
 
-// memoryRun is a run. Without Begin it has a zero time of beginning.
+// memoryRun is a run. Started is zero without Begin.
 type memoryRun struct {
 	info      RunInfo
 	held      bool
-	outer     *memoryRun    // whose holder has it too, nil if it is held by itself
-	steps     []*memoryStep // in the order in which they were started first
+	outer     *memoryRun    // whose holder also has it, nil if it is held by itself
+	steps     []*memoryStep // in the order in which they were first started
 	index     map[dag.ID]*memoryStep
 	questions []*Question
-	dag       dag.DAG // with which it ended
+	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
-	news      chan struct{} // closed when a row comes or the run is left; nil if nobody waits
+	news      chan struct{} // closed when a row is added or the run is left; nil if no follower waits
 }
 
 type memoryStep struct {
 	Step
 	run    *memoryRun
 	reuse  dag.ID
-	record []byte    // JSON, so that nobody can change it; nil without a result
+	record []byte    // JSON, so that no caller can change it; nil without a result
 	node   *dag.Node // nil if it made none in this run
 }
 
@@ -66,7 +66,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	return rec, nil
 }
 
-// ended notes that an attempt has come to its end without a result.
+// ended records that an attempt ended without a result.
 func (m *Memory) ended(key step.Key, used budget.Usage) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,8 +77,8 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 	}
 }
 
-// find returns what is recorded under the key. Otherwise it notes that the step
-// is started, and says for which time.
+// find returns the record of the step. Without one, it notes that the step starts, and
+// returns the number of the attempt.
 func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,12 +105,12 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 	return nil, s.Attempts
 }
 
-// take makes a step one that has the result of another one.
+// take gives a step the result of another one.
 func (s *Step) take(from Step) {
 	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, from.Time, time.Now(), from.Type, from.Sum, budget.Usage{}
 }
 
-// used returns what a step with the record has used up.
+// used returns the usage of a step with the record.
 func (s *Step) used(rec step.Record) budget.Usage {
 	if s.Declared == (budget.Amount{}) {
 		return budget.Usage{}
@@ -124,7 +124,7 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 		return nil
 	}
 	for _, s := range m.reusable[reuse] {
-		if s.run == r { // its samples would be one
+		if s.run == r { // otherwise two samples would be one
 			continue
 		}
 		if r.info.Started.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
@@ -134,7 +134,7 @@ func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
 	return nil
 }
 
-// keep stores a record, unless there is one already, which it returns.
+// keep stores a record, or returns the one that the step already has.
 func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	return nil
 }
 
-// run returns a run, and makes it if there is none.
+// run returns a run, and makes it if it does not exist.
 func (m *Memory) run(id string) *memoryRun {
 	if m.runs == nil {
 		m.runs, m.reusable = map[string]*memoryRun{}, map[dag.ID][]*memoryStep{}
@@ -230,7 +230,7 @@ func (m *Memory) DAG(_ context.Context, run string) (dag.DAG, error) {
 	return d, nil
 }
 
-// made returns the nodes that steps made, and all from which they were made.
+// made returns the nodes that steps made, and their ancestors.
 func (r *memoryRun) made() (nodes []*dag.Node) {
 	known := map[dag.ID]bool{}
 	for _, s := range r.steps {

@@ -12,12 +12,12 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// memoryRow is a Row, as far as the step does not say it.
+// memoryRow is a Row without the fields that the step has.
 type memoryRow struct {
 	step   *memoryStep
 	at     time.Time
 	ended  bool
-	failed *Step        // of a step that failed, whose failure may be forgotten
+	failed *Step        // of a step that failed; its failure may be forgotten later
 	used   budget.Usage // by the attempt
 }
 
@@ -31,7 +31,7 @@ func (r *memoryRun) append(s *memoryStep, ended bool, used budget.Usage) {
 	r.tell()
 }
 
-// tell wakes those who follow the run.
+// tell wakes the followers of the run.
 func (r *memoryRun) tell() {
 	if r.news != nil {
 		close(r.news)
@@ -81,14 +81,14 @@ func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[
 	}
 }
 
-// rows returns what there is behind a position. If that is nothing and the run is
-// held, news is closed when there may be more.
+// rows returns the rows after a position. If there are none and the run is held, news is
+// closed when there may be more.
 func (m *Memory) rows(run string, after int64) (rows []Row, news <-chan struct{}, err error) {
 	const most = 256
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
-	if !r.there() {
+	if !r.visible() {
 		return nil, nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
 	for i := max(after, 0); i < int64(len(r.rows)) && len(rows) < most; i++ {
@@ -108,7 +108,7 @@ func (m *Memory) Outline(_ context.Context, run, path string) ([]Branch, error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
-	if !r.there() {
+	if !r.visible() {
 		return nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
 	return Branches(func(yield func(Step) bool) {

@@ -11,14 +11,14 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// inMemory is what a Memory is called where it has to name itself or its owner.
+// inMemory is the name of a Memory, as a store and as an owner.
 const inMemory = "memory"
 
 func (m *Memory) held(id string) error {
 	return &HeldError{Where: inMemory, Run: id, Owner: "another run of it in this process"}
 }
 
-// Acquire implements [Holder]. Nobody but this process can hold a run.
+// Acquire implements [Holder]. Only this process can hold a run.
 func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,7 +33,7 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 	return r.known(), nil
 }
 
-// around returns the run that is held and whose name is continued by id.
+// around returns the held run whose inner run has the id, or nil.
 func (m *Memory) around(id string) *memoryRun {
 	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
 		if r := m.runs[id[:i]]; r != nil && r.held {
@@ -57,8 +57,8 @@ func (r *memoryRun) known() RunInfo {
 	return info
 }
 
-// there reports whether anything is known of the run.
-func (r *memoryRun) there() bool {
+// visible reports whether the run was started or has a step or a question.
+func (r *memoryRun) visible() bool {
 	return r != nil && (!r.info.Started.IsZero() || len(r.steps) > 0 || len(r.questions) > 0)
 }
 
@@ -101,14 +101,14 @@ func (m *Memory) Release(id string) error {
 	for _, left := range append(m.within(r), r) {
 		left.held, left.outer = false, nil
 		left.tell()
-		if !left.there() {
+		if !left.visible() {
 			m.forget(left)
 		}
 	}
 	return nil
 }
 
-// within returns the runs that are held with another one.
+// within returns the inner runs of a run.
 func (m *Memory) within(outer *memoryRun) (inner []*memoryRun) {
 	if !outer.held {
 		return nil
@@ -134,12 +134,12 @@ func (m *Memory) forget(r *memoryRun) {
 func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.runs[prefix]; r.there() {
+	if r := m.runs[prefix]; r.visible() {
 		return r.known(), nil
 	}
 	var found []string
 	for _, r := range m.order {
-		if r.there() && strings.HasPrefix(r.info.ID, prefix) {
+		if r.visible() && strings.HasPrefix(r.info.ID, prefix) {
 			found = append(found, r.info.ID)
 		}
 	}
@@ -160,7 +160,7 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 	var page []RunInfo
 	for _, r := range slices.Backward(m.order) {
 		info := r.known()
-		if older && r.there() && len(page) < cmp.Or(q.Limit, DefaultLimit) && q.Selects(info) {
+		if older && r.visible() && len(page) < cmp.Or(q.Limit, DefaultLimit) && q.Selects(info) {
 			info.Shape = nil
 			page = append(page, info)
 		}

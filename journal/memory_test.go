@@ -21,7 +21,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A frontend that panics fails the question and not the program.
+// A panicking frontend fails the question, not the program.
 func TestFrontendPanics(t *testing.T) {
 	question := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "?" })
 	_, err := stone.Run(t.Context(), question, stone.Config{Frontend: frontend{}, Recorder: journal.Keep(new(journal.Memory), journal.Options{})})
@@ -34,7 +34,7 @@ type frontend struct{}
 
 func (frontend) Ask(context.Context, ask.Question) (string, error) { panic("no terminal") }
 
-// A run waits for a person, who answers later; then it goes on.
+// A run waits for a person, who answers later; then it continues.
 func Example() {
 	plan := dag.NewType[string]("plan")
 	agreed := dag.NewType[stone.Answer]("agreed")

@@ -6,11 +6,10 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Reached returns the DAG of all nodes from which the heads were made, and of the
-// heads. Its order follows from the heads alone. A Journal builds the DAG of a run
-// that has ended with it, from Outcome.Heads: a step of a Flow is recorded with the
-// node that it made, and the run commits that node in another place under another
-// id.
+// Reached returns the DAG of the heads and all their ancestors. Its order depends on the
+// heads alone. A Journal uses it to build the DAG of an ended run from Outcome.Heads: a
+// step of a Flow is recorded with the node that it made, but the run commits that node in
+// another place under another id.
 func Reached(heads []*dag.Node) (dag.DAG, error) {
 	var nodes []*dag.Node
 	known := map[dag.ID]bool{}
@@ -33,8 +32,9 @@ func HeadsOf(d dag.DAG) []dag.ID {
 	return ids
 }
 
-// Missing returns the nodes from which n was made that are not known, parents
-// first, those of the first parent before those of the second. Whoever knows a node is taken to know all from which it was made.
+// Missing returns the ancestors of n that are not known, parents first, those of the
+// first parent before those of the second. All ancestors of a known node are taken as
+// known.
 func Missing(n *dag.Node, known map[dag.ID]bool) []*dag.Node {
 	var found []*dag.Node
 	seen := map[dag.ID]bool{}

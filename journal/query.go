@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Query selects runs. The zero Query selects the youngest. A run is selected if it
-// meets every condition that is set.
+// Query selects runs that meet every condition that is set. The zero Query selects the
+// newest runs.
 type Query struct {
 	States   []State           // one of these
 	Pipeline string            // with this name
 	Labels   map[string]string // with all of these
-	Text     string            // in the kind, the path or the reason of the failure, in upper or lower case
+	Text     string            // in the kind, path or reason of the failure; case is ignored
 	MinCost  float64           // of at least this cost
 	Since    time.Time         // started at or after this time
 	Until    time.Time         // started before this time
@@ -21,11 +21,11 @@ type Query struct {
 	Limit    int               // DefaultLimit if zero
 }
 
-// DefaultLimit is how many runs a page has.
+// DefaultLimit is the number of runs of a page.
 const DefaultLimit = 100
 
-// Selects reports whether a run meets the conditions. Before and Limit are up to
-// the journal.
+// Selects reports whether a run meets the conditions, Before and Limit excepted: the
+// journal applies those.
 func (q Query) Selects(r RunInfo) bool {
 	for name, value := range q.Labels {
 		if got, ok := r.Labels[name]; !ok || got != value {
@@ -43,10 +43,9 @@ func (f *Failure) holds(text string) bool {
 	return strings.Contains(strings.ToLower(f.Kind+" "+f.Path+" "+f.Reason), strings.ToLower(text))
 }
 
-// Resumable returns the runs that can continue without a person, the oldest first: those
-// that were drained, those whose process died, and those whose questions have been
-// answered. A service resumes them when it starts. Runs that somebody cancelled, or
-// that failed, are not among them.
+// Resumable returns the runs that can continue without a person, the oldest first:
+// drained runs, runs whose process died, and runs whose questions have been answered. A
+// service resumes them when it starts. Cancelled and failed runs are not among them.
 func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered}})
 }

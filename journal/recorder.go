@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder stands between a run and its journal: it begins nothing while the run
-// is drained, takes secrets out, and counts.
+// recorder is between a run and its journal: it starts no step while the run is drained,
+// removes secrets, and counts.
 type recorder struct{ *runner }
 
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
@@ -35,7 +35,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		asking := new(trouble)
 		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
 		if err == nil {
-			// Whatever the body made of an error of the journal, the run ends with it.
+			// Even if the body ignored an error of the journal, the run ends with it.
 			err = asking.found()
 		}
 		if err == nil {
@@ -45,18 +45,17 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	})
 	if err == nil {
 		r.tally.add(rec, budget.Declared(ctx) != (budget.Amount{}))
-		// The run goes on with what is recorded and not with what work has
-		// returned to it, as a resumed run does.
+		// The run continues with the recorded result, as a resumed run does, and not with
+		// the one that work returned.
 		rec.Replayed = rec.Replayed || cleaned
 	}
 	return rec, err
 }
 
-// Clean takes secrets out of the failures that the run makes itself, see
-// step.Recorder.
+// Clean removes secrets from the failures that the run itself makes, see step.Recorder.
 func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 
-// tally counts the steps of a run and what they used up.
+// tally counts the steps of a run and sums their usage.
 type tally struct {
 	mu    sync.Mutex
 	steps int

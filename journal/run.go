@@ -24,53 +24,51 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// AnyRun stands for all runs in Options.Reuse.
+// AnyRun in Options.Reuse means all runs.
 const AnyRun = "*"
 
-// Options say how a run is kept and resumed. The zero value is what most programs
-// want.
+// Options configure how a run is kept and resumed. The zero value suits most programs.
 type Options struct {
-	// Pipeline is the name under which runs are listed; that of the ashlar if
-	// it is empty.
+	// Pipeline is the name under which runs are listed; if empty, that of the ashlar.
 	Pipeline string
-	// Source is kept for whoever has to make the pipeline again, as JSON. It
-	// must hold no secret.
+	// Source is JSON from which the caller can make the pipeline again. It must contain no
+	// secret.
 	Source json.RawMessage
-	// Labels are kept with the run, for Query.Labels. A run that is resumed keeps
-	// what it had if there are none.
+	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
+	// keeps its own.
 	Labels map[string]string
-	// Revision of the program; that of its build information if it is empty.
+	// Revision of the program; if empty, that of its build information.
 	Revision string
-	// Resume resumes a run and starts none: the error is ErrNoRun if the journal
-	// has no run with the id of the Config.
+	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
+	// the Config.
 	Resume bool
 	// Force resumes a run although its pipeline or its input changed.
 	Force bool
-	// Reuse is the id, or its unique beginning, of the run from which leaves
-	// that are Reusable may take results, or AnyRun; empty for none. A run that
-	// is resumed keeps what it had.
+	// Reuse is the id, or its unique prefix, of the run from which leaves that are
+	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
+	// with which it started.
 	Reuse string
-	// Secrets are values that must not be recorded, of at least 8 bytes each, beside
-	// those that models, capabilities and tools of Stone use in the run.
+	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
+	// to those that models, capabilities and tools of Stone use in the run.
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}
-	// Grace is how long running steps may take then; 30 s if zero.
+	// Grace is how long running steps may take after that; 30 s if zero.
 	Grace time.Duration
 }
 
-// Keep returns the recorder of durable runs: stone.Run with it starts the run
-// Config.RunID, or resumes it if j has a run of that id. An empty RunID stands for
-// a fresh one of ten letters and digits. One recorder may serve any number of runs,
-// but for Drain, which stops them all.
+// Keep returns the recorder of durable runs. With it, stone.Run starts the run
+// Config.RunID, or resumes it if j has a run of that id. For an empty RunID it makes a
+// new id of ten letters and digits. One recorder may serve any number of runs at once;
+// Drain stops them all.
 //
-// The errors of such a run are those of stone.Run and, before anything runs, a
-// *HeldError or a *ChangedError, or ErrNoRun with Options.Resume. What becomes of
-// the run is in the journal when stone.Run returns; an error in writing that is
-// joined to the other one.
+// The errors of such a run are those of stone.Run and, before any step runs, a *HeldError
+// or a *ChangedError, or ErrNoRun with Options.Resume. When stone.Run returns, the
+// outcome of the run is in the journal; an error in writing it is joined to the other
+// one.
 func Keep(j Journal, opts Options) step.Recorder { return &keeper{j, opts} }
 
-// keeper is a recorder that keeps runs as a whole, see step.Recorder.
+// keeper is a recorder of whole runs, see step.Recorder.
 type keeper struct {
 	Journal
 	opts Options
@@ -94,7 +92,7 @@ func (k *keeper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, 
 	return result, join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
 }
 
-// join adds errors to the first one, in one line, but for those that say the same.
+// join adds errors to the first one, on one line, without repetitions.
 func join(first error, more ...error) error {
 	for _, err := range more {
 		switch {
@@ -108,14 +106,14 @@ func join(first error, more ...error) error {
 	return first
 }
 
-// freshID makes an id that nobody has: 50 random bits.
+// freshID makes a new id: 50 random bits.
 func freshID() string {
 	var random [7]byte
 	rand.Read(random[:]) // never fails
 	return strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))[:10]
 }
 
-// runner is a run on its way.
+// runner is a run while it runs.
 type runner struct {
 	journal Journal
 	opts    Options
@@ -125,10 +123,10 @@ type runner struct {
 	resumed bool
 	before  State // in which it was resumed
 	tally   tally
-	news    atomic.Pointer[event.Custom] // to be told with the first step
+	news    atomic.Pointer[event.Custom] // emitted with the first step
 }
 
-// acquire takes the run and begins it, or leaves it to others.
+// acquire takes the run and starts it, or leaves it on an error.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
@@ -143,7 +141,7 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	return nil
 }
 
-// begin begins the run, or lets it go on if it is no new one.
+// begin starts the run, or continues it if it is not new.
 func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
 		found, err := r.journal.Find(ctx, from)
@@ -185,12 +183,13 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	return r.recordInput(ctx, info.Input)
 }
 
-// compare says why a run cannot go on, and otherwise what it keeps.
+// compare returns why a run cannot continue; otherwise it copies to now what the run
+// keeps.
 func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	var changes []string
 	if before.Fingerprint != now.Fingerprint {
 		if changes = Changes(before.Shape, now.Shape); len(changes) == 0 {
-			changes = []string{"its fingerprint is another one"}
+			changes = []string{"its fingerprint changed"}
 		}
 	}
 	if now.Input != (dag.ID{}) && now.Input != before.Input {
@@ -242,7 +241,7 @@ func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config
 	return result, err
 }
 
-// drain cancels what is still under way when the time of grace is over.
+// drain cancels the running steps when the grace period is over.
 func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	select {
 	case <-r.opts.Drain:
@@ -254,15 +253,15 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		cancel(stone.Fail(kind.Canceled, "%w: steps under way took longer than %v", ErrDrained, grace))
+		cancel(stone.Fail(kind.Canceled, "%w: running steps took longer than %v", ErrDrained, grace))
 	case <-ctx.Done():
 	}
 }
 
-// end writes down how the run ended. It is done also when ctx is.
+// end records how the run ended, even if ctx is done.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if errors.As(err, new(*HeldError)) {
-		return nil // it is another's to end
+		return nil // another holder has the run
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost)}
 	if n := result.DAG.Latest(); n != nil {
@@ -279,7 +278,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 		if err != nil {
 			return err
 		}
-		if r.resumed { // a step that is replayed whole does not tell of those within it
+		if r.resumed { // a replayed step does not report the steps within it
 			o.Steps, o.Usage = total(steps)
 		}
 		if o.State == Failed && f != nil {
@@ -291,7 +290,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// total counts the steps that have a result, and what all have used up.
+// total returns the number of steps with a result, and the usage of all steps.
 func total(steps []Step) (n int, used budget.Usage) {
 	for _, s := range steps {
 		used = used.Add(s.Usage)
@@ -316,8 +315,8 @@ func stateOf(ctx context.Context, err error) State {
 	return Failed
 }
 
-// retries returns the paths of the recorded failures because of which a run
-// ended: they are tried again when it is resumed.
+// retries returns the paths of the recorded failures that ended a run: they are retried
+// when it is resumed.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {
@@ -336,7 +335,7 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	}
 	var out []string
 	for _, t := range targets {
-		all := t.Kind == kind.LanesFailed // inside of a lane that was lost
+		all := t.Kind == kind.LanesFailed // within a lost lane
 		for _, s := range steps {
 			if s.Failure != "" && (s.Path == t.Path || address.Within(t.Path, s.Path)) {
 				all = true
@@ -352,8 +351,8 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	return out, nil
 }
 
-// buildRevision is the revision from which the program was built, with a + if
-// there were changes.
+// buildRevision returns the revision of the program's build information, with a + for
+// uncommitted changes.
 func buildRevision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

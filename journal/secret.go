@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Secret marks a value as one that must not be recorded, in the run to which ctx
-// belongs, from now on; see the package comment. In a run whose recorder is neither
-// of [Keep] nor of [Redact] it does nothing. A value of less than 8 bytes is an error.
+// Secret marks a value that must not be recorded, from now on, in the run to which ctx
+// belongs; see the package comment. It has no effect in a run whose recorder is neither
+// of [Keep] nor of [Redact]. A value shorter than 8 bytes is an error.
 func Secret(ctx context.Context, value string) error {
 	s := redact.From(ctx)
 	if s == nil {
@@ -25,8 +25,8 @@ func Secret(ctx context.Context, value string) error {
 	return s.Add(value)
 }
 
-// Redact returns the recorder of a run that is not kept: it only takes secrets out of
-// what steps return, of failures, questions and events, as that of [Keep] does.
+// Redact returns the recorder of a run that is not kept. Like that of [Keep], it removes
+// secrets from the results of steps, from failures, questions and events.
 func Redact(secrets ...string) step.Recorder { return &redactor{values: secrets} }
 
 // A redactor is a recorder that records nothing.
@@ -60,11 +60,10 @@ func (r *redactor) Do(ctx context.Context, _ step.Key, work func(context.Context
 	return rec, err
 }
 
-// Clean takes secrets out of the failures that the run makes itself, see
-// step.Recorder.
+// Clean removes secrets from the failures that the run itself makes, see step.Recorder.
 func (r *redactor) Clean(text string) string { return r.secrets.Clean(text) }
 
-// discreet is a frontend that is shown no secrets.
+// discreet is a frontend that receives no secrets.
 type discreet struct {
 	ask.Frontend
 	secrets *redact.Set
@@ -76,8 +75,8 @@ func (d discreet) Ask(ctx context.Context, q ask.Question) (string, error) {
 	return d.Frontend.Ask(ctx, q)
 }
 
-// secretsOf returns the set of a run: that of the context in which it is started, if
-// there is one, with further values.
+// secretsOf returns the set of a run, with further values: that of the context in which
+// the run starts, or a new one.
 func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	s := redact.From(ctx)
 	if s == nil {
@@ -91,7 +90,7 @@ func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	return s, nil
 }
 
-// cleanRecord takes the secrets out of a record, and reports whether it had any.
+// cleanRecord removes the secrets from a record, and reports whether it had any.
 func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	if s.Empty() {
 		return false, nil
@@ -116,8 +115,7 @@ func cleanRecord(s *redact.Set, rec *step.Record) (bool, error) {
 	return true, reseal(rec, content)
 }
 
-// reseal gives a record its changed content, with the node and the sum that go
-// with it.
+// reseal gives a record its changed content, and a new node and sum to match.
 func reseal(rec *step.Record, content []byte) error {
 	if rec.Failure == nil {
 		spec := dag.Spec{Type: "value", Content: json.RawMessage(content), Meta: rec.Meta, Time: rec.Time}
@@ -136,7 +134,7 @@ func reseal(rec *step.Record, content []byte) error {
 	return nil
 }
 
-// refuse reports a secret in what is kept as it is: the input and the source.
+// refuse reports a secret in the input or the source, which are kept unchanged.
 func refuse(s *redact.Set, d dag.DAG, source []byte) error {
 	if s.Empty() {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Part is one ashlar of a pipeline, as far as it can be seen from outside.
+// A Part describes one ashlar of a pipeline from the outside.
 type Part struct {
-	Path     string   `json:"path"` // names from the root down; two of one name under one parent have #2, #3, …
+	Path     string   `json:"path"` // names from the root down; equal names under one parent have #2, #3, …
 	Form     string   `json:"form"`
 	Version  string   `json:"version,omitempty"`
 	Type     string   `json:"type,omitempty"`   // that it produces
@@ -22,22 +22,23 @@ type Part struct {
 	Reads    []Read   `json:"reads,omitempty"`
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
-	Detail   string   `json:"detail,omitempty"`   // digest of what its detail says of itself: model, tools, checks
+	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
 	Print    dag.ID   `json:"print"`              // its fingerprint, with all below it
 }
 
 // Read is a query of a part.
 type Read struct {
 	Query   string `json:"query"`          // as a program writes it
-	Type    string `json:"type,omitempty"` // that it asks for, empty if it is any
+	Type    string `json:"type,omitempty"` // the requested type, empty for any
 	Nearest bool   `json:"nearest,omitempty"`
 }
 
-// maxParts bounds what is kept of a pipeline to tell later what changed in it.
+// maxParts bounds the recorded parts of a pipeline, with which a changed pipeline is
+// explained.
 const maxParts = 10_000
 
-// Shape lists the parts of a pipeline, parents first; nil if there are more than
-// 10,000 of them. What a reduce wraps stands for both, as in the paths of a run.
+// Shape lists the parts of a pipeline, parents first; nil if it has more than 10,000. A
+// reduce and the ashlar that it wraps are one part, as in the paths of a run.
 func Shape(p stone.Ashlar) []Part {
 	var parts []Part
 	var walk func(a stone.Ashlar, path string)
@@ -83,8 +84,7 @@ func part(a stone.Ashlar, path string) Part {
 	return p
 }
 
-// Changes says in words what changed from one shape to another, nothing if they
-// are alike.
+// Changes lists in words the changes from one shape to another, none if they are equal.
 func Changes(before, now []Part) []string {
 	c := comparison{before, now, index(before), index(now), children(before), children(now)}
 	names := c.renamed()
@@ -115,15 +115,15 @@ func Changes(before, now []Part) []string {
 	return out
 }
 
-// comparison is two shapes, by path and by parent. What stands in something that
-// is in one of them only is not told apart.
+// comparison is two shapes, by path and by parent. Parts below a part that is only in one
+// of them are not compared.
 type comparison struct {
 	before, now []Part
 	old, new    map[string]Part
 	was, is     map[string][]string // names of children
 }
 
-// part says what changed in a part that is in both, beside its children.
+// part lists the changes of a part that is in both, without its children.
 func (c *comparison) part(was, is Part) []string {
 	out := differences(was, is)
 	a, b := c.was[is.Path], c.is[is.Path]
@@ -144,8 +144,8 @@ func (c *comparison) part(was, is Part) []string {
 	return out
 }
 
-// renamed finds parts that were replaced by the only new one under the same
-// parent that is like them in all but its name.
+// renamed finds parts that were replaced by the only new one under the same parent that
+// is equal except for its name.
 func (c *comparison) renamed() map[string]string {
 	fresh := map[string][]Part{}
 	for _, p := range c.now {
@@ -174,7 +174,7 @@ func index(parts []Part) map[string]Part {
 	return m
 }
 
-// differences says what differs between two parts beside their names.
+// differences lists the differences of two parts, without their names.
 func differences(a, b Part) []string {
 	var out []string
 	say := func(what, was, is string) {

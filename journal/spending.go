@@ -7,16 +7,16 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// spending returns the context in which the run draws on the account of ctx. What a
-// run that is resumed has cost before is drawn first, once; what is recorded is not
-// drawn again. Leave is called at the end of the run.
+// spending returns the context in which the run is charged to the account of ctx. The
+// earlier cost of a resumed run is charged first, once; recorded steps are not charged
+// again. Leave is called at the end of the run.
 func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(over bool), err error) {
 	account := budget.From(ctx)
 	if account == nil {
 		return ctx, func(bool) {}, nil
 	}
 	var before budget.Amount
-	if r.resumed && (r.before != Done || r.opts.Force) { // what is done asks for nothing more
+	if r.resumed && (r.before != Done || r.opts.Force) { // a run that is done needs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return ctx, nil, err
@@ -34,5 +34,5 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 
-// A body is where a step is made: the path of the body, and the name of the step.
+// A body identifies a step: the path of the body, and the name of the step.
 type body struct{ path, step string }

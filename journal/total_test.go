@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A run that is resumed has as many steps and has used as much as before, although
-// what is within a step that is replayed is not asked for again.
+// A resumed run has as many steps and as much usage as before, although the steps within
+// a replayed step are not replayed themselves.
 func TestResumingKeepsTheTotal(t *testing.T) {
 	out := dag.NewType[int]("out")
 	type paid struct {

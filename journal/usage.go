@@ -10,10 +10,10 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// UsageOf reads what a step has used up out of its record: a budget.Usage in the field
-// "usage" of its content, or in the meta of its failure under budget.MetaKey. It is for
-// steps that have declared what they may cost, see budget.Declare: in any other content
-// the field means something else.
+// UsageOf reads the usage of a step from its record: a budget.Usage in the field "usage"
+// of its content, or in the meta of its failure under budget.MetaKey. It is only meant
+// for steps that have declared a cost, see budget.Declare: in other contents the field
+// has another meaning.
 func UsageOf(rec step.Record) budget.Usage {
 	var found struct {
 		Usage budget.Usage `json:"usage"`
@@ -28,10 +28,10 @@ func UsageOf(rec step.Record) budget.Usage {
 	return found.Usage.Sane()
 }
 
-// Ended reports whether the work of a step that ended with err, and has no result, is
-// known not to be paid beyond the usage that it returns: the account refused it, or the
-// error says what it has cost. Declared is budget.Declared of the context of Do. What is
-// within a step that has declared nothing is counted there.
+// Ended reports whether the cost of a step that ended with err, and without a result, is
+// known: the account refused it, or the error contains its usage, which Ended returns.
+// Declared is budget.Declared of the context of Do. Steps within a step that has declared
+// nothing are counted on their own.
 func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	used, ok = budget.CostOf(err)
 	if declared == (budget.Amount{}) {
@@ -40,8 +40,8 @@ func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 	return used, ok
 }
 
-// Spent returns what a step has cost: what its attempts have used up and, for each
-// attempt that has left no result, what it had declared.
+// Spent returns the cost of a step: the usage of its attempts and, for each attempt
+// without a result, its declared cost.
 func (s Step) Spent() budget.Amount {
 	lost := s.Declared.Times(s.PossiblyPaid())
 	return budget.Amount{

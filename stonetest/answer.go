@@ -39,7 +39,7 @@ func Multi(parts ...script.Answer) script.Answer {
 	return all
 }
 
-// checkAnswer says what no model could have answered.
+// checkAnswer returns an error for an answer that no model could have given.
 func checkAnswer(a script.Answer) error {
 	for _, c := range a.Reply.ToolCalls {
 		if c.Name == "" {

@@ -10,18 +10,17 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A ToolCall is a call of a tool that a model made, and what became of it.
+// A ToolCall is a tool call of a model, with its result.
 type ToolCall struct {
 	Name string
-	// Input is what the model gave; what came of arguments that were cut off is
-	// a JSON string.
+	// Input is the model's input. Arguments that were cut off are a JSON string.
 	Input json.RawMessage
-	// Text is what the model read of the result.
+	// Text is the result as the model read it.
 	Text string
-	// Meta is what was kept beside it, a JSON object.
+	// Meta is the metadata stored with the result, a JSON object.
 	Meta json.RawMessage
-	// Failed says that the tool returned an error, or that the call was not run:
-	// there is no such tool, or the input does not fit its schema.
+	// Failed means that the tool returned an error, or that the call was not run: the tool
+	// does not exist, or the input does not match its schema.
 	Failed bool
 
 	Agent    string // the name of the ashlar that made the call
@@ -39,7 +38,7 @@ func (c ToolCall) String() string {
 	return fmt.Sprintf("%s/%s %s %s %s", c.Agent, c.Name, clip(string(c.Input)), arrow, clip(c.Text))
 }
 
-// clip fits a text on a line.
+// clip shortens a text to one line.
 func clip(s string) string {
 	const limit = 200
 	s = strings.Join(strings.Fields(s), " ")
@@ -54,9 +53,9 @@ func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
-// Calls returns the calls of all runs of the harness, or those of the tools that
-// are named, in the order of the pipeline. A name is that of a tool, or of an
-// agent and its tool: "ask_user", "discover/ask_user".
+// Calls returns the calls of all runs of the harness, or those of the named tools, in the
+// order of the pipeline. A name is that of a tool, or of an agent and its tool:
+// "ask_user", "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +124,7 @@ func (h *Harness) trail() string {
 	return b.String()
 }
 
-// watch makes calls of the events of a run.
+// watch records the tool calls in the events of a run.
 func (h *Harness) watch(e event.Event) {
 	d, ok := e.Data.(event.ToolDone)
 	if !ok {
@@ -139,19 +138,19 @@ func (h *Harness) watch(e event.Event) {
 	h.record(c)
 }
 
-// record puts a call in its place: lanes and the calls of a turn come in any
-// order, everything else in its own.
+// record inserts a call at its place in the pipeline: lanes and the calls of a turn
+// arrive in any order, all other calls in their own.
 func (h *Harness) record(c ToolCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := len(h.calls)
-	for at > h.begun && c.before(h.calls[at-1]) {
+	for at > h.firstCall && c.before(h.calls[at-1]) {
 		at--
 	}
 	h.calls = slices.Insert(h.calls, at, c)
 }
 
-// before reports whether c has its place before other, which came before it.
+// before reports whether c belongs before other, which arrived earlier.
 func (c ToolCall) before(other ToolCall) bool {
 	if c.Path == other.Path {
 		return c.Turn == other.Turn && c.Position < other.Position

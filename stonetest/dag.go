@@ -7,8 +7,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// Run runs a pipeline that needs no model, or a part of one, on the nodes that it
-// reads, and returns the result. The test fails at once if the run fails.
+// Run runs a pipeline that needs no model, or a part of one, on its input nodes, and
+// returns the result. The test fails at once if the run fails.
 func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	t.Helper()
 	res, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(inputs...)})
@@ -18,8 +18,8 @@ func Run(t testing.TB, p stone.Ashlar, inputs ...dag.Value) stone.Result {
 	return res
 }
 
-// Nearest reads the nearest node of a type, as the result of a run. The test
-// fails at once if there is none.
+// Nearest returns the nearest value of a type, like the result of a run. The test fails
+// at once if the DAG has none.
 func Nearest[T any](t testing.TB, typ dag.Type[T], d dag.DAG) T {
 	t.Helper()
 	v, err := typ.From(d)

@@ -29,7 +29,7 @@ type fakeT struct {
 	cleanups   []func()
 }
 
-// try runs a test to its end and returns what it said.
+// try runs a test to its end and returns its log.
 func try(t testing.TB, test func(t *fakeT)) (log string, failed bool) {
 	f := &fakeT{TB: t}
 	done := make(chan bool)
@@ -115,7 +115,7 @@ func say(name string, ran *[]string) agent.Middleware {
 	})
 }
 
-// discover is a pipeline as it is written for production: its tools are its own.
+// discover is a production pipeline with its own tools.
 func discover(model llm.Model) (p stone.Ashlar, ran *[]string) {
 	ran = new([]string)
 	return stone.Seq("all", agent.New("discover", project, model, agent.Config{

@@ -21,45 +21,43 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// LiveTimeout is the Timeout of a harness that Live made.
+// LiveTimeout is the default Timeout of Live.
 const LiveTimeout = time.Minute
 
 // grace is how long a run may take to end after its Timeout.
 const grace = time.Second
 
-// A Harness runs pipelines in one test and keeps what their tools were called
-// with. Set its fields before the first run. Run and Fails are called from the
-// goroutine of the test, the other methods from any.
+// A Harness runs pipelines in one test and records their tool calls. Set its fields
+// before the first run. Call Run and Fails from the goroutine of the test, the other
+// methods from any.
 type Harness struct {
-	// Strict lets no tool run that is not stubbed, and fails the test when the
-	// model calls one.
+	// Strict runs no tool without a stub, and fails the test when the model calls one.
 	Strict bool
-	// Timeout bounds each run; 0 is no bound.
+	// Timeout bounds each run; zero means no bound.
 	Timeout time.Duration
-	// AllowUnused says that a Mock may have answers left when the test ends.
+	// AllowUnused allows a Mock to have unused answers when the test ends.
 	AllowUnused bool
-	// Config is passed on to stone.Run, but for its Input. Frontend answers
-	// what the pipeline asks a person.
+	// Config is passed on to stone.Run, except for its Input. Its Frontend answers the
+	// questions of the pipeline.
 	Config stone.Config
 
 	t     testing.TB
 	model llm.Model
 
-	mu       sync.Mutex
-	requests []*llm.Request
-	calls    []ToolCall
-	begun    int // where the calls of the last run begin
-	stubbed  map[stubKey]bool
+	mu        sync.Mutex
+	requests  []*llm.Request
+	calls     []ToolCall
+	firstCall int // index of the first call of the last run
+	stubbed   map[stubKey]bool
 }
 
 func newHarness(t testing.TB) *Harness {
 	return &Harness{t: t, stubbed: map[stubKey]bool{}}
 }
 
-// Mock makes a harness whose model gives these answers, one after the other. The
-// test fails when the model is asked once more, and when answers are left over at
-// its end. A pipeline that asks from several lanes at once gets them in any
-// order: use MockFunc there.
+// Mock makes a harness whose model gives these answers, one after the other. The test
+// fails when the model is asked once more, and when answers are unused at its end.
+// Concurrent lanes get the answers in any order: use MockFunc for them.
 func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	t.Helper()
 	for i, a := range answers {
@@ -86,8 +84,8 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 	return h
 }
 
-// MockFunc makes a harness whose model asks answer for its answers. N counts the
-// requests from 0. It is not called by two goroutines at once.
+// MockFunc makes a harness whose model calls answer for its answers. N counts the
+// requests from 0. Calls are never concurrent.
 func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) *Harness {
 	h := newHarness(t)
 	h.model = &observed{script.Func(answer), h}
@@ -95,7 +93,7 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 }
 
 // Live makes a harness around a model, usually a real one; see package live. Its Timeout
-// is LiveTimeout, which models that think at length outrun.
+// is LiveTimeout, which is too short for models that reason for long.
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
@@ -109,15 +107,14 @@ func Live(t testing.TB, model llm.Model) *Harness {
 // Model returns the model of the harness, for the agents that are tested.
 func (h *Harness) Model() llm.Model { return h.model }
 
-// Requests returns what the model was asked so far, in order. The requests must
-// not be modified.
+// Requests returns the requests to the model so far, in order. They must not be modified.
 func (h *Harness) Requests() []*llm.Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// observed is a model whose requests are kept.
+// observed is a model that records its requests.
 type observed struct {
 	llm.Model
 	h *Harness
@@ -151,8 +148,7 @@ func (m *observed) Info() llm.Info {
 	return llm.Info{}
 }
 
-// Run runs p on a DAG and returns what came of it. If the run fails, so does the
-// test, at once.
+// Run runs p on a DAG and returns the result. If the run fails, the test fails at once.
 func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
 	h.t.Helper()
 	res, err := h.run(p, in)
@@ -162,8 +158,8 @@ func (h *Harness) Run(p stone.Ashlar, in dag.DAG) stone.Result {
 	return res
 }
 
-// Fails runs p on a DAG. If the run does not end with a failure of that kind,
-// the test fails, at once.
+// Fails runs p on a DAG and returns the failure of the run. If the run does not end with
+// a failure of that kind, the test fails at once.
 func (h *Harness) Fails(p stone.Ashlar, in dag.DAG, want kind.Kind) *stone.Failure {
 	h.t.Helper()
 	_, err := h.run(p, in)
@@ -183,7 +179,7 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 		p = rebuild(p, guarded)
 	}
 	h.mu.Lock()
-	h.begun = len(h.calls)
+	h.firstCall = len(h.calls)
 	h.mu.Unlock()
 	cfg := h.Config
 	cfg.Input = in
@@ -195,8 +191,8 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	return res, err
 }
 
-// bounded runs p in this goroutine, or in another one if time is bounded: then
-// not even a step that does not listen to its context can hold up the test.
+// bounded runs p in this goroutine or, if the time is bounded, in another one: then even
+// a step that ignores its context cannot block the test.
 func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
 	if h.Timeout <= 0 {
 		return stone.Run(ctx, p, cfg)
@@ -209,7 +205,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	}
 	done := make(chan result, 1)
 	go func() {
-		// What a stub that calls t.FailNow leaves behind.
+		// The error after a stub has called t.FailNow.
 		r := result{err: errors.New("a step ended its goroutine: use t.Error in stubs, not t.Fatal")}
 		defer func() { done <- r }()
 		r.Result, r.err = stone.Run(ctx, p, cfg)
@@ -221,13 +217,13 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		select {
 		case r = <-done:
 		case <-time.After(grace):
-			r.err = stone.Fail(kind.Timeout, "the run took longer than the %v of the harness and goes on: a step does not listen to its context", h.Timeout)
+			r.err = stone.Fail(kind.Timeout, "the run took longer than the %v of the harness and still runs: a step ignores its context", h.Timeout)
 		}
 	}
 	return r.Result, r.err
 }
 
-// explain says why a run failed, and what its tools were called with before.
+// explain returns the error of a run, and the tool calls before it.
 func (h *Harness) explain(err error) string {
 	text := "the run failed: " + err.Error()
 	if refused, ok := errors.AsType[*finding.Invalid](err); ok {

@@ -26,7 +26,7 @@ var answers = []script.Answer{
 	stonetest.JSON(projectDoc{"Go"}),
 }
 
-// checkDiscover is the body of a test, which is the same in both modes.
+// checkDiscover is the body of a test for both modes.
 func checkDiscover(t testing.TB, h *stonetest.Harness) {
 	p, ran := discover(h.Model())
 	p = stonetest.Stub(t, p, "ask_user", stonetest.Answer("Go"))
@@ -61,8 +61,8 @@ func TestMockAndLive(t *testing.T) {
 	t.Run("live", func(t *testing.T) { checkDiscover(t, stonetest.Live(t, script.New(answers...))) })
 }
 
-// TestLive asks a real model the question of which a mock knows nothing: does it
-// ask, with these prompts, in place of guessing?
+// TestLive checks with a real model what a mock cannot: that it asks, with these prompts,
+// and does not guess.
 func TestLive(t *testing.T) {
 	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini", Anthropic: "claude-sonnet-4-5"}))
 	p, _ := discover(h.Model())
@@ -149,7 +149,7 @@ func TestReports(t *testing.T) {
 			h := stonetest.Mock(t)
 			h.Timeout = 20 * time.Millisecond
 			h.Run(stone.Func0("wait", note, func(context.Context) (agent.Text, error) { <-stubborn; return agent.Text{}, nil }), dag.DAG{})
-		}, "the run failed: timeout: the run took longer than the 20ms of the harness and goes on: a step does not listen to its context\n"},
+		}, "the run failed: timeout: the run took longer than the 20ms of the harness and still runs: a step ignores its context\n"},
 		{"fast enough", func(t *fakeT) {
 			h := stonetest.Mock(t, ask, done)
 			h.Timeout = time.Minute
@@ -173,8 +173,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestConfig holds that what the harness listens to does not take the place of
-// the test's own.
+// TestConfig checks that the harness keeps the test's own Config.
 func TestConfig(t *testing.T) {
 	var out strings.Builder
 	h := stonetest.Mock(t, answers...)
@@ -208,7 +207,7 @@ type wrong struct{ *script.Model }
 
 func (wrong) Check() error { return errors.New("wrong") }
 
-// TestKind holds that the usual way to a kind of failure is Fails.
+// TestKind checks that Fails is the usual way to test the kind of a failure.
 func TestKind(t *testing.T) {
 	h := stonetest.Mock(t)
 	loop := stone.Loop("until", stone.Func0("try", number, func(context.Context) (numberDoc, error) { return numberDoc{1}, nil }),

@@ -13,19 +13,19 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// A Handler is what a tool does when it is called.
+// A Handler is the function of a tool.
 type Handler = func(ctx context.Context, input json.RawMessage) (agent.Result, error)
 
-// Answer makes a handler that always gives the same text, with "stub": true in
-// the meta.
+// Answer makes a handler that always returns the same text, with "stub": true in the
+// meta.
 func Answer(text string) Handler {
 	return func(context.Context, json.RawMessage) (agent.Result, error) {
 		return agent.Result{Text: text, Meta: map[string]any{"stub": true}}, nil
 	}
 }
 
-// Func makes a handler of a function that takes the input of the tool, read from
-// its JSON. An error is what the model reads in place of the text.
+// Func makes a handler of a function that takes the decoded input of the tool. The model
+// reads an error in place of the text.
 func Func[In any](fn func(In) (string, error)) Handler {
 	return func(_ context.Context, input json.RawMessage) (agent.Result, error) {
 		var in In
@@ -37,14 +37,14 @@ func Func[In any](fn func(In) (string, error)) Handler {
 	}
 }
 
-// Stub returns p with another handler behind a tool. The pipeline is made anew, p
-// is not changed; what the model is offered stays the same. A tool that is
-// stubbed already gets the new handler.
+// Stub returns a copy of p with another handler for a tool; p is not changed. The tools
+// that the model is offered stay the same. A tool that already has a stub gets the new
+// handler.
 //
-// Name is that of the tool, with as many of the ashlars above it in front as tell
-// it from others: "read_file", "fix/read_file", "repair/fix/read_file". A tool
-// that is used in several places is one tool, and stubbed in all of them. The
-// test fails at once if there is no such tool, or if there are several.
+// Name is that of the tool, preceded by as many of the ashlars above it as make it
+// unique: "read_file", "fix/read_file", "repair/fix/read_file". A tool that is used in
+// several places is one tool, and stubbed in all of them. The test fails at once if no
+// tool has the name, or several have it.
 func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashlar {
 	t.Helper()
 	out, err := stub(p, name, handler)
@@ -56,7 +56,7 @@ func Stub(t testing.TB, p stone.Ashlar, name string, handler Handler) stone.Ashl
 
 func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 	if handler == nil {
-		return p, fmt.Errorf("the handler of %q is nil: give it one, as Answer", name)
+		return p, fmt.Errorf("the handler of %q is nil: give it one, such as Answer", name)
 	}
 	target, err := find(p, name)
 	if err != nil {
@@ -72,13 +72,13 @@ func stub(p stone.Ashlar, name string, handler Handler) (stone.Ashlar, error) {
 	}), nil
 }
 
-// A place is where a tool stands in a pipeline.
+// A place is the place of a tool in a pipeline.
 type place struct {
 	path string // with the name of the tool
 	tool *agent.Tool
 }
 
-// find returns the one tool that is meant by name.
+// find returns the only tool with the name.
 func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	all := places(p, "")
 	var tool *agent.Tool
@@ -98,7 +98,7 @@ func find(p stone.Ashlar, name string) (*agent.Tool, error) {
 	case tool == nil:
 		return nil, fmt.Errorf("there is no tool %q in %q; there are %s", name, p.Name(), list(known))
 	case ambiguous:
-		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as tells them apart", name, list(paths))
+		return nil, fmt.Errorf("several tools are called %q: %s; write as much of the path as makes it unique", name, list(paths))
 	}
 	return tool, nil
 }
@@ -108,8 +108,7 @@ func list(names []string) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// places returns where the tools of a pipeline stand, as far as they are known
-// before a run.
+// places returns the places of the tools of a pipeline that are known before a run.
 func places(a stone.Ashlar, above string) []place {
 	path := above + a.Name() + "/"
 	var out []place
@@ -125,17 +124,17 @@ func places(a stone.Ashlar, above string) []place {
 	return out
 }
 
-// rebuild returns p with other middlewares in all agents.
+// rebuild returns p with edited middlewares in all agents.
 func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) stone.Ashlar {
 	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
-// middlewares returns those of an agent, without those of its judges, and reports
-// false if a is no agent.
+// middlewares returns the middlewares of an agent, without those of its judges, and
+// reports false if a is not an agent.
 func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	asked := false
 	_, ok = agent.Rebuild(a, func(list []agent.Middleware) []agent.Middleware {
-		if !asked { // Rebuild begins with the agent itself
+		if !asked { // Rebuild starts with the agent itself
 			use, asked = list, true
 		}
 		return list
@@ -143,14 +142,14 @@ func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	return use, ok
 }
 
-// ringName begins the names of the middlewares that stubs are.
+// ringName is the prefix of the names of stub middlewares.
 const ringName = "stonetest.Stub/"
 
 type harnessKey struct{}
 
-// stubRing makes the innermost middleware that exchanges what a tool does. Being
-// there it has the last word over whatever wraps the tool, as a request for
-// approval, and the tool is offered when it would have been.
+// stubRing makes the innermost middleware that replaces the handler of a tool. Since it
+// is the innermost, it also replaces wrappers of the handler, such as a request for
+// approval. The tool is offered under the same conditions as before.
 func stubRing(tool string, handler Handler) agent.Middleware {
 	return agent.Middleware{Name: ringName + tool, Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		if h, ok := ctx.Value(harnessKey{}).(*Harness); ok {
@@ -168,8 +167,8 @@ func stubRing(tool string, handler Handler) agent.Middleware {
 
 var errNotStubbed = errors.New("this tool is out of order: continue without it")
 
-// guarded puts a ring around the stubs of an agent that takes all tools out of
-// order; the stubs put theirs back.
+// guarded adds a middleware around the stubs of an agent that disables all tools; the
+// stubs enable theirs again.
 func guarded(use []agent.Middleware) []agent.Middleware {
 	at := slices.IndexFunc(use, func(m agent.Middleware) bool { return strings.HasPrefix(m.Name, ringName) })
 	if at < 0 {
@@ -193,14 +192,14 @@ func (h *Harness) knowStub(path, tool string) {
 	h.stubbed[stubKey{path, tool}] = true
 }
 
-// checkStrict fails the test for every call of the last run that had no stub.
+// checkStrict fails the test for every call of the last run without a stub.
 func (h *Harness) checkStrict() {
 	h.t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range h.calls[h.begun:] {
+	for _, c := range h.calls[h.firstCall:] {
 		if !h.stubbed[stubKey{c.Path, c.Name}] {
-			h.t.Errorf("%s was called, which is not stubbed: Stub it, or leave Strict off\n\t%s", c.Name, c)
+			h.t.Errorf("%s was called, which has no stub: Stub it, or leave Strict off\n\t%s", c.Name, c)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 func seven(context.Context) (numberDoc, error) { return numberDoc{7}, nil }
 
-// everywhere puts an agent in every place that a pipeline has for one.
+// everywhere puts an agent in every place that a pipeline offers.
 var everywhere = map[string]func(a, other stone.Ashlar) stone.Ashlar{
 	"alone": func(a, _ stone.Ashlar) stone.Ashlar { return a },
 	"seq":   func(a, o stone.Ashlar) stone.Ashlar { return stone.Seq("p", o, stone.Seq("inner", a)) },
@@ -94,7 +94,7 @@ func TestStubLeavesOriginal(t *testing.T) {
 	if got := h.Calls(); len(*ran) != 1 || got[0].Text != "stubbed" || got[1].Text != "ask_user Which language?" || string(got[1].Meta) != "{}" {
 		t.Errorf("%v ran, calls %v", *ran, got)
 	}
-	// All but the handler is as it was: what the model is asked, to the letter.
+	// Only the handler changed: the request to the model is the same, byte for byte.
 	var asked []string
 	for _, r := range h.Requests()[:3] {
 		raw, err := json.Marshal(r)
@@ -126,9 +126,9 @@ func TestStubErrors(t *testing.T) {
 		{"one of two", "b/echo", stone.Seq("p", a, b), stonetest.Answer(""), ""},
 		{"one of two, by more of its path", "p/b/echo", stone.Seq("p", a, b), stonetest.Answer(""), ""},
 		{"the same agent twice", "look", stone.Seq("p", a, a), stonetest.Answer(""), ""},
-		{"beside a scoped one", "echo", stone.Seq("p", scoped, b), stonetest.Answer(""), "several tools are called \"echo\": p/b/echo, p/scope/a/echo; write as much of the path as tells them apart"},
+		{"beside a scoped one", "echo", stone.Seq("p", scoped, b), stonetest.Answer(""), "several tools are called \"echo\": p/b/echo, p/scope/a/echo; write as much of the path as makes it unique"},
 		{"beside a scoped one, told apart", "b/echo", stone.Seq("p", scoped, b), stonetest.Answer(""), ""},
-		{"nil", "look", a, nil, `the handler of "look" is nil: give it one, as Answer`},
+		{"nil", "look", a, nil, `the handler of "look" is nil: give it one, such as Answer`},
 		{"unknown", "lok", stone.Seq("p", a, b), stonetest.Answer(""), `there is no tool "lok" in "p"; there are p/a/echo, p/a/look, p/b/echo`},
 		{"part of a name", "ook", a, stonetest.Answer(""), `there is no tool "ook" in "a"; there are a/echo, a/look`},
 		{"no agents", "echo", broken("x"), stonetest.Answer(""), `there is no tool "echo": no agent in "break" has any`},
@@ -152,8 +152,8 @@ func TestStubErrors(t *testing.T) {
 	}
 }
 
-// TestStubBelowScoped holds that a tool can be stubbed before a scoped step is
-// made of its agent and after, and that one beside such a step leaves it alone.
+// TestStubBelowScoped checks that a tool can be stubbed before and after a scoped step is
+// made of its agent, and that a stub beside such a step does not affect it.
 func TestStubBelowScoped(t *testing.T) {
 	var ran []string
 	echo := stonetest.Call("echo", `{"text":"a"}`)
@@ -169,7 +169,7 @@ func TestStubBelowScoped(t *testing.T) {
 	}
 }
 
-// TestStubUnderApproval holds that a stub has the last word over what wraps a tool.
+// TestStubUnderApproval checks that a stub also replaces a request for approval.
 func TestStubUnderApproval(t *testing.T) {
 	var ran []string
 	wrapped := tool.Confirm(say("echo", &ran), nil)
@@ -189,7 +189,7 @@ func TestHandlers(t *testing.T) {
 		stonetest.Multi(stonetest.Call("echo", `{"text":"a"}`), stonetest.Call("echo", `{"text":"none"}`), stonetest.Call("echo", `{}`)),
 		script.Calls(llm.ToolCall{Name: "echo", InputText: `{"te`}),
 		stonetest.Text("x"))
-	h.Strict = true // a call of a stubbed tool that is refused is one of a stubbed tool
+	h.Strict = true // a refused call of a stubbed tool has a stub
 	var ran []string
 	p := stonetest.Stub(t, talker("a", h.Model(), say("echo", &ran)), "echo", stonetest.Func(func(in struct{ Text string }) (string, error) {
 		if in.Text == "none" {
@@ -234,10 +234,10 @@ func TestStrict(t *testing.T) {
 				h.Strict = true
 				a := stonetest.Stub(t, talker("a", h.Model(), say("look", &ran), say("echo", &ran)), "echo", stonetest.Answer("fine"))
 				h.Run(tt.put(a), dag.DAG{})
-				h.Run(tt.put(a), dag.DAG{}) // what is reported is not reported again
+				h.Run(tt.put(a), dag.DAG{}) // a reported call is not reported again
 			})
 			lines := strings.Split(got, "\n")
-			if !failed || len(lines) != 4 || !strings.HasPrefix(lines[0], "look was called, which is not stubbed: Stub it, or leave Strict off") || !strings.HasPrefix(lines[2], "nix was called") {
+			if !failed || len(lines) != 4 || !strings.HasPrefix(lines[0], "look was called, which has no stub: Stub it, or leave Strict off") || !strings.HasPrefix(lines[2], "nix was called") {
 				t.Errorf("failed %v:\n%s", failed, got)
 			}
 			if got := fmt.Sprint(ran); got != tt.ran {
@@ -247,8 +247,8 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestOrder holds that calls are listed in the order of the pipeline, whatever
-// the order in which lanes and the calls of a turn come to their end.
+// TestOrder checks that calls are listed in the order of the pipeline, in whatever order
+// lanes and the calls of a turn end.
 func TestOrder(t *testing.T) {
 	const lanes = 12
 	var want []string

@@ -10,15 +10,13 @@ import (
 	"os"
 )
 
-// reorderWindow is how many lines RunLifecycle holds back to put events in
-// the order of their timestamps: concurrent lanes write in an order that is
-// slightly off.
+// reorderWindow is how many lines RunLifecycle keeps back to put events in the order of
+// their timestamps: concurrent lanes write slightly out of order.
 const reorderWindow = 4096
 
-// A Command prints the answers of the three inspections of a trace file. Its
-// methods return an error only if the file cannot be opened or read to its
-// end, or the answer not be written: lines that cannot be used are reported on
-// Err, one line each, and skipped.
+// A Command prints the answers of the three inspections of a trace file. Its methods
+// return an error only if the file cannot be opened or read to its end, or the answer
+// cannot be written. Unusable lines are reported on Err, one line each, and skipped.
 type Command struct {
 	Out io.Writer // of the answer; nil is standard output
 	Err io.Writer // of reports on lines; nil is standard error
@@ -44,11 +42,10 @@ func (c Command) RunTally(path string) error {
 	})
 }
 
-// RunLifecycle prints the events of [Lifecycle], each as [FormatLifecycleLine]
-// has it, in chronological order: an event that stands in the file after later
-// ones is moved up past as many as 4,096 events. An event without a timestamp
-// stays after the one it follows. The first lines are printed long before a long
-// file has been read.
+// RunLifecycle prints the events of [Lifecycle] in chronological order, each as
+// [FormatLifecycleLine] formats it. An event that is in the file after later ones is
+// moved up past at most 4,096 events. An event without a timestamp stays after the one it
+// follows. The first lines are printed long before a long file has been read.
 func (c Command) RunLifecycle(path string) error {
 	return c.run(path, printLifecycle)
 }
@@ -57,8 +54,8 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 	var window lineHeap
 	var last float64
 	n, printed := 0, 0
-	// What is told apart only when it leaves the window is what holds nothing up:
-	// an event of interest waits for 4,096 others, not for 4,096 of interest.
+	// The window contains all events, and they are filtered when they leave it: an event
+	// of interest waits for 4,096 others, not for 4,096 of interest.
 	print := func() {
 		if line := heap.Pop(&window).(timedLine); line.told {
 			fmt.Fprintln(out, line.text)
@@ -94,9 +91,9 @@ type PayloadOptions struct {
 	Last   bool   // the most recent one that matches, not the first
 }
 
-// RunPayload prints what a model was sent in one call: ashlar, turn, model,
-// tools, the beginning of the system prompt, and a line for each message. If
-// no payload matches, it says so and how to record payloads.
+// RunPayload prints the request to a model in one call: ashlar, turn, model, tools, the
+// beginning of the system prompt, and a line for each message. If no payload matches, it
+// prints that, and how to record payloads.
 func (c Command) RunPayload(path string, opts PayloadOptions) error {
 	wanted := Filter{Ashlar: opts.Ashlar, Turn: opts.Turn}
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
@@ -124,8 +121,8 @@ func (c Command) RunPayload(path string, opts PayloadOptions) error {
 	})
 }
 
-// run opens the file for inspect and gives it a function that reports errors
-// of reading. It returns the error that ended the reading or the writing.
+// run opens the file for inspect and passes it a function that reports errors of reading.
+// It returns the error that ended the reading or the writing.
 func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, report func(error))) error {
 	stdout, stderr := c.Out, c.Err
 	if stdout == nil {
@@ -153,7 +150,7 @@ func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, r
 	return errors.Join(failed, out.Flush())
 }
 
-// valid returns the events and hands the errors to report.
+// valid returns the events and passes the errors to report.
 func valid(events iter.Seq2[Event, error], report func(error)) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for e, err := range events {
@@ -166,14 +163,14 @@ func valid(events iter.Seq2[Event, error], report func(error)) iter.Seq[Event] {
 	}
 }
 
-// A lineHeap has the earliest line first, and of those of one moment the one
-// that stood first in the file.
+// A lineHeap has the earliest line first, and of equal timestamps the line that was first
+// in the file.
 type lineHeap []timedLine
 
 type timedLine struct {
 	ms   float64
 	n    int
-	told bool // and so is printed
+	told bool // of interest, so it is printed
 	text string
 }
 

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each testdata/*.txtar has a trace.jsonl; every other file is named by a
-// command line and holds what it prints, reports on bad lines marked "! ".
+// Each testdata/*.txtar has a trace.jsonl; every other file is named after a command line
+// and contains its output, with reports on bad lines marked "! ".
 func TestCommand(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -122,7 +122,7 @@ func TestCommandErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var buf bytes.Buffer
 			if err := run(Command{&buf, &buf}, path+"x"); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("a file that is not there: %v", err)
+				t.Errorf("a missing file: %v", err)
 			}
 			if err := run(Command{&buf, &buf}, dir); err == nil {
 				t.Error("a directory: no error")
@@ -143,7 +143,7 @@ func TestRunLifecycleOrder(t *testing.T) {
 	var in bytes.Buffer
 	for i := range n {
 		at := i
-		switch i { // two events change places, as far apart as is promised
+		switch i { // two events change places, at the maximum distance
 		case 1000:
 			at = 1000 + apart
 		case 1000 + apart:
@@ -203,8 +203,7 @@ func TestFormatLifecycleLine(t *testing.T) {
 	}
 }
 
-// Whatever an event holds, it must stay on its line and leave the terminal
-// alone.
+// Whatever an event contains, it must stay on its line and not control the terminal.
 func FuzzFormatLifecycleLine(f *testing.F) {
 	f.Add("failure", "fix", "a\nb")
 	f.Add("\u2028", "\x1b]0;x\a", "\xff\u202e")

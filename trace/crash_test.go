@@ -18,7 +18,7 @@ import (
 // writerEnv makes this program a process that writes a trace until it is killed.
 const writerEnv = "STONE_TRACE_TEST_FILE"
 
-// writeUntilKilled says on standard output which events have been written.
+// writeUntilKilled prints the numbers of the written events.
 func writeUntilKilled(path string) {
 	f, err := Append(path)
 	if err != nil {
@@ -38,8 +38,8 @@ func writeUntilKilled(path string) {
 	time.Sleep(time.Minute)
 }
 
-// A process that is killed loses the line that it was writing and nothing else,
-// and the next one goes on in the same file.
+// A process that is killed loses only the line that it was writing, and the next one
+// continues in the same file.
 func TestKilledWriterLosesAtMostTheLastLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
 	const kills = 5
@@ -65,8 +65,8 @@ func TestKilledWriterLosesAtMostTheLastLine(t *testing.T) {
 	}
 }
 
-// killWriter starts a writer, kills it after that long, and returns how many
-// events it said to have written.
+// killWriter starts a writer, kills it after a duration, and returns the number of events
+// that it reported as written.
 func killWriter(t *testing.T, path string, after time.Duration) int {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -94,7 +94,7 @@ func killWriter(t *testing.T, path string, after time.Duration) int {
 	return n
 }
 
-// A reader that has noise to offer after one event of interest, until it is stopped.
+// A reader that yields noise after one event of interest, until it is stopped.
 type noise struct {
 	head io.Reader
 	n    int

@@ -11,25 +11,24 @@ type Event struct {
 	Message string `json:"message"` // a short text
 	Topic   string `json:"topic"`   // "stone"
 
-	// Data is what the event carries, its type among it. Numbers read from a
-	// file are [json.Number], so that long ids and token counts keep their
-	// digits. It is nil when the line has no data object.
+	// Data is the content of the event, its type included. Numbers read from a file are
+	// [json.Number], so that long ids and token counts keep their digits. It is nil when
+	// the line has no data object.
 	Data map[string]any `json:"data"`
 }
 
 // Type returns the event's type, such as "api-call", or "" if it has none.
 func (e Event) Type() string { return e.text("event") }
 
-// Timestamp returns when the event happened, in milliseconds since 1970, or 0
-// if that is not recorded.
+// Timestamp returns the time of the event, in milliseconds since 1970, or 0 if it is not
+// recorded.
 func (e Event) Timestamp() float64 {
 	ms, _ := number(e.Data["timestamp"])
 	return ms
 }
 
-// AshlarName returns the name under "ashlar-name", else "agent-ashlar-name",
-// else "tool-name", since types of events differ in the key they use; "" if
-// there is none.
+// AshlarName returns the name under "ashlar-name", else "agent-ashlar-name", else
+// "tool-name", since types of events differ in the key they use; "" without any of them.
 func (e Event) AshlarName() string {
 	for _, key := range []string{"ashlar-name", "agent-ashlar-name", "tool-name"} {
 		if name := e.text(key); name != "" {
@@ -39,8 +38,8 @@ func (e Event) AshlarName() string {
 	return ""
 }
 
-// TurnNumber returns the model's turn that the event belongs to, and whether
-// it belongs to one.
+// TurnNumber returns the model's turn to which the event belongs, and whether it belongs
+// to one.
 func (e Event) TurnNumber() (int, bool) {
 	f, ok := number(e.Data["turn-number"])
 	if !ok || f < 0 || f > 1<<53 || float64(int(f)) != f {
@@ -54,8 +53,8 @@ func (e Event) text(key string) string {
 	return s
 }
 
-// number accepts what a trace file yields and what a program that builds its
-// own events is likely to put in.
+// number accepts the numbers of a trace file and those of a program that builds its own
+// events.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case json.Number:

@@ -19,10 +19,9 @@ const LevelFatal = slog.LevelError + 4
 // attributes go into the data by their keys, and groups become objects there.
 //
 // Durations are written as milliseconds, errors as their text, []byte and
-// [json.RawMessage] as the JSON they hold (as a string if they hold none). An
-// attribute named "event" or "timestamp" would hide the record's own and is
-// written with "attr-" before its name. A key given twice is written twice;
-// readers take the last.
+// [json.RawMessage] as the JSON they contain (or else as a string). An attribute named
+// "event" or "timestamp" would hide the record's own and is written with "attr-" before
+// its name. A key given twice is written twice; readers take the last.
 //
 // A Handler may be used by several goroutines at once.
 type Handler struct {
@@ -51,8 +50,7 @@ func (h *Handler) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.lines.Enabled(ctx, level)
 }
 
-// Handle writes one record. Loggers drop the error it returns; [Handler.Err]
-// keeps it.
+// Handle writes one record. Loggers drop the error it returns; [Handler.Err] keeps it.
 func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	data := make([]slog.Attr, 0, r.NumAttrs()+2)
 	data = append(data, slog.Any("event", ownText(r.Message)))
@@ -92,8 +90,8 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h.with(scope{attrs: slices.Clone(attrs)})
 }
 
-// WithGroup returns a handler that puts what is added later, attributes of
-// records among it, into an object of this name.
+// WithGroup returns a handler that puts all later attributes, those of records included,
+// into an object of this name.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	if name == "" {
 		return h
@@ -107,16 +105,16 @@ func (h *Handler) with(s scope) *Handler {
 	return &inner
 }
 
-// Err returns the first error of the writer, or nil. Handlers made from one
-// another share it.
+// Err returns the first error of the writer, or nil. Handlers derived from one another
+// share it.
 func (h *Handler) Err() error {
 	h.out.mu.Lock()
 	defer h.out.mu.Unlock()
 	return h.out.err
 }
 
-// The event and the timestamp of the record itself have these types, which
-// tells them from attributes of the same names.
+// The record's own event and timestamp have these types, to distinguish them from
+// attributes of the same names.
 type (
 	ownText   string
 	ownNumber float64
@@ -172,8 +170,8 @@ func levelName(l slog.Level) string {
 	return "fatal"
 }
 
-// A lineWriter remembers the first error, and keeps a line that was written
-// in part from swallowing the one after it.
+// A lineWriter keeps the first error. After a partly written line it starts a new one, so
+// that the next line is not lost too.
 type lineWriter struct {
 	w    io.Writer
 	torn bool // the last line has no end

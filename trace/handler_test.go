@@ -35,7 +35,7 @@ func TestHandlerSlogtest(t *testing.T) {
 			if line.Data["event"] != line.Message || line.Topic != "stone" {
 				t.Errorf("event %v, message %q, topic %q", line.Data["event"], line.Message, line.Topic)
 			}
-			// The attributes in slog's places.
+			// The attributes under slog's own keys.
 			got := map[string]any{slog.LevelKey: line.Level, slog.MessageKey: line.Message}
 			if ts, ok := line.Data["timestamp"]; ok {
 				got[slog.TimeKey] = ts
@@ -122,7 +122,7 @@ func TestHandlerTimestamp(t *testing.T) {
 	}
 }
 
-// A writer that counts calls, and takes only part of a line or fails as told.
+// A writer that counts calls, and writes only part of a line or fails as configured.
 type flaky struct {
 	bytes.Buffer
 	calls int
@@ -194,7 +194,7 @@ func TestAppendEndsACutLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		slog.New(NewHandler(f, nil)).Info("run-start")
-		if _, err := f.WriteString(`{"level":"in`); err != nil { // as a crash would leave it
+		if _, err := f.WriteString(`{"level":"in`); err != nil { // as after a crash
 			t.Fatal(err)
 		}
 		if err := f.Close(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lifecycle holds the types of events that tell how a run proceeded.
+// lifecycle contains the types of events that show the course of a run.
 var lifecycle = map[string]bool{
 	"run-start": true, "run-end": true,
 	"ashlar-start": true, "ashlar-end": true,
@@ -26,11 +26,10 @@ var lifecycle = map[string]bool{
 	"failure":       true,
 }
 
-// Lifecycle returns those of the events that tell how the run proceeded, in
-// their order: starts and ends of runs, ashlars, agents and lanes, calls to
-// models and their responses, tools, attempts and verdicts, plans, questions,
-// replayed steps, and every failure, which is an event named so or one of
-// level error or fatal. Errors are passed on.
+// Lifecycle returns the events that show the course of the run, in their order: starts
+// and ends of runs, ashlars, agents and lanes, calls to models and their responses,
+// tools, attempts and verdicts, plans, questions, replayed steps, and every failure,
+// which is an event of type "failure" or of level error or fatal. Errors are passed on.
 func Lifecycle(events iter.Seq2[Event, error]) iter.Seq2[Event, error] {
 	return filter(events, told)
 }
@@ -48,15 +47,15 @@ func filter(events iter.Seq2[Event, error], keep func(Event) bool) iter.Seq2[Eve
 	}
 }
 
-// An extra is a label and the keys of the data it may come from; the first
-// that has a value is shown.
+// An extra is a label and the keys of the data it may come from; the first with a value
+// is shown.
 type extra struct {
 	label string
 	keys  []string
 }
 
-// extras are shown in this order, whatever the type of the event: each type
-// has only some of the keys.
+// extras are shown in this order for every type of event: each type has only some of the
+// keys.
 var extras = []extra{
 	{"turn", []string{"turn-number"}},
 	{"msgs", []string{"messages", "message-count"}},
@@ -89,12 +88,12 @@ var extras = []extra{
 	{"ms", []string{"ms", "latency-ms", "duration-ms", "elapsed-ms", "duration", "elapsed"}},
 }
 
-// maxExtra is how many characters of a value are shown.
+// maxExtra is the maximum number of characters shown of a value.
 const maxExtra = 200
 
-// FormatLifecycleLine renders an event as one line without a newline: local
-// time, type (else message), name of the ashlar and what else is worth knowing of
-// it, such as turn=5 msgs=19. Values that would break the line are quoted and escaped.
+// FormatLifecycleLine renders an event as one line without a newline: local time, type
+// (else message), name of the ashlar and the most useful fields, such as turn=5 msgs=19.
+// Values that would break the line are quoted and escaped.
 func FormatLifecycleLine(e Event) string {
 	var b strings.Builder
 	name := e.AshlarName()
@@ -111,8 +110,8 @@ func FormatLifecycleLine(e Event) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// value returns what to show of the data. Counters of tokens may also be in an
-// object "usage", with the providers' underscores in their names.
+// value returns the text to show of the data. Counters of tokens may also be in an object
+// "usage", with the providers' underscores in their names.
 func (x extra) value(data map[string]any) (string, bool) {
 	usage, _ := data["usage"].(map[string]any)
 	for _, key := range x.keys {
@@ -143,8 +142,8 @@ func scalar(v any) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	switch size := math.Abs(f); { // times arrive with digits that nobody measured
-	case size < 10: // scores among them
+	switch size := math.Abs(f); { // times have digits beyond their precision
+	case size < 10: // scores among others
 		f = math.Round(f*1000) / 1000
 	case size < 1e15:
 		f = math.Round(f*10) / 10

@@ -31,7 +31,7 @@ func (f Filter) match(e Event) bool {
 	return ok && turn == *f.Turn
 }
 
-// String says what is asked for, as a message has it.
+// String describes the filter, for messages.
 func (f Filter) String() string {
 	var b strings.Builder
 	if f.Ashlar != "" {
@@ -43,9 +43,8 @@ func (f Filter) String() string {
 	return b.String()
 }
 
-// Payloads returns the events that hold what a model was sent ("api-call-payload")
-// and pass the filter, in their order. Runs record them at level debug only.
-// Errors are passed on.
+// Payloads returns the requests to models ("api-call-payload") that pass the filter, in
+// their order. Runs record them at level debug only. Errors are passed on.
 func Payloads(events iter.Seq2[Event, error], f Filter) iter.Seq2[Event, error] {
 	return filter(events, func(e Event) bool { return e.Type() == "api-call-payload" && f.match(e) })
 }
@@ -98,8 +97,8 @@ func messageLine(v any) string {
 	return strings.TrimRight(line, " ")
 }
 
-// toolCalls counts the calls of a message: a list beside the content, or
-// blocks in it, as the provider has it.
+// toolCalls counts the calls of a message: a list beside the content, or blocks in it,
+// depending on the provider.
 func toolCalls(m map[string]any) int {
 	for _, key := range []string{"tool_calls", "tool-calls"} {
 		if calls, ok := m[key].([]any); ok && len(calls) > 0 {
@@ -116,9 +115,9 @@ func toolCalls(m map[string]any) int {
 	return n
 }
 
-// contentText returns the text of a message's content, which is a string or a
-// list of blocks. A block that is no text shows as its type in brackets, with
-// the text inside it, if any; tool calls are counted elsewhere.
+// contentText returns the text of a message's content, which is a string or a list of
+// blocks. A block that is not text shows as its type in brackets, with the text inside
+// it, if any; tool calls are counted elsewhere.
 func contentText(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -16,8 +16,8 @@ const (
 	readBuffer = 256 << 10 // bytes
 )
 
-// A LineError is a line of a trace file that could not be used. Reading goes
-// on after it.
+// A LineError is a line of a trace file that could not be used. Reading continues after
+// it.
 type LineError struct {
 	Line   int    // counted from 1
 	Reason string // in one line, such as "not JSON (…)"
@@ -26,9 +26,9 @@ type LineError struct {
 // Error returns the number of the line and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Append opens a trace file for a [Handler], creating it if there is none. A
-// file that a crash left without a last newline gets one, so that the next
-// event has a line of its own.
+// Append opens a trace file for a [Handler], and creates it if it does not exist. If a
+// crash left the file without a last newline, Append adds one, so that the next event has
+// a line of its own.
 func Append(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -55,13 +55,12 @@ func endLastLine(f *os.File) error {
 	return err
 }
 
-// Read returns the events of a trace file in file order. It reads as far as
-// the caller iterates and holds one line at a time.
+// Read returns the events of a trace file in file order. It reads as far as the caller
+// iterates and keeps one line in memory.
 //
 // A line that is truncated, is not a JSON object or is longer than 64 MiB yields a
-// [*LineError], and reading continues with the next line. Any other error is
-// the reader's own and the last thing yielded. Blank lines are passed over.
-// The sequence can be iterated once.
+// [*LineError], and reading continues with the next line. Any other error comes from the
+// reader and is yielded last. Blank lines are skipped. The sequence can be iterated once.
 func Read(r io.Reader) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for l, err := range lines(r, maxLine) {
@@ -76,9 +75,9 @@ func Read(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// Load reads a whole trace file into memory: the events that can be read, in
-// file order, and beside them an error that joins a [*LineError] for each line
-// that cannot. Without events the error is that of opening or reading the file.
+// Load reads a whole trace file into memory: the readable events, in file order, and an
+// error that joins a [*LineError] for each other line. If there are no events, the error
+// may be that of opening or reading the file.
 func Load(path string) ([]Event, error) {
 	f, err := open(path)
 	if err != nil {
@@ -112,7 +111,7 @@ type line struct {
 	text   []byte
 }
 
-// lines yields the lines that are not blank, with the errors that [Read] does.
+// lines yields the lines that are not blank, with the errors of [Read].
 func lines(r io.Reader, limit int) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		br := bufio.NewReaderSize(r, readBuffer)
@@ -144,8 +143,8 @@ func lines(r io.Reader, limit int) iter.Seq2[line, error] {
 	}
 }
 
-// readLong reads the rest of a line of which head is known. It keeps no more
-// than limit bytes, and returns how many there were.
+// readLong reads the rest of a line that starts with head. It keeps at most limit bytes,
+// and returns the number of bytes of the line.
 func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, err error) {
 	text, size, err = head, len(head), bufio.ErrBufferFull
 	for err == bufio.ErrBufferFull {
@@ -159,8 +158,8 @@ func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, 
 	return text, size, err
 }
 
-// parse reads the line as an event. Fields of the envelope that have another
-// type than they should are left empty: the rest may still tell something.
+// parse reads the line as an event. Envelope fields of a wrong type are left empty, since
+// the other fields may still be useful.
 func (l line) parse() (Event, error) {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(l.text))

@@ -160,11 +160,11 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	if _, err := Load(path + "x"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
+		t.Errorf("a missing file: %v", err)
 	}
 }
 
-// Read must name every line that it cannot use and no other.
+// Read must name exactly the lines that it cannot use.
 func FuzzRead(f *testing.F) {
 	for _, s := range trickyLines {
 		f.Add([]byte(s + "\n{}\n" + s))

@@ -12,10 +12,9 @@ const maxScanDepth = 64
 // scanType finds data.event in a line without decoding it. It checks the whole
 // grammar of JSON, because a line counts only if it is valid to its end.
 //
-// ok is true only for lines that line.parse accepts too, with the same type.
-// False means no more than "not sure": the line may be broken, or hold what is
-// not worth a second implementation here (escapes in names, a name twice, deep
-// nesting).
+// ok is true only for lines that line.parse accepts too, with the same type. False means
+// no more than "not sure": the line may be broken, or contain something too rare for a
+// second implementation here (escapes in names, a name twice, deep nesting).
 func scanType(text []byte) (typ []byte, ok bool) {
 	s := scanner{b: text}
 	if s.next() != '{' || !s.object(1, envelope) {
@@ -25,8 +24,8 @@ func scanType(text []byte) (typ []byte, ok bool) {
 	return s.typ, s.i == len(s.b)
 }
 
-// A scanner walks over JSON. Its methods that return a bool return false as
-// soon as they are not sure of what they see.
+// A scanner walks over JSON. Its methods that return a bool return false as soon as they
+// are not sure.
 type scanner struct {
 	b []byte
 	i int // of the next byte
@@ -56,7 +55,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// object passes an object, from its brace on.
+// object skips an object, from its brace on.
 func (s *scanner) object(depth int, r role) bool {
 	s.i++
 	if s.next() == '}' {
@@ -91,7 +90,7 @@ func (s *scanner) object(depth int, r role) bool {
 	return false
 }
 
-// member passes the value of a key of the envelope or the data.
+// member skips the value of a key of the envelope or the data.
 func (s *scanner) member(key []byte, depth int, r role) bool {
 	c := s.next()
 	switch {
@@ -115,7 +114,7 @@ func (s *scanner) member(key []byte, depth int, r role) bool {
 	return s.value(depth)
 }
 
-// value passes any value.
+// value skips any value.
 func (s *scanner) value(depth int) bool {
 	switch c := s.next(); c {
 	case '"':
@@ -136,7 +135,7 @@ func (s *scanner) value(depth int) bool {
 	}
 }
 
-// array passes an array, from its bracket on.
+// array skips an array, from its bracket on.
 func (s *scanner) array(depth int) bool {
 	s.i++
 	if s.next() == ']' {
@@ -198,9 +197,8 @@ func (s *scanner) digits() bool {
 	return s.i > from
 }
 
-// text passes a string, from its quote on, and returns what is between the
-// quotes. It is plain if it is ASCII without escapes, so that the bytes are
-// the value.
+// text skips a string, from its quote on, and returns the bytes between the quotes. It is
+// plain if it is ASCII without escapes, so that the bytes are the value.
 func (s *scanner) text() (raw []byte, plain, ok bool) {
 	s.i++
 	from := s.i
@@ -225,8 +223,8 @@ func (s *scanner) text() (raw []byte, plain, ok bool) {
 	}
 }
 
-// run moves to the next quote, backslash or control character, eight bytes at
-// a time. It clears plain when it passes a byte beyond ASCII.
+// run moves to the next quote, backslash or control character, eight bytes at a time. It
+// clears plain when it passes a byte beyond ASCII.
 func (s *scanner) run(plain *bool) bool {
 	const (
 		ones  = 0x0101010101010101
@@ -261,7 +259,7 @@ func (s *scanner) run(plain *bool) bool {
 	return i < len(b)
 }
 
-// escape passes one escape sequence, from its backslash on.
+// escape skips one escape sequence, from its backslash on.
 func (s *scanner) escape() bool {
 	if s.i+1 >= len(s.b) {
 		return false

@@ -8,16 +8,14 @@ import (
 	"strings"
 )
 
-// A Count says how many events there are of one type. The type is "" for
-// events that have none.
+// A Count is the number of events of one type. The type is "" for events without one.
 type Count struct {
 	Type string
 	N    int
 }
 
-// Tally counts events by type: the most frequent first, those of one count by
-// name, and the number of all. The errors among the events are returned in
-// their order.
+// Tally counts events by type: the most frequent first, equal counts by name, and the
+// total. The errors among the events are returned in their order.
 func Tally(events iter.Seq2[Event, error]) (counts []Count, total int, bad []error) {
 	c := make(counter)
 	for e, err := range events {
@@ -31,8 +29,8 @@ func Tally(events iter.Seq2[Event, error]) (counts []Count, total int, bad []err
 	return counts, total, bad
 }
 
-// TallyReader returns what Tally(Read(r)) does, several times faster: it looks
-// at the bytes and decodes only lines of an unusual form.
+// TallyReader returns the same as Tally(Read(r)), several times faster: it scans the
+// bytes and decodes only lines of an unusual form.
 func TallyReader(r io.Reader) (counts []Count, total int, bad []error) {
 	counts, total = tallyLines(r, func(err error) { bad = append(bad, err) })
 	return counts, total, bad

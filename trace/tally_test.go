@@ -70,7 +70,7 @@ var trickyLines = []string{
 	`{}`, `{"data"`, `{"data":}`, `{"data" "x"}`, `{,}`, `{1:2}`, `[]`, `7`, `"x"`, `null`, `oops`, `{`, "\ufeff{}",
 }
 
-// sameTally compares the fast way with the slow one.
+// sameTally compares the scanner with the parser.
 func sameTally(t *testing.T, in []byte) {
 	t.Helper()
 	type result struct {
@@ -128,7 +128,7 @@ func TestTallyOrder(t *testing.T) {
 	}
 }
 
-// A stream repeats a block until it has given about the bytes asked for.
+// A stream repeats a block until it has yielded about the wanted number of bytes.
 type stream struct {
 	block []byte
 	left  int
@@ -147,8 +147,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// runBlock is what a short run writes at level debug: mostly small events, and
-// a payload with a conversation for each call of the model.
+// runBlock returns the events of a short run at level debug: mostly small ones, and a
+// payload with a conversation for each call of the model.
 func runBlock() []byte {
 	var buf bytes.Buffer
 	log := slog.New(NewHandler(&buf, slog.LevelDebug)).With(
@@ -178,7 +178,7 @@ func TestTallyBoundedMemory(t *testing.T) {
 	if want := blocks * 70; total != want || bad != nil {
 		t.Errorf("%d events, want %d; bad lines %v", total, want, bad)
 	}
-	// Counting what was ever allocated leaves nothing to the collector's mood.
+	// TotalAlloc does not depend on when the garbage collector runs.
 	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
 		t.Errorf("%d MB were tallied with %d KB of memory", size>>20, used>>10)
 	}

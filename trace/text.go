@@ -17,8 +17,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// printable returns s with every character escaped that would break the line
-// or steer the terminal.
+// printable returns s with every character escaped that would break the line or control
+// the terminal.
 func printable(s string) string {
 	clean := func(r rune) bool { return r != unicode.ReplacementChar && strconv.IsPrint(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !clean(r) }) < 0 {

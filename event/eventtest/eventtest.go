@@ -1,7 +1,7 @@
 // Package eventtest checks streams of events, and records them in tests.
 //
-// [Check] holds what package event promises of the stream of a run. Use it on what
-// a [Recorder] got to test whatever sends events or passes them on:
+// [Check] tests the promises of package event for the stream of a run. Use it on the
+// events of a [Recorder] to test code that sends events or passes them on:
 //
 //	var r eventtest.Recorder
 //	stone.Run(ctx, p, stone.Config{Watch: &r})
@@ -22,10 +22,10 @@ import (
 	"github.com/stonelayer/stone/event"
 )
 
-// A Recorder is a Watcher that keeps the events of one run. Its zero value wants
-// all of them.
+// A Recorder is a Watcher that keeps the events of one run. Its zero value wants all of
+// them. It may be used by several goroutines at once.
 type Recorder struct {
-	// Level is the lowest level that is wanted; nil is event.LevelDelta.
+	// Level is the lowest wanted level; nil means event.LevelDelta.
 	Level slog.Leveler
 
 	mu     sync.Mutex
@@ -44,21 +44,22 @@ func (r *Recorder) Watch(_ context.Context, e event.Event) {
 	r.events = append(r.events, e)
 }
 
-// Events returns what was recorded so far.
+// Events returns the events so far.
 func (r *Recorder) Events() []event.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Check reports what is wrong with the events of a run that is over, as a watcher
-// got them that wants every level:
+// Check returns the broken promises in the events of a run that has ended, as a watcher
+// that wants every level received them:
 //
 //   - Numbers are dense from 1, times do not decrease, and there is one run.
-//   - What starts ends once, and a parent span has started before.
-//   - A further attempt of an answer comes after the retraction of the one before,
-//     and nothing is said of an answer that has ended or is retracted.
-//   - When a step fails or is tried again, all that was said in it is retracted.
+//
+// - Each start has one end, and a parent span has started before.
+// - A further attempt of an answer comes after the retraction of the previous one, and no
+// delta follows the end or the retraction of an answer.
+// - When a step fails or is retried, all its answers are retracted.
 func Check(events []event.Event) error {
 	c := checker{open: map[string]bool{}, spans: map[string]bool{"": true}, voices: map[voice]state{}}
 	for i, e := range events {
@@ -80,7 +81,7 @@ func Check(events []event.Event) error {
 }
 
 type checker struct {
-	open   map[string]bool // what has started
+	open   map[string]bool // started, not ended
 	spans  map[string]bool
 	voices map[voice]state
 	errs   []error
@@ -191,7 +192,7 @@ func (c *checker) retracted(e event.Event, d event.Retracted) {
 	}
 }
 
-// silent reports what is not retracted of a step that has failed.
+// silent reports answers of a failed step that are not retracted.
 func (c *checker) silent(e event.Event) {
 	for v, s := range c.voices {
 		if s != void && (event.Retracted{}).Covers(e.Path, v.path, v.source, v.attempt) {

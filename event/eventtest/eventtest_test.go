@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/event/eventtest"
 )
 
-// TestCheck holds that streams that break a promise are found out.
+// TestCheck checks that streams that break a promise are detected.
 func TestCheck(t *testing.T) {
 	say := func(attempt int, text string) event.Delta {
 		return event.Delta{Source: "m", Attempt: attempt, Text: text}

@@ -1,6 +1,6 @@
-// Package otel sends the events of runs to OpenTelemetry as spans, while the runs
-// are under way. It is a module of its own, so that programs that do not need it
-// do not download the OpenTelemetry SDK.
+// Package otel sends the events of runs to OpenTelemetry as spans, while the runs are
+// running. It is a separate module, so that programs that do not need it do not download
+// the OpenTelemetry SDK.
 //
 //	provider, err := otel.NewProvider(ctx, "support") // endpoint from OTEL_EXPORTER_OTLP_ENDPOINT
 //	if err != nil {
@@ -11,19 +11,18 @@
 //
 // # Spans
 //
-// A run is a span below the span in the context of stone.Run, if there is one.
-// Below it, each visit of an ashlar, each lane, turn of a model, tool call and
-// attempt of a call is a span. Other events are events of the span in which they
-// happened. A span that failed has the status error and the kind of the failure
-// under error.type.
+// A run is a span below the span in the context of stone.Run, if it has one. Below it,
+// each visit of an ashlar, each lane, turn of a model, tool call and attempt of a call is
+// a span. Other events are events of the span to which they belong. A span that failed
+// has the status error and the kind of the failure under error.type.
 //
-// Names follow the semantic conventions for generative AI, version 1.41; package
-// trace/otlp has them as constants, and sends trace files to a collector
-// afterwards. Attributes without a name there begin with "stone.".
+// Names follow the semantic conventions for generative AI, version 1.41. Package
+// trace/otlp has them as constants, and sends existing trace files to a collector.
+// Attributes without a conventional name begin with "stone.".
 //
-// Contents stay in the process: prompts, answers, and inputs and results of tools
-// are not exported. Reasons of failures, questions, answers of people and the
-// attributes of custom events are; event.Clean takes secrets out of them.
+// Contents stay in the process: prompts, answers, and inputs and results of tools are not
+// exported. Reasons of failures, questions, answers of people and the attributes of
+// custom events are exported; event.Clean removes secrets from them.
 //
 // # Cost
 //

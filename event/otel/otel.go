@@ -21,8 +21,8 @@ import (
 )
 
 // NewProvider returns a provider that sends spans to a collector over OTLP/HTTP in
-// batches. The environment variables of OpenTelemetry and the options configure
-// it. Shut it down to send what is queued.
+// batches. The environment variables of OpenTelemetry and the options configure it. Its
+// Shutdown sends the queued spans.
 func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Option) (*sdk.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx, opts...)
 	if err != nil {
@@ -32,8 +32,8 @@ func NewProvider(ctx context.Context, service string, opts ...otlptracehttp.Opti
 	return sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about)), nil
 }
 
-// Watch returns a Watcher that makes spans of the events of runs. It may watch any
-// number of runs at once.
+// Watch returns a Watcher that makes spans of the events of runs. It may watch any number
+// of runs at once.
 func Watch(p trace.TracerProvider) event.Watcher {
 	return &watcher{
 		tracer: p.Tracer("github.com/stonelayer/stone", trace.WithSchemaURL(otlp.SchemaURL)),
@@ -48,7 +48,7 @@ type watcher struct {
 	runs map[string]*run
 }
 
-// A run is the spans of a run that are open.
+// A run holds the open spans of a run.
 type run struct {
 	tracer trace.Tracer
 	outer  context.Context // that of stone.Run
@@ -76,7 +76,7 @@ func (w *watcher) Watch(ctx context.Context, e event.Event) {
 	}
 	r.take(e)
 	if _, over := e.Data.(event.RunEnded); over {
-		for _, s := range r.spans { // a body that was left behind may still work
+		for _, s := range r.spans { // an abandoned body may still work
 			s.fail("unfinished", "")
 			s.End(trace.WithTimestamp(e.Time))
 		}
@@ -93,7 +93,7 @@ func (r *run) take(e event.Event) {
 	case event.RunEnded:
 		r.end(e, e.Span, d.OK)
 	case event.StepStarted:
-		if r.spans[e.Span] == nil { // the first ashlar is the run's
+		if r.spans[e.Span] == nil { // the first ashlar belongs to the run
 			r.start(e, e.Span, e.Parent, e.Name, e.Time)
 		}
 		r.spans[e.Span].SetAttributes(text("stone.path", e.Path), text("stone.form", d.Form))
@@ -125,7 +125,7 @@ func (r *run) take(e event.Event) {
 		r.tool(e, d.ToolCall, e.Time)
 	case event.ToolDone:
 		s := r.spans[toolKey(e, d.ToolCall)]
-		if s == nil { // it was refused
+		if s == nil { // the call was refused
 			s = r.tool(e, d.ToolCall, e.Time)
 		}
 		r.end(e, toolKey(e, d.ToolCall), d.OK)
@@ -142,7 +142,7 @@ func (r *run) take(e event.Event) {
 	}
 }
 
-// start opens a span below another one, or below that around the run.
+// start opens a span below another one, or below the span around the run.
 func (r *run) start(e event.Event, key, parent, name string, at time.Time, opts ...trace.SpanStartOption) *span {
 	ctx := r.outer
 	if up := r.spans[parent]; up != nil {
@@ -160,13 +160,13 @@ func (r *run) end(e event.Event, key string, ok bool) {
 		return
 	}
 	if !ok {
-		s.fail("_OTHER", "") // the conventions' word for what has no better one
+		s.fail("_OTHER", "") // the conventions' value for other errors
 	}
 	s.End(trace.WithTimestamp(e.Time))
 	delete(r.spans, key)
 }
 
-// at returns the span of an event; what belongs to none goes nowhere.
+// at returns the span of an event, or one that records nothing.
 func (r *run) at(e event.Event) *span {
 	if s := r.spans[e.Span]; s != nil {
 		return s
@@ -188,7 +188,7 @@ func (r *run) answered(e event.Event, d event.ModelResponse) {
 	key := "model " + e.Path
 	s := r.spans[key]
 	if s == nil {
-		return // it is from an earlier run
+		return // it belongs to an earlier run
 	}
 	s.SetAttributes(usage(d.Usage)...)
 	if d.Reply != nil {
@@ -209,7 +209,7 @@ func (r *run) tool(e event.Event, c event.ToolCall, at time.Time) *span {
 	return s
 }
 
-// fail marks a span. The first failure counts.
+// fail marks a span as failed. The first failure counts.
 func (s *span) fail(kind, reason string) {
 	if !s.failed {
 		s.failed = true
@@ -235,7 +235,7 @@ func usage(u budget.Usage) (attrs []attribute.KeyValue) {
 	return attrs
 }
 
-// attributes are those of events that are no spans.
+// attributes returns the attributes of events that have no span.
 func attributes(d event.Data) []attribute.KeyValue {
 	switch d := d.(type) {
 	case event.AttemptFailed:

@@ -55,8 +55,8 @@ func pipeline() stone.Ashlar {
 		stone.Reduce(stone.Func0("last", word, func(context.Context) (string, error) { return "y", nil })))
 }
 
-// TestSpans holds the tree of spans, their names and errors, that a run hangs below
-// the span around it, and that no content leaves.
+// TestSpans checks the tree of spans, their names and errors, that a run is below the
+// span around it, and that no content is exported.
 func TestSpans(t *testing.T) {
 	rec := tracetest.NewSpanRecorder()
 	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))
@@ -110,7 +110,7 @@ func attr(attrs []attribute.KeyValue, key string) string {
 	return ""
 }
 
-// TestEverything holds that each type of data is taken, in any state.
+// TestEverything checks that each type of data is accepted, in any state.
 func TestEverything(t *testing.T) {
 	rec := tracetest.NewSpanRecorder()
 	w := otel.Watch(sdk.NewTracerProvider(sdk.WithSpanProcessor(rec)))
@@ -124,7 +124,7 @@ func TestEverything(t *testing.T) {
 	}
 }
 
-// TestProvider holds that spans reach a collector.
+// TestProvider checks that spans reach a collector.
 func TestProvider(t *testing.T) {
 	bodies := make(chan string, 8)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { bodies <- r.Method + " " + r.URL.Path }))

@@ -162,7 +162,7 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"NaN", map[string]any{"items": []line{{}, {math.NaN()}}}, []string{"JSON: items[1].price: NaN is not a JSON number"}},
 		{"root", math.Inf(-1), []string{"JSON: -Inf is not a JSON number"}},
-		{"UTF-8", struct{ S string }{"\xff"}, []string{"S: the string is not valid UTF-8: hold bytes"}},
+		{"UTF-8", struct{ S string }{"\xff"}, []string{"S: the string is not valid UTF-8: put bytes"}},
 		{"UTF-8 in a key", map[string]int{"a\xff": 1}, []string{`["a\xff"]: the string is not valid UTF-8`}},
 		{"UTF-8 in a text", textString("\xff"), []string{"the string is not valid UTF-8"}},
 		{"key clash", struct{ M map[clashingKey]int }{map[clashingKey]int{1: 1, 3: 3}}, []string{`M: two keys of the map have the text "1"`}},

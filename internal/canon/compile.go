@@ -20,9 +20,9 @@ var (
 	anyType           = reflect.TypeFor[any]()
 )
 
-// A shape is what decides how a value is written: its type, whether
-// encoding/json could take its address (methods with a pointer receiver count
-// only then), and whether the tag option "string" applies.
+// A shape determines how a value is written: its type, whether encoding/json could take
+// its address (only then methods with a pointer receiver count), and whether the tag
+// option "string" applies.
 type shape struct {
 	typ         reflect.Type
 	addressable bool
@@ -51,8 +51,7 @@ func (c *compiler) compile(s shape) (appendFunc, *fault) {
 	return fn, f
 }
 
-// build asks in the order of encoding/json: the methods of a type come before
-// its kind.
+// build follows the order of encoding/json: the methods of a type come before its kind.
 func (c *compiler) build(s shape) (appendFunc, *fault) {
 	methods := s.typ
 	if s.addressable && s.typ.Kind() != reflect.Pointer && s.typ.Kind() != reflect.Interface {
@@ -145,9 +144,8 @@ func uintFunc[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](dst []byte, p
 	return strconv.AppendUint(dst, uint64(*(*T)(p)), 10), nil
 }
 
-// quotedFunc writes a scalar inside a JSON string, for the tag option "string".
-// What stands in the string is text, so numbers keep the form that encoding/json
-// gives them there.
+// quotedFunc writes a scalar inside a JSON string, for the tag option "string". The
+// string contains text, so numbers keep the form that encoding/json gives them there.
 func quotedFunc(t reflect.Type) (appendFunc, *fault) {
 	var bare appendFunc
 	switch {
@@ -217,7 +215,7 @@ func interfaceFunc(t reflect.Type) appendFunc {
 	}
 }
 
-// A sliceHeader is how Go lays out a slice.
+// A sliceHeader is the memory layout of a slice.
 type sliceHeader struct {
 	data unsafe.Pointer
 	len  int

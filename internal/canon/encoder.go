@@ -15,14 +15,14 @@ type Encoder struct {
 	flat   bool
 }
 
-// appendFunc appends the value at p. After a fault the bytes are of no use.
-// The walk is nil when the type is not deep.
+// appendFunc appends the value at p. After a fault the appended bytes are invalid. The
+// walk is nil when the type is not deep.
 type appendFunc func(dst []byte, p unsafe.Pointer, w *walk) ([]byte, *fault)
 
 var encoders sync.Map // shape → *Encoder
 
-// For returns the encoder of a type. It is compiled on the first call and kept.
-// The error is an *Error that names the part of the type that no JSON can hold.
+// For returns the encoder of a type. It is compiled on the first call and cached. The
+// error is an *Error that names the part of the type that JSON has no form for.
 func For(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t})
 	if f != nil {
@@ -59,12 +59,11 @@ func encoderOf(s shape) (*Encoder, *fault) {
 	return e.(*Encoder), nil
 }
 
-// Append appends the canonical JSON of the value at p to dst. P must point to
-// a value of the encoder's type, which must not change meanwhile. As with
-// json.Marshal(v), methods with a pointer receiver are called only on what is
-// reached through a pointer or slice, not on the value itself, unless the encoder is
-// Addressable. The error is an
-// *Error; dst is then returned as it came.
+// Append appends the canonical JSON of the value at p to dst. P must point to a value of
+// the encoder's type, which must not change during the call. As with json.Marshal(v),
+// methods with a pointer receiver are called only on values reached through a pointer or
+// slice, not on the value itself, unless the encoder is Addressable. The error is an
+// *Error; dst is then returned unchanged.
 func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	if p == nil {
 		return dst, &Error{Reason: "no value: the pointer to it is nil"}
@@ -81,14 +80,14 @@ func (e *Encoder) Append(dst []byte, p unsafe.Pointer) ([]byte, error) {
 	return out, nil
 }
 
-// Flat reports whether a plain copy of a value of the type equals what reading
-// its JSON back would give. It holds for booleans, integers, strings, and
-// arrays and structs of those whose fields are all exported and written, and
-// whose types bring no methods of their own for JSON.
+// Flat reports whether a plain copy of a value of the type equals the result of decoding
+// its JSON. That is so for booleans, integers, strings, and arrays and structs of those
+// whose fields are all exported and written, and whose types have no JSON methods of
+// their own.
 func (e *Encoder) Flat() bool { return e.flat }
 
-// Append appends the canonical JSON of v, by its dynamic type, to dst. A nil v
-// is null. The error is an *Error; dst is then returned as it came.
+// Append appends the canonical JSON of v, by its dynamic type, to dst. A nil v is null.
+// The error is an *Error; dst is then returned unchanged.
 func Append(dst []byte, v any) ([]byte, error) {
 	w := walks.Get().(*walk)
 	defer w.release()
@@ -99,8 +98,8 @@ func Append(dst []byte, v any) ([]byte, error) {
 	return out, nil
 }
 
-// appendAny appends what an interface holds. The types that decoding JSON into
-// an any gives come first: they need neither a look-up nor a copy.
+// appendAny appends the value of an interface. The types of decoded JSON come first: they
+// need neither a look-up nor a copy.
 func appendAny(dst []byte, v any, w *walk) ([]byte, *fault) {
 	switch v := v.(type) {
 	case nil:

@@ -9,15 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Error says which part of a value, a type or a JSON text has no canonical
-// form, and why.
+// Error reports which part of a value, a type or a JSON text has no canonical form, and
+// why.
 type Error struct {
-	// Path leads from the whole to the part, as in items[3].price. It is empty
-	// when the whole is at fault. Keys that are no identifiers are quoted, as in
-	// headers["content-type"]; [] stands for any element of a type. The middle
-	// of a very long path is left out.
+	// Path leads from the whole to the part, as in items[3].price. It is empty for the
+	// whole. Keys that are not identifiers are quoted, as in headers["content-type"]; []
+	// means any element of a type. The middle of a very long path is left out.
 	Path string
-	// Reason is one line: what is wrong there and, where it helps, what to do.
+	// Reason is one line: what is wrong and, where it helps, what to do.
 	Reason string
 }
 
@@ -29,8 +28,8 @@ func (e *Error) Error() string {
 	return "cannot be canonical JSON: " + e.Path + ": " + e.Reason
 }
 
-// fault is an Error on its way out: each level that it passes adds its segment,
-// which costs nothing where nothing fails.
+// fault is an Error that is being returned: each level adds its segment, so that
+// successful calls cost nothing.
 type fault struct {
 	segments []string // innermost first
 	reason   string
@@ -89,7 +88,7 @@ func isIdentifier(key string) bool {
 	return key != ""
 }
 
-// shorten keeps a part of the value that a message quotes from filling it.
+// shorten bounds a part of the value that a message quotes.
 func shorten(s string) string {
 	const most = 60 // bytes
 	if len(s) <= most {

@@ -7,8 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/fields"
 )
 
-// A field is one member of the JSON object that a struct is written as, and its place
-// in memory.
+// A field is one member of the JSON object of a struct, and its place in memory.
 type field struct {
 	fields.Field
 	hops   []uintptr // offsets of embedded pointers to follow before offset counts

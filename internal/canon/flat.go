@@ -13,7 +13,7 @@ var methodsForJSON = []reflect.Type{
 	reflect.TypeFor[encoding.TextUnmarshaler](),
 }
 
-// isFlat is what Encoder.Flat says.
+// isFlat implements Encoder.Flat.
 func isFlat(t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
 	for _, m := range methodsForJSON {
@@ -41,7 +41,7 @@ func isFlatStruct(t reflect.Type) bool {
 		}
 	}
 	fields := fieldsOf(t)
-	if len(fields) != t.NumField() { // some are left out, by a tag or since names clash
+	if len(fields) != t.NumField() { // fields are left out by a tag, or because names clash
 		return false
 	}
 	for _, f := range fields {

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// An entry is a map's key as JSON has it, and where its value lies.
+// An entry is a map's key as JSON text, and the place of its value.
 type entry struct {
 	key   string
 	value unsafe.Pointer
@@ -117,7 +117,7 @@ func listEntries(t reflect.Type, name func(reflect.Value) (string, error)) func(
 	}
 }
 
-// keyFunc returns how keys of type t become text, nil if they do not.
+// keyFunc returns the function that makes a text of keys of type t, or nil.
 func keyFunc(t reflect.Type) func(reflect.Value) (string, error) {
 	switch {
 	case t.Kind() == reflect.String:

@@ -63,8 +63,8 @@ func appendNumber(dst []byte, n json.Number) ([]byte, *fault) {
 	return appendText(dst, []byte(s), 0)
 }
 
-// numberLiteral returns the text of n if it looks like a number and nothing
-// around it; the empty one is 0, as in encoding/json.
+// numberLiteral returns the text of n if it is exactly one number; an empty text is 0, as
+// in encoding/json.
 func numberLiteral(n json.Number) (string, *fault) {
 	if n == "" {
 		return "0", nil

@@ -7,19 +7,19 @@ import (
 	"unsafe"
 )
 
-// easyDepth is how deep isCanonical looks.
+// easyDepth is the maximum depth for isCanonical.
 const easyDepth = 64
 
-// isCanonical tells that text, which stands depth levels deep in a value, is one
-// canonical JSON value as it is, where that is easy to tell. Most of what is read
-// was written by this package, and to see that costs a fifth of writing it again.
+// isCanonical reports whether text, which is depth levels deep in a value, is one
+// canonical JSON value, as far as that is easy to tell. Most texts were written by this
+// package, and the check costs a fifth of writing them again.
 func isCanonical(src []byte, depth int) bool {
 	c := seer{text: unsafe.String(unsafe.SliceData(src), len(src))}
 	return c.value(min(easyDepth, maxDepth-depth)) && c.at == len(src)
 }
 
-// A seer goes through text. Its methods go past what they are named after, and
-// report false where it is not there, is not canonical, or is too rare to look at.
+// A seer goes through text. Its methods skip what they are named after. They report false
+// if the text is something else, is not canonical, or is too rare to check.
 type seer struct {
 	text string
 	at   int
@@ -68,7 +68,7 @@ func (c *seer) word(w string) bool {
 	return true
 }
 
-// string returns what stands between the quotes.
+// string returns the text between the quotes.
 func (c *seer) string() (inner string, ok bool) {
 	if !c.next('"') {
 		return "", false
@@ -112,7 +112,7 @@ func (c *seer) number() bool {
 	return literal == "0" || digits != "" && digits[0] != '0' && len(digits) < most && !strings.ContainsAny(digits, "+-")
 }
 
-// object wants the keys in their order, which it can tell if none has an escape.
+// object requires sorted keys, which it can check if none has an escape.
 func (c *seer) object(depth int) bool {
 	c.at++
 	if c.next('}') {

@@ -32,7 +32,7 @@ func appendString(dst []byte, s string) ([]byte, *fault) {
 }
 
 func invalidUTF8() *fault {
-	return faultf("the string is not valid UTF-8: hold bytes in a []byte, which is written as base64")
+	return faultf("the string is not valid UTF-8: put bytes in a []byte, which is written as base64")
 }
 
 const (
@@ -40,9 +40,9 @@ const (
 	highs = 0x80 * ones
 )
 
-// plainPrefix returns how many bytes of s come before the first that must be
-// escaped, and whether there are any beyond ASCII among the bytes looked at. It
-// looks at eight bytes at a time: most text is plain.
+// plainPrefix returns how many bytes of s precede the first that must be escaped, and
+// whether any byte examined is beyond ASCII. It examines eight bytes at a time: most text
+// is plain.
 func plainPrefix(s string) (n int, wide bool) {
 	var seen uint64
 	for ; len(s)-n >= 8; n += 8 {
@@ -89,9 +89,9 @@ func appendEscaped(dst []byte, c byte) []byte {
 
 var separators = strings.NewReplacer("\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// appendQuotedString appends a string that holds s as a JSON string: what the
-// tag option "string" means for a string. The inner one is text of its own, and
-// in it encoding/json escapes the two separators.
+// appendQuotedString appends s as a JSON string inside a JSON string: the tag option
+// "string" of a string. In the inner string encoding/json escapes the two line
+// separators.
 func appendQuotedString(dst []byte, s string) ([]byte, *fault) {
 	inner, f := appendString(nil, s)
 	if f != nil {
@@ -100,10 +100,10 @@ func appendQuotedString(dst []byte, s string) ([]byte, *fault) {
 	return appendString(dst, separators.Replace(string(inner)))
 }
 
-// compareKeys orders valid UTF-8 by its UTF-16 code units, as RFC 8785 wants
-// it. That is the order of the bytes, except that in UTF-16 the characters
-// beyond U+FFFF (first byte F0 and up) begin with a surrogate and so come before
-// U+E000 to U+FFFF (first byte EE or EF).
+// compareKeys orders valid UTF-8 by its UTF-16 code units, as RFC 8785 requires. That is
+// the order of the bytes, except that in UTF-16 the characters beyond U+FFFF (first byte
+// F0 and up) begin with a surrogate and so come before U+E000 to U+FFFF (first byte EE or
+// EF).
 func compareKeys(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

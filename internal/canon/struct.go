@@ -85,7 +85,7 @@ func appendMembers(dst []byte, p unsafe.Pointer, members []member, w *walk) ([]b
 	return append(dst, '}'), nil
 }
 
-// deref goes through embedded pointers; nil when one of them is.
+// deref follows embedded pointers; it returns nil if one of them is nil.
 func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	for _, offset := range hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, offset)); p == nil {
@@ -95,8 +95,8 @@ func deref(p unsafe.Pointer, hops []uintptr) unsafe.Pointer {
 	return p
 }
 
-// emptyFunc returns what the tag option "omitempty" asks of a type, nil when
-// its values are never empty.
+// emptyFunc returns the test of the tag option "omitempty" for a type, nil if its values
+// are never empty.
 func emptyFunc(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:
@@ -120,8 +120,8 @@ type zeroer interface{ IsZero() bool }
 
 var zeroerType = reflect.TypeFor[zeroer]()
 
-// zeroFunc returns what the tag option "omitzero" asks of a type: its method
-// IsZero, or else whether it is Go's zero value.
+// zeroFunc returns the test of the tag option "omitzero" for a type: its method IsZero,
+// or else a comparison with Go's zero value.
 func zeroFunc(t reflect.Type) func(unsafe.Pointer) (bool, error) {
 	if !t.Implements(zeroerType) && !reflect.PointerTo(t).Implements(zeroerType) {
 		zero := plainZeroFunc(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// AppendJSON appends the canonical form of one JSON value, given as text, to
-// dst. Integer literals (no point, no exponent) keep all their digits. The
-// error is an *Error; dst is then returned as it came.
+// AppendJSON appends the canonical form of one JSON value, given as text, to dst. Integer
+// literals (no point, no exponent) keep all their digits. The error is an *Error; dst is
+// then returned unchanged.
 func AppendJSON(dst, src []byte) ([]byte, error) {
 	out, f := appendText(dst, src, 0)
 	if f != nil {
@@ -19,8 +19,8 @@ func AppendJSON(dst, src []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Canonical returns the canonical form of one JSON value, given as text: src
-// itself if it has that form, and otherwise what AppendJSON makes of it.
+// Canonical returns the canonical form of one JSON value, given as text: src itself if it
+// is canonical, and otherwise the result of AppendJSON.
 func Canonical(src []byte) ([]byte, error) {
 	if isCanonical(src, 0) {
 		return src, nil
@@ -28,7 +28,7 @@ func Canonical(src []byte) ([]byte, error) {
 	return AppendJSON(nil, src)
 }
 
-// appendText is AppendJSON for text that stands depth levels deep in a value.
+// appendText is AppendJSON for text that is depth levels deep in a value.
 func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 	if isCanonical(src, depth) {
 		return append(dst, src...), nil
@@ -36,7 +36,7 @@ func appendText(dst, src []byte, depth int) ([]byte, *fault) {
 	return reformat(dst, src, depth)
 }
 
-// reformat is appendText for text of which nothing is known.
+// reformat is appendText for text that is not known to be canonical.
 func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	out, err := jsonv2.AppendFormat(dst, src,
 		jsonv2.CanonicalizeRawFloats(true),
@@ -51,9 +51,9 @@ func reformat(dst, src []byte, depth int) ([]byte, *fault) {
 	return out, nil
 }
 
-// withinBounds checks in valid JSON what jsontext lets pass: it makes the
-// largest float64 of a number beyond it, and zero of one that is too small. And
-// it does not know how deep the text will stand.
+// withinBounds checks valid JSON for what jsontext accepts: it makes the largest float64
+// of a larger number, and zero of one that is too small. And it does not know the depth
+// of the text.
 func withinBounds(src []byte, depth int) bool {
 	for i := 0; i < len(src); i++ {
 		switch c := src[i]; {
@@ -107,9 +107,9 @@ func isNumeric(c byte) bool {
 
 var errOutOfBounds = errors.New("a number or the nesting is out of bounds")
 
-// explain finds out where and why text was refused, by reading it again token
-// by token. Only refusals pay for that. The cause is for what the tokens alone
-// do not show, such as a second value after the first.
+// explain finds out where and why text was refused, by reading it again token by token.
+// Only refusals have that cost. The cause covers errors that the tokens alone do not
+// show, such as a second value after the first.
 func explain(src []byte, depth int, cause error) *fault {
 	d := jsonv2.NewDecoder(bytes.NewReader(src))
 	for {
@@ -136,8 +136,8 @@ func syntaxFault(d *jsonv2.Decoder, err error) *fault {
 	return faultf("%v at byte %d", syntax.Err, syntax.ByteOffset).inPointer(d, syntax.JSONPointer)
 }
 
-// inPointer adds the segments of a JSON pointer. A pointer does not tell an
-// index from a key, so the decoder's stack does.
+// inPointer adds the segments of a JSON pointer. A pointer does not distinguish an index
+// from a key, so the decoder's stack does.
 func (f *fault) inPointer(d *jsonv2.Decoder, p jsonv2.Pointer) *fault {
 	var segments []string
 	level := 0

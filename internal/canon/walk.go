@@ -7,29 +7,27 @@ import (
 )
 
 const (
-	// maxDepth is how deep objects and arrays may be nested. The decoder behind
-	// AppendJSON has the same bound, so what is written can be read.
+	// maxDepth is the maximum nesting of objects and arrays. The decoder behind AppendJSON
+	// has the same bound, so every written text can be read.
 	maxDepth = 10_000
 	// maxHops bounds the pointers, slices and maps on one path, for chains that
 	// open no object or array. It keeps the stack small.
 	maxHops = 10 * maxDepth
-	// freeHops pointers are followed before cycles are looked for: few values
-	// go that deep, and a cycle that runs to maxDepth first could write a large
-	// sibling ten thousand times.
+	// Cycles are detected only after freeHops pointers: few values are that deep, and a
+	// cycle that runs to maxDepth first could write a large sibling ten thousand times.
 	freeHops = 32
 )
 
-// A walk is the state of one encoding: how deep it is, and through what it came
-// there. Types that cannot be nested without bound are encoded without one.
+// A walk is the state of one encoding: its depth, and the pointers on the path. Types of
+// bounded nesting are encoded without one.
 type walk struct {
 	depth int
 	hops  int
 	seen  map[visit]struct{}
 }
 
-// A visit is what makes a pointer, slice or map the same as one above it. The
-// type and the length count, since a struct and its first field have one
-// address, as have a slice and its prefix.
+// A visit identifies a pointer, slice or map on the path. The type and the length count,
+// since a struct and its first field have one address, as have a slice and its prefix.
 type visit struct {
 	p   unsafe.Pointer
 	len int

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package cputime measures work in tests where allocations do not tell: processor
-// time against that of a known work in the same run, so that neither the machine nor
-// what else runs on it decides whether a test passes.
+// Package cputime measures work in tests where allocations are no measure. It compares
+// processor time with that of a fixed work in the same run, so that neither the machine
+// nor its other programs decide whether a test passes.
 package cputime
 
 import (
@@ -20,14 +20,13 @@ func Used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// unit is how many bytes are hashed in one unit of work.
+// unit is the number of hashed bytes in one unit of work.
 const unit = 64 << 20
 
 var block [1 << 20]byte
 
-// Units returns the processor time of work in units: one is what SHA-256 of 64 MB
-// takes, as measured before and after the work. Tests that run at the same time in
-// the same process count too.
+// Units returns the processor time of work in units: one is the time of SHA-256 over 64
+// MB, measured before and after the work. Concurrent tests in the same process count too.
 func Units(work func()) float64 {
 	before := calibrate()
 	start := Used()

@@ -1,5 +1,5 @@
-// Package display is the place at which the screen registers itself, so that package
-// cli can show a pipeline on it without linking it.
+// Package display is where the screen registers itself, so that package cli can show a
+// pipeline on it without linking it.
 package display
 
 import (
@@ -11,17 +11,18 @@ import (
 	"github.com/stonelayer/stone"
 )
 
-// Config says what is run and where it is shown. All but Run and Now is needed.
+// Config says what to run and where to show it. All fields except Run and Now are
+// required.
 type Config struct {
 	Pipeline stone.Ashlar
-	Grant    []string  // what runs may do; nil is everything
+	Grant    []string  // what runs may do; nil means everything
 	In       io.Reader // the terminal
 	Out      io.Writer
 	// Run runs the pipeline; nil is stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
-	// Show returns what a result is shown as, "" for nothing.
+	// Show returns the text for a result, "" for nothing.
 	Show func(stone.Result) string
-	// Wait starts nothing, which may cost money, before the person presses Enter.
+	// Wait starts the run, which may cost money, only when the person presses Enter.
 	Wait bool
 	Now  func() time.Time // nil is time.Now
 }
@@ -29,7 +30,7 @@ type Config struct {
 // ErrLeft says that the person left while a run was under way.
 var ErrLeft = errors.New("left before the run had ended: running steps are lost")
 
-// Run runs the pipeline and shows it until the person leaves. It returns the result
-// of the last run: its error is that of the run, or ErrLeft if the run was still
-// under way. Run is nil in a program without a screen.
+// Run runs the pipeline and shows it until the person leaves. It returns the result of
+// the last run: its error is that of the run, or ErrLeft if the run was still running.
+// Run is nil in a program without a screen.
 var Run func(context.Context, Config) (stone.Result, error)

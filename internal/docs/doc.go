@@ -1,5 +1,4 @@
-// Package docs holds the test of the project's documentation. It has no code of
-// its own.
+// Package docs contains the test of the project's documentation. It has no other code.
 //
 // The test reads README.md, CONTRIBUTING.md and every page below docs. Of the
 // fenced blocks of a page,

@@ -1,10 +1,10 @@
 package edn
 
-// builder collects the items of collections while they are read. Collections
-// are many and small, so they are cut from pieces that grow up to largestPiece.
+// builder collects the items of collections while they are read. Collections are many and
+// small, so they are allocated from pieces that grow up to largestPiece.
 type builder struct {
-	stack       []Value // the items read so far of all collections that are open
-	items       []Value // what is left of a piece
+	stack       []Value // the items so far of all open collections
+	items       []Value // the rest of a piece
 	collections []collection
 	piece       int
 }
@@ -29,9 +29,9 @@ func (b *builder) take(base int) *collection {
 	return c
 }
 
-// room returns room for n items, which nothing else will use.
+// room returns room for n items for the caller alone.
 func (b *builder) room(n int) []Value {
-	if n > b.piece/4 { // stands alone, so that little of a piece is lost
+	if n > b.piece/4 { // allocated separately, so that little of a piece is lost
 		return make([]Value, n)
 	}
 	if len(b.items) < n {

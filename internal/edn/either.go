@@ -2,11 +2,11 @@ package edn
 
 import "bytes"
 
-// ReadEither reads one value from a text that is EDN or JSON. It is read as JSON if
-// it begins as an object of JSON does, with a string and a colon (`{"a":`), however
-// many arrays stand around it; as EDN otherwise, which also reads the other values
-// of JSON: only their strings are no names then. Errors are of type [*Error] and
-// speak of the notation that was chosen.
+// ReadEither reads one value from a text that is EDN or JSON. A text that begins like an
+// object of JSON, with a string and a colon (`{"a":`), within any number of arrays, is
+// read as JSON. Any other text is read as EDN, which also covers the other values of
+// JSON, except that their strings are not names. Errors are of type [*Error] and refer to
+// the chosen notation.
 func ReadEither(data []byte, limits Limits) (Value, error) {
 	if beginsAsJSON(data) {
 		return FromJSON(data, limits)
@@ -14,8 +14,8 @@ func ReadEither(data []byte, limits Limits) (Value, error) {
 	return Read(data, limits)
 }
 
-// beginsAsJSON looks at no more than the first key. A map of names has no strings
-// for keys in EDN, so a string and a colon after it tell.
+// beginsAsJSON examines at most the first key. In EDN, a map of names has no strings for
+// keys, so a string and a colon are proof.
 func beginsAsJSON(text []byte) bool {
 	const white = " \t\r\n"
 	text, ok := bytes.CutPrefix(bytes.TrimLeft(text, white+"["), []byte("{"))

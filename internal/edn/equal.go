@@ -9,8 +9,8 @@ import (
 // fewItems is how many entries are searched one by one rather than by an index.
 const fewItems = 8
 
-// Equal tells whether two values are equal; positions do not matter. See the
-// package comment for what is equal. It takes time linear in their size.
+// Equal reports whether two values are equal, regardless of positions. See the package
+// comment for the rules. It takes time linear in their size.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind && !(v.isSequence() && w.isSequence()) {
 		return false
@@ -31,8 +31,8 @@ func (v Value) equalItems(w Value) bool {
 	if v.more == w.more && v.text == w.text {
 		return true
 	}
-	// Hashes are kept: without them the comparison of nested sets, each element
-	// of one with each of the other, takes quadratic time.
+	// Hashes are cached: without them the comparison of nested sets, each element of one
+	// with each of the other, takes quadratic time.
 	if len(items) != len(others) || v.text != w.text || v.hash() != w.hash() {
 		return false
 	}
@@ -60,8 +60,8 @@ func (v Value) equalItems(w Value) bool {
 	return true
 }
 
-// The seeds differ in each process, so that no text can be made whose keys all
-// share one place of an index.
+// The seeds differ in each process, so that no text can be prepared whose keys all share
+// one place of an index.
 var (
 	seed         = maphash.MakeSeed()
 	seedA, seedB = maphash.String(seed, "a"), maphash.String(seed, "b")
@@ -72,7 +72,7 @@ func mix(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// hash is the same for equal values.
+// hash returns equal numbers for equal values.
 func (v Value) hash() uint64 {
 	kind := uint64(v.kind)
 	switch v.kind {
@@ -119,7 +119,7 @@ func (v Value) hashItems() uint64 {
 	return sum
 }
 
-// stride is how far the keys of a map, or the elements of a set, are apart.
+// stride is the distance between the keys of a map, or the elements of a set.
 func stride(kind Kind) int {
 	switch kind {
 	case KindMap:
@@ -130,11 +130,11 @@ func stride(kind Kind) int {
 	return 0
 }
 
-// buildIndex makes a map or set ready for find. When two of its keys are equal
-// it returns where they stand; else second is 0.
+// buildIndex makes a map or set ready for find. If two of its keys are equal it returns
+// their places; otherwise second is 0.
 //
-// The index is a hash table with open addressing: each place holds the position
-// of a key plus one, or 0.
+// The index is a hash table with open addressing: each place contains the position of a
+// key plus one, or 0.
 func (c *collection) buildIndex(kind Kind) (first, second int) {
 	step := stride(kind)
 	if c == nil {
@@ -160,7 +160,7 @@ func (c *collection) buildIndex(kind Kind) (first, second int) {
 	return 0, 0
 }
 
-// place returns where the index has a key, or has room for it and -1.
+// place returns the place of a key in the index, or a free place and -1.
 func (c *collection) place(key *Value) (place uint64, found int) {
 	mask := uint64(len(c.index) - 1)
 	for place = key.hash() & mask; c.index[place] != 0; place = (place + 1) & mask {
@@ -171,7 +171,7 @@ func (c *collection) place(key *Value) (place uint64, found int) {
 	return place, -1
 }
 
-// find returns where the key stands in a map or set, or -1.
+// find returns the position of the key in a map or set, or -1.
 func (c *collection) find(kind Kind, key *Value) int {
 	step := stride(kind)
 	if c == nil || step == 0 {
@@ -185,7 +185,7 @@ func (c *collection) find(kind Kind, key *Value) int {
 }
 
 func linear(items []Value, step int, key *Value) int {
-	named := key.kind == KindKeyword || key.kind == KindString // as nearly all keys, for which Equal takes too long
+	named := key.kind == KindKeyword || key.kind == KindString // as nearly all keys are; Equal is too slow for them
 	for i := 0; i < len(items); i += step {
 		if item := &items[i]; item.kind == key.kind && named && item.text == key.text || !named && item.Equal(*key) {
 			return i

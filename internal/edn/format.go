@@ -7,15 +7,15 @@ import (
 
 const (
 	lineWidth = 80
-	// mostIndent is where lines are no longer broken, so that deep data and
-	// long keys do not make indents without end.
+	// mostIndent is the column after which lines are not broken, so that deep data and
+	// long keys do not make endless indents.
 	mostIndent = 160
 )
 
-// Format returns the text of the value with line breaks, for people: what fits
-// into 80 columns stands on one line, and so does what begins beyond column 160;
-// else each element or entry has its own. The order is that of [Value.String].
-// The text ends with a line break.
+// Format returns the text of the value with line breaks, for people. A value that fits
+// into 80 columns, or begins beyond column 160, is on one line; otherwise each element or
+// entry has its own. The order is that of [Value.String]. The text ends with a line
+// break.
 func Format(v Value) []byte {
 	return append(format(nil, v, 0), '\n')
 }
@@ -84,9 +84,9 @@ func newLine(dst []byte, column int) []byte {
 	return dst
 }
 
-// atLeast returns a lower bound of the length of a value's text, and stops to
-// count when it is above most. It keeps the time that [Format] takes linear: no
-// value is written to find out that it is much too long.
+// atLeast returns a lower bound of the length of a value's text, and stops counting when
+// it is above most. It keeps the time of [Format] linear: no value is written only to
+// find that it is much too long.
 func atLeast(v Value, most int) int {
 	length := 1 + len(v.text)
 	for _, item := range v.items() {

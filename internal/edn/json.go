@@ -12,18 +12,17 @@ import (
 	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// FromJSON reads a JSON text that holds one value. Objects become maps with
-// strings for keys, arrays vectors, null nil. A number is an integer when it has
-// neither point nor exponent, a float when a float64 has that value to the last
-// digit that is written, else a decimal: none is rounded. Duplicate keys are
-// refused. Errors are of type [*Error].
+// FromJSON reads a JSON text with one value. Objects become maps with strings for keys,
+// arrays vectors, null nil. A number is an integer when it has neither point nor
+// exponent, a float when a float64 has exactly that value to the last written digit, else
+// a decimal: none is rounded. Duplicate keys are refused. Errors are of type [*Error].
 func FromJSON(data []byte, limits Limits) (Value, error) {
 	s, err := newSource(data, limits)
 	if err != nil {
 		return Value{}, err
 	}
 	s.json = true
-	// Duplicate names are for unique to find, which names both places.
+	// Duplicate names are left to unique, which names both places.
 	tokens := jsonv2.NewDecoder(bytes.NewBuffer(data), jsonv2.AllowDuplicateNames(true))
 	r := jsonReader{source: s, most: limits.depth(), tokens: tokens}
 	v, err := r.value()
@@ -62,7 +61,7 @@ func (r *jsonReader) value() (Value, error) {
 	return v, nil
 }
 
-// scalar reads what is neither, at a place of the text.
+// scalar reads a value that is neither array nor object.
 func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string) {
 	switch raw.Kind() {
 	case 'n':
@@ -73,14 +72,14 @@ func (r *jsonReader) scalar(raw jsonv2.Value, start int) (v Value, reason string
 		if bytes.IndexByte(raw, '\\') < 0 {
 			return Value{kind: KindString, text: r.text[start+1 : start+len(raw)-1]}, ""
 		}
-		// The decoder has checked it already.
+		// The decoder has already checked it.
 		text, _ := jsonv2.AppendUnquote(nil, raw)
 		return Value{kind: KindString, text: string(text)}, ""
 	}
 	return jsonNumber(r.text[start : start+len(raw)])
 }
 
-// jsonNumber reads a number as the kind that holds it exactly.
+// jsonNumber reads a number as the kind that represents it exactly.
 func jsonNumber(text string) (v Value, reason string) {
 	if !strings.ContainsAny(text, ".eE") {
 		return parseNumber(text)
@@ -144,11 +143,10 @@ func (r *jsonReader) fault(err error) error {
 	return r.errorf(len(r.text), "expected a value, found the end of the text")
 }
 
-// ToJSON returns the value as JSON, in one line and always the same for the
-// same value. Keywords, symbols and characters become strings, lists and sets
-// arrays, an inst or uuid its string. The keys of maps become names and must
-// differ as such. What JSON cannot hold is an [*Error] at its place: other keys
-// and tags, NaN and infinities.
+// ToJSON returns the value as JSON, on one line and always the same for the same value.
+// Keywords, symbols and characters become strings, lists and sets arrays, an inst or uuid
+// its string. The keys of maps become names and must differ as such. Values that JSON has
+// no form for are an [*Error] at their place: other keys and tags, NaN and infinities.
 func ToJSON(v Value) ([]byte, error) { return appendJSON(nil, v) }
 
 func appendJSON(dst []byte, v Value) ([]byte, error) {
@@ -203,7 +201,7 @@ func appendArray(dst []byte, items []Value) (_ []byte, err error) {
 
 func appendObject(dst []byte, v Value) (_ []byte, err error) {
 	items := v.items()
-	order := make([]int, 0, v.Len()) // where the keys stand in items
+	order := make([]int, 0, v.Len()) // positions of the keys in items
 	for i := 0; i < len(items); i += 2 {
 		key := items[i]
 		if key.kind != KindString && key.kind != KindSymbol && key.kind != KindKeyword {
@@ -230,7 +228,7 @@ func appendObject(dst []byte, v Value) (_ []byte, err error) {
 }
 
 func appendJSONString(dst []byte, s string) []byte {
-	// It fails for bytes that are not UTF-8 only, and no value has such.
+	// It fails only for invalid UTF-8, which no value contains.
 	dst, _ = jsonv2.AppendQuote(dst, s)
 	return dst
 }

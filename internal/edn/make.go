@@ -22,8 +22,8 @@ func Bool(b bool) Value {
 // Int makes an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
-// BigInt makes an integer of any size. Nil is 0. More than 10,000 digits are
-// written but not read again.
+// BigInt makes an integer of any size. Nil is 0. More than 10,000 digits are written but
+// cannot be read again.
 func BigInt(n *big.Int) Value {
 	switch {
 	case n == nil:
@@ -42,8 +42,8 @@ func Float(f float64) Value {
 	return Value{kind: KindFloat, num: math.Float64bits(f)}
 }
 
-// Decimal makes coefficient × 10^exponent, exactly. Nil is 0. More than 10,000
-// digits and exponents beyond ±10,000 are written but not read again.
+// Decimal makes coefficient × 10^exponent, exactly. Nil is 0. More than 10,000 digits and
+// exponents beyond ±10,000 are written but cannot be read again.
 func Decimal(coefficient *big.Int, exponent int) Value {
 	digits := "0"
 	if coefficient != nil {
@@ -52,7 +52,7 @@ func Decimal(coefficient *big.Int, exponent int) Value {
 	return decimal(digits, exponent)
 }
 
-// Char makes a character. A number that is no character becomes U+FFFD.
+// Char makes a character. An invalid one becomes U+FFFD.
 func Char(r rune) Value {
 	if !utf8.ValidRune(r) {
 		r = utf8.RuneError
@@ -65,7 +65,7 @@ func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
 
-// Symbol makes a symbol; the error says why the name cannot be one.
+// Symbol makes a symbol; the error explains why the name is invalid.
 func Symbol(name string) (Value, error) {
 	if reason := checkSymbol(name); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("symbol %s: %s", quote(name), reason)}
@@ -76,8 +76,8 @@ func Symbol(name string) (Value, error) {
 	return Value{kind: KindSymbol, text: name}, nil
 }
 
-// Keyword makes a keyword of a name without colon; the error says why the name
-// cannot be one.
+// Keyword makes a keyword of a name without colon; the error explains why the name is
+// invalid.
 func Keyword(name string) (Value, error) {
 	if reason := checkKeyword(name); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("keyword %s: %s", quote(":"+name), reason)}
@@ -85,14 +85,14 @@ func Keyword(name string) (Value, error) {
 	return Value{kind: KindKeyword, text: name}, nil
 }
 
-// List makes a list. It keeps the slice, which must not change any more.
+// List makes a list. It keeps the slice, which must not change afterwards.
 func List(items ...Value) Value { return Value{kind: KindList, more: hold(items)} }
 
-// Vector makes a vector. It keeps the slice, which must not change any more.
+// Vector makes a vector. It keeps the slice, which must not change afterwards.
 func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
 
-// Map makes a map of key, value, key, value … It keeps the slice, which must
-// not change any more. A duplicate key is an [*Error] at the second.
+// Map makes a map of key, value, key, value … It keeps the slice, which must not change
+// afterwards. A duplicate key is an [*Error] at the second.
 func Map(keysAndValues ...Value) (Value, error) {
 	if len(keysAndValues)%2 != 0 {
 		return Value{}, noValue(keysAndValues)
@@ -100,14 +100,14 @@ func Map(keysAndValues ...Value) (Value, error) {
 	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
 }
 
-// Set makes a set. It keeps the slice, which must not change any more. A
-// duplicate element is an [*Error] at the second.
+// Set makes a set. It keeps the slice, which must not change afterwards. A duplicate
+// element is an [*Error] at the second.
 func Set(items ...Value) (Value, error) {
 	return unique(Value{kind: KindSet, more: hold(items)})
 }
 
-// Tagged puts a tag, given without #, before a value. The error says why the
-// name can be no tag, or the value of an inst or uuid is none.
+// Tagged puts a tag, given without #, before a value. The error explains why the name, or
+// the value of an inst or uuid, is invalid.
 func Tagged(tag string, inner Value) (Value, error) {
 	if reason := checkTag(tag); reason != "" {
 		return Value{}, &Error{Reason: fmt.Sprintf("tag %s: %s", quote("#"+tag), reason)}
@@ -125,13 +125,13 @@ func Tagged(tag string, inner Value) (Value, error) {
 	return Value{kind: KindTagged, text: tag, more: hold([]Value{normal})}, nil
 }
 
-// noValue says that the last of the items of a map is a key alone.
+// noValue reports the last key of a map, which has no value.
 func noValue(items []Value) error {
 	last := items[len(items)-1]
 	return last.Errorf("expected a value for the key %s", last.brief())
 }
 
-// hold returns nil for nothing, so that empty collections cost nothing.
+// hold returns nil for no items, so that empty collections cost nothing.
 func hold(items []Value) *collection {
 	if len(items) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func normalInst(v Value) (normal, reason string) {
 	return at.Format(time.RFC3339Nano), ""
 }
 
-// validOffset holds the hours and minutes of ±hh:mm to a day's.
+// validOffset checks the hours and minutes of ±hh:mm.
 func validOffset(zone string) bool {
 	if zone == "Z" {
 		return true
@@ -206,8 +206,8 @@ func isHex(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// brief writes a value for a message: whole when short, else its beginning or
-// what it is.
+// brief writes a value for a message: completely when short, else its beginning or its
+// kind.
 func (v Value) brief() string {
 	switch v.kind {
 	case KindList, KindVector, KindMap, KindSet, KindTagged:
@@ -223,8 +223,7 @@ func (v Value) brief() string {
 // quote quotes a piece of a text for a message, shortened.
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
-// show is quote for pieces that need no quotes, unless they would disturb a
-// terminal.
+// show is quote for pieces that need no quotes, unless they would control a terminal.
 func show(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return quote(s)

@@ -6,16 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// class says what a byte can be in a text.
+// class is the set of roles of a byte in a text.
 type class uint8
 
 const (
-	blank   class = 1 << iota // white space: a comma, too
+	blank   class = 1 << iota // white space, commas included
 	endsTok                   // a token ends before it
-	inName                    // may stand in a name
+	inName                    // may be in a name
 )
 
-// classes has no entry for what is only refused, such as @ and control
+// classes has no entry for characters that are always refused, such as @ and control
 // characters: they become part of a token, so that a message shows all of it.
 var classes = func() (table [256]class) {
 	for _, c := range " \t\n\v\f\r," {
@@ -32,7 +32,7 @@ var classes = func() (table [256]class) {
 	return table
 }()
 
-// constant returns the value that a word stands for rather than a symbol.
+// constant returns the value of a word that is not a symbol.
 func constant(word string) (v Value, ok bool) {
 	switch word {
 	case "nil":
@@ -45,8 +45,7 @@ func constant(word string) (v Value, ok bool) {
 	return Value{}, false
 }
 
-// checkSymbol returns what was expected of a symbol that has not that name, or
-// nothing when it is fine.
+// checkSymbol returns the rule that the name of a symbol breaks, or "".
 func checkSymbol(name string) string {
 	if name == "/" {
 		return ""
@@ -72,7 +71,7 @@ func checkKeyword(name string) string {
 	return checkPart(rest)
 }
 
-// checkTag holds a tag to the rules of symbols and one more.
+// checkTag checks a tag by the rules of symbols and one more.
 func checkTag(tag string) string {
 	if first, _ := utf8.DecodeRuneInString(tag); !unicode.IsLetter(first) {
 		return "expected a tag to begin with a letter"
@@ -88,7 +87,7 @@ func checkPart(name string) string {
 	if reason := checkFirst(name); reason != "" {
 		return reason
 	}
-	plain := 0 // how much of it is fine, byte by byte: most often all
+	plain := 0 // length of the valid part, byte by byte: usually all
 	for plain < len(name) && classes[name[plain]]&inName != 0 {
 		plain++
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// maxDigits bounds the digits and the exponents of numbers. Whoever computes
-// with a number that has a short text must not be made to fill the memory.
+// maxDigits bounds the digits and the exponents of numbers, so that a short text cannot
+// fill the memory of a program that computes with its numbers.
 const maxDigits = 10_000
 
-// number is the text of a number, taken apart.
+// number is the text of a number, split into parts.
 type number struct {
 	sign, whole, fraction, exponent string // the sign is "" or "-"
 	hasFraction, hasExponent        bool
-	rest                            string // what follows: a suffix, or a fault
+	rest                            string // the remaining text: a suffix, or a fault
 }
 
 func splitNumber(text string) (n number) {
@@ -39,7 +39,7 @@ func splitNumber(text string) (n number) {
 	return n
 }
 
-// digits returns the decimal digits that s begins with, and what follows.
+// digits returns the leading decimal digits of s, and the rest.
 func digits(s string) (digits, rest string) {
 	i := 0
 	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
@@ -48,7 +48,7 @@ func digits(s string) (digits, rest string) {
 	return s[:i], s[i:]
 }
 
-// unsigned returns what follows the sign of a number, if it has one.
+// unsigned returns the text without its sign.
 func unsigned(s string) string {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		return s[1:]
@@ -58,8 +58,7 @@ func unsigned(s string) string {
 
 func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
 
-// parseNumber reads a token that begins like a number. The reason is empty
-// when it is one.
+// parseNumber reads a token that begins like a number. The reason is empty if it is one.
 func parseNumber(text string) (v Value, reason string) {
 	if v, ok := smallInt(text); ok {
 		return v, ""
@@ -82,7 +81,7 @@ func parseNumber(text string) (v Value, reason string) {
 	return Float(f), ""
 }
 
-// smallInt reads the integers that plans are full of without further ado.
+// smallInt reads small integers, which most numbers of plans are, on a fast path.
 func smallInt(text string) (v Value, ok bool) {
 	s := strings.TrimPrefix(text, "-")
 	if len(s) == 0 || len(s) > 18 || s[0] == '0' && len(s) > 1 {
@@ -101,7 +100,7 @@ func smallInt(text string) (v Value, ok bool) {
 	return Int(n), true
 }
 
-// check returns what is wrong with a number.
+// check returns the fault of a number, or "".
 func (n number) check() string {
 	plain := !n.hasFraction && !n.hasExponent
 	switch {
@@ -147,8 +146,8 @@ func parseDecimal(n number) (v Value, reason string) {
 
 var exponentRange = fmt.Sprintf("expected a decimal that is an integer × 10^n with n from -%d to %d", maxDigits, maxDigits)
 
-// decimal brings a decimal to the one form that equal decimals share: no zeros
-// at either end of its digits, and 0 has neither sign nor exponent.
+// decimal normalises a decimal to the form that equal decimals share: no zeros at either
+// end of its digits, and 0 has neither sign nor exponent.
 func decimal(text string, exponent int) Value {
 	sign, text := splitSign(text)
 	text = strings.TrimLeft(text, "0")
@@ -168,8 +167,8 @@ func appendInt(dst []byte, v Value, suffix string) []byte {
 	return append(append(dst, v.text...), suffix...)
 }
 
-// appendFloat writes the shortest text that reads as the same float and as
-// nothing but a float.
+// appendFloat writes the shortest text that reads as the same float, and as no other
+// kind.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -214,12 +213,12 @@ func appendDecimal(dst []byte, v Value) []byte {
 		dst = append(dst, strings.Repeat("0", -point)...)
 		return append(dst, figures...)
 	}
-	// The digits stay whole, so that what was read keeps within maxDigits.
+	// The digits stay complete, so that a number that was read stays within maxDigits.
 	dst = append(append(dst, figures...), 'e')
 	return strconv.AppendInt(dst, int64(exponent), 10)
 }
 
-// splitSign takes the minus, the only sign that is kept, from a number.
+// splitSign splits the minus, the only sign that is kept, from a number.
 func splitSign(text string) (sign, figures string) {
 	if strings.HasPrefix(text, "-") {
 		return "-", text[1:]
@@ -240,12 +239,12 @@ func compareNumbers(a, b Value) int {
 	if signA != signB {
 		return signA - signB
 	}
-	// Digits without zeros at their ends are in order as text is, once the
-	// point stands at the same place in both.
+	// Digits without zeros at their ends sort like text, once the point is at the same
+	// place in both.
 	return signA * cmp.Or(cmp.Compare(pointA, pointB), strings.Compare(figuresA, figuresB))
 }
 
-// figures takes an integer or decimal apart: sign × 0.figures × 10^point.
+// figures splits an integer or decimal: sign × 0.figures × 10^point.
 func (v Value) figures() (sign int, figures string, point int) {
 	if v.kind == KindInt {
 		v = decimal(string(appendInt(nil, v, "")), 0)

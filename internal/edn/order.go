@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// sorted returns the items of a map or set in the order in which they are
-// written.
+// sorted returns the items of a map or set in the order of its text.
 func (v Value) sorted() []Value {
 	step := stride(v.kind)
 	if len(v.items()) <= step {
@@ -29,13 +28,13 @@ func (v Value) sorted() []Value {
 			out = append(out, e.value)
 		}
 	}
-	// It is kept because sets inside sets are compared again at each level:
-	// the time would grow with a power of the depth.
+	// It is cached because sets inside sets are compared again at each level: the time
+	// would grow with a power of the depth.
 	v.more.order.Store(&out)
 	return out
 }
 
-// order is the total order of values that the package comment describes.
+// order is the total order of values in the package comment.
 func order(a, b Value) int {
 	if a.kind != b.kind {
 		return cmp.Compare(a.kind, b.kind)

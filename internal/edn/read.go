@@ -8,20 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Limits bounds what a text may make the reader do. In memory a text takes at
-// most about a hundred times its bytes; typical plans take ten times. Apart
-// from Limits, no number may have more than 10,000 digits, no decimal an
-// exponent beyond ±10,000, no namespace before a map more than 255 bytes.
+// Limits bounds the work of the reader. In memory a text takes at most about a hundred
+// times its bytes; typical plans take ten times. Apart from Limits, no number may have
+// more than 10,000 digits, no decimal an exponent beyond ±10,000, no namespace of a map
+// more than 255 bytes.
 type Limits struct {
-	Bytes int // the longest text, 0 for 8 MiB; what is above 1 GiB counts as 1 GiB
-	Depth int // how deep values may be nested, tags and #_ counted, 0 for 512; what is above 10,000 counts as 10,000
+	Bytes int // the longest text, 0 for 8 MiB; at most 1 GiB
+	Depth int // the deepest nesting of values, tags and #_ counted, 0 for 512; at most 10,000
 }
 
 func (l Limits) bytes() int { return min(cmp.Or(l.Bytes, 8<<20), 1<<30) }
 func (l Limits) depth() int { return min(cmp.Or(l.Depth, 512), 10_000) }
 
-// Read reads a text that holds one value, in UTF-8. Errors are of type
-// [*Error].
+// Read reads a text with one value, in UTF-8. Errors are of type [*Error].
 func Read(data []byte, limits Limits) (Value, error) {
 	r, err := newReader(data, limits)
 	if err != nil {
@@ -40,8 +39,8 @@ func Read(data []byte, limits Limits) (Value, error) {
 	return v, nil
 }
 
-// ReadAll reads a text that holds any number of values, one after the other.
-// Errors are of type [*Error].
+// ReadAll reads a text with any number of values, one after the other. Errors are of type
+// [*Error].
 func ReadAll(data []byte, limits Limits) ([]Value, error) {
 	r, err := newReader(data, limits)
 	if err != nil {
@@ -68,11 +67,11 @@ type reader struct {
 	*source
 	builder
 	at    int // offset of the next byte
-	depth int // how deep it is
-	most  int // how deep it may go
+	depth int // current nesting
+	most  int // maximum nesting
 }
 
-// newSource checks what holds for all of a text.
+// newSource checks a text as a whole.
 func newSource(data []byte, limits Limits) (*source, error) {
 	if most := limits.bytes(); len(data) > most {
 		return nil, &Error{Line: 1, Column: 1, Reason: fmt.Sprintf("expected a text of at most %d bytes, found %d", most, len(data))}
@@ -106,8 +105,8 @@ func firstInvalid(s string) int {
 	return len(s)
 }
 
-// skip moves to the next value or closing bracket, over white space, comments
-// and what #_ discards.
+// skip moves to the next value or closing bracket, past white space, comments and values
+// after #_.
 func (r *reader) skip() error {
 	for r.at < len(r.text) {
 		c := r.text[r.at]
@@ -144,7 +143,7 @@ func (r *reader) enter(start int) error {
 	return nil
 }
 
-// found describes what stands at the current place.
+// found describes the text at the current place.
 func (r *reader) found() string {
 	if r.at == len(r.text) {
 		return "the end of the text"
@@ -160,7 +159,7 @@ func (r *reader) found() string {
 	return show(r.text[r.at:end])
 }
 
-// value reads the next value; what says what it is for.
+// value reads the next value; what is its role, for messages.
 func (r *reader) value(what string) (Value, error) {
 	if err := r.skip(); err != nil {
 		return Value{}, err
@@ -171,7 +170,7 @@ func (r *reader) value(what string) (Value, error) {
 	return r.valueHere(what)
 }
 
-// valueHere reads the value that begins at the current place.
+// valueHere reads the value at the current place.
 func (r *reader) valueHere(what string) (Value, error) {
 	start := r.at
 	v, err := r.form(what)
@@ -179,7 +178,7 @@ func (r *reader) valueHere(what string) (Value, error) {
 	return v, err
 }
 
-// form reads what begins at the current place, whatever it is.
+// form reads the text at the current place, whatever it is.
 func (r *reader) form(what string) (Value, error) {
 	start := r.at
 	switch c := r.text[r.at]; c {
@@ -210,8 +209,8 @@ func (r *reader) form(what string) (Value, error) {
 	return r.numberOrSymbol()
 }
 
-// items reads the elements of a collection; its opening bracket is one byte at
-// the current place.
+// items reads the elements of a collection whose opening bracket, of one byte, is at the
+// current place.
 func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	start := r.at
 	if err := r.enter(start); err != nil {
@@ -244,8 +243,7 @@ func (r *reader) items(closing byte, kind Kind) (*collection, error) {
 	return r.take(base), nil
 }
 
-// mapping reads a map from its bracket on. Keys without namespace get the one
-// given.
+// mapping reads a map from its bracket on. Keys without a namespace get the given one.
 func (r *reader) mapping(namespace string) (Value, error) {
 	entries, err := r.items('}', KindMap)
 	if err != nil {
@@ -264,8 +262,8 @@ func (r *reader) mapping(namespace string) (Value, error) {
 	return unique(v)
 }
 
-// qualify gives a key of a map the map's namespace. The namespace _ says that
-// the key shall have none.
+// qualify gives a key of a map the map's namespace. The namespace _ means that the key
+// has none.
 func qualify(namespace string, key *Value) error {
 	if key.kind != KindKeyword && key.kind != KindSymbol {
 		return nil
@@ -282,7 +280,7 @@ func qualify(namespace string, key *Value) error {
 	return nil
 }
 
-// dispatch reads what begins with #.
+// dispatch reads a form that begins with #.
 func (r *reader) dispatch() (Value, error) {
 	start := r.at
 	r.at++
@@ -318,7 +316,7 @@ func (r *reader) dispatch() (Value, error) {
 	return Tagged(tag, inner)
 }
 
-// symbolic reads ##Inf and its like.
+// symbolic reads ##Inf, ##-Inf or ##NaN.
 func (r *reader) symbolic(start int) (Value, error) {
 	r.at = start + len("##")
 	switch token := r.token(); token {
@@ -333,8 +331,8 @@ func (r *reader) symbolic(start int) (Value, error) {
 	}
 }
 
-// maxNamespace bounds what is put before each key of a map and stands in the
-// text but once.
+// maxNamespace bounds a text that is put before each key of a map although it is written
+// only once.
 const maxNamespace = 255
 
 // namespaced reads #:name{…}.

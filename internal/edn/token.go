@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// tokenEnd returns where the token at the current place ends.
+// tokenEnd returns the end of the token at the current place.
 func (r *reader) tokenEnd() int {
 	end := r.at
 	for end < len(r.text) && classes[r.text[end]]&endsTok == 0 && r.text[end] != '"' {
@@ -92,7 +92,7 @@ func (r *reader) char() (Value, error) {
 	return Value{}, r.errorf(start, `character \%s: expected one character, \newline, \return, \space, \tab, \formfeed, \backspace, \u and four hexadecimal digits, or \o and at most 377`, show(token))
 }
 
-// stringText reads a string. Most have no escapes and are cut out of the text.
+// stringText reads a string. Most have no escapes and are slices of the text.
 func (r *reader) stringText() (string, error) {
 	start := r.at
 	r.at++
@@ -185,7 +185,7 @@ func (r *reader) unicodeEscape() (rune, error) {
 	return 0, r.errorf(start, `escape \u%04x: expected a surrogate pair, found half of one`, char)
 }
 
-// hexEscape reads one \uXXXX, if there is one.
+// hexEscape reads one \uXXXX, or reports false.
 func (r *reader) hexEscape() (rune, bool) {
 	rest := r.text[r.at:]
 	if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a [Value] is.
+// Kind is the kind of a [Value].
 type Kind uint8
 
 // The kinds, in the order in which the writer sorts them.
@@ -36,7 +36,7 @@ const (
 var kindNames = [...]string{"nil", "boolean", "integer", "float", "decimal", "character", "string",
 	"symbol", "keyword", "list", "vector", "map", "set", "tagged value"}
 
-// String names the kind as messages do: "integer", "tagged value".
+// String returns the name of the kind in messages: "integer", "tagged value".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -44,32 +44,31 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Value is one piece of data. The zero Value is nil. Values never change; they
-// are compared with [Value.Equal], not with ==. A value that was read keeps
-// the text it was read from in memory.
+// Value is one piece of data. The zero Value is nil. Values never change; compare them
+// with [Value.Equal], not with ==. A value that was read keeps its text in memory.
 type Value struct {
 	kind   Kind
 	offset uint32      // of its first byte in source
 	num    uint64      // bool, char, int64, float64 bits, or the exponent of a decimal
 	text   string      // string, name or tag; digits of a decimal or of an integer beyond int64
-	more   *collection // what a collection or a tagged value holds; nil when empty
+	more   *collection // content of a collection or a tagged value; nil when empty
 	source *source     // nil for values made by the program
 }
 
-// collection is what the collections and tagged values hold.
+// collection is the content of a collection or a tagged value.
 type collection struct {
-	items []Value                 // a map's are key, value, key, value …
+	items []Value                 // of a map: key, value, key, value …
 	index []uint32                // of large maps and sets: see buildIndex
-	hash  atomic.Uint64           // 0 until somebody asked
-	order atomic.Pointer[[]Value] // items as sorted has them, when somebody asked
+	hash  atomic.Uint64           // 0 until it is needed
+	order atomic.Pointer[[]Value] // items in the order of sorted, once needed
 }
 
-// source is the text that values came from.
+// source is the text of values.
 type source struct {
 	text  string
 	json  bool
 	once  sync.Once
-	lines []int // where each line begins; made when the first position is asked for
+	lines []int // offsets of the lines; made for the first position
 }
 
 // position returns the line of an offset and the character in the line, both
@@ -99,13 +98,13 @@ func (s *source) errorf(offset int, format string, args ...any) *Error {
 	return &Error{Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Error says what is wrong with a text, and where.
+// Error is a fault of a text or a value, with its place.
 type Error struct {
-	Line, Column int // from 1, the column in characters; 0 for values that no text has
+	Line, Column int // from 1, the column in characters; 0 for values without a text
 	Reason       string
 }
 
-// Error gives "line:column: reason", to which the caller prefixes the file.
+// Error returns "line:column: reason", to which the caller prefixes the file.
 func (e *Error) Error() string {
 	if e.Line == 0 {
 		return e.Reason
@@ -121,8 +120,8 @@ func (v Value) Errorf(format string, args ...any) *Error {
 	return v.source.errorf(int(v.offset), format, args...)
 }
 
-// Position returns where the value begins in its text, both counted from 1 and
-// the column in characters. Both are 0 for a value that the program made.
+// Position returns the place of the value in its text, both counted from 1 and the column
+// in characters. Both are 0 for a value that the program made.
 func (v Value) Position() (line, column int) {
 	if v.source == nil {
 		return 0, 0
@@ -130,14 +129,14 @@ func (v Value) Position() (line, column int) {
 	return v.source.position(int(v.offset))
 }
 
-// Kind returns what the value is.
+// Kind returns the kind of the value.
 func (v Value) Kind() Kind { return v.kind }
 
-// IsNil tells whether the value is nil.
+// IsNil reports whether the value is nil.
 func (v Value) IsNil() bool { return v.kind == KindNil }
 
-// IsJSON tells whether the value was read from JSON, where strings stand for
-// keywords and arrays for sets.
+// IsJSON reports whether the value was read from JSON, where strings replace keywords and
+// arrays replace sets.
 func (v Value) IsJSON() bool { return v.source != nil && v.source.json }
 
 // Bool returns a boolean; ok is false for other kinds.
@@ -152,8 +151,7 @@ func (v Value) Int64() (n int64, ok bool) {
 	return int64(v.num), true
 }
 
-// BigInt returns an integer of any size, the caller's own; ok is false for
-// other kinds.
+// BigInt returns an integer of any size as a new value; ok is false for other kinds.
 func (v Value) BigInt() (n *big.Int, ok bool) {
 	switch {
 	case v.kind != KindInt:
@@ -183,9 +181,9 @@ func (v Value) Float64() (f float64, ok bool) {
 	return 0, false
 }
 
-// Decimal returns a decimal as coefficient × 10^exponent, the coefficient
-// being the caller's own and without zeros at its end; ok is false for other
-// kinds. The exponent is within ±10,000 (see [Limits]) for what was read.
+// Decimal returns a decimal as coefficient × 10^exponent. The coefficient is a new value
+// without zeros at its end; ok is false for other kinds. The exponent of a decimal that
+// was read is within ±10,000 (see [Limits]).
 func (v Value) Decimal() (coefficient *big.Int, exponent int, ok bool) {
 	if v.kind != KindDecimal {
 		return nil, 0, false
@@ -199,8 +197,8 @@ func (v Value) exponent() int { return int(int64(v.num)) }
 // Char returns a character; ok is false for other kinds.
 func (v Value) Char() (r rune, ok bool) { return rune(v.num), v.kind == KindChar }
 
-// Text returns what a string says, a symbol or keyword is called (without its
-// colon), or a tagged value is tagged with. It is empty for other kinds.
+// Text returns the text of a string, the name of a symbol or keyword (without its colon),
+// or the tag of a tagged value. It is empty for other kinds.
 func (v Value) Text() string {
 	switch v.kind {
 	case KindString, KindSymbol, KindKeyword, KindTagged:
@@ -209,9 +207,9 @@ func (v Value) Text() string {
 	return ""
 }
 
-// Name returns the name that a keyword is; in JSON, where a string stands for
-// it and may begin with a colon, that string. ok is false for everything else:
-// a string in EDN is no name, nor is a string in JSON that could be no keyword.
+// Name returns the name of a keyword. In JSON that is a string, which may begin with a
+// colon. ok is false for all other values: a string in EDN is no name, nor is a string in
+// JSON that is not a valid keyword.
 func (v Value) Name() (name string, ok bool) {
 	if v.kind == KindString && v.IsJSON() {
 		name = strings.TrimPrefix(v.text, ":")
@@ -220,8 +218,8 @@ func (v Value) Name() (name string, ok bool) {
 	return v.text, v.kind == KindKeyword
 }
 
-// Len returns how many elements a list, vector or set has, how many entries a
-// map; 0 for other kinds.
+// Len returns the number of elements of a list, vector or set, or of entries of a map; 0
+// for other kinds.
 func (v Value) Len() int {
 	switch v.kind {
 	case KindList, KindVector, KindSet:
@@ -239,8 +237,7 @@ func (v Value) items() []Value {
 	return v.more.items
 }
 
-// At returns element i of a list, vector or set, in the order of the text. It
-// is nil where there is none.
+// At returns element i of a list, vector or set, in the order of the text, or nil.
 func (v Value) At(i int) Value {
 	if v.kind == KindMap || i < 0 || i >= v.Len() {
 		return Value{}
@@ -275,9 +272,9 @@ func (v Value) Entries() iter.Seq2[Value, Value] {
 	}
 }
 
-// Tagged returns the tag of a tagged value, without #, and what it stands
-// before; ok is false for other kinds. An inst or uuid holds a string in normal
-// form: an instant in UTC as RFC 3339 has it, lower-case hexadecimal digits.
+// Tagged returns the tag of a tagged value, without #, and the value after it; ok is
+// false for other kinds. An inst or uuid has a string in normal form: an instant in UTC
+// as in RFC 3339, lower-case hexadecimal digits.
 func (v Value) Tagged() (tag string, inner Value, ok bool) {
 	if v.kind != KindTagged {
 		return "", Value{}, false
@@ -285,14 +282,13 @@ func (v Value) Tagged() (tag string, inner Value, ok bool) {
 	return v.text, v.more.items[0], true
 }
 
-// Get returns what a map holds under a key equal to the given one, or the
-// element of a set that equals it; ok is false where there is none. It takes
-// constant time.
+// Get returns the value of a map for a key equal to the given one, or the element of a
+// set that equals it; ok is false without one. It takes constant time.
 func (v Value) Get(key Value) (found Value, ok bool) {
 	return v.get(&key)
 }
 
-// get takes pointers since most time of reading data goes into looking for fields.
+// get takes pointers since most time of reading data is spent looking up fields.
 func (v *Value) get(key *Value) (found Value, ok bool) {
 	i := v.more.find(v.kind, key)
 	if i < 0 {
@@ -304,10 +300,9 @@ func (v *Value) get(key *Value) (found Value, ok bool) {
 	return v.more.items[i], true
 }
 
-// Field returns what a map holds under a name: the keyword, and in JSON the
-// string without or, failing that, with a colon in front. The name is given
-// without colon. A JSON object that has both spellings is for the caller to
-// notice, who sees the keys one by one in [Value.Entries].
+// Field returns the value of a map for a name: the keyword, and in JSON the string
+// without or, failing that, with a leading colon. The name is given without colon. The
+// caller must detect a JSON object that has both spellings, with [Value.Entries].
 func (v Value) Field(name string) (found Value, ok bool) {
 	if !v.IsJSON() {
 		return v.get(&Value{kind: KindKeyword, text: name})

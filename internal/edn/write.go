@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// String returns the canonical text of the value, in one line.
+// String returns the canonical text of the value, on one line.
 func (v Value) String() string { return string(v.Append(nil)) }
 
-// Append appends the canonical text of the value, in one line: for one value
-// always the same, and read back it is equal.
+// Append appends the canonical text of the value, on one line. It is always the same for
+// one value, and reading it returns an equal value.
 func (v Value) Append(dst []byte) []byte {
 	switch v.kind {
 	case KindList:

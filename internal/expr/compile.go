@@ -17,18 +17,18 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// Result is what an expression must come to.
+// Result is the required type of an expression's value.
 type Result int
 
 // The results.
 const (
-	Any  Result = iota // whatever JSON can hold
+	Any  Result = iota // any value of JSON
 	Bool               // true or false
 )
 
-// An Error says what is wrong with an expression, and where in its text.
+// An Error is a mistake in an expression, with its place.
 type Error struct {
-	Line, Column int // from 1, the column in characters; 0 if the place is not known
+	Line, Column int // from 1, the column in characters; 0 if unknown
 	Reason       string
 	Cause        error // of an evaluation that was stopped
 }
@@ -54,9 +54,9 @@ type Program struct {
 	locate    func(node int64) common.Location
 }
 
-// Compile compiles an expression over variables of the given names. A name that is
-// no identifier of the language ("a-b", "in") cannot be written in an expression
-// and is not looked at. An error is an *Error.
+// Compile compiles an expression over variables with the given names. A name that is not
+// an identifier of the language ("a-b", "in") cannot be used in an expression and is
+// ignored. An error is an *Error.
 func Compile(text string, variables []string, result Result) (p *Program, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -99,7 +99,7 @@ func Compile(text string, variables []string, result Result) (p *Program, err er
 	if t := checked.GetType(checked.Expr().ID()); result == Bool && t.Kind() != types.BoolKind && t.Kind() != types.DynKind {
 		return nil, &Error{Line: 1, Column: 1, Reason: "must be true or false, is " + cel.FormatCELType(t)}
 	}
-	// What runs knows variables by name only, so that all programs share the
+	// The running program knows variables by name only, so that all programs share the
 	// functions of one environment.
 	program, err := world.env.PlanProgram(checked, limits...)
 	if err != nil {
@@ -128,8 +128,8 @@ func (w *world) check(tree *ast.AST, source common.Source, variables []*decls.Va
 	return checked, nil
 }
 
-// freeIdents lists the identifiers that are not bound by a macro around them, and
-// counts the macros.
+// freeIdents lists the identifiers that are not bound by an enclosing macro, and counts
+// the macros.
 func freeIdents(e ast.Expr) (free []ast.Expr, macros int) {
 	var walk func(e ast.Expr, bound []string)
 	walk = func(e ast.Expr, bound []string) {
@@ -161,9 +161,9 @@ func freeIdents(e ast.Expr) (free []ast.Expr, macros int) {
 	return free, macros
 }
 
-// levels bounds how deep the lists and maps are nested that types are made of. What
-// a macro makes can hold what it goes over, so that a short chain of macros nests
-// deeply; to infer the types of such a chain takes minutes.
+// levels bounds the nesting of the list and map types. The result of a macro can contain
+// its input, so that a short chain of macros nests deeply; inferring the types of such a
+// chain takes minutes.
 func levels(e ast.Expr) int {
 	deepest := func(parts ...ast.Expr) int {
 		n := 0
@@ -182,7 +182,7 @@ func levels(e ast.Expr) int {
 		own := 1
 		for _, entry := range e.AsMap().Entries() {
 			if entry.AsMapEntry().Key().Kind() != ast.LiteralKind {
-				own = 4 // key and value may both be of a type that is large already
+				own = 4 // key and value may both have a large type
 			}
 		}
 		return own + deepest(children(e)...)
@@ -221,8 +221,8 @@ func children(e ast.Expr) []ast.Expr {
 	}
 }
 
-// isNamespace tells whether what looks like a method is a function with a dot in
-// its name, as math.abs(x).
+// isNamespace reports whether an apparent method is a function with a dot in its name, as
+// math.abs(x).
 func isNamespace(call ast.CallExpr) bool {
 	if call.Target().Kind() != ast.IdentKind {
 		return false
@@ -231,14 +231,14 @@ func isNamespace(call ast.CallExpr) bool {
 	return err == nil && world.env.HasFunction(call.Target().AsIdent()+"."+call.FunctionName())
 }
 
-// fault is the first of the mistakes that were found.
+// fault returns the first of the mistakes.
 func fault(errs []*common.Error) *Error {
 	reason := strings.ReplaceAll(errs[0].Message, " (in container '')", "")
 	if name, ok := strings.CutPrefix(reason, "undeclared reference to "); ok {
 		reason = "unknown function " + strings.Trim(name, "'")
 	}
 	if wrong, ok := strings.CutPrefix(reason, "Syntax error: "); ok {
-		wrong, _, _ = strings.Cut(wrong, " expecting {") // all that the language has
+		wrong, _, _ = strings.Cut(wrong, " expecting {") // the list of all tokens
 		reason = "syntax error: " + strings.ReplaceAll(wrong, "'<EOF>'", "the end of the expression")
 	}
 	return at(errs[0].Location, reason)
@@ -259,7 +259,7 @@ func hint(name string, known []string) string {
 	return ""
 }
 
-// oneLine cuts what is too long for a message.
+// oneLine shortens a text for a message.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if runes := []rune(s); len(runes) > 300 {

@@ -20,8 +20,8 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// ErrTooCostly is the cause of an *Error when an expression needs more work or
-// memory than it may have.
+// ErrTooCostly is the cause of an *Error when an expression needs more work or memory
+// than allowed.
 var ErrTooCostly = errors.New("too costly")
 
 // Bool evaluates an expression that was compiled for Bool. See Eval.
@@ -32,21 +32,21 @@ func (p *Program) Bool(ctx context.Context, variables map[string]json.RawMessage
 	}
 	b, ok := value.(types.Bool)
 	if !ok {
-		return false, &Error{Reason: fmt.Sprintf("must be true or false, came out as %s", value.Type().TypeName())}
+		return false, &Error{Reason: fmt.Sprintf("must be true or false, is %s", value.Type().TypeName())}
 	}
 	return bool(b), nil
 }
 
-// Eval evaluates the expression and returns its value as canonical JSON. The
-// variables are JSON; only those that are read are decoded. An error is an *Error,
-// whose cause is ErrTooCostly or that of ctx when it was stopped.
+// Eval evaluates the expression and returns its value as canonical JSON. The variables
+// are JSON; only those that are read are decoded. An error is an *Error. If the
+// evaluation was stopped, its cause is ErrTooCostly or that of ctx.
 func (p *Program) Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error) {
 	value, err := p.run(ctx, variables)
 	if err != nil {
 		return nil, err
 	}
 	if _, ok := value.(types.Bool); !ok && p.result == Bool {
-		return nil, &Error{Reason: fmt.Sprintf("must be true or false, came out as %s", value.Type().TypeName())}
+		return nil, &Error{Reason: fmt.Sprintf("must be true or false, is %s", value.Type().TypeName())}
 	}
 	text, err := appendJSON(nil, value, 0)
 	if err == nil {
@@ -72,7 +72,7 @@ func (p *Program) run(ctx context.Context, variables map[string]json.RawMessage)
 func (p *Program) failure(ctx context.Context, err error) *Error {
 	var cancelled interpreter.EvalCancelledError
 	if errors.As(err, &cancelled) && cancelled.Cause != interpreter.ContextCancelled {
-		return &Error{Reason: "was stopped: it takes too much work or memory; make it simpler, or what it reads smaller", Cause: ErrTooCostly}
+		return &Error{Reason: "was stopped: it takes too much work or memory; simplify it, or make its variables smaller", Cause: ErrTooCostly}
 	}
 	if ctx.Err() != nil {
 		return &Error{Reason: "was stopped: " + context.Cause(ctx).Error(), Cause: context.Cause(ctx)}
@@ -89,7 +89,7 @@ func (p *Program) failure(ctx context.Context, err error) *Error {
 	return failed
 }
 
-// A scope decodes variables when they are first asked for.
+// A scope decodes variables when they are first used.
 type scope struct {
 	names  []string
 	texts  map[string]json.RawMessage
@@ -98,7 +98,7 @@ type scope struct {
 
 var _ cel.Activation = (*scope)(nil)
 
-// ResolveName returns a variable. One that has no value is an error only where the
+// ResolveName returns a variable. A variable without a value is an error only where the
 // value is needed.
 func (s *scope) ResolveName(name string) (any, bool) {
 	if v, ok := s.values[name]; ok {
@@ -132,8 +132,8 @@ func decode(text []byte) (ref.Val, error) {
 	return convert(v)
 }
 
-// convert makes values of the language all the way down: what is only wrapped would
-// be measured anew whenever it is read.
+// convert makes values of the language at every level: values that are only wrapped would
+// be measured again on every read.
 func convert(v any) (_ ref.Val, err error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -174,7 +174,7 @@ func appendJSON(dst []byte, v ref.Val, depth int) ([]byte, error) {
 		return strconv.AppendUint(dst, uint64(v), 10), nil
 	case types.Double:
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, fmt.Errorf("came out as %v, which JSON cannot hold", float64(v))
+			return nil, fmt.Errorf("is %v, which JSON cannot hold", float64(v))
 		}
 		return canon.Append(dst, float64(v))
 	case types.String:
@@ -194,7 +194,7 @@ func appendJSON(dst []byte, v ref.Val, depth int) ([]byte, error) {
 		}
 		return append(dst, ']'), nil
 	default:
-		return nil, fmt.Errorf("came out as %s, which JSON cannot hold; use string()", v.Type().TypeName())
+		return nil, fmt.Errorf("is %s, which JSON cannot hold; use string()", v.Type().TypeName())
 	}
 }
 

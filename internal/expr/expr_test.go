@@ -116,7 +116,7 @@ func TestEvalErrors(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{`dough.crust == "x"`, "1:6: no such key: crust"},
 		{`dough.weight / 0 == 1`, "division by zero"},
-		{`dough.text`, "must be true or false, came out as string"},
+		{`dough.text`, "must be true or false, is string"},
 		{`big * 99999 > 0`, "overflow"},
 		{`bad.a == 1`, "variable bad is no JSON"},
 		{`list == []`, "variable list has no value"},

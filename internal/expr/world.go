@@ -26,27 +26,27 @@ const (
 	maxNesting   = 1000      // of a value
 	maxText      = 8 << 20   // bytes of one value
 	maxRegex     = 1000      // instructions
-	maxPairs     = 4_000_000 // comparisons that one call makes
+	maxPairs     = 4_000_000 // comparisons of one call
 	maxRange     = 10_000
 	maxPrecision = 100
 )
 
-// limits hold for every evaluation.
+// limits apply to every evaluation.
 var limits = []cel.ProgramOption{
 	cel.CostLimit(maxCost),
 	cel.MemoryLimit(maxMemory),
 	cel.MemoryTracking(
 		types.MemoryTrackerSizeCalculator(types.NewSizeCalculator(
 			types.SizeCalculatorMaxDepth(maxNesting), types.SizeCalculatorMaxTraversal(maxMemory))),
-		// A list that a macro builds would else be measured whenever it grows.
+		// Otherwise a list that a macro builds would be measured whenever it grows.
 		types.MemoryTrackerSampleInterval(500),
 	),
 	cel.InterruptCheckFrequency(100),
 	cel.EvalOptions(cel.OptOptimize),
 }
 
-// A world is what all expressions share: everything but their variables. Making
-// one takes a hundred times as long as compiling an expression.
+// A world is shared by all expressions: everything but their variables. Making one takes
+// a hundred times as long as compiling an expression.
 type world struct {
 	env     *cel.Env
 	checker *checker.Env
@@ -94,7 +94,7 @@ func newWorld() (*world, error) {
 	return &world{env, check}, nil
 }
 
-// isType tells whether a name is that of a type, as in type(x) == int.
+// isType reports whether a name is that of a type, as in type(x) == int.
 func (w *world) isType(name string) bool {
 	_, found := w.env.CELTypeProvider().FindIdent(name)
 	return found
@@ -105,8 +105,8 @@ var (
 	errTooLong  = errors.New("the arguments are too large")
 )
 
-// guards refuse the calls whose work is not in proportion to their arguments: what
-// a function costs is counted only after it was called.
+// guards refuse calls whose work is not in proportion to their arguments: the cost of a
+// function is counted only after its call.
 var guards = map[string]func(args []ref.Val) error{
 	"replace":         replaceable,
 	"join":            joinable,
@@ -122,7 +122,7 @@ var guards = map[string]func(args []ref.Val) error{
 	"sets.intersects": pairs,
 }
 
-// guard is the function as the environment has it, behind a test.
+// guard wraps a function of the environment in a test.
 func guard(env *cel.Env, name string, allow func([]ref.Val) error) (cel.EnvOption, error) {
 	f, ok := env.Functions()[name]
 	if !ok {
@@ -206,8 +206,8 @@ func joinable(args []ref.Val) error {
 	return nil
 }
 
-// pairs refuses what compares each element of one argument with each of another,
-// or of itself.
+// pairs refuses calls that compare each element of one argument with each of another, or
+// of itself.
 func pairs(args []ref.Val) error {
 	other := args[0]
 	if len(args) > 1 {
@@ -219,7 +219,7 @@ func pairs(args []ref.Val) error {
 	return nil
 }
 
-// length is 0 for what has none.
+// length returns the length of a value, 0 for values without one.
 func length(v ref.Val) int {
 	switch v := v.(type) {
 	case types.String:

@@ -1,4 +1,4 @@
-// Package fields knows the rules by which encoding/json chooses the fields of a
+// Package fields implements the rules by which encoding/json chooses the fields of a
 // struct: names from tags, embedded structs, and names that clash.
 package fields
 
@@ -10,30 +10,30 @@ import (
 	"unicode"
 )
 
-// A Field is a member of the JSON object that a struct is written as.
+// A Field is a member of the JSON object of a struct.
 type Field struct {
 	reflect.StructField
 	JSON      string // its name there
 	Tagged    bool   // the name comes from the tag
 	OmitEmpty bool
 	OmitZero  bool
-	String    bool // written inside a string: the option of a number, boolean or string, or of a pointer to one
+	String    bool // written inside a string: for a number, boolean or string, or a pointer to one
 	Path      []int
-	// ViaPointer tells that a struct on the Path is embedded as a pointer: when that is
-	// nil, the field is absent.
+	// ViaPointer means that a struct on the Path is embedded as a pointer: if that is nil,
+	// the field is absent.
 	ViaPointer bool
 }
 
-// embedded is a struct whose fields belong to the one around it.
+// embedded is a struct whose fields belong to the outer struct.
 type embedded struct {
 	typ        reflect.Type
 	path       []int
 	viaPointer bool
 }
 
-// Of returns the fields that encoding/json writes for a struct, in declared order.
-// Those of embedded structs belong to the outer one: the least nested of one name
-// wins, then the tagged one, and if that leaves several, none is written.
+// Of returns the fields that encoding/json writes for a struct, in declared order. Fields
+// of embedded structs belong to the outer one. Of equal names the least nested wins, then
+// the tagged one; if several are left, none is written.
 func Of(t reflect.Type) []Field {
 	byName := map[string][]Field{}
 	visited := map[reflect.Type]bool{}
@@ -86,8 +86,8 @@ func dominant(rivals []Field) (Field, bool) {
 	return rivals[0], true
 }
 
-// At returns the nth field of a struct, or the struct that is embedded there. Both are
-// zero for a field that is not written.
+// At returns the nth field of a struct, or the struct embedded there. Both are zero for a
+// field that is not written.
 func At(t reflect.Type, n int) (Field, reflect.Type) {
 	f, inner := embedded{typ: t}.field(n)
 	return f, inner.typ
@@ -95,7 +95,7 @@ func At(t reflect.Type, n int) (Field, reflect.Type) {
 
 func (e embedded) field(n int) (Field, embedded) {
 	sf := e.typ.Field(n)
-	target := sf.Type // behind an embedded or quoted pointer
+	target := sf.Type // without the pointer of an embedded or quoted field
 	if target.Kind() == reflect.Pointer && target.Name() == "" {
 		target = target.Elem()
 	}
@@ -129,8 +129,8 @@ func (e embedded) field(n int) (Field, embedded) {
 	}, embedded{}
 }
 
-// validName reports whether encoding/json takes the name of a tag; otherwise it takes
-// the field's.
+// validName reports whether encoding/json uses the name of a tag; otherwise it uses the
+// field's.
 func validName(s string) bool {
 	for _, c := range s {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {

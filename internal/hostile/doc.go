@@ -1,4 +1,4 @@
-// Package hostile holds attacks on Stone: hostile plans, answers, tool servers,
+// Package hostile tests attacks on Stone: hostile plans, answers, tool servers,
 // repositories and configurations. It contains only tests.
 //
 // The oracle of an attack is outside of the product: files touched, processes started,

@@ -20,18 +20,18 @@ type (
 	Value          = jsontext.Value
 )
 
-// UnmarshalV1 means the same as encoding/json.Unmarshal, at twice its speed.
+// UnmarshalV1 is like encoding/json.Unmarshal, at twice its speed.
 func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
 
 // Unmarshal follows the rules of encoding/json/v2.
 func Unmarshal(data []byte, to any, opts ...Options) error { return json.Unmarshal(data, to, opts...) }
 
-// lenient accepts what encoding/json does: duplicate names, and text that is not UTF-8.
+// lenient accepts the same as encoding/json: duplicate names, and invalid UTF-8.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// UnmarshalLenient reads what a server sends: duplicate names and invalid UTF-8 are
-// accepted. Unlike with UnmarshalV1, names must have the right case, which makes
-// skipping unknown ones cheap.
+// UnmarshalLenient reads data of a server: it accepts duplicate names and invalid UTF-8.
+// Unlike with UnmarshalV1, names must have the right case, which makes skipping unknown
+// ones cheap.
 func UnmarshalLenient(data []byte, to any) error { return json.Unmarshal(data, to, lenient) }
 
 // DecodeLenient is UnmarshalLenient of the next value of a decoder.
@@ -48,7 +48,7 @@ func MarshalWrite(out io.Writer, v any, opts ...Options) error {
 // NewDecoder reads tokens and values.
 func NewDecoder(r io.Reader, opts ...Options) *Decoder { return jsontext.NewDecoder(r, opts...) }
 
-// AppendFormat appends a value in the form that the options name.
+// AppendFormat appends a value in the form of the options.
 func AppendFormat(dst, src []byte, opts ...Options) ([]byte, error) {
 	return jsontext.AppendFormat(dst, src, opts...)
 }

@@ -1,8 +1,7 @@
 // Package kinds holds the kinds of capabilities that a program links.
 //
-// Kinds whose libraries are large register themselves when their packages are
-// imported, as drivers of databases do: call/cel, call/mcp, call/sat, call/uci. So
-// a program that needs none of them pays for none. Package internal/config reads
-// configurations with the kinds that are registered, and names the import to add
-// for one that is not.
+// Kinds with large libraries register themselves when their packages are imported, as
+// drivers of databases do: call/cel, call/mcp, call/sat, call/uci. So a program links
+// only the kinds that it needs. Package internal/config reads configurations with the
+// registered kinds. For any other kind it names the missing import.
 package kinds

@@ -13,35 +13,34 @@ import (
 
 const module = "github.com/stonelayer/stone/"
 
-// A Kind reads the capabilities of one kind. A name with a slash, as solver/sat, is
-// one of several of a kind, which the field of that name chooses: {:cap/kind :solver
+// A Kind reads the capabilities of one kind. A name with a slash, such as solver/sat, is
+// one of several of a kind, selected by the field of that name: {:cap/kind :solver
 // :solver :sat}.
 type Kind struct {
 	Name string
-	// Read reads the fields that are the kind's own.
+	// Read reads the fields of the kind.
 	Read func(*Reader, *form.Map, *Reached) Builder
-	// Unconfigured is the entry of a configuration in EDN that programs without a
-	// configuration have; "" is none.
+	// Unconfigured is an entry of a configuration, in EDN, for programs without a
+	// configuration; "" is none.
 	Unconfigured string
-	// ReadSection reads the part of a configuration that is called Section.
+	// ReadSection reads the section of a configuration named Section.
 	Section     string
 	ReadSection func(*Reader, *form.Map)
 	// Checks are added to those of the configuration.
 	Checks map[string]call.Check
 }
 
-// A Builder makes a capability of its metadata. It is called when nothing was at
-// fault.
+// A Builder makes a capability of its metadata. It is called only without faults.
 type Builder func(call.Metadata) (call.Capability, error)
 
-// What is found in a package beside kinds, for Homes and Missing.
+// Features of packages other than kinds, for Homes and Missing.
 const (
 	Servers    = "servers"    // the section of a configuration
 	LegalMove  = "legal-move" // the check
 	Expression = "expression" // the language of guards and checks
 )
 
-// homes are the packages in which kinds, and what belongs to them, are registered.
+// homes are the packages in which kinds and their features are registered.
 var homes = map[string]string{
 	"chess":      "call/uci",
 	LegalMove:    "call/uci",
@@ -52,8 +51,8 @@ var homes = map[string]string{
 	"solver/sat": "call/sat",
 }
 
-// Homes returns the packages to import for names, each once, sorted. Names that need
-// none are left out.
+// Homes returns the packages to import for names, each once, sorted. Names that need none
+// are ignored.
 func Homes(names ...string) []string {
 	var paths []string
 	for _, name := range names {
@@ -90,11 +89,11 @@ func Find(name string) (Kind, bool) {
 	return k, ok
 }
 
-// Names returns the kinds that can be registered, without what is behind a slash.
+// Names returns the kinds that can be registered, without the part after a slash.
 func Names() []string { return []string{"chess", "mcp", "solver"} }
 
-// Missing returns the error of a kind, or of what belongs to one, that this program
-// does not link; nil if it does, or if there is none of the name.
+// Missing returns the error for a kind, or its feature, that this program does not link;
+// nil if it does, or if the name is unknown.
 func Missing(name string) error {
 	home := homes[name]
 	for of := range registered {

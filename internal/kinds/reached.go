@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// Reached says how a capability is reached.
+// Reached describes where a capability runs.
 type Reached struct {
 	ID      string
-	At      string // the program, the address or the file; "" is in this process
+	At      string // the program, the address or the file; "" means this process
 	Secrets []Secret
-	Priced  string // the day of its price, if that is one of the price list
+	Priced  string // the day of its price, if that comes from the price list
 
 	Program         bool   // At is one
 	Provider, Model string // of a language model
 }
 
-// Probe finds out cheaply whether the capability can be there: its secrets are, its
-// program can be started, its server takes connections. Nothing is asked.
+// Probe checks cheaply whether the capability can be available: its secrets exist, its
+// program can be started, its server accepts connections. No request is sent.
 func (a Reached) Probe(ctx context.Context) error {
 	for _, s := range a.Secrets {
 		if _, err := s.Read(); err != nil {

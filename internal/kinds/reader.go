@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Reader reads what several kinds have in common.
+// A Reader reads the fields that several kinds share.
 type Reader struct {
 	Dir     string                              // from which relative paths are seen
 	Schema  func(string) (*schema.Schema, bool) // by its name
@@ -55,14 +55,14 @@ func (r *Reader) Text(m *form.Map, key string, to *string) {
 // TextOf reads a value as Text reads a field.
 func (r *Reader) TextOf(v form.Value) (text string) {
 	if file, isFile := r.OnlyFile(v); isFile {
-		data, _ := ReadFile(v, file) // what went wrong is reported
+		data, _ := ReadFile(v, file) // its error is reported
 		return string(data)
 	}
 	v.Text(&text)
 	return text
 }
 
-// OnlyFile tells whether a value is {:file "path"}.
+// OnlyFile reports whether a value is {:file "path"}.
 func (r *Reader) OnlyFile(v form.Value) (file string, ok bool) {
 	f, ok := v.EDN().Field("file")
 	if !ok || v.EDN().Len() != 1 || f.Kind() != edn.KindString {
@@ -80,8 +80,7 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	}
 }
 
-// Argv reads the field command: a program, which is named by a path, and its
-// arguments.
+// Argv reads the field command: the path of a program, and its arguments.
 func (r *Reader) Argv(m *form.Map) (argv []string) {
 	v, _ := m.Field("command")
 	switch m.Texts("command", &argv); {
@@ -96,7 +95,7 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 	return argv
 }
 
-// Scope reads the field scope: what a capability may reach.
+// Scope reads the field scope.
 func (r *Reader) Scope(m *form.Map) (s scope.Scope) {
 	m.Map("scope", func(m *form.Map) {
 		m.Texts("fs", (*[]string)(&s.FS))
@@ -118,8 +117,8 @@ func SomeText(m *form.Map, key string, to *string) {
 	}
 }
 
-// Address reads a field as the address of a server. Its faults do not show the
-// address, which may hold a secret.
+// Address reads a field as the address of a server. Its faults do not show the address,
+// which may contain a secret.
 func Address(m *form.Map, key string, to *string) {
 	v, ok := m.Field(key)
 	if !ok {
@@ -136,7 +135,7 @@ func Address(m *form.Map, key string, to *string) {
 	}
 }
 
-// CheckEach reports a name, or each of several, that is not known.
+// CheckEach reports unknown names in a field with a name or several.
 func CheckEach(field form.Value, what string, known []string) {
 	names := []edn.Value{field.EDN()}
 	if k := names[0].Kind(); k == edn.KindVector || k == edn.KindSet {
@@ -152,7 +151,8 @@ func CheckEach(field form.Value, what string, known []string) {
 	}
 }
 
-// Within returns the path of a file that is named in a directory.
+// Within returns the path of a file relative to a directory, or an absolute path
+// unchanged.
 func Within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -160,7 +160,7 @@ func Within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Shown returns a path as seen from the working directory, if it is below that.
+// Shown returns a path relative to the working directory, if it is below that.
 func Shown(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// A Secret says where a secret is kept: exactly one of its fields is set. It is
-// read each time when it is needed.
+// A Secret names the place of a secret: exactly one of its fields is set. It is read
+// again for each use.
 type Secret struct {
-	Env  string // the variable that holds it
-	File string // the file that holds it, in one line
+	Env  string // the variable with the secret
+	File string // the file with the secret, on one line
 }
 
-// Read returns the secret. The error says where it was looked for.
+// Read returns the secret. The error names the place.
 func (s Secret) Read() (llm.Secret, error) {
 	if s.File == "" {
 		value := os.Getenv(s.Env)
@@ -40,8 +40,8 @@ func (s Secret) Read() (llm.Secret, error) {
 	return llm.Secret(value), nil
 }
 
-// Secret reads a field that says where a secret is kept. Its faults do not show any
-// other value.
+// Secret reads a field that names the place of a secret. Its faults do not show any other
+// value.
 func (r *Reader) Secret(m *form.Map, key string) (s Secret) {
 	if v, ok := m.Field(key); ok {
 		s = r.secretValue(v)
@@ -68,14 +68,14 @@ func (r *Reader) secretValue(v form.Value) (s Secret) {
 	return s
 }
 
-// A Value is that of a variable or a header: in plain text, or a secret.
+// A Value is the value of a variable or a header: in plain text, or a secret.
 type Value struct {
 	Text   string
 	Secret Secret
 }
 
-// Values reads a field as values by their names. One whose name looks like that of a
-// secret must not be plain text.
+// Values reads a field as values by their names. A value must not be plain text if its
+// name looks like that of a secret.
 func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	all := map[string]Value{}
 	m.Entries(key, func(name string, v form.Value) {

@@ -1,4 +1,4 @@
-// Package layers holds tests of the module as a whole: who may import whom, that
-// every package says what it is, and how large the vocabulary of the root package
-// may grow. It has no code of its own.
+// Package layers contains tests of the whole module: the allowed imports, a package
+// comment for every package, and the size of the vocabulary of the root package. It has
+// no other code.
 package layers

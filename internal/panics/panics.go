@@ -1,4 +1,4 @@
-// Package panics says where code panicked.
+// Package panics locates panics.
 package panics
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Place returns "file:line" of the code whose panic is being recovered, or "" if
-// it cannot be told. It is for the deferred function that recovers, or what that
+// Place returns "file:line" of the code whose panic is being recovered, or "" if it is
+// unknown. Call it from the deferred function that recovers, or from a function that it
 // calls.
 func Place() string {
 	pcs := make([]uintptr, 32)

@@ -15,11 +15,12 @@ import (
 const (
 	// maxSize is the largest number of instructions of a compiled pattern.
 	maxSize = 10_000
-	// maxWork bounds instructions times runes of one match: about half a minute of one core at the worst.
+	// maxWork bounds instructions times runes of one match: at worst about half a minute
+	// of one core.
 	maxWork = 1 << 30
-	// atOnce is the work that is done without looking at the context.
+	// atOnce is the work done without checking the context.
 	atOnce = 1 << 20
-	// every is the number of runes after which a long match looks at the context.
+	// every is the number of runes after which a long match checks the context.
 	every = 1 << 8
 )
 
@@ -52,7 +53,8 @@ func Compile(text string) (*Pattern, error) {
 // String returns the text that was compiled.
 func (p *Pattern) String() string { return p.compiled.String() }
 
-// MatchString is Match without a context. A match that takes too much work is none.
+// MatchString is Match without a context. It returns false if the match takes too much
+// work.
 func (p *Pattern) MatchString(text string) bool {
 	ok, err := p.Match(context.Background(), text)
 	return ok && err == nil

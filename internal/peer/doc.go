@@ -1,4 +1,4 @@
-// Package peer starts programs that others have written, for tests against them.
-// They are what `make peers` installs in testdata/peers; where one is missing, the
-// test is skipped with a line that says so.
+// Package peer starts programs of other projects, for tests against them. `make peers`
+// installs them in testdata/peers; a test whose peer is missing is skipped with a
+// message.
 package peer

@@ -33,7 +33,7 @@ func Module(t testing.TB, name string) string {
 		t.Skipf("no peer %s: run make peers", name)
 	}
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("no node, which the peer needs")
+		t.Skip("no node: the peer needs it")
 	}
 	return dir
 }
@@ -77,7 +77,7 @@ func Start(t testing.TB, port int, args ...string) string {
 	}
 }
 
-// FreePort returns a port on which nobody listened just now.
+// FreePort returns a port that had no listener a moment ago.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,8 +88,8 @@ func FreePort(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Aimock starts the model server @copilotkit/aimock, which speaks both protocols, with
-// a file of fixtures as its documentation has them, and returns its URL.
+// Aimock starts the model server @copilotkit/aimock, which speaks both protocols, with a
+// file of fixtures in its documented format, and returns its URL.
 func Aimock(t testing.TB, fixtures string) string {
 	t.Helper()
 	dir := Module(t, "@copilotkit/aimock")
@@ -101,7 +101,7 @@ func Aimock(t testing.TB, fixtures string) string {
 	return Start(t, port, filepath.Join(dir, "dist", "cli.js"), "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-f", file, "--strict")
 }
 
-// Chaos tells aimock what to do to requests that come with this X-Test-Id.
+// Chaos sets how aimock handles requests with this X-Test-Id.
 func Chaos(t testing.TB, url, id, settings string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, url+"/__aimock/chaos", strings.NewReader(settings))

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Crash returns the files that are left if the power goes while operation n is
-// under way, counted from 0, and the notes that were taken by then. Chance decides
-// what became of all that was not synced.
+// Crash returns the files that are left if the power fails during operation n, counted
+// from 0, and the notes taken by then. Chance determines which data that was not synced
+// is left.
 func (d *Disk) Crash(n int, chance *rand.Rand) (files map[string][]byte, notes []any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -25,14 +25,15 @@ func (d *Disk) Crash(n int, chance *rand.Rand) (files map[string][]byte, notes [
 			n--
 		}
 		if n < 0 && (e.op == syncFile || e.op == syncFolder) {
-			break // it does not come to its end
+			break // it does not finish
 		}
 		m.do(e)
 	}
 	return m.left(chance), notes
 }
 
-// medium is what the operations did to a disk: what is safe, and what is not yet.
+// medium is the effect of the operations on a disk: synced data, and data that is not
+// synced yet.
 type medium struct {
 	files     map[*inode]*surface
 	safe, now map[string]*inode
@@ -72,14 +73,14 @@ func (s *surface) keep(e event) {
 	}
 }
 
-// left is what chance leaves of the files. Operations that are kept are done in
-// their order: since each piece of a file is left as any of them made it, or as it
-// was before, another order would lead to nothing new.
+// left returns the files that chance leaves. Kept operations are applied in their order:
+// since each piece of a file is left as one of them made it, or as it was before, another
+// order would lead to nothing new.
 func (m *medium) left(chance *rand.Rand) map[string][]byte {
 	names := maps.Clone(m.now)
 	maps.Copy(names, m.safe)
 	left := map[string][]byte{}
-	for _, name := range slices.Sorted(maps.Keys(names)) { // a seed decides all
+	for _, name := range slices.Sorted(maps.Keys(names)) { // a seed determines everything
 		f := [...]*inode{m.safe[name], m.now[name]}[chance.IntN(2)]
 		if f == nil {
 			continue
@@ -102,8 +103,8 @@ const (
 	torn
 )
 
-// fatesOf chooses among the disks: one that had no time for anything, one that came
-// to its last write, and one that took the writes as it liked.
+// fatesOf chooses a kind of disk: one that wrote nothing, one that tore only its last
+// write, or one that wrote at random.
 func fatesOf(chance *rand.Rand) func(last bool) fate {
 	switch chance.IntN(4) {
 	case 0:
@@ -120,7 +121,7 @@ func fatesOf(chance *rand.Rand) func(last bool) fate {
 	}
 }
 
-// suffer does to a file what became of an operation.
+// suffer applies the fate of an operation to a file.
 func (s *surface) suffer(e event, what fate, chance *rand.Rand) {
 	switch {
 	case what == kept, what == torn && e.op == truncate:

@@ -12,10 +12,10 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// Disk is a file system of one folder in memory, which remembers how it came to be
-// as it is. It is a [vfs.VFS]. Several goroutines may use it at once.
+// Disk is a file system of one folder in memory, which records its operations. It is a
+// [vfs.VFS]. Several goroutines may use it at once.
 type Disk struct {
-	// Lies says that syncs do nothing. Set it before the disk is used.
+	// Lies makes syncs do nothing. Set it before the disk is used.
 	Lies bool
 
 	shared string // folder of the operating system, see NewDisk
@@ -23,10 +23,10 @@ type Disk struct {
 	mu    sync.Mutex
 	names map[string]*inode
 	log   []event
-	start int // of what was not there in the beginning, in the log
+	start int // index in the log of the first operation after NewDisk
 }
 
-// An inode is a file, whatever its name is.
+// An inode is a file, independent of its name.
 type inode struct {
 	data  []byte
 	locks locks
@@ -36,9 +36,9 @@ type inode struct {
 type event struct {
 	op   op
 	file *inode
-	name string // that the file gets or loses
-	data []byte // that is written
-	at   int64  // where, or the size to which the file is truncated
+	name string // the name that the file gets or loses
+	data []byte // the written data
+	at   int64  // offset, or the size to which the file is truncated
 	note any
 }
 
@@ -54,10 +54,9 @@ const (
 	note
 )
 
-// NewDisk returns a disk with files that are synced. The folder is one of the
-// operating system, for this disk alone as long as files are open on it: SQLite maps
-// a file in it into memory, for its connections to share. Nothing of that outlives
-// the power.
+// NewDisk returns a disk with files that are synced. The folder is one of the operating
+// system, for this disk alone while files are open on it: SQLite maps a file in it into
+// memory, for its connections to share. Nothing in it survives a power loss.
 func NewDisk(files map[string][]byte, folder string) *Disk {
 	d := &Disk{shared: folder, names: map[string]*inode{}}
 	for name, data := range files {
@@ -70,14 +69,14 @@ func NewDisk(files map[string][]byte, folder string) *Disk {
 	return d
 }
 
-// Note puts something that the test knows into the record, at this moment.
+// Note adds a note of the test to the record, at this moment.
 func (d *Disk) Note(what any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, event{op: note, note: what})
 }
 
-// Moments returns how many operations are recorded.
+// Moments returns the number of recorded operations.
 func (d *Disk) Moments() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +91,7 @@ func (d *Disk) Moments() int {
 
 // Open implements [vfs.VFS].
 func (d *Disk) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
-	if name == "" { // for the use of SQLite alone, gone with its process
+	if name == "" { // for SQLite's own use, gone with its process
 		return new(vfsutil.SliceFile), flags | vfs.OPEN_MEMORY, nil
 	}
 	d.mu.Lock()
@@ -139,11 +138,11 @@ func (d *Disk) Access(name string, _ vfs.AccessFlag) (bool, error) {
 // FullPathname implements [vfs.VFS].
 func (d *Disk) FullPathname(name string) (string, error) { return filepath.Base(name), nil }
 
-// file is an inode that a connection has open.
+// file is an inode that a connection has opened.
 type file struct {
 	*inode
 	disk   *Disk
-	folder bool // is to be synced with the file, as SQLite does on Unix for logs that it may have made
+	folder bool // synced with the file, as SQLite does on Unix for logs that it may have created
 	lock   vfs.LockLevel
 	shm    vfs.SharedMemory
 }
@@ -213,15 +212,15 @@ func (f *file) Close() error {
 // SharedMemory implements [vfs.FileSharedMemory].
 func (f *file) SharedMemory() vfs.SharedMemory { return f.shm }
 
-// SectorSize and DeviceCharacteristics are those that SQLite takes for granted on
-// Unix: a write does no harm to the bytes beside it.
+// SectorSize and DeviceCharacteristics are SQLite's defaults on Unix: a write does not
+// damage adjacent bytes.
 func (f *file) SectorSize() int { return 4096 }
 
 func (f *file) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return vfs.IOCAP_POWERSAFE_OVERWRITE
 }
 
-// put writes b over data, which grows if it has to.
+// put writes b into data, which grows as needed.
 func put(data, b []byte, at int64) []byte {
 	if end := at + int64(len(b)); end > int64(len(data)) {
 		data = resize(data, end)
@@ -230,7 +229,7 @@ func put(data, b []byte, at int64) []byte {
 	return data
 }
 
-// resize cuts data off, or fills it up with zeros.
+// resize truncates data, or extends it with zeros.
 func resize(data []byte, size int64) []byte {
 	if more := size - int64(len(data)); more > 0 {
 		return append(data, make([]byte, more)...)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// JSON returns JSON without secrets in its strings, numbers and names, and whether
-// it had any. What had none is returned as it is.
+// JSON returns JSON without secrets in its strings, numbers and names, and whether it had
+// any. JSON without secrets is returned unchanged.
 func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	if !s.Holds(string(raw)) {
 		return raw, false, nil
@@ -36,8 +36,8 @@ func (s *Set) JSON(raw []byte) (clean []byte, found bool, err error) {
 	return clean, hits > 0, nil
 }
 
-// Text is Clean for a text that may be JSON: what is JSON stays JSON. Output of others is
-// cleaned so before it is parsed, since errors quote parts of what cannot be.
+// Text is Clean for a text that may be JSON: JSON stays JSON. Clean the output of other
+// programs with it before parsing, since errors quote parts of invalid text.
 func (s *Set) Text(text string) string {
 	if s.Empty() || !s.Holds(text) {
 		return text
@@ -50,11 +50,11 @@ func (s *Set) Text(text string) string {
 	return s.Clean(text)
 }
 
-// controls undoes the escapes that end in a letter, which could be taken for the
-// first one of a secret.
+// controls decodes the escapes that end in a letter, which could be mistaken for the
+// first letter of a secret.
 var controls = strings.NewReplacer(`\\`, `\\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\b`, "\b", `\f`, "\f")
 
-// tree takes secrets out of a value, and counts them.
+// tree removes secrets from a value, and counts them.
 func (s *Set) tree(v any, hits *int) any {
 	switch v := v.(type) {
 	case string:

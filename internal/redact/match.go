@@ -38,8 +38,8 @@ func newIndex(values []string) *index {
 	return x
 }
 
-// spellings returns the texts that are looked for: the value as it is and escaped, each
-// of these in base64, wherever a longer text has it, and the value in hexadecimal digits.
+// spellings returns the texts to search for: the value itself and escaped, each of these
+// in base64, at every offset in a longer text, and the value in hexadecimal digits.
 func spellings(value string) []string {
 	forms := []string{value, url.QueryEscape(value), url.PathEscape(value)}
 	for _, text := range []string{value, asJSON(value, true), asJSON(value, false)} {
@@ -58,8 +58,8 @@ func spellings(value string) []string {
 	return texts
 }
 
-// asJSON returns what stands in JSON for a text, with or without what HTML minds
-// escaped. Bytes that are no UTF-8 are lost, as in all JSON.
+// asJSON returns the text inside a JSON string, with or without the escapes for HTML.
+// Invalid UTF-8 is lost, as in all JSON.
 func asJSON(text string, html bool) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -70,9 +70,9 @@ func asJSON(text string, html bool) string {
 	return b.String()[1 : b.Len()-2]
 }
 
-// within64 returns the base64 of a value as it stands in that of a longer text in
-// which the value follows so many bytes, modulo 3: without the digits that hold
-// bits of its neighbours too.
+// within64 returns the base64 of a value inside that of a longer text, in which offset
+// bytes, modulo 3, precede the value. It leaves out digits that also contain bits of
+// adjacent bytes.
 func within64(encoding *base64.Encoding, value string, offset int) string {
 	digits := encoding.EncodeToString([]byte(strings.Repeat("\x00", offset) + value))
 	first := (offset*8 + 5) / 6
@@ -80,8 +80,8 @@ func within64(encoding *base64.Encoding, value string, offset int) string {
 	return digits[first:last]
 }
 
-// find returns where the text holds a spelling, and the first place where one begins
-// of which the text has not all: its length if there is none.
+// find returns the places of spellings in the text, and the first place where an
+// incomplete spelling may begin at its end: the length of the text if there is none.
 func (x *index) find(text string) (found []span, open int) {
 	open = len(text)
 	for at := range len(text) {
@@ -119,8 +119,8 @@ func (x *index) candidates(text string, at int) []string {
 	}
 }
 
-// tail returns the length of the longest end of a spelling, of at least MinLength
-// bytes, with which the text begins.
+// tail returns the length of the longest end of a spelling, of at least MinLength bytes,
+// with which the text begins.
 func (x *index) tail(text string) (longest int) {
 	for _, s := range x.all {
 		for from := 1; from <= len(s)-MinLength; from++ {
@@ -133,8 +133,8 @@ func (x *index) tail(text string) (longest int) {
 	return longest
 }
 
-// match returns how many bytes at the beginning of text spell want, or -1.
-// Undecided reports that the text ends before that can be told.
+// match returns how many bytes at the beginning of text spell want, or -1. Undecided
+// means that the text ends too early to tell.
 func match(text, want string) (n int, undecided bool) {
 	at := 0
 	for want != "" {
@@ -170,7 +170,7 @@ func matchPercent(text, want string) (n int, undecided bool) {
 	digits := 1
 	for {
 		if len(text) < digits+2 {
-			undecided = true // the digits are still to come
+			undecided = true // the digits may follow
 			break
 		}
 		code, err := strconv.ParseUint(text[digits:digits+2], 16, 8)
@@ -196,7 +196,7 @@ func matchPercent(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// matchBackslash matches where text or want begins with backslashes: any further
+// matchBackslash matches where text or want begins with backslashes: each further
 // encoding as JSON doubles them, and puts one before other characters.
 func matchBackslash(text, want string) (n int, undecided bool) {
 	wanted := len(want) - len(strings.TrimLeft(want, `\`))
@@ -245,10 +245,10 @@ func matchBackslash(text, want string) (n int, undecided bool) {
 	return -1, undecided
 }
 
-// sizes are how many bytes of both sides an escape takes.
+// sizes are the numbers of bytes of an escape on both sides.
 type sizes struct{ text, want int }
 
-// escaped reads what stands behind a backslash, if that is the beginning of want.
+// escaped reads the text after a backslash, if that is the beginning of want.
 func escaped(text, want string) (size sizes, undecided bool) {
 	digits := map[byte]int{'u': 4, 'x': 2}[text[0]]
 	if digits == 0 {

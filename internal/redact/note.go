@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Note adds values that are secrets if they are long enough; others are left out.
+// Note adds values that are long enough for secrets, and ignores shorter ones.
 func (s *Set) Note(values ...string) { s.add(values...) }
 
 // Join adds the secrets of another set.
@@ -43,15 +43,14 @@ func (s *Set) NoteHeader(values ...string) {
 	}
 }
 
-// mediaTypes stand in headers that every request has.
+// mediaTypes are in headers of every request.
 var mediaTypes = []string{"application/json", "text/event-stream"}
 
-// NoteURL adds what is secret in an address: the password and the values of the
-// query.
+// NoteURL adds the secrets of an address: the password and the values of the query.
 func (s *Set) NoteURL(address string) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return // nobody can use it either
+		return // no one else can use it either
 	}
 	if password, ok := u.User.Password(); ok {
 		s.add(password, u.User.String())
@@ -61,9 +60,9 @@ func (s *Set) NoteURL(address string) {
 	}
 }
 
-// NoteVariable adds the value of a variable that a program is given. Values that
-// everybody may know are left out, unless the name is that of a secret: words,
-// paths, and what says of the terminal and the language.
+// NoteVariable adds the value of a variable that a program is given. Unless the name is
+// that of a secret, public values are ignored: words, paths, and settings of the terminal
+// and the language.
 func (s *Set) NoteVariable(name, value string) {
 	if !Secretive(name) && (harmless(name) || isWord(value) || isPaths(value)) {
 		return
@@ -72,8 +71,8 @@ func (s *Set) NoteVariable(name, value string) {
 	s.NoteURL(value)
 }
 
-// NoteEnv adds what is secret in the environment of a program: of each NAME the value
-// that it has here, of NAME=value the value if the name is that of a secret.
+// NoteEnv adds the secrets in the environment of a program: for each NAME its value in
+// this process, for NAME=value the value if the name is that of a secret.
 func (s *Set) NoteEnv(env []string) {
 	for _, entry := range env {
 		name, value, given := strings.Cut(entry, "=")
@@ -86,7 +85,7 @@ func (s *Set) NoteEnv(env []string) {
 	}
 }
 
-// secretParts are parts of names that nobody gives to what everybody may read.
+// secretParts are parts of names that public values do not have.
 var secretParts = []string{"key", "token", "secret", "password", "passwd", "auth", "credential"}
 
 // Secretive reports whether a name looks like that of a secret.
@@ -99,7 +98,7 @@ func harmless(name string) bool {
 	return strings.HasPrefix(name, "LC_") || slices.Contains([]string{"LANG", "LANGUAGE", "TERM", "COLORTERM", "TZ"}, name)
 }
 
-// isWord reports whether a value is one word, as production.
+// isWord reports whether a value is one word, such as production.
 func isWord(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) }) &&
 		(value == strings.ToLower(value) || value == strings.ToUpper(value))

@@ -1,9 +1,9 @@
-// Package redact takes secrets out of everything that leaves a run: records,
-// failures, events, traces, errors and what is printed.
+// Package redact removes secrets from everything that leaves a run: records, failures,
+// events, traces, errors and printed text.
 //
-// A [Set] knows the secrets. The set of a run travels in its context: whatever uses
-// a secret adds it there, see [From]. In the place of a secret stands [Mark], which
-// says nothing of the secret: a digest would let a weak one be guessed.
+// A [Set] knows the secrets. The set of a run is in its context: code that uses a secret
+// adds it there, see [From]. [Mark] replaces a secret. It is the same for every secret: a
+// digest would let a weak one be guessed.
 package redact
 
 import (
@@ -16,11 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// MinLength is how many bytes a secret has at least: a shorter one would be found
-// in innocent text.
+// MinLength is the minimum number of bytes of a secret: a shorter one would be found in
+// innocent text.
 const MinLength = 8
 
-// Mark stands in the place of a secret.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
 // A Set holds secrets. The zero Set, like a nil one, is empty. Its methods may be
@@ -93,9 +93,9 @@ func (s *Set) Clean(text string) string {
 	return replace(text, found)
 }
 
-// CleanCut is Clean for a text that was cut out of a longer one: it also takes out
-// what may be the end of a secret at its beginning, and the beginning of one at its
-// end, from MinLength bytes on.
+// CleanCut is Clean for a text that was cut out of a longer one: it also removes a
+// possible end of a secret at its beginning, and a possible beginning of one at its end,
+// from MinLength bytes on.
 func (s *Set) CleanCut(text string) string {
 	if s.Empty() {
 		return text
@@ -111,7 +111,7 @@ func (s *Set) CleanCut(text string) string {
 	return replace(text, found)
 }
 
-// Holds reports whether a text holds a secret.
+// Holds reports whether a text contains a secret.
 func (s *Set) Holds(text string) bool {
 	if s.Empty() {
 		return false
@@ -120,14 +120,14 @@ func (s *Set) Holds(text string) bool {
 	return len(found) > 0
 }
 
-// Open returns how many bytes at the end of text may belong to a secret of which the
-// rest is still to come. Whoever passes on a text in pieces holds them back.
+// Open returns how many bytes at the end of a text may belong to a secret whose rest
+// follows. Callers that pass on a text in pieces keep them back.
 func (s *Set) Open(text string) int {
 	if s.Empty() {
 		return 0
 	}
 	found, open := s.index.Load().find(text)
-	for _, f := range merged(found) { // a secret is not cut where another may begin
+	for _, f := range merged(found) { // do not cut a secret where another one may begin
 		if f.from < open && open < f.to {
 			open = f.from
 		}
@@ -151,7 +151,7 @@ func merged(all []span) (out []span) {
 	return out
 }
 
-// replace puts Mark in the places of spans.
+// replace puts Mark in place of the spans.
 func replace(text string, found []span) string {
 	if len(found) == 0 {
 		return text
@@ -167,8 +167,8 @@ func replace(text string, found []span) string {
 	return b.String()
 }
 
-// Cut returns at most n bytes of a text, and says so if there were more. It never
-// cuts a character. Clean a text before it is cut, or half a secret stays.
+// Cut returns at most n bytes of a text, and a note if there were more. It never cuts a
+// character. Clean a text before it is cut, or half a secret stays.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text

@@ -1,4 +1,4 @@
-// Package retryafter reads how long a server asks its client to wait.
+// Package retryafter reads the wait that a server asks for.
 package retryafter
 
 import (
@@ -10,9 +10,8 @@ import (
 // Most is the longest wait that Read returns.
 const Most = 24 * time.Hour
 
-// Read returns the wait that the header asks for: Retry-After-Ms in milliseconds, or
-// Retry-After in seconds or as a date. It returns 0 for a header that asks for none,
-// and for one that it cannot read.
+// Read returns the wait in the header: Retry-After-Ms in milliseconds, or Retry-After in
+// seconds or as a date. It returns 0 for a missing or invalid header, and at most Most.
 func Read(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return seconds(ms / 1e3)
@@ -27,7 +26,7 @@ func Read(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// seconds is a duration of at least 0. A NaN is 0.
+// seconds returns a duration of at least 0. A NaN is 0.
 func seconds(s float64) time.Duration {
 	if !(s > 0) {
 		return 0

@@ -1,5 +1,5 @@
-// Package runvalue keeps values for as long as a run lives, for packages that count
-// something in a run whose context they do not make.
+// Package runvalue keeps values for the lifetime of a run, for packages that count in a
+// run whose context they do not make.
 package runvalue
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Values are those of one run. The zero value is empty.
+// Values are the values of one run. The zero value is empty.
 type Values struct{ values sync.Map }
 
-// Key is how the context of a body is asked for the *Values of its run.
+// Key is the context key of the *Values of a run.
 type Key struct{}
 
-// Of returns the value of a key in the run of ctx, which is made when it is first asked
-// for. Outside of a run each call makes one.
+// Of returns the value of a key in the run of ctx. The first call makes it. Outside of a
+// run each call makes a new one. It may be called concurrently.
 func Of[T any](ctx context.Context, key any, fresh func() *T) *T {
 	run, ok := ctx.Value(Key{}).(*Values)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package suggest finds what was probably meant by a name that does not exist.
+// Package suggest finds the probable name for one that does not exist.
 package suggest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Closest returns the candidate that was probably meant by name, or "" if none is
-// close: capitals do not count, and one letter in three may be wrong.
+// Closest returns the candidate that was probably meant by name, or "" if none is close.
+// Case is ignored, and one letter in three may be wrong.
 func Closest(name string, candidates iter.Seq[string]) string {
 	runes := []rune(name)
 	best, bound := "", max(1, len(runes)/3)+1
@@ -26,8 +26,8 @@ func Closest(name string, candidates iter.Seq[string]) string {
 	return best
 }
 
-// distance is how many letters must be put in, left out, changed or swapped with
-// their neighbour to make b of a, or bound if that is not below it.
+// distance returns how many letters must be inserted, removed, changed or swapped with
+// their neighbour to make b of a, or bound if it is not below bound.
 func distance(a []rune, text string, bound int) int {
 	if n := utf8.RuneCountInString(text); max(len(a)-n, n-len(a)) >= bound {
 		return bound

@@ -1,5 +1,4 @@
-// Package text fits strings that come from anywhere, names and reasons among
-// them, onto lines of a terminal.
+// Package text fits any strings, such as names and reasons, onto lines of a terminal.
 package text
 
 import (
@@ -28,7 +27,7 @@ func Lines(s string) []string {
 	return lines
 }
 
-// A Writer writes text to a terminal: it replaces control characters but line breaks
+// A Writer writes text to a terminal: it replaces control characters except line breaks
 // and tabs by U+FFFD. A character may be split over two writes.
 type Writer struct {
 	W    io.Writer
@@ -49,7 +48,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	w.part = append([]byte(nil), text[end:]...)
 	shown := strings.Map(func(r rune) rune {
-		if r == '\r' { // it would let what follows stand over what was written
+		if r == '\r' { // otherwise the following text would overwrite the line
 			return -1
 		}
 		if r != '\n' && r != '\t' && (unicode.IsControl(r) || bidi(r)) {
@@ -63,8 +62,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// printable replaces white space by spaces, and other control characters, with
-// which a text could steer a terminal, by U+FFFD.
+// printable replaces white space by spaces, and other control characters, which could
+// control a terminal, by U+FFFD.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -77,14 +76,13 @@ func printable(s string) string {
 	}, s)
 }
 
-// bidi reports whether r changes the direction in which text is shown, and with
-// it what a reader takes it for.
+// bidi reports whether r changes the direction of text, and so its apparent meaning.
 func bidi(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// Width returns how many columns a terminal takes for s, which is one line
-// without control characters.
+// Width returns the number of terminal columns of s, which is one line without control
+// characters.
 func Width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -93,7 +91,7 @@ func Width(s string) int {
 	return n
 }
 
-// Cut returns s, shortened to at most n columns. What is shortened ends in "…".
+// Cut returns s, shortened to at most n columns. A shortened text ends in "…".
 func Cut(s string, n int) string {
 	if Width(s) <= n {
 		return s
@@ -124,7 +122,7 @@ func columns(r rune) int {
 	return 1
 }
 
-// USD prints what something costs, "" if that is nothing. "~" marks an estimate.
+// USD prints a cost, "" for zero. "~" marks an estimate.
 func USD(usd float64, estimated bool) string {
 	mark, digits := "", 2
 	if estimated {

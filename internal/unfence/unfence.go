@@ -1,14 +1,14 @@
-// Package unfence takes the answer of a model out of the code block that many models
-// put around JSON, whatever they are told.
+// Package unfence extracts the answer of a model from the code block that many models put
+// around JSON, even if told not to.
 package unfence
 
 import "strings"
 
 const fence = "```"
 
-// Text returns the content of the code block of an answer, if the answer has exactly
-// one, or else the answer itself. Space around either is removed. An answer that begins
-// with a bracket is data, whose strings may hold code blocks of their own.
+// Text returns the content of the only code block of an answer, or else the answer
+// itself. Surrounding space is removed. An answer that begins with a bracket is data,
+// whose strings may contain code blocks of their own.
 func Text(answer string) string {
 	answer = strings.TrimSpace(answer)
 	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {

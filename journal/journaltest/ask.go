@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A locked journal cannot be read or written for questions, for some time.
+// A locked journal cannot read or write questions for some time.
 type locked struct {
 	journal.Journal
-	ask, answer atomic.Int64 // how many calls fail
+	ask, answer atomic.Int64 // number of calls that still fail
 }
 
 var errLocked = errors.New("the store is locked by another program: end that program")
@@ -35,8 +35,8 @@ func (l *locked) Answer(ctx context.Context, run, path, response string) error {
 	return l.Journal.Answer(ctx, run, path, response)
 }
 
-// Trouble of the store is no answer, and nothing that a Rescue heals or a lane is
-// lost for: the run ends, and asks when it is resumed.
+// An error of the store is not an answer, no Rescue recovers it, and no lane is lost for
+// it: the run ends, and asks again when it is resumed.
 func testQuestionTrouble(t *testing.T, j tested) {
 	sure := stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "really?" },
 		stone.Retry{Attempts: 3, Kinds: []kind.Kind{kind.Error}})

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Who resumes a run that is not there, or was removed meanwhile, starts none.
+// Resuming a run that does not exist, or was removed meanwhile, starts no run.
 func testResumeOnly(t *testing.T, j tested) {
 	var c counter
 	_, err := run(t, j, c.leaf("a", draft, ok), journal.Options{Resume: true})
@@ -25,7 +25,7 @@ func testResumeOnly(t *testing.T, j tested) {
 	c.want(t, "a:1")
 }
 
-// A process that ends between Acquire and Begin leaves no run: the name is free.
+// A process that dies between Acquire and Begin leaves no run: the name is free.
 func testAcquired(t *testing.T, j tested) {
 	_, err := j.Acquire(t.Context(), "run")
 	must(t, err)

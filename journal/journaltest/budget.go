@@ -42,15 +42,15 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 	return err
 }
 
-// Ten leaves cost a dollar each, and a run may cost two. However often it is
-// resumed, and however it ends before, no more than three are paid.
+// Ten leaves cost a dollar each, and a run may cost two. At most three are paid, however
+// often the run is resumed and however it ended before.
 func testBudget(t *testing.T, j tested) {
 	for name, limits := range map[string]budget.Limits{
 		"usd": {USD: 2}, "tokens": {Tokens: 20}, "roundtrips": {Roundtrips: 2},
 	} {
 		for _, end := range []string{"drained", "killed", "failed"} {
 			if end == "killed" && name == "tokens" {
-				continue // nobody knows how many an attempt without a result took
+				continue // the cost of an attempt without a result is unknown
 			}
 			var paid counter
 			var ended context.CancelFunc
@@ -67,7 +67,7 @@ func testBudget(t *testing.T, j tested) {
 							ended()
 							return ctx.Err()
 						case "failed":
-							return errors.New("the answer was none")
+							return errors.New("the answer was unusable")
 						}
 						return nil
 					})
@@ -104,9 +104,8 @@ func testBudget(t *testing.T, j tested) {
 	}
 }
 
-// A body that is started anew finds its steps recorded, and they cost nothing more:
-// neither a step that had taken the last of the account, nor the account itself if
-// it is the same one.
+// A body that is started again finds its steps recorded, and they cost nothing more. That
+// is true even if a step had used up the account, and if the account is the same one.
 func testPaidOnce(t *testing.T, j tested) {
 	var paid counter
 	cut := true

@@ -1,5 +1,5 @@
-// Package journaltest tests implementations of journal.Journal, and of
-// step.Recorder alone, as package testing/slogtest does for handlers:
+// Package journaltest tests implementations of journal.Journal, and of step.Recorder
+// alone, as package testing/slogtest does for handlers:
 //
 //	func TestJournal(t *testing.T) {
 //		journaltest.TestJournal(t, func() func() journal.Journal {
@@ -8,6 +8,6 @@
 //		})
 //	}
 //
-// Every part of the test opens a store of its own, and often two journals over it,
-// as two processes would.
+// Every part of the test opens a new store, and often two journals over it, like two
+// processes.
 package journaltest

@@ -24,7 +24,7 @@ func testDrain(t *testing.T, j tested) {
 	wantState(t, j, journal.Drained)
 	steps, err := j.Steps(t.Context(), "run")
 	if err != nil || len(steps) != 1 || !steps[0].Recorded {
-		t.Errorf("steps %+v, %v; want the one that was under way, recorded", steps, err)
+		t.Errorf("steps %+v, %v; want the one that was running, recorded", steps, err)
 	}
 	mustRun(t, j.open(), p, journal.Options{})
 	c.want(t, "first:1 second:1")
@@ -69,6 +69,6 @@ func testCancel(t *testing.T, j tested) {
 		t.Errorf("Run: %v, want that it was cancelled", err)
 	}
 	if info, err := j.Find(t.Context(), "run"); err == nil && info.State != journal.Canceled {
-		t.Errorf("the run is %s, want it canceled or not there", info.State)
+		t.Errorf("the run is %s, want it canceled or absent", info.State)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// flow is a pipeline whose steps are recorded with other nodes than those of its
-// DAG, and one of which keeps what it made during the run.
+// flow is a pipeline that records its steps with other nodes than those of its DAG. One
+// of the steps keeps a node that it made during the run.
 func flow() stone.Ashlar {
 	all := dag.NewType[[]string]("all")
 	say := func(name string, in, out dag.Type[string]) stone.Ashlar {
@@ -44,7 +44,7 @@ func flow() stone.Ashlar {
 	return stone.Seq("run", start, stone.Flow("flow", say("a", draft, first), say("b", draft, second), dynamic, sum))
 }
 
-// The journal has the nodes of the run and no others, in the same order.
+// The journal has exactly the nodes of the run, in the same order.
 func testFlow(t *testing.T, j tested) {
 	result := mustRun(t, j, flow(), journal.Options{})
 	want := text(t, result.DAG)
@@ -65,7 +65,7 @@ func text(t *testing.T, d dag.DAG) string {
 	return out.String()
 }
 
-// Two runs that did the same do not differ, at whatever time.
+// Two equal runs do not differ, although their times do.
 func testSameFlow(t *testing.T, j tested) {
 	for i, id := range []string{"one", "two"} {
 		cfg := config()

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tree is a run with lanes, of which one is lost, and a step in each.
+// tree is a run with lanes, one of which is lost, and a step in each.
 func tree(name func(int)) stone.Ashlar {
 	read := stone.Func0("read", plan, func(context.Context) ([]int, error) { return []int{0, 1, 2}, nil })
 	lane := stone.New("work", draft, func(ctx context.Context, d dag.DAG) (string, error) {
@@ -35,20 +35,20 @@ func testFollow(t *testing.T, j tested) {
 	i := j.open()
 	for _, err := range i.Follow(t.Context(), "run", 0) {
 		if !errors.Is(err, journal.ErrNoRun) {
-			t.Errorf("Follow of a run that is not there: %v, want ErrNoRun", err)
+			t.Errorf("Follow of an unknown run: %v, want ErrNoRun", err)
 		}
 	}
-	begun, seen, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	running, seen, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		_, err := stone.Run(context.WithoutCancel(t.Context()), tree(func(lane int) {
 			if lane == 0 {
-				close(begun)
-				<-seen // the run goes on when its step was seen from outside
+				close(running)
+				<-seen // the run continues when the follower has seen its step
 			}
 		}), kept(config(), j, journal.Options{}))
 		ended <- err
 	}()
-	<-begun
+	<-running
 	var last int64
 	var lines []string
 	started := map[string]bool{}
@@ -83,7 +83,7 @@ func testFollow(t *testing.T, j tested) {
 		}
 	}
 	for row := range i.Follow(t.Context(), "run", last) {
-		t.Errorf("behind the last row there is %+v", row)
+		t.Errorf("after the last row comes %+v", row)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	begin(t, j, journal.RunInfo{ID: "idle"})
@@ -103,7 +103,7 @@ func canceled(ctx context.Context, cancel context.CancelFunc) context.Context {
 func testOutline(t *testing.T, j tested) {
 	i := j.open()
 	if _, err := i.Outline(t.Context(), "run", ""); !errors.Is(err, journal.ErrNoRun) {
-		t.Errorf("Outline of a run that is not there: %v, want ErrNoRun", err)
+		t.Errorf("Outline of an unknown run: %v, want ErrNoRun", err)
 	}
 	mustRun(t, j, tree(nil), journal.Options{})
 	for path, want := range map[string]string{
@@ -150,15 +150,15 @@ func testNode(t *testing.T, j tested) {
 	}
 	for _, prefix := range []string{dag.ID{7}.String(), "", "x", n.ID().String() + "00"} {
 		if _, err := i.Node(t.Context(), "run", prefix); !errors.Is(err, journal.ErrNoNode) {
-			t.Errorf("Node(%q), which is not there: %v, want ErrNoNode", prefix, err)
+			t.Errorf("Node(%q) of an unknown node: %v, want ErrNoNode", prefix, err)
 		}
 	}
 	if _, err := i.Node(t.Context(), "none", n.ID().String()); !errors.Is(err, journal.ErrNoNode) {
-		t.Errorf("Node of a run that is not there: %v, want ErrNoNode", err)
+		t.Errorf("Node of an unknown run: %v, want ErrNoNode", err)
 	}
 }
 
-// testNodePrefix asks for what two ids begin with: with 17 nodes there are such.
+// testNodePrefix asks for a prefix of two ids: among 17 nodes two share a digit.
 func testNodePrefix(t *testing.T, j tested) {
 	var d dag.DAG
 	count := map[string]int{}
@@ -189,7 +189,7 @@ func testNodePrefix(t *testing.T, j tested) {
 	}
 }
 
-// testInner holds a store to what an inner run is.
+// testInner tests inner runs.
 func testInner(t *testing.T, j tested) {
 	other := j.open()
 	begin(t, j, journal.RunInfo{ID: "exp"})
@@ -200,7 +200,7 @@ func testInner(t *testing.T, j tested) {
 	_, err := other.Acquire(t.Context(), "exp/17")
 	wantHeld(t, err, "exp/17")
 	if info, err := other.Find(t.Context(), "exp/17"); err != nil || info.State != journal.Running || info.Owner == "" {
-		t.Errorf("Find of an inner run under way: %+v, %v; want it running, with an owner", info, err)
+		t.Errorf("Find of a running inner run: %+v, %v; want it running, with an owner", info, err)
 	}
 	finish(t, j, "exp/17", journal.Outcome{State: journal.Done})
 

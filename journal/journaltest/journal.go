@@ -13,10 +13,10 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// TestJournal checks what the comments of package journal promise, and runs
-// TestRecorder. Store makes a new, empty store and returns what opens a journal
-// over it, as each process would that shares it. If several are not possible, it
-// returns the same one again.
+// TestJournal tests the promises of package journal, and calls TestRecorder. Store makes
+// a new, empty store and returns a function that opens a journal over it, as each process
+// that shares it would. If a store allows only one journal, the function returns the same
+// one again.
 func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
 	TestRecorder(t, func() step.Recorder { return store()() })
 	for _, c := range slices.Concat(storeCases, runCases) {
@@ -28,7 +28,7 @@ func TestJournal(t *testing.T, store func() (open func() journal.Journal)) {
 	}
 }
 
-// tested is the journal under test, and what opens another one over its store.
+// tested is the journal under test, and a function that opens another one over its store.
 type tested struct {
 	journal.Journal
 	open func() journal.Journal
@@ -41,23 +41,23 @@ type journalCase struct {
 
 var storeCases = []journalCase{
 	{"a run has one holder", testHolder},
-	{"a run that was not started leaves nothing behind", testNothing},
-	{"a run that was acquired and not started is not there", testAcquired},
+	{"a run that was not started leaves no record", testNothing},
+	{"a run that was acquired and not started does not exist", testAcquired},
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
 	{"selects runs", testQuery},
-	{"lists runs that can go on", testResumable},
-	{"keeps what is known of a run", testInfo},
+	{"lists runs that can continue", testResumable},
+	{"keeps the facts about a run", testInfo},
 	{"forgets the failures that are tried again", testForget},
 	{"counts attempts", testSteps},
 	{"reuses as the run says", testReusePolicy},
 	{"removes runs", testRemove},
 	{"keeps questions", testQuestions},
 	{"keeps the nodes of the end", testNodes},
-	{"shows a run while it is under way", testFollow},
+	{"shows a run while it is running", testFollow},
 	{"shows one level of a run", testOutline},
 	{"shows a node", testNode},
-	{"finds a node by how its id begins", testNodePrefix},
+	{"finds a node by a prefix of its id", testNodePrefix},
 	{"releases inner runs with the outer one", testInner},
 }
 
@@ -68,7 +68,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// begin takes a run and begins it.
+// begin takes a run and starts it.
 func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
 	t.Helper()
 	_, err := j.Acquire(t.Context(), info.ID)
@@ -202,7 +202,7 @@ func testPages(t *testing.T, j tested) {
 		}
 	}
 	if _, err := j.Runs(t.Context(), journal.Query{Before: "none"}); !errors.Is(err, journal.ErrNoRun) {
-		t.Errorf("Runs before a run that is not there: %v, want ErrNoRun", err)
+		t.Errorf("Runs before an unknown run: %v, want ErrNoRun", err)
 	}
 }
 
@@ -221,7 +221,7 @@ func testRemove(t *testing.T, j tested) {
 	recorder{t, j}.replay(again)
 	must(t, j.Remove(t.Context(), "run"))
 	if err := j.Remove(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
-		t.Errorf("Remove of what is not there: %v, want ErrNoRun", err)
+		t.Errorf("Remove of an unknown run: %v, want ErrNoRun", err)
 	}
 	recorder{t, j}.replay(again) // it has a result of its own
 	if _, err := j.Find(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
@@ -248,7 +248,7 @@ func testQuestions(t *testing.T, j tested) {
 	ask(first)
 	ask(second)
 	if kept := ask(first); !kept.Open() {
-		t.Errorf("a question that nobody answered is %+v", kept)
+		t.Errorf("an unanswered question is %+v", kept)
 	}
 	must(t, j.open().Answer(t.Context(), "run", "p/a", "x"))
 	for _, path := range []string{"p/a", "p/none"} {
@@ -266,7 +266,7 @@ func testQuestions(t *testing.T, j tested) {
 	}
 	q := questions[0]
 	if q.Text != "why?" || fmt.Sprint(q.Choices) != "[x y]" || string(q.Schema) != `{"type":"string"}` || !q.Asked.Equal(moment) || q.Name != "a" {
-		t.Errorf("kept of a question: %+v", q)
+		t.Errorf("recorded question: %+v", q)
 	}
 	first.Problem = "no good"
 	if kept := ask(first); !kept.Open() || kept.Problem != "no good" {
@@ -275,7 +275,7 @@ func testQuestions(t *testing.T, j tested) {
 	must(t, j.Answer(t.Context(), "run", "p/a", ""))
 	first.Problem = ""
 	if kept := ask(first); kept.Open() || kept.Response != "" {
-		t.Errorf("after it was cancelled: %+v, want it answered with nothing", kept)
+		t.Errorf("after it was cancelled: %+v, want it answered with an empty response", kept)
 	}
 }
 
@@ -294,7 +294,7 @@ func testNodes(t *testing.T, j tested) {
 	do(t, j, key("a"), rec)
 	got, err := j.open().DAG(t.Context(), "run")
 	if err != nil || got.Len() != 3 {
-		t.Errorf("DAG of a run under way: %d nodes, %v; want the 3 from which a leaf made its own", got.Len(), err)
+		t.Errorf("DAG of a running run: %d nodes, %v; want the 3 from which a leaf made its own", got.Len(), err)
 	}
 	for _, kind := range []string{"x", "failure"} {
 		n, err := dag.NewNode(dag.Spec{Type: kind, Content: "end", Parents: d.Next()})

@@ -49,7 +49,8 @@ func testQuery(t *testing.T, j tested) {
 	}
 }
 
-// What can go on is what was drained, has lost its process, or has its answers.
+// Resumable are runs that were drained, whose process died, or whose questions are
+// answered.
 func testResumable(t *testing.T, j tested) {
 	for _, id := range []string{"drained", "failed", "canceled", "waiting", "answered", "done"} {
 		begin(t, j, journal.RunInfo{ID: id})
@@ -64,7 +65,7 @@ func testResumable(t *testing.T, j tested) {
 		}
 		finish(t, j, id, journal.Outcome{State: state})
 	}
-	must(t, j.Answer(t.Context(), "answered", "p/b", "")) // cancelled is answered too
+	must(t, j.Answer(t.Context(), "answered", "p/b", "")) // a cancelled question is answered too
 	begin(t, j, journal.RunInfo{ID: "interrupted"})
 	must(t, j.Release("interrupted"))
 	begin(t, j, journal.RunInfo{ID: "running"})
@@ -79,7 +80,7 @@ func testResumable(t *testing.T, j tested) {
 		}
 	}
 	if got := fmt.Sprint(ids); got != "[drained answered interrupted]" {
-		t.Errorf("can go on: %s, want [drained answered interrupted]", got)
+		t.Errorf("resumable: %s, want [drained answered interrupted]", got)
 	}
 	if info, err := other.Find(t.Context(), "answered"); err != nil || info.State != journal.Answered {
 		t.Errorf("Find: %s, %v; want it answered", info.State, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// TestRecorder checks what the comments of step.Recorder promise. Open returns a
-// recorder without records; it is called once for each part of the test.
+// TestRecorder tests the promises of step.Recorder. Open returns a recorder without
+// records; it is called once for each part of the test.
 func TestRecorder(t *testing.T, open func() step.Recorder) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +38,7 @@ var cases = []struct {
 	{"reuses across runs", testReuse},
 	{"does not reuse failures", testReuseFailure},
 	{"does not reuse from the run itself", testReuseOwn},
-	{"does not reuse what is unshared", testReuseUnshared},
+	{"does not reuse unshared records", testReuseUnshared},
 	{"finds records when the context is done", testFindDone},
 	{"records although the context is done", testDone},
 	{"hands its context to work", testContext},
@@ -136,7 +136,7 @@ func testFields(t *testing.T, r recorder) {
 		t.Fatal(err)
 	}
 	if after, err := json.Marshal(got); err != nil || string(after) != string(before) {
-		t.Errorf("replayed %s, %v, want %s: whatever stands in the JSON of a record must survive", after, err, before)
+		t.Errorf("replayed %s, %v, want %s: every field of the JSON of a record must survive", after, err, before)
 	}
 	if !reflect.DeepEqual(got.Meta, want.Meta) || got.Sum != want.Sum || got.Failure != nil {
 		t.Errorf("replayed meta %v, sum %v, failure %v; want %v, %v, none", got.Meta, got.Sum, got.Failure, want.Meta, want.Sum)
@@ -243,10 +243,10 @@ func testFindDone(t *testing.T, r recorder) {
 	k := key("a")
 	k.Reuse = dag.ID{7}
 	r.do(k, value("one"))
-	r.replay(k) // from wherever it is read for the first time
+	r.replay(k) // from the store, if the recorder has one
 	other := key("b")
 	other.RunID = "later"
-	r.do(other, value("two")) // so that the other run is there
+	r.do(other, value("two")) // so that the other run exists
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, run := range []string{k.RunID, "later"} {
@@ -309,9 +309,9 @@ func testClone(t *testing.T, r recorder) {
 	}
 }
 
-// testFirst has somebody else record the key while work runs, as another
-// process with the same store would. A recorder that makes the second wait for
-// the first, as one with leases does, may instead never call work twice.
+// testFirst has another caller record the key while work runs, as another process with
+// the same store would. A recorder with leases, which makes the second caller wait for
+// the first, may instead never call the second work.
 func testFirst(t *testing.T, r recorder) {
 	var calls atomic.Int64
 	var group sync.WaitGroup

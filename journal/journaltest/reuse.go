@@ -20,8 +20,8 @@ import (
 
 const secret = `correct "horse" <battery> & \staple`
 
-// mark stands in the place of a secret. It is the same for all of them: a digest would
-// let a weak secret be guessed.
+// mark replaces a secret. It is the same for all secrets: a digest would let a weak one
+// be guessed.
 const mark = "[redacted]"
 
 func testSecrets(t *testing.T, j tested) {
@@ -125,9 +125,9 @@ func testIncremental(t *testing.T, j tested) {
 	c.want(t, "length:4 more:1 title:3 topic:4")
 	for _, d := range []struct{ a, b, want string }{
 		{"one", "one", ""},
-		{"one", "two", "all/length: it gave another result for the same input"},
-		{"two", "three", "all/title: *version*\nall/length: it gave another result for the same input"},
-		{"three", "four", "all/topic: it gave another result for the same input\n" +
+		{"one", "two", "all/length: it returned another result for the same input"},
+		{"two", "three", "all/title: *version*\nall/length: it returned another result for the same input"},
+		{"three", "four", "all/topic: it returned another result for the same input\n" +
 			"all/title: it reads another \"draft\"\nall/length: it reads another \"draft\"\nall/more: the pipeline of run three has no such step"},
 	} {
 		diff, err := journal.Diff(t.Context(), j, d.a, d.b)
@@ -146,7 +146,7 @@ func testIncremental(t *testing.T, j tested) {
 	}
 }
 
-// What the run makes itself of an error has no secret either: the failure of a
+// The texts that the run makes from an error contain no secret either: the failure of a
 // Scoped body, its node, the error of Run, and the events.
 func testSecretFailures(t *testing.T, j tested) {
 	const token = "0123456789abcdef"

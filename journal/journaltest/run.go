@@ -24,27 +24,27 @@ import (
 // These cases check journal.Keep over the journal under test.
 var runCases = []journalCase{
 	{"Run resumes where it stopped", testResume},
-	{"Run resumes what is there and nothing else", testResumeOnly},
+	{"Run resumes only existing runs", testResumeOnly},
 	{"Run keeps the input", testInput},
 	{"Run refuses another pipeline", testChanged},
-	{"Run tries again what failed", testRetry},
-	{"Run tries lost lanes again", testRetryLanes},
+	{"Run retries failed steps", testRetry},
+	{"Run retries lost lanes", testRetryLanes},
 	{"Run waits for an answer", testWaiting},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
 	{"the DAG of a flow is that of its run", testFlow},
 	{"two equal flows do not differ", testSameFlow},
-	{"a budget holds for all resumes of a run", testBudget},
-	{"what is recorded is not paid again", testPaidOnce},
+	{"a budget applies to all resumes of a run", testBudget},
+	{"recorded steps are not paid again", testPaidOnce},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
 	{"Run drains although a person is asked", testDrainQuestion},
 	{"Run is cancelled", testCancel},
 	{"Run records no secret", testSecrets},
 	{"Run tells no secret", testSecretFailures},
-	{"Run refuses secrets in what is kept as it is", testKeptSecrets},
-	{"Run reuses, and Diff says why not", testIncremental},
-	{"of two that resume a run one wins", testRivals},
+	{"Run refuses secrets in the input and the source", testKeptSecrets},
+	{"Run reuses, and Diff explains differences", testIncremental},
+	{"one of two concurrent resumes wins", testRivals},
 }
 
 var (
@@ -55,7 +55,7 @@ var (
 	reply = dag.NewType[stone.Answer]("reply")
 )
 
-// counter counts what bodies do.
+// counter counts the calls of bodies.
 type counter struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -91,7 +91,7 @@ func (c *counter) leaf(name string, out dag.Type[string], body func(n int) (stri
 
 func ok(int) (string, error) { return "ok", nil }
 
-// once fails the first time.
+// once fails the first time only.
 func once(n int) (string, error) {
 	if n == 1 {
 		return "", stone.Fail("unlucky", "the first time")
@@ -103,7 +103,7 @@ func config() stone.Config {
 	return stone.Config{RunID: "run", Now: func() time.Time { return moment }}
 }
 
-// kept is a Config with which a run is kept in j.
+// kept returns a Config whose run is kept in j.
 func kept(cfg stone.Config, j journal.Journal, opts journal.Options) stone.Config {
 	cfg.Recorder = journal.Keep(j, opts)
 	return cfg
@@ -130,7 +130,7 @@ func wantState(t *testing.T, j journal.Journal, want journal.State) journal.RunI
 	return info
 }
 
-// nodes are the lines that dag.Write writes, sorted.
+// nodes returns the lines of dag.Write, sorted.
 func nodes(t *testing.T, d dag.DAG) []string {
 	t.Helper()
 	var text bytes.Buffer
@@ -159,7 +159,7 @@ func testResume(t *testing.T, j tested) {
 	c.want(t, "first:1 paid:1 second:2")
 	info := wantState(t, j, journal.Done)
 	if info.Steps != 3 || info.Pipeline != "all" || info.Fingerprint != p.Fingerprint() || info.Owner != "" || !info.Ended.Equal(moment) {
-		t.Errorf("kept of the run: %+v", info)
+		t.Errorf("recorded run: %+v", info)
 	}
 	again := mustRun(t, j.open(), p, journal.Options{})
 	c.want(t, "first:1 paid:1 second:2")
@@ -246,7 +246,7 @@ func testRetry(t *testing.T, j tested) {
 		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Kind == "unlucky" {
 			info := wantState(t, j, journal.Failed)
 			if info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
-				t.Errorf("kept of the failure: %+v", info.Failure)
+				t.Errorf("recorded failure: %+v", info.Failure)
 			}
 			continue
 		}
@@ -321,7 +321,7 @@ func testAnswerElsewhere(t *testing.T, j tested) {
 	cfg := config()
 	cfg.Frontend = person(func(ctx context.Context, q ask.Question) (string, error) {
 		if q.Problem == "" {
-			return "perhaps", nil // no answer: it is asked again
+			return "perhaps", nil // not one of the choices: the question is repeated
 		}
 		if err := journal.Answer(ctx, j.open(), q.RunID, q.Path, "no"); err != nil {
 			return "", err

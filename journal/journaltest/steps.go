@@ -45,7 +45,7 @@ func testInfo(t *testing.T, j tested) {
 	must(t, j.Begin(t.Context(), want))
 	info, err := j.Find(t.Context(), "run")
 	if err != nil || info.State != journal.Running || info.Pipeline != "another" || info.Failure != nil || len(info.Retry) > 0 {
-		t.Errorf("after it goes on: %+v, %v", info, err)
+		t.Errorf("after it continues: %+v, %v", info, err)
 	}
 }
 
@@ -123,7 +123,7 @@ func testSteps(t *testing.T, j tested) {
 	paying := budget.Declare(journal.WithAttempt(t.Context(), 2), price)
 	_, err = j.Do(paying, key("second"), func(ctx context.Context) (step.Record, error) {
 		if got := budget.Declared(ctx); got != (budget.Amount{}) {
-			t.Errorf("what the step does in turn is said to cost %+v", got)
+			t.Errorf("the inner step has the declared cost %+v", got)
 		}
 		if got := journal.Attempt(ctx); got != 1 {
 			t.Errorf("a step that is started within another one for the first time is told that it is attempt %d", got)

@@ -44,9 +44,9 @@ func benchKey(i int) step.Key {
 	return step.Key{RunID: "bench", Path: fmt.Sprintf("review/lane[%d]/draft", i), Kind: "leaf", Name: "draft", Digest: sha256.Sum256(number[:])}
 }
 
-// BenchmarkStep and BenchmarkRawRow are to be compared: 32 callers at once, each
-// operation with a content of 1 KB, in commits that they share. A raw row has a
-// UNIQUE id, as a step has.
+// BenchmarkStep and BenchmarkRawRow are to be compared: 32 concurrent callers, each
+// operation with a content of 1 KB, in shared commits. A raw row has a UNIQUE id, as a
+// step has.
 func BenchmarkStep(b *testing.B) {
 	for _, before := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("after ", before), func(b *testing.B) {
@@ -176,7 +176,7 @@ func size(b *testing.B, file string, n int) {
 	b.ReportMetric(float64(info.Size())/float64(n)-float64(len(kilobyte)), "file-B/op")
 }
 
-// BenchmarkResume is a run of 100,000 recorded steps that goes on with a new one.
+// BenchmarkResume resumes a run of 100,000 recorded steps that then does a new one.
 func BenchmarkResume(b *testing.B) {
 	const n = 100_000
 	for _, c := range []struct{ name, value string }{{"small", "x"}, {"1 KB", kilobyte}} {
@@ -200,8 +200,8 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// manySteps does n steps in 32 goroutines, and then one that is new. It does not
-// come to an end, so that it is not recorded itself.
+// manySteps does n steps in 32 goroutines, and then a new one. It returns an error, so
+// that it is not recorded itself.
 func manySteps(ctx context.Context, n, extra int, value string) (string, error) {
 	var next atomic.Int64
 	var group sync.WaitGroup

@@ -62,8 +62,7 @@ func hostname() string {
 	return host
 }
 
-// A run whose process was killed is shown as interrupted, although nobody gave up
-// its lease.
+// A run whose process was killed is interrupted, although its lease was not given up.
 func TestDeadOwnerIsInterrupted(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
 	const noSuchProcess = "/999999999/"
@@ -105,7 +104,7 @@ func TestReleaseWhileLoading(t *testing.T) {
 	}
 }
 
-// What comes after a failed end belongs to the record no more when the run goes on.
+// The nodes after a failed end leave the record when the run continues.
 func TestTailIsRemoved(t *testing.T) {
 	db := open(t, "", Options{})
 	fails := true
@@ -131,7 +130,7 @@ func TestTailIsRemoved(t *testing.T) {
 	}
 }
 
-// kept is a Config with which a run is kept in j.
+// kept returns a Config whose run is kept in j.
 func kept(cfg stone.Config, j journal.Journal) stone.Config {
 	cfg.Recorder = journal.Keep(j, journal.Options{})
 	return cfg

@@ -31,8 +31,8 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// On a disk that is full the run fails clearly, nothing that was acknowledged is
-// lost, and the result is kept and recorded when there is space.
+// On a full disk the run fails with a clear error, no acknowledged step is lost, and the
+// result is kept and recorded once there is space.
 func TestFullDisk(t *testing.T) {
 	dir := smallDisk(t)
 	file, filler := filepath.Join(dir, "stone.db"), filepath.Join(dir, "filler")

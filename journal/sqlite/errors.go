@@ -23,14 +23,14 @@ func (f *file) Passing(err error) bool {
 	return false
 }
 
-// Explain implements [log.Database]: the file, what is wrong, what to do.
+// Explain implements [log.Database]: it names the file, the problem and the remedy.
 func (f *file) Explain(err error) error {
 	var e *driver.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	what := "failed"
-	switch e.Code() & 0xff { // the rest of the bits are details
+	switch e.Code() & 0xff { // the other bits are details
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		what = "is locked: end the program that holds it, or try again later"
 	case codes.SQLITE_READONLY:
@@ -41,12 +41,12 @@ func (f *file) Explain(err error) error {
 		what = "cannot be read or written: check its disk"
 	case codes.SQLITE_CANTOPEN:
 		what = "cannot be opened: check that its directory exists and may be written"
-		// SQLite does not say that it may open no more files.
+		// SQLite does not report that no more files may be opened.
 		probe, err := os.Open(f.path)
 		if err == nil {
 			probe.Close()
 		} else if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-			what = "cannot be opened: too many files are open: raise the limit, as with ulimit -n, or do less at once"
+			what = "cannot be opened: too many files are open: raise the limit, for example with ulimit -n, or run fewer steps at once"
 		}
 	case codes.SQLITE_NOTADB:
 		what = "is no SQLite database: name another file"

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// A run goes on where it stopped: the second one does not ask again.
+// The second run resumes the first, and does not ask again.
 func Example() {
 	answer := dag.NewType[string]("answer")
 	ask := stone.Func0("ask", answer, func(context.Context) (string, error) {

@@ -83,7 +83,7 @@ func writeFile(t *testing.T, file, text string) {
 	}
 }
 
-// execute runs a statement over the file from outside.
+// execute runs a statement over the file with a connection of its own.
 func execute(t testing.TB, file, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file)
@@ -96,7 +96,7 @@ func execute(t testing.TB, file, statement string) {
 	}
 }
 
-// lock holds the lock of writers until the returned function is called.
+// lock takes the write lock until the returned function is called.
 func lock(t *testing.T, file string) (unlock func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", file+"?_txlock=immediate")
@@ -108,7 +108,7 @@ func lock(t *testing.T, file string) (unlock func()) {
 		t.Fatal(err)
 	}
 	unlock = func() {
-		_ = tx.Rollback() // the second time it is done already
+		_ = tx.Rollback() // the second time it is already done
 		db.Close()
 	}
 	t.Cleanup(unlock)
@@ -127,7 +127,7 @@ func full(t *testing.T, db *DB) (undo func()) {
 	return func() { limit(1 << 30) }
 }
 
-// A write that fails is tried again, the work is not.
+// A failed write is retried, the work is not.
 func TestFailedWrites(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -163,7 +163,7 @@ func TestFailedWrites(t *testing.T) {
 	}
 }
 
-// Without an intent on the disk nothing is paid for.
+// Without an intent on the disk no work starts.
 func TestNoWorkWithoutIntent(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
 	do(t, db, stepKey("r", 1))
@@ -186,7 +186,7 @@ func TestCloseTellsOfLostResults(t *testing.T) {
 		return step.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 	})
 	wantError(t, err, "no space left")
-	wantError(t, db.Close(), "results that are lost: 1", "no space left")
+	wantError(t, db.Close(), "lost results: 1", "no space left")
 }
 
 func TestChangedRecordIsRefused(t *testing.T) {
@@ -233,7 +233,7 @@ func TestDamagedPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.WriteAt(bytes.Repeat([]byte("rubbish "), int(info.Size()-8*8192)/8), 8*8192) // behind the roots of the tables
+	_, err = f.WriteAt(bytes.Repeat([]byte("rubbish "), int(info.Size()-8*8192)/8), 8*8192) // after the roots of the tables
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestDamagedPages(t *testing.T) {
 	wantError(t, err, file, "is damaged: restore a copy")
 }
 
-// It runs as somebody else, since root may write everything.
+// It runs as another user, since root may write everything.
 func TestReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 && os.Getenv(jobUser) == "" {
 		exe, err := os.Executable()
@@ -284,7 +284,7 @@ func TestReadOnly(t *testing.T) {
 	wantError(t, err, file, "cannot be written: check the permissions of the file and of its directory")
 }
 
-// Reading does not wait for whoever writes.
+// Reading does not wait for the writer.
 func TestReadLocked(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
 	do(t, db, stepKey("r", 1))

@@ -29,7 +29,7 @@ const (
 type file struct {
 	name, path string
 	retry      time.Duration
-	opened     os.FileInfo // nil if the disk is none of the system's
+	opened     os.FileInfo // nil if the disk is not one of the operating system
 
 	reader
 	pool  *sql.DB // for reading
@@ -41,11 +41,10 @@ type file struct {
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// source says how connections are opened. SQLite waits for locks of other
-// processes for half of the time that a caller does, so that it is the one who
-// says what is wrong. A page of 8 KB holds five steps with 1 KB of content each,
-// where one of 4 KB holds two and is empty for a third. The log is copied into the
-// file when it has 32 MB.
+// source returns the options of connections. SQLite waits for locks of other processes
+// for half as long as a caller waits, so that the caller gets the error of SQLite. A page
+// of 8 KB holds five steps with 1 KB of content each, where one of 4 KB holds two and
+// leaves a third empty. The log is copied into the file when it has 32 MB.
 func (f *file) source(more ...string) string {
 	query := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", f.retry.Milliseconds()/2),
@@ -55,23 +54,23 @@ func (f *file) source(more ...string) string {
 		query.Set(name, "1")
 	}
 	path := filepath.ToSlash(f.path)
-	if path[0] != '/' { // a drive of Windows
+	if path[0] != '/' { // a Windows drive
 		path = "/" + path
 	}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// walMode is remembered by the file. It is not among the pragmas of source: it makes
-// the first page, and the driver does those in the order of the alphabet.
+// walMode is stored in the file. It is not among the pragmas of source, since it makes
+// the first page, and the driver executes those in alphabetical order.
 const walMode = "PRAGMA journal_mode = WAL"
 
-// open opens the file for reading, and makes it first if it is new.
+// open opens the file for reading, and creates it first if it is new.
 func (f *file) open() error {
 	f.claim()
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {
-		// Nobody writes a file without a log, and whoever may write neither the
-		// file nor beside it can read it only so.
+		// A file without a log has no writer, and a process that may write neither the file
+		// nor its directory can read it only in this mode.
 		tables, err = f.look(f.source("immutable"))
 	}
 	if err == nil && tables == 0 {
@@ -87,15 +86,16 @@ func (f *file) open() error {
 	return err
 }
 
-// claim makes a new file that only its owner may read: it holds what models were told.
-// SQLite gives its logs the rights of the file. Why there can be none SQLite reports.
+// claim creates a new file that only its owner may read, since it contains the prompts of
+// models. SQLite gives its logs the permissions of the file. If that fails, SQLite
+// reports why.
 func (f *file) claim() {
 	if made, err := os.OpenFile(f.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 		made.Close()
 	}
 }
 
-// unwritable reports a file that may only be read, and that has no log.
+// unwritable reports whether the file may only be read, and has no log.
 func (f *file) unwritable() bool {
 	if _, err := os.Stat(f.path + "-wal"); err == nil {
 		return false
@@ -108,8 +108,8 @@ func (f *file) unwritable() bool {
 	return errors.Is(err, os.ErrPermission)
 }
 
-// look opens the connections that read, and checks whose file it is. It returns how
-// many tables there are.
+// look opens the reading connections, and checks that the file is ours. It returns the
+// number of its tables.
 func (f *file) look(source string) (tables int, err error) {
 	if f.pool != nil {
 		f.pool.Close()
@@ -130,15 +130,15 @@ func (f *file) look(source string) (tables int, err error) {
 	case made != version:
 		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
 	}
-	// A file that was cut off shows when each table is touched.
+	// A truncated file is detected when each table is read.
 	_, err = f.pool.Exec("SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
 	return tables, err
 }
 
-// make makes the tables of a new file. Several processes may do so at once.
+// make creates the tables of a new file. Several processes may do so at once.
 func (f *file) make() error {
 	err := f.connect()
-	for begun := time.Now(); err != nil && f.Passing(err) && time.Since(begun) < f.retry; {
+	for started := time.Now(); err != nil && f.Passing(err) && time.Since(started) < f.retry; {
 		time.Sleep(10 * time.Millisecond)
 		err = f.connect()
 	}
@@ -157,7 +157,7 @@ func (f *file) make() error {
 
 var background = context.Background()
 
-// connect opens the connection that writes, with the first write.
+// connect opens the writing connection, before the first write.
 func (f *file) connect() (err error) {
 	if f.conn != nil {
 		return nil
@@ -203,15 +203,15 @@ func (f *file) transact(do func() error) error {
 		_, err = f.conn.ExecContext(background, "COMMIT")
 	}
 	if err != nil {
-		// A rollback that fails has nothing to roll back: SQLite did so
-		// itself, as it does when the disk is full.
+		// A failed rollback has nothing to roll back: SQLite has already done so, as it
+		// does on a full disk.
 		_, _ = f.conn.ExecContext(background, "ROLLBACK")
 	}
 	return err
 }
 
-// Idle implements [log.Database]: what is in the log is copied into the file, so
-// that less is lost with the log.
+// Idle implements [log.Database]: it copies the log into the file, so that less is lost
+// with the log.
 func (f *file) Idle() error {
 	if f.conn == nil {
 		return nil

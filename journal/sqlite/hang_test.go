@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// busy keeps so many goroutines busy until the test ends.
+// busy keeps n goroutines busy until the test ends.
 func busy(t *testing.T, n int) {
 	var stop atomic.Bool
 	var group sync.WaitGroup
@@ -34,8 +34,8 @@ func busy(t *testing.T, n int) {
 	})
 }
 
-// inMemory returns a folder that needs no disk, where the system has one: for tests
-// of many commits that are not about the disk.
+// inMemory returns a folder in memory, where the system has one: for tests of many
+// commits that do not test the disk.
 func inMemory(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "stone-test")
@@ -50,8 +50,8 @@ func inMemory(t testing.TB) string {
 	return folder
 }
 
-// A run that was left with a result that is not on the disk yet can be acquired at
-// any moment, also while that result is being written.
+// A run that was left with an unwritten result can be acquired at any moment, even while
+// that result is being written.
 func TestAcquireWithUnwrittenRows(t *testing.T) {
 	for _, load := range []int{0, 16} {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
@@ -100,7 +100,7 @@ func acquireUnwritten(t *testing.T, db *DB, run string, content []byte) error {
 	for {
 		if _, err := db.Acquire(t.Context(), run); err == nil {
 			break
-		} else if !strings.Contains(err.Error(), "no space left") && !slow(err) { // it is being tried again
+		} else if !strings.Contains(err.Error(), "no space left") && !slow(err) { // it is being retried
 			return err
 		}
 	}
@@ -120,8 +120,8 @@ func acquireUnwritten(t *testing.T, db *DB, run string, content []byte) error {
 // slow reports the error of a machine that is too busy for the Retry of a test.
 func slow(err error) bool { return strings.Contains(err.Error(), "did not answer") }
 
-// Steps that are under way when another process takes the run over, and when that
-// one has left it again, end: with a result, or with the news that the run is lost.
+// Running steps end when another process takes the run over, and after that one leaves it
+// again: with a result, or with the error that the run is lost.
 func TestTakenOverAgainAndAgain(t *testing.T) {
 	for _, load := range []int{0, 16} {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// countCommits counts the transactions from now on.
+// countCommits counts the transactions after the call.
 func countCommits(t *testing.T) *atomic.Int64 {
 	t.Helper()
 	var n atomic.Int64
@@ -30,7 +30,7 @@ func countCommits(t *testing.T) *atomic.Int64 {
 	return &n
 }
 
-// A row that cannot be written fails alone, and those beside it are written.
+// A row that cannot be written fails alone; the other rows of its commit are written.
 func TestBadRowFailsAlone(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Lease: time.Minute})
 	for _, run := range []string{"r", "bad"} {
@@ -66,7 +66,7 @@ func TestBadRowFailsAlone(t *testing.T) {
 	do(t, db, stepKey("r", 101))
 }
 
-// A file that is removed or replaced ends the runs in it.
+// Removing or replacing a file ends its runs.
 func TestFileIsGone(t *testing.T) {
 	for _, c := range []struct {
 		want string
@@ -95,17 +95,17 @@ func TestFileIsGone(t *testing.T) {
 			})
 		}
 		wantError(t, err, db.file.name, c.want)
-		_ = db.Close() // it says the same
+		_ = db.Close() // it returns the same error
 	}
 }
 
-// What was changed or is missing is found before any new work starts.
+// A changed or missing record is detected before any new work starts.
 func TestDamageStopsWork(t *testing.T) {
 	for name, c := range map[string]struct{ statement, want string }{
 		"digest":   {"UPDATE records SET digest = zeroblob(32) WHERE path = 'p/7'", "was changed after it was written"},
 		"path":     {"UPDATE records SET path = 'p/99' WHERE path = 'p/7'", "was changed after it was written"},
 		"intent":   {"UPDATE records SET content = zeroblob(32) WHERE digest IS NULL", "was changed after it was written"},
-		"lost":     {"DELETE FROM records WHERE path = 'p/7'", "is not whole"},
+		"lost":     {"DELETE FROM records WHERE path = 'p/7'", "is not complete"},
 		"info":     {"UPDATE runs SET info = replace(info, 'name', 'nome')", "was changed after it was written"},
 		"outcome":  {"UPDATE runs SET outcome = replace(outcome, '7', '8')", "was changed after it was written"},
 		"tail":     {"UPDATE runs SET tail = 1, tip = 20", "was changed after it was written"},
@@ -162,7 +162,7 @@ func TestDamagedRecordIsNotReused(t *testing.T) {
 	}
 }
 
-// shortRun begins, works a step and ends.
+// shortRun starts, does a step and ends.
 func shortRun(ctx context.Context, db *DB, id string) error {
 	if _, err := db.Acquire(ctx, id); err != nil {
 		return err
@@ -174,7 +174,7 @@ func shortRun(ctx context.Context, db *DB, id string) error {
 	return errors.Join(err, db.End(ctx, id, journal.Outcome{State: journal.Done}), db.Release(id))
 }
 
-// Runs share commits: what they begin and end with waits in one queue with steps.
+// Runs share commits: their starts and ends are in one queue with their steps.
 func TestShortRunsShareCommits(t *testing.T) {
 	db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Lease: time.Minute})
 	commits := countCommits(t)
@@ -195,8 +195,8 @@ func TestShortRunsShareCommits(t *testing.T) {
 	}
 }
 
-// A run under the lease of another one waits for the disk with its steps alone, and
-// is there when the outer run has ended.
+// An inner run waits for the disk only with its steps, and is durable when the outer run
+// has ended.
 func TestInnerRunsAreCheap(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db := open(t, file, Options{Lease: time.Minute})

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// every sets how often Follow looks for what other processes did.
+// every sets how often Follow looks for rows of other processes.
 func every(t *testing.T, interval time.Duration) {
 	t.Helper()
 	before := poll
@@ -38,8 +38,8 @@ func follow(t *testing.T, db *DB, run string, after int64) (rows []journal.Row) 
 	return rows
 }
 
-// Steps that start at the same time share a record. Following again after any of
-// them yields the others, once.
+// Steps that start at the same time share a record. Following again after any of them
+// yields the others, once.
 func TestFollowAgain(t *testing.T) {
 	db := open(t, "", Options{Lease: time.Minute})
 	const lanes = 40
@@ -82,7 +82,7 @@ func TestFollowAgain(t *testing.T) {
 	}
 }
 
-// A follower hears of a commit of its own process without looking for it.
+// A follower is told of a commit of its own process without polling.
 func TestFollowWakes(t *testing.T) {
 	every(t, time.Hour)
 	db := open(t, "", Options{Lease: time.Hour})
@@ -106,11 +106,11 @@ func TestFollowWakes(t *testing.T) {
 	}
 }
 
-// A follower in another process sees each step while the run is held, though the
-// run is silent for longer than its lease, and ends when it is released.
+// A follower in another process sees each step while the run is held, although the run is
+// silent for longer than its lease, and ends when the run is released.
 func TestFollowAcross(t *testing.T) {
 	every(t, time.Millisecond)
-	const lease = time.Second // which a busy machine can keep
+	const lease = time.Second // long enough for a busy machine
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db, other := open(t, file, Options{Lease: lease}), open(t, file, Options{})
 	do(t, db, stepKey("r", 0))
@@ -136,7 +136,7 @@ func TestFollowAcross(t *testing.T) {
 	}
 }
 
-// Who follows the run of a process that died waits no longer than its lease.
+// Following the run of a dead process takes no longer than its lease.
 func TestFollowDead(t *testing.T) {
 	every(t, time.Millisecond)
 	host, err := os.Hostname()
@@ -144,7 +144,7 @@ func TestFollowDead(t *testing.T) {
 		t.Skip(err)
 	}
 	for owner, lease := range map[string]time.Duration{
-		"another-host/1/00000000":             50 * time.Millisecond, // may live: its lease has to end
+		"another-host/1/00000000":             50 * time.Millisecond, // may live: its lease must end first
 		fmt.Sprint(host, "/4194305/00000000"): time.Hour,             // of this host, and no such process
 	} {
 		file := filepath.Join(t.TempDir(), "stone.db")
@@ -160,7 +160,7 @@ func TestFollowDead(t *testing.T) {
 	}
 }
 
-// Follow and Outline read no contents: they do not notice one that was changed.
+// Follow and Outline read no contents: they do not notice a changed one.
 func TestInspectionReadsNoContents(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db := open(t, file, Options{})
@@ -182,8 +182,8 @@ func TestInspectionReadsNoContents(t *testing.T) {
 	}
 }
 
-// What is looked up is found through an index, and what is followed begins at its
-// position, however many records there are.
+// Lookups use an index, and Follow starts at its position, however many records the run
+// has.
 func TestLookupsUseIndexes(t *testing.T) {
 	db := open(t, "", Options{})
 	for want, s := range map[string]log.Selection{

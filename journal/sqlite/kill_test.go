@@ -19,14 +19,14 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// The tests run this binary again as a process that can be killed. Its job is in
-// the environment: the database, the log of what was worked, and the point at
-// which it kills itself, as "after work 17" for the 17th time.
+// The tests run this binary again as a process that can be killed. Its environment names
+// the database, the log of its work, and the point at which it kills itself: "after work
+// 17" is the 17th time.
 const (
 	jobFile  = "STONE_TEST_DB"
 	jobLog   = "STONE_TEST_LOG"
 	jobPoint = "STONE_TEST_POINT"
-	jobUser  = "STONE_TEST_UID" // whom the tests of this process run as
+	jobUser  = "STONE_TEST_UID" // the user of this test's processes
 )
 
 func TestMain(m *testing.M) {
@@ -140,12 +140,12 @@ func pipeline(worked *os.File) stone.Ashlar {
 	)
 }
 
-// victim is a run that is killed again and again.
+// victim is a run that is killed repeatedly.
 type victim struct {
 	*testing.T
 	file, log string
 	kills     int
-	recorded  map[string]int // paths of recorded steps, and how often they were worked by then
+	recorded  map[string]int // paths of recorded steps, with their number of log lines at that time
 }
 
 func newVictim(t *testing.T) *victim {
@@ -153,7 +153,7 @@ func newVictim(t *testing.T) *victim {
 	return &victim{T: t, file: filepath.Join(dir, "stone.db"), log: filepath.Join(dir, "log"), recorded: map[string]int{}}
 }
 
-// resume starts the process, and returns what it printed if it ended by itself.
+// resume starts the process, and returns its output if it ended by itself.
 func (v *victim) resume(point string, killAfter time.Duration) (ids string, ended bool) {
 	v.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -179,7 +179,7 @@ func (v *victim) resume(point string, killAfter time.Duration) (ids string, ende
 	return "", false
 }
 
-// lines counts how often each step was worked.
+// lines counts the log lines of each step.
 func (v *victim) lines() map[string]int {
 	v.Helper()
 	text, err := os.ReadFile(v.log)
@@ -193,8 +193,8 @@ func (v *victim) lines() map[string]int {
 	return lines
 }
 
-// check holds the file against the log: what was recorded was not worked again,
-// and no work was done without an intent.
+// check compares the file with the log: no recorded step was repeated, and no work was
+// done without an intent.
 func (v *victim) check() {
 	v.Helper()
 	db := open(v.T, v.file, Options{Lease: shortLease})
@@ -222,7 +222,7 @@ func (v *victim) check() {
 	}
 }
 
-// finish resumes the run to its end, which must be as if nothing had happened.
+// finish resumes the run to its end, which must be the same as without kills.
 func (v *victim) finish(want string) {
 	v.Helper()
 	ids, ended := v.resume("", 0)

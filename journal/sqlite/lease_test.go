@@ -85,7 +85,7 @@ func TestCloseReleases(t *testing.T) {
 	}
 }
 
-// Several want a run whose owner is gone: one gets it.
+// Of several processes that want a run whose owner died, one gets it.
 func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	gone := open(t, file, Options{})
@@ -117,7 +117,7 @@ func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 	}
 }
 
-// An owner that was only slow finds out, and writes nothing.
+// An owner that was only slow notices, and writes nothing.
 func TestSlowOwnerCannotWrite(t *testing.T) {
 	// The writer of slow pauses after one of its beats, so outside any transaction.
 	var armed atomic.Bool

@@ -54,7 +54,7 @@ func TestSteps(t *testing.T) {
 			steps[i].Started, steps[i].Ended, steps[i].Sum = time.Time{}, time.Time{}, dag.ID{}
 		}
 		if len(steps) == 2 {
-			second.Path = steps[1].Path // a matter of the root package
+			second.Path = steps[1].Path // tested in the root package
 		}
 		if diff := cmp.Diff([]journal.Step{first, second}, steps); diff != "" {
 			t.Errorf("run %d (-want +got):\n%s", calls, diff)
@@ -65,8 +65,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// The file holds every node from which a leaf made its own, also those that no
-// leaf made: the input and the markers of a fan-out.
+// The file holds every ancestor of the nodes of leaves, also those that no leaf made: the
+// input and the markers of a fan-out.
 func TestDAG(t *testing.T) {
 	db := open(t, "", Options{})
 	input, err := plan.Append(dag.DAG{}, []int{3, 1, 2})
@@ -94,11 +94,11 @@ func TestDAG(t *testing.T) {
 		t.Errorf("the file has\n%s\nwant\n%s", got, want)
 	}
 	if d, err := db.DAG(t.Context(), "none"); d.Len() > 0 || err != nil {
-		t.Errorf("a run that is not there: %d nodes, %v", d.Len(), err)
+		t.Errorf("an unknown run: %d nodes, %v", d.Len(), err)
 	}
 }
 
-// lines are the nodes as dag.Write writes them, sorted.
+// lines returns the lines of dag.Write, sorted.
 func lines(t *testing.T, d dag.DAG) []string {
 	t.Helper()
 	var text bytes.Buffer

@@ -74,7 +74,7 @@ func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Se
 
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) (found []*log.Run, err error) {
-	end := prefix + string(rune(0x10FFFF)) // the last character there is
+	end := prefix + string(rune(0x10FFFF)) // the last character of Unicode
 	for run, err := range query(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", prefix, end, limit) {
 		if err != nil {
 			return nil, err
@@ -151,15 +151,15 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	}, text+" ORDER BY seq", args...)
 }
 
-// scanner reads records. What the driver gives is copied once for a whole row, and
-// not column by column: a run that is resumed reads all that it has.
+// scanner reads records. It copies the driver's data once for a whole row, and not column
+// by column: a resumed run reads all its rows.
 type scanner struct {
 	seq     int64
 	columns [8]column
 	into    []any
 }
 
-// column is what the driver gave, which is the driver's until it is asked again.
+// column is the driver's data, valid until the next row.
 type column struct{ value []byte }
 
 // Scan implements sql.Scanner.

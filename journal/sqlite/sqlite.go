@@ -11,26 +11,24 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// Options of a DB. The zero value is what most programs want.
+// Options of a DB. The zero value suits most programs.
 type Options struct {
-	// Lease is how long a run stays with this DB after its last sign of life;
-	// a process that resumes a run after a crash waits as long. 5 s if zero.
+	// Lease is how long a run stays with this DB after its last sign of life; a process
+	// that resumes a run after a crash waits as long. 5 s if zero.
 	Lease time.Duration
-	// Retry is how long a write that fails is tried again before its error is
-	// reported, as on a full disk or a locked file. 5 s if zero.
+	// Retry is how long a failed write is retried before its error is reported, for
+	// example on a full disk or a locked file. 5 s if zero.
 	Retry time.Duration
-	// RetryResults is the same for the result of a step, which may have cost
-	// something. 2 minutes if zero, and at least Retry. A result that is not
-	// written by then is still written when that becomes possible, as long as
-	// the DB is open.
+	// RetryResults is the same for the result of a step, which may have cost money. 2
+	// minutes if zero, and at least Retry. A result that is not written by then is still
+	// written when that becomes possible, as long as the DB is open.
 	RetryResults time.Duration
 }
 
-// DB is a [journal.Journal] over a SQLite file. It may serve several runs and
-// goroutines at once. See that interface for its methods; Close writes what is not
-// written yet, gives up all leases and closes the file. The error of Close says how
-// many results, if any, are lost. Close the DB when its runs have returned: steps
-// under way fail with ErrClosed.
+// DB is a [journal.Journal] over a SQLite file. It may serve several runs and goroutines
+// at once. See that interface for its methods. Close writes the queued results, gives up
+// all leases and closes the file. The error of Close contains the number of lost results,
+// if any. Close the DB when its runs have returned: running steps fail with ErrClosed.
 type DB struct {
 	*shared
 	file *file
@@ -38,20 +36,20 @@ type DB struct {
 
 type shared = log.Journal
 
-// ErrClosed is returned for what is wanted of a DB after Close.
+// ErrClosed is the error of every use of a DB after Close.
 var ErrClosed = log.ErrClosed
 
-// What tests change: what is called at the points at which they kill the process,
-// the clock, and how often Follow looks for what other processes did.
+// Changed by tests: a function for the points at which they kill the process, the clock,
+// and how often Follow looks for rows of other processes.
 var (
 	reached = func(string) {}
 	now     = time.Now
 	poll    = 200 * time.Millisecond
 )
 
-// Open opens the file, and makes it if there is none; its directory must exist.
-// It refuses files of other programs and of newer versions of this one. Reading
-// needs neither the lock of writers nor the right to write.
+// Open opens the file, and creates it if it does not exist; its directory must exist. It
+// refuses files of other programs and of newer versions of this one. Reading needs
+// neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -80,9 +78,9 @@ func (f *file) Check() error {
 	now, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("database %s was removed while it was open: what runs have done since is lost with it; put it back or begin new runs", f.name)
+		return fmt.Errorf("database %s was removed while it was open: later results are lost with it; put it back or start new runs", f.name)
 	case err == nil && !os.SameFile(f.opened, now):
-		return fmt.Errorf("database %s was replaced while it was open: what runs have done since is not in the new file; put the old one back or begin new runs", f.name)
+		return fmt.Errorf("database %s was replaced while it was open: later results are not in the new file; put the old one back or start new runs", f.name)
 	}
-	return nil // an error that matters comes back with the next commit
+	return nil // an error that matters is reported by the next commit
 }

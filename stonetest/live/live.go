@@ -1,5 +1,5 @@
-// Package live offers tests the model of the environment. It links the providers, which
-// package stonetest does not.
+// Package live returns the model of the environment for tests. It links the providers,
+// which package stonetest does not.
 //
 //	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini"}))
 package live
@@ -14,11 +14,11 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// Names are the models to ask at each provider; "" is none there.
+// Names are the models of each provider; "" means that the provider is not used.
 type Names struct{ OpenAI, Anthropic string }
 
-// Model returns the model that the environment offers, and skips the test if it offers
-// none: a model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
+// Model returns the model of the environment, and skips the test without one. It is a
+// model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
 // OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set.
 // STONE_TEST_MODEL replaces the name of the model.
 func Model(t testing.TB, names Names) llm.Model {
@@ -30,7 +30,7 @@ func Model(t testing.TB, names Names) llm.Model {
 	return m
 }
 
-// offered returns the model, or says what is missing.
+// offered returns the model, or the missing variable.
 func offered(names Names) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
 	names.OpenAI, names.Anthropic = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic)

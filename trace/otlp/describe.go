@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/trace"
 )
 
-// describe adds to the span what an event tells of it.
+// describe adds the fields of an event to the span.
 func (sp *span) describe(e trace.Event) {
 	typ := e.Type()
 	name := e.AshlarName()
@@ -40,8 +40,8 @@ func (sp *span) describe(e trace.Event) {
 	sp.Attrs.describe(e, sp.genAI, "elapsed", "latency-ms", "ok")
 }
 
-// operation names the span as the conventions have it. A run stays one, if its
-// pipeline is an agent too.
+// operation gives the span its conventional name. A run keeps that name even if its
+// pipeline is an agent.
 func (sp *span) operation(name, of string) {
 	if sp.closer == "run-end" {
 		return
@@ -64,11 +64,10 @@ func (sp *span) happened(e trace.Event, typ string, at nanoseconds) {
 	sp.Events = append(sp.Events, ev)
 }
 
-// places are the fields that say which span an event belongs to.
+// places are the fields that identify the span of an event.
 var places = []string{"event", "timestamp", "trace-id", "span-id", "parent-span-id"}
 
-// describe adds the fields of the event, but for those that say where it belongs
-// and those without.
+// describe adds the fields of the event, except those in places and in without.
 func (a *attributes) describe(e trace.Event, named bool, without ...string) {
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
 		v := e.Data[key]

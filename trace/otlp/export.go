@@ -15,42 +15,42 @@ import (
 	"github.com/stonelayer/stone/trace"
 )
 
-// Config says where spans go.
+// Config configures an export.
 type Config struct {
 	// URL of the collector, such as http://127.0.0.1:4318. The path of the endpoint,
 	// /v1/traces, is added unless present.
 	URL string
 
-	// Header is added to every request. Its values never stand in an error.
+	// Header is added to every request. Its values never appear in an error.
 	Header http.Header
 
 	Service string // the service.name; default "stone"
 
-	// Patience is how long one batch may wait for a collector that is busy
-	// (status 429, 502, 503 or 504); default 1 min, negative is not at all. A
-	// Retry-After beyond it ends the export.
+	// Patience is how long to retry one batch while the collector is busy (status 429,
+	// 502, 503 or 504). Zero means 1 min, a negative value no retries. A longer
+	// Retry-After ends the export.
 	Patience time.Duration
 
-	// Skipped is called with each [*trace.LineError] of the file, and with what
-	// the collector warns of. Nil drops them.
+	// Skipped is called with each [*trace.LineError] of the file, and with each warning of
+	// the collector. Nil drops them.
 	Skipped func(error)
 
-	// Client sends the requests. Default is one that gives up after 30 s and
-	// follows no redirect, which would carry the headers elsewhere.
+	// Client sends the requests. The default gives up after 30 s and follows no redirect,
+	// which would carry the headers elsewhere.
 	Client *http.Client
 }
 
-// A Report is what became of an export.
+// A Report is the result of an export.
 type Report struct {
-	Sent     int // spans that the collector took
-	Rejected int // spans that it did not want
+	Sent     int // spans that the collector accepted
+	Rejected int // spans that it rejected
 }
 
-// Export sends the trace that r holds. It returns when all is sent, at the first
-// batch that cannot be, or when ctx is done; the report then says how far it came.
-// That a collector cannot be reached is an error at once: it mostly is not running.
-// Spans that the collector rejects do not end the export, but are an error at
-// its end. Lines that cannot be used are skipped.
+// Export sends the trace in r. It returns when all is sent, at the first batch that
+// cannot be sent, or when ctx is done; the report then counts the spans so far. A
+// collector that cannot be reached is an error at once: usually it is not running.
+// Rejected spans do not end the export, but are an error at its end. Unusable lines are
+// skipped.
 //
 // Exporting the same trace again sends the same spans with the same ids.
 func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
@@ -61,7 +61,7 @@ func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
 	err = export(ctx, r, out)
 	if err == nil && out.report.Rejected > 0 {
 		err = fmt.Errorf("the collector rejected %d of %d spans: %s", out.report.Rejected,
-			out.report.Rejected+out.report.Sent, cmp.Or(out.rejection, "it does not say why"))
+			out.report.Rejected+out.report.Sent, cmp.Or(out.rejection, "it gives no reason"))
 	}
 	return out.report, err
 }
@@ -87,7 +87,7 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 	return out.flush(ctx)
 }
 
-// Batches end at these bounds. Collectors take requests of 20 MiB by default.
+// Batches end at these limits. Collectors accept requests of 20 MiB by default.
 const (
 	maxSpans = 512
 	maxBatch = 4 << 20 // bytes
@@ -115,7 +115,7 @@ func (s *sender) add(ctx context.Context, sp *span) error {
 	return s.flush(ctx)
 }
 
-// flush sends the batch, if there is one.
+// flush sends the batch, unless it is empty.
 func (s *sender) flush(ctx context.Context) error {
 	if s.spans == 0 {
 		return nil
@@ -140,7 +140,7 @@ func endpoint(base string) (*url.URL, error) {
 	const path, want = "/v1/traces", "want the URL of a collector, such as http://127.0.0.1:4318"
 	u, err := url.Parse(base)
 	if err != nil {
-		return nil, errors.New("the URL cannot be read: " + want) // err would show what else stands in it
+		return nil, errors.New("the URL cannot be read: " + want) // err would show the rest of the URL
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of a collector: %s", plain(u), want)
@@ -151,14 +151,14 @@ func endpoint(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// plain is the URL without what may be secret in it.
+// plain returns the URL without its secret parts.
 func plain(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Opaque: u.Opaque}).String()
 }
 
-// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs
-// key=value between commas, with values escaped as in a URL. The error names the
-// key at fault, and no value.
+// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs key=value
+// between commas, with values escaped as in a URL. The error names the wrong key, and no
+// value.
 func ParseHeaders(s string) (http.Header, error) {
 	h := http.Header{}
 	for i, pair := range strings.Split(s, ",") {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is exported into testdata")
 
-// Each testdata/*.txtar has a trace.jsonl and the spans that it becomes.
+// Each testdata/*.txtar has a trace.jsonl and the spans made from it.
 func TestExport(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
@@ -90,11 +90,11 @@ func printAttributes(w io.Writer, indent string, attrs attributes) {
 	}
 }
 
-// A collector keeps the spans that it is sent, and answers as the test says.
+// A collector keeps the received spans, and answers as configured.
 type collector struct {
 	spans  []span
 	bodies [][]byte
-	answer func(n int) *http.Response // to the request of this number, from 1; nil is all well
+	answer func(n int) *http.Response // to the request of this number, from 1; nil always succeeds
 }
 
 func (c *collector) client() *http.Client { return &http.Client{Transport: c} }

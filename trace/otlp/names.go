@@ -1,7 +1,7 @@
 package otlp
 
-// Names of the semantic conventions for generative AI at version 1.41.0, which is
-// the last whose packages have them.
+// Names of the semantic conventions for generative AI at version 1.41.0, the last version
+// whose packages have them.
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.41.0"
 
@@ -30,12 +30,12 @@ const (
 
 // Values of ErrorType that are not kinds of failures.
 const (
-	otherError = "_OTHER" // the conventions' own word for what has no better one
+	otherError = "_OTHER" // the conventions' value for other errors
 	unfinished = "unfinished"
 )
 
-// genAI holds what the conventions have a name for in an agent, a turn, a tool call
-// or an attempt.
+// genAI maps fields of an agent, a turn, a tool call or an attempt to their conventional
+// names.
 var genAI = map[string]string{
 	"ashlar-name":   AgentName,
 	"input-tokens":  InputTokens,

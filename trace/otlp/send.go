@@ -22,9 +22,9 @@ import (
 
 const (
 	firstWait   = time.Second
-	maxWait     = 30 * time.Second // between two tries of our own choice
+	maxWait     = 30 * time.Second // between two tries, unless the collector sets it
 	requestTime = 30 * time.Second
-	maxReply    = 64 << 10 // bytes that are read of a response
+	maxReply    = 64 << 10 // bytes read of a response
 )
 
 // A sender sends spans in batches.
@@ -40,7 +40,7 @@ type sender struct {
 	spans      int    // in the batch
 
 	report    Report
-	rejection string // why spans were rejected, in the collector's words
+	rejection string // the collector's reason for rejecting spans
 }
 
 func newSender(cfg Config) (*sender, error) {
@@ -88,7 +88,7 @@ func (s *sender) compress() ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// post sends a body until the collector has taken it, and returns how many of its
+// post sends a body until the collector has accepted it, and returns how many of its
 // spans it rejected.
 func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error) {
 	wait, waited := firstWait, time.Duration(0)
@@ -105,7 +105,7 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 			return 0, s.refused(reply, "")
 		}
 		if waited += pause; waited > s.patience {
-			return 0, s.refused(reply, fmt.Sprintf("; to wait for it takes longer than %s", max(s.patience, 0)))
+			return 0, s.refused(reply, fmt.Sprintf("; to retry would take longer than %s", max(s.patience, 0)))
 		}
 		select {
 		case <-time.After(pause):
@@ -118,7 +118,7 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 
 type reply struct {
 	status     int
-	retryAfter time.Duration // 0 if the collector did not say
+	retryAfter time.Duration // 0 without a Retry-After
 	body       []byte
 }
 
@@ -160,12 +160,12 @@ func (s *sender) unreachable(ctx context.Context, err error) error {
 	}
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		err = outer.Err // outer would show the whole URL, with what may be secret in it
+		err = outer.Err // outer would show the whole URL, with its secret parts
 	}
 	return fmt.Errorf("the collector at %s cannot be reached: %w", plain(s.url), err)
 }
 
-// taken reads what the collector says of a batch that it took, all of it or a part.
+// taken reads the response to a batch that was accepted, completely or in part.
 func (s *sender) taken(r reply) (rejected int, err error) {
 	var answer struct {
 		PartialSuccess struct {
@@ -195,7 +195,7 @@ func (s *sender) taken(r reply) (rejected int, err error) {
 	return rejected, nil
 }
 
-// refused makes the error of a batch that the collector did not take.
+// refused returns the error of a batch that the collector did not accept.
 func (s *sender) refused(r reply, more string) error {
 	var answer struct {
 		Message string `json:"message"`
@@ -211,8 +211,8 @@ func (s *sender) refused(r reply, more string) error {
 		http.StatusText(r.status), message, more)
 }
 
-// quiet fits what a collector says into an error: one line, not long, and without
-// the secrets in our headers and in its address, should it repeat them.
+// quiet makes a message of the collector fit for an error: one short line, without the
+// secrets in our headers and in its address.
 func (s *sender) quiet(message string) string {
 	secrets := new(redact.Set)
 	for _, values := range s.header {

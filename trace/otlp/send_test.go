@@ -18,7 +18,7 @@ import (
 
 const one = `{"data":{"event":"cache-hit","timestamp":1760000000000,"trace-id":"r"}}`
 
-// What a collector answers, one after the other, and what becomes of it.
+// A sequence of answers of a collector, and its result.
 func TestAnswers(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -35,7 +35,7 @@ func TestAnswers(t *testing.T) {
 		{"busy until a date", []string{`503|Sat, 01 Jan 2000 00:00:20 GMT|`, `200||{}`}, 2, 20 * time.Second, 1, ``},
 		{"busy twice", []string{`502|1|`, `504|2|`, `200||{}`}, 3, 3 * time.Second, 1, ``},
 		{"busy too long", []string{`429|61|slow down`}, 1, 0, 0,
-			`the collector at http://c/v1/traces answers with status 429 Too Many Requests: slow down; to wait for it takes longer than 1m0s`},
+			`the collector at http://c/v1/traces answers with status 429 Too Many Requests: slow down; to retry would take longer than 1m0s`},
 		{"refused", []string{`400||{"code":3,"message":"no  spans\nhere"}`}, 1, 0, 0,
 			`the collector at http://c/v1/traces answers with status 400 Bad Request: no spans here`},
 		{"refused with our key", []string{`401||not with Bearer k3y`}, 1, 0, 0,
@@ -48,7 +48,7 @@ func TestAnswers(t *testing.T) {
 		{"rejected", []string{`200||{"partialSuccess":{"rejectedSpans":"1","errorMessage":"too old"}}`}, 1, 0, 0,
 			`the collector rejected 1 of 1 spans: too old`},
 		{"rejected, as a number and more than there are", []string{`200||{"partialSuccess":{"rejectedSpans":7}}`}, 1, 0, 0,
-			`the collector rejected 1 of 1 spans: it does not say why`},
+			`the collector rejected 1 of 1 spans: it gives no reason`},
 		{"rejected, how many it cannot say", []string{`200||{"partialSuccess":{"rejectedSpans":[]}}`}, 1, 0, 0,
 			`the collector's count of rejected spans cannot be read: []`},
 		{"warned", []string{`200||{"partialSuccess":{"rejectedSpans":"0","errorMessage":"mind the clock"}}`}, 1, 0, 1,
@@ -126,7 +126,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Headers go to the collector and not where it points to.
+// Headers go to the collector only, not to a redirect.
 func TestHeaders(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer elsewhere.Close()
@@ -205,8 +205,8 @@ func (l *lanes) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A file of any size needs the memory of the spans that are open, and sending it
-// twice sends the same.
+// A file of any size needs only the memory of its open spans, and sending it twice sends
+// the same spans.
 func TestExportIsBoundedAndTheSame(t *testing.T) {
 	const n = 20_000
 	var peak, sum [2]uint64

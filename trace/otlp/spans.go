@@ -17,10 +17,10 @@ import (
 type spans struct {
 	emit func(*span) error
 	runs map[string]*run // those with open spans, by the id of the trace
-	now  nanoseconds     // of the last event that had a time
+	now  nanoseconds     // of the last event with a time
 }
 
-// A run is what is open of a trace.
+// A run has the open spans of a trace.
 type run struct {
 	traceID string
 	root    *span
@@ -29,7 +29,7 @@ type run struct {
 	last    nanoseconds
 }
 
-// openers are the events that begin a span, and the ones that end it.
+// openers maps the events that start a span to the events that end it.
 var openers = map[string]string{
 	"run-start":          "run-end",
 	"ashlar-start":       "ashlar-end",
@@ -42,14 +42,13 @@ var closers = map[string]bool{
 	"run-end": true, "ashlar-end": true, "lane-end": true, "agent-ashlar-end": true, "api-response": true,
 }
 
-// wholes are the events that stand at the end of what they tell of, and have no
-// other at its beginning.
+// wholes are the events that end an activity whose start has no event.
 var wholes = map[string]bool{"tool-dispatch": true, "call-attempt": true}
 
-// payloads hold what was said, which stays where it is.
+// payloads are the events whose contents stay in the file.
 var payloads = map[string]bool{"api-call-payload": true, "api-response-payload": true, "tool-dispatch-payload": true}
 
-// add takes the next event of the file.
+// add processes the next event of the file.
 func (s *spans) add(e trace.Event) error {
 	typ := e.Type()
 	if payloads[typ] {
@@ -86,19 +85,19 @@ func (s *spans) place(r *run, e trace.Event, typ string, at nanoseconds) error {
 	return nil
 }
 
-// conclude takes the event that ends a span.
+// conclude processes an event that ends a span.
 func (s *spans) conclude(r *run, e trace.Event, typ, key string, at nanoseconds) error {
 	sp := r.open[key]
-	if sp == nil { // the file begins in the midst of it
+	if sp == nil { // the file lacks its start
 		return s.whole(r, e, typ, at)
 	}
 	sp.describe(e)
-	if sp.closer != typ { // an agent ends before the leaf that it is
+	if sp.closer != typ { // an agent ends before its leaf
 		return nil
 	}
 	bad := e.Data["ok"] == false
 	if bad && typ == "agent-ashlar-end" {
-		sp.End = max(sp.Start, at) // the event that says why is yet to come
+		sp.End = max(sp.Start, at) // the event with the reason follows
 		return nil
 	}
 	if typ == "run-end" {
@@ -110,15 +109,15 @@ func (s *spans) conclude(r *run, e trace.Event, typ, key string, at nanoseconds)
 	return s.end(r, sp, bad, at)
 }
 
-// begin opens a span, or adds to the one that the event belongs to.
+// begin starts a span, or adds the event to the span to which it belongs.
 func (s *spans) begin(r *run, e trace.Event, typ, key string, at nanoseconds) error {
-	if typ == "run-start" { // what a process that died left open, and then was resumed
+	if typ == "run-start" { // spans left open by a process that died; the run was then resumed
 		if err := s.abandon(r); err != nil {
 			return err
 		}
 	}
 	old := r.open[key]
-	if old != nil && old.closer != openers[typ] { // an agent begins after the leaf that it is
+	if old != nil && old.closer != openers[typ] { // an agent starts after its leaf
 		old.describe(e)
 		return nil
 	}
@@ -136,7 +135,7 @@ func (s *spans) begin(r *run, e trace.Event, typ, key string, at nanoseconds) er
 	return nil
 }
 
-// whole emits the span of which there is but one event.
+// whole emits a span that has only one event.
 func (s *spans) whole(r *run, e trace.Event, typ string, at nanoseconds) error {
 	sp := r.span(e, typ, at-elapsed(e))
 	if tellsFailure(e, typ) {
@@ -146,7 +145,7 @@ func (s *spans) whole(r *run, e trace.Event, typ string, at nanoseconds) error {
 	return s.end(r, sp, bad, at)
 }
 
-// end emits a span. The one around it may end badly for the same reason.
+// end emits a span. The span around it may fail for the same reason.
 func (s *spans) end(r *run, sp *span, bad bool, at nanoseconds) error {
 	sp.End = max(sp.Start, at)
 	if bad {
@@ -167,12 +166,12 @@ func (s *spans) end(r *run, sp *span, bad bool, at nanoseconds) error {
 	return s.emit(sp)
 }
 
-// leave ends a span whose end is not in the file, or the reason of it.
+// leave ends a span whose end, or whose reason for it, is not in the file.
 func (s *spans) leave(r *run, sp *span) error {
 	if sp.End > 0 {
 		return s.end(r, sp, true, sp.End)
 	}
-	sp.failure, sp.up = failure{unfinished, "the trace does not tell how it ended"}, nil
+	sp.failure, sp.up = failure{unfinished, "the trace does not contain its end"}, nil
 	return s.end(r, sp, true, r.last)
 }
 
@@ -187,7 +186,7 @@ func (s *spans) abandon(r *run) error {
 	return nil
 }
 
-// finish leaves what is open at the end of the file.
+// finish leaves the spans that are open at the end of the file.
 func (s *spans) finish() error {
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		if err := s.abandon(s.runs[id]); err != nil {
@@ -208,7 +207,7 @@ func (s *spans) run(e trace.Event) *run {
 	return r
 }
 
-// time is when the event happened, or else the one before it.
+// time returns the time of the event, or else that of the previous one.
 func (s *spans) time(e trace.Event) nanoseconds {
 	const year2200 = 7_258_118_400_000
 	if ms := e.Timestamp(); ms > 0 && ms < year2200 {
@@ -217,7 +216,7 @@ func (s *spans) time(e trace.Event) nanoseconds {
 	return s.now
 }
 
-// around returns the open span in which an event happened.
+// around returns the open span in which an event happened, or nil.
 func (r *run) around(e trace.Event, key string) *span {
 	for _, k := range []string{key, text(e, "span-id"), text(e, "parent-span-id")} {
 		if sp := r.open[k]; sp != nil {
@@ -227,13 +226,12 @@ func (r *run) around(e trace.Event, key string) *span {
 	return r.root
 }
 
-// span makes the span that begins with the event. Its id is a hash of all that
-// the event holds, its time among that: the ids in the file are used again by
-// the turns and the attempts of one ashlar.
+// span makes the span that starts with the event. Its id is a hash of the whole event,
+// its time included, since turns and attempts of one ashlar share the ids in the file.
 func (r *run) span(e trace.Event, typ string, at nanoseconds) *span {
 	data, err := json.Marshal(e.Data) // sorts the keys
 	if err != nil {
-		data = []byte(typ) // what was read from JSON always has JSON
+		data = []byte(typ) // data that was read from JSON always has JSON
 	}
 	sum := sha256.Sum256(append(data, e.Message...))
 	r.seq++
@@ -241,7 +239,7 @@ func (r *run) span(e trace.Event, typ string, at nanoseconds) *span {
 	switch typ {
 	case "run-start", "run-end": // the root
 	case "api-call", "api-response", "tool-dispatch", "call-attempt":
-		sp.up = r.around(e, text(e, "span-id")) // a part of what its ashlar does
+		sp.up = r.around(e, text(e, "span-id")) // a part of its ashlar
 	default:
 		sp.up = r.around(e, text(e, "parent-span-id"))
 	}
@@ -252,7 +250,7 @@ func (r *run) span(e trace.Event, typ string, at nanoseconds) *span {
 	return sp
 }
 
-// keyOf tells turns of one ashlar from the ashlar.
+// keyOf distinguishes turns of an ashlar from the ashlar.
 func keyOf(e trace.Event, typ string) string {
 	key := text(e, "span-id")
 	switch typ {
@@ -264,7 +262,7 @@ func keyOf(e trace.Event, typ string) string {
 	return key
 }
 
-// elapsed is how long the event says that it took, in its milliseconds.
+// elapsed returns the duration in the event, which is in milliseconds.
 func elapsed(e trace.Event) nanoseconds {
 	for _, key := range []string{"elapsed", "latency-ms"} {
 		if n, ok := e.Data[key].(json.Number); ok {
@@ -276,8 +274,8 @@ func elapsed(e trace.Event) nanoseconds {
 	return 0
 }
 
-// tellsFailure reports whether the event is a failure, or the end of an attempt or
-// a call that has one.
+// tellsFailure reports whether the event is a failure, or the end of an attempt or a call
+// that failed.
 func tellsFailure(e trace.Event, typ string) bool {
 	switch typ {
 	case "failure", "attempt-failed":
@@ -289,9 +287,9 @@ func tellsFailure(e trace.Event, typ string) bool {
 	return false
 }
 
-// failureOf reads a failure from kind and reason, or from a field "failure" that
-// is an object of those, a kind, or "kind: reason". A kind must not differ from one
-// failure to the next, so that spans can be counted by it.
+// failureOf reads a failure from kind and reason, or from a field "failure" that is an
+// object of those, a kind, or "kind: reason". The kind must be the same for equal
+// failures, so that spans can be counted by it.
 func failureOf(e trace.Event) failure {
 	f := failure{text(e, "kind"), text(e, "reason")}
 	switch v := e.Data["failure"].(type) {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the order of events, each span comes out once, ends after it began, and
-// has a parent that comes out as well.
+// In every order of events, each span is emitted once, ends after its start, and has a
+// parent that is emitted too.
 func TestSpansAreWhole(t *testing.T) {
 	types := []string{"cache-hit", "failure", "tool-dispatch", "call-attempt"}
 	for begin, end := range openers {

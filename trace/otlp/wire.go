@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of spans and codes of states, as the protocol numbers them.
+// Kinds of spans and codes of states in the protocol.
 const (
 	internalKind = 1
 	clientKind   = 3
@@ -19,7 +19,7 @@ const (
 	maxEvents = 128     // of a span; the SDKs of OpenTelemetry have the same bound
 )
 
-// A span is one on the wire, built while it is open.
+// A span is a span of the protocol, filled while it is open.
 type span struct {
 	TraceID string      `json:"traceId"`
 	SpanID  string      `json:"spanId"`
@@ -33,12 +33,12 @@ type span struct {
 	Dropped int         `json:"droppedEventsCount,omitempty"`
 	Status  *status     `json:"status,omitempty"`
 
-	key     string  // among the open spans of its run
-	up      *span   // that is open around it; nil for a root
+	key     string  // unique among the open spans of its run
+	up      *span   // the open span around it; nil for a root
 	closer  string  // type of the event that ends it
-	seq     int     // among the spans of its run that were opened
-	failure failure // the last one in it
-	genAI   bool    // its attributes have names of the conventions
+	seq     int     // number among the opened spans of its run
+	failure failure // the last one
+	genAI   bool    // its attributes have conventional names
 }
 
 type event struct {
@@ -52,10 +52,10 @@ type status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// A failure says why a span ended badly.
+// A failure is the reason why a span failed.
 type failure struct{ kind, reason string }
 
-// nanoseconds since 1970, which the protocol writes as a string.
+// nanoseconds since 1970; the protocol writes them as a string.
 type nanoseconds int64
 
 func (n nanoseconds) MarshalJSON() ([]byte, error) {
@@ -69,11 +69,11 @@ type attribute struct {
 	Value value  `json:"value"`
 }
 
-// A value has one of its fields set.
+// Exactly one field of a value is set.
 type value struct {
 	String *string  `json:"stringValue,omitempty"`
 	Bool   *bool    `json:"boolValue,omitempty"`
-	Int    *string  `json:"intValue,omitempty"` // a string, since JSON's numbers lose digits
+	Int    *string  `json:"intValue,omitempty"` // a string, since numbers in JSON lose digits
 	Double *float64 `json:"doubleValue,omitempty"`
 	Array  *list    `json:"arrayValue,omitempty"`
 }
@@ -82,7 +82,7 @@ type list struct {
 	Values []value `json:"values"`
 }
 
-// set gives the attribute a value, the last one counts.
+// set sets the attribute; the last value counts.
 func (a *attributes) set(key string, v any) {
 	for i := range *a {
 		if (*a)[i].Key == key {
@@ -93,8 +93,8 @@ func (a *attributes) set(key string, v any) {
 	*a = append(*a, attribute{key, valueOf(v)})
 }
 
-// valueOf accepts what JSON yields; a list of strings stays one, what else is
-// nested becomes its JSON.
+// valueOf converts a value of JSON. A list of strings becomes a list, any other nested
+// value its JSON.
 func valueOf(v any) value {
 	switch v := v.(type) {
 	case string:
@@ -128,7 +128,7 @@ func valueOf(v any) value {
 	return valueOf(string(text))
 }
 
-// cut bounds a text; what it was cut from ends in "…".
+// cut bounds a text; a truncated text ends in "…".
 func cut(s string) string {
 	if len(s) <= maxText {
 		return strings.ToValidUTF8(s, "\uFFFD")

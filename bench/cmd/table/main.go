@@ -1,6 +1,6 @@
-// Command table reads the output of go test -bench in this module and prints
-// one table: Stone, the floor, the best peer, the figure to hold and whether it
-// is held. Several rounds are given one after the other; see the Makefile.
+// Command table reads the output of go test -bench in this module and prints one table:
+// Stone, the floor, the best peer, the bound and whether it is met. Several rounds may be
+// concatenated; see the Makefile.
 //
 //	go test -run '^$' -bench . | go run ./cmd/table
 //

@@ -22,20 +22,20 @@ func (m *measured) print(out io.Writer, rows []row) error {
 		count = fmt.Sprintf("%d to %d", least, most)
 	}
 	cells := [][]string{{"#", "row", "stone", "floor", "ratio", "best peer", "its figure", "ratio", "hold", "met", "spread"}}
-	held := 0
+	number := 0
 	for _, r := range rows {
 		line, met := m.line(r)
 		cells = append(cells, line)
 		if met {
-			held++
+			number++
 		}
 	}
-	_, err := fmt.Fprintf(out, "CPU time of the process (user and system), median of %s repetitions, on %s.\n\n%s\n%d of %d figures are held. Spread is the largest sample over the smallest, of stone or of the floor it is held\nagainst: a verdict that is closer to its bound than that wants a quieter machine.\n",
-		count, strings.Join(m.machine, ", "), align(cells), held, len(rows))
+	_, err := fmt.Fprintf(out, "CPU time of the process (user and system), median of %s repetitions, on %s.\n\n%s\n%d of %d figures meet their bounds. Spread is the largest sample over the smallest, of stone or of the floor it is\ncompared with: if a figure is closer to its bound than that, measure on a quieter machine.\n",
+		count, strings.Join(m.machine, ", "), align(cells), number, len(rows))
 	return err
 }
 
-// line returns the cells of a row and whether its figure is held.
+// line returns the cells of a row and whether it meets its bound.
 func (m *measured) line(r row) (line []string, met bool) {
 	line = []string{strconv.Itoa(r.number), r.title, none, none, none, none, none, none, r.hold.words, noFigure, none}
 	stone, ok := m.median(r.path+"/stone", r.unit)
@@ -52,8 +52,8 @@ func (m *measured) line(r row) (line []string, met bool) {
 	}
 	line[10] = times(spread)
 
-	// A row that is held against another row of Stone is about growth: floor
-	// and peers stand in the rows that it compares.
+	// A row that is compared with another row of Stone measures growth: floor and peers
+	// are in the rows that it compares.
 	against, known := 1.0, true
 	switch r.hold.of {
 	case "", floor:
@@ -76,8 +76,8 @@ func (m *measured) line(r row) (line []string, met bool) {
 	return line, met
 }
 
-// compare fills in floor and best peer and returns what the bound of the row is
-// a multiple of: the floor, or one unit.
+// compare fills in floor and best peer and returns the figure of which the bound of the
+// row is a multiple: the floor, or one unit.
 func (m *measured) compare(line []string, stone float64, r row) (against float64, known bool) {
 	beside := cmp.Or(r.beside, r.path)
 	bare, hasFloor := m.median(beside+"/"+floor, r.unit)
@@ -97,13 +97,13 @@ func (m *measured) compare(line []string, stone float64, r row) (against float64
 func (m *measured) missing(rows []row) error {
 	for _, r := range rows {
 		if line, _ := m.line(r); line[9] == noFigure {
-			return fmt.Errorf("row %q has no figure: run the benchmark %s of stone and, if it is held against one, its floor", r.title, r.path)
+			return fmt.Errorf("row %q has no figure: run the benchmark %s of stone and, if it is compared with one, its floor", r.title, r.path)
 		}
 	}
 	return nil
 }
 
-// figure writes a value in the unit in which people say it.
+// figure formats a value in its usual unit.
 func figure(v float64, unit string) string {
 	switch {
 	case strings.HasPrefix(unit, "cpu-ns/") && v < 100:

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// measured is what a run of go test -bench said.
+// measured is the output of go test -bench.
 type measured struct {
 	machine  []string // goos, goarch and cpu
 	samples  map[string][]float64
@@ -20,8 +20,8 @@ type measured struct {
 
 var cpus = regexp.MustCompile(`-\d+$`)
 
-// read takes the samples out of the output of one or several runs of
-// go test -bench and copies it to progress, so that somebody who waits sees something.
+// read reads the samples from the output of one or several runs of go test -bench, and
+// copies the output to progress, so that a person sees the progress.
 func read(in io.Reader, progress io.Writer) (*measured, error) {
 	m := &measured{samples: map[string][]float64{}}
 	lines := bufio.NewScanner(in)
@@ -34,7 +34,7 @@ func read(in io.Reader, progress io.Writer) (*measured, error) {
 		case len(fields) == 0:
 		case strings.HasPrefix(line, "goos:"), strings.HasPrefix(line, "goarch:"), strings.HasPrefix(line, "cpu:"):
 			_, value, _ := strings.Cut(line, ": ")
-			if !slices.Contains(m.machine, value) { // said once in each round
+			if !slices.Contains(m.machine, value) { // repeated in each round
 				m.machine = append(m.machine, value)
 			}
 		case strings.HasPrefix(line, "--- FAIL: "):
@@ -88,8 +88,8 @@ func (m *measured) spread(path, unit string) float64 {
 	return slices.Max(s) / slices.Min(s)
 }
 
-// best returns the peer with the smallest median among the benchmarks below
-// path: all that are neither Stone nor the floor.
+// best returns the peer with the smallest median among the benchmarks below path: all
+// except Stone and the floor.
 func (m *measured) best(path, unit string) (name string, figure float64, ok bool) {
 	for _, key := range m.order {
 		rest, below := strings.CutPrefix(key, path+"/")

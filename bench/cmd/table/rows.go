@@ -1,17 +1,17 @@
 package main
 
-// A row is one figure that Stone has to hold. Its number is that of the row of
-// the table in the design.
+// A row is one figure with a bound for Stone. Its number is that of the row of the table
+// in the design.
 type row struct {
 	number int
 	title  string
-	path   string // the benchmark without its last element, who does the work
+	path   string // the benchmark without its last element, the library
 	unit   string
-	beside string // where floor and peers are measured, if not under path
+	beside string // path of floor and peers, if other than path
 	hold   hold
 }
 
-// A hold is the bound of a row: so many units, or so many times another figure.
+// A hold is the bound of a row: a number of units, or a multiple of another figure.
 type hold struct {
 	atMost float64
 	of     string // "" for units, floor, smallStep, eventOf1KB, or the path of another row of Stone
@@ -27,14 +27,14 @@ const (
 	passes = "elapsed-ns/step"
 	called = "cpu-ns/call"
 
-	floor = "floor" // who does the work in bare Go
+	floor = "floor" // the work in bare Go
 
-	// The floors to which figures without a floor of their own are held.
+	// The floors for figures without a floor of their own.
 	smallStep  = "Sequence/small/100/floor"
 	eventOf1KB = "Sequence/1KB-nested/100/floor"
 )
 
-// Where the design says "flat" the bound is 1.5 times, which it names for the
+// Where the design requires "flat" the bound is 1.5 times, as it specifies for the
 // million lanes.
 var rows = []row{
 	{1, "sequential step, small, 100 steps", "Sequence/small/100", step, "", timesFloor(1.5)},
@@ -82,13 +82,13 @@ var rows = []row{
 	{9, "… word by word", "NGram/words", octet, "", units(8, "8 ns")},
 
 	{11, "allocations a step: handler that wants nothing", "Observability/handler", "allocs/step", "", units(0, "0")},
-	{11, "… event that nobody wants", "Observability/event", "allocs/step", "", units(0, "0")},
+	{11, "… unwanted event", "Observability/event", "allocs/step", "", units(0, "0")},
 }
 
 func units(n float64, words string) hold { return hold{atMost: n, words: "≤ " + words} }
 
-// timesSmall is for what has no floor of its own: machines differ, so it is held to
-// the floor of the small step in the same run.
+// timesSmall is for figures without a floor of their own. Machines differ, so the bound
+// is a multiple of the small step's floor in the same run.
 func timesSmall(n float64) hold { return hold{n, smallStep, "≤ " + times(n) + " small step"} }
 
 func timesFloor(n float64) hold { return hold{n, floor, "≤ " + times(n) + " floor"} }

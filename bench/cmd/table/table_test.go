@@ -35,8 +35,8 @@ func TestTable(t *testing.T) {
 4  not measured               –        –         –  –                   –       –  ≤ 0.6 µs             no figure       –
 7  depth                49.9 ns  0.50 µs  0.0999 ×  –                   –       –  ≤ 0.1 × small step   yes        2.25 ×
 
-3 of 6 figures are held. Spread is the largest sample over the smallest, of stone or of the floor it is held
-against: a verdict that is closer to its bound than that wants a quieter machine.
+3 of 6 figures meet their bounds. Spread is the largest sample over the smallest, of stone or of the floor it is
+compared with: if a figure is closer to its bound than that, measure on a quieter machine.
 `
 	var out strings.Builder
 	if err := m.print(&out, shown); err != nil {

@@ -1,6 +1,6 @@
-// Package sqlite stands in the place of the driver of journal/sqlite. It is the
-// other driver that needs no cgo, under the first one's name and with as much of
-// its API as journal/sqlite uses, because that one lets Go code be the disk.
+// Package sqlite replaces the driver of journal/sqlite. It is the other driver that needs
+// no cgo, under the first one's name and with the part of its API that journal/sqlite
+// uses, because it lets Go code be the disk.
 package sqlite
 
 import (
@@ -16,8 +16,8 @@ import (
 // Error is an error of SQLite.
 type Error = sqlite3.Error
 
-// Source changes the query of a data source before it is opened. Set it before
-// anything is opened.
+// Source changes the query of a data source before it is opened. Set it before the first
+// open.
 var Source func(path string, query url.Values)
 
 func init() { sql.Register("sqlite", substitute{}) }

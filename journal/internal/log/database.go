@@ -11,15 +11,15 @@ import (
 // goroutines, Update and Idle by one at a time.
 type Database interface {
 	Reader
-	// Update runs f in a transaction, which is durable when Update returns nil.
-	// What f reads must not be changed by others before the transaction ends.
-	// The error of f comes back as it is.
+	// Update runs f in a transaction, which is durable when Update returns nil. No one
+	// else may change the rows that f reads before the transaction ends. The error of f is
+	// returned unchanged.
 	Update(f func(Tx) error) error
 	// Idle is called when nothing has been written for a while.
 	Idle() error
 	// Check reports that the database was removed or replaced.
 	Check() error
-	// Passing reports whether an error may go away by itself, as that of a full disk.
+	// Passing reports whether an error may go away by itself, as that of a full disk does.
 	Passing(err error) bool
 	// Explain makes one line of an error of the database: what is wrong and what
 	// to do. It returns other errors as they are.
@@ -33,35 +33,35 @@ type Database interface {
 type Reader interface {
 	// Run returns the run with the id, or nil.
 	Run(ctx context.Context, id string) (*Run, error)
-	// Runs returns runs without their Shape, the youngest first: those older than
-	// before, if it is not 0, with one of the states, if there are any.
+	// Runs returns runs without their Shape, the newest first. Before limits them to runs
+	// older than it, if it is not 0; states to runs in one of them, if it is not empty.
 	Runs(ctx context.Context, before int64, states []string) iter.Seq2[*Run, error]
 	// Named returns up to limit runs whose id begins with prefix, in the order
 	// of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
 	// Rows returns records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
-	// Reusable returns records with that Reuse of all runs but one, the oldest
-	// first, from one run only if from is not 0.
+	// Reusable returns records of all runs but one that have the Reuse, the oldest first;
+	// if from is not 0, from that run only.
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
-	// Questions returns the questions of a run in the order in which they were
-	// asked first.
+	// Questions returns the questions of a run in the order in which they were first
+	// asked.
 	Questions(ctx context.Context, run int64, s QuestionSelection) iter.Seq2[*Question, error]
 }
 
-// Selection says which records of a run are wanted; its zero value wants all.
+// Selection selects records of a run; its zero value selects all.
 type Selection struct {
-	After int64      // with a higher number
-	Seq   int64      // the one with this number
+	After int64      // with a higher number than this
+	Seq   int64      // with this number
 	Path  string     // results of the step with this path
-	Under string     // of results only those of steps whose paths begin with this
-	Node  *[2]dag.ID // those whose node has an id from the first to the second
-	Nodes bool       // those that have a node
-	Steps bool       // those of steps: results and intents
+	Under string     // results only of steps whose paths begin with this
+	Node  *[2]dag.ID // with a node whose id is between the two, both included
+	Nodes bool       // with a node
+	Steps bool       // of steps only: results and intents
 	Heads bool       // results without their Content
 }
 
-// QuestionSelection says which questions are wanted; its zero value wants all.
+// QuestionSelection selects questions; its zero value selects all.
 type QuestionSelection struct {
 	Path string // the question at this path
 	Open bool   // open questions only
@@ -70,45 +70,45 @@ type QuestionSelection struct {
 // A Tx is a transaction. Its Reader sees what it has written.
 type Tx interface {
 	Reader
-	// Insert writes a new run down and sets its Row.
+	// Insert stores a new run and sets its Row.
 	Insert(r *Run) error
-	// Put replaces a run, but not its ID, Beat and Rows.
+	// Put replaces a run, except for its ID, Beat and Rows.
 	Put(r *Run) error
-	// Advance moves the beat of a run and sets how many records it has, if the
-	// run has the owner; otherwise it changes nothing and reports false. Rows
-	// below 0 leaves that number as it is.
+	// Advance increments the beat of a run and sets the number of its records, if the run
+	// has the owner; otherwise it changes nothing and reports false. A negative rows keeps
+	// the number.
 	Advance(run int64, owner string, rows int64) (bool, error)
-	// Append writes records, which have their Run and Seq.
+	// Append stores records, whose Run and Seq are set.
 	Append(rows []*Row) error
-	// Delete removes the records of a run with numbers from first to last, and
-	// says how many there were.
+	// Delete removes the records of a run with numbers from first to last, and returns how
+	// many it removed.
 	Delete(run, first, last int64) (int64, error)
 	// Remove removes a run with its records and questions.
 	Remove(run int64) error
-	// PutQuestion writes a question, or replaces the one with its Run and Path.
+	// PutQuestion stores a question, or replaces the one with its Run and Path.
 	PutQuestion(q *Question) error
 }
 
 // Run is a run as a database keeps it.
 type Run struct {
-	Row   int64 // its number; younger runs have higher ones
+	Row   int64 // its number; newer runs have higher ones
 	ID    string
-	Owner string // who has it, or had it last
+	Owner string // the present or last holder
 	Beat  int64  // grows as long as the owner lives
-	Lease int64  // milliseconds that a beat is good for, 0 if nobody has the run
-	Outer string // id of the run under whose lease it is, empty for its own
-	Rows  int64  // how many records it has
+	Lease int64  // milliseconds that a beat is valid, 0 without a holder
+	Outer string // id of the run whose lease covers it, empty for its own
+	Rows  int64  // number of its records
 
 	State   string // of the Outcome
 	Info    []byte // JSON, nil until the run is started
 	Shape   []byte // JSON
 	Outcome []byte // JSON
-	Tail    int64  // the numbers of the first and
-	Tip     int64  // the last record that belong to the Outcome only
+	Tail    int64  // the numbers of the first
+	Tip     int64  // and last record that belong only to the Outcome
 	Seal    []byte // of the fields from State on, nil until the run is started
 }
 
-// Row is a record: with a Digest the result of a step, with a Node only a node that
+// Row is a record. With a Digest it is the result of a step, with only a Node a node that
 // no step made, with neither a list of steps whose work starts.
 type Row struct {
 	Run, Seq int64
@@ -118,7 +118,7 @@ type Row struct {
 	Node    []byte // id
 	Parents []byte // ids, 32 bytes each
 	Path    string // of the step that has a result
-	Head    []byte // JSON: all but the content
+	Head    []byte // JSON: everything but the content
 	Seal    []byte // of the fields from Digest on
 	Content []byte // JSON, or the digests of the steps that start
 }

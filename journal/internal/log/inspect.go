@@ -14,14 +14,14 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// existing returns the row of a run. The error is journal.ErrNoRun if there is none.
+// existing returns the row of a run, or journal.ErrNoRun.
 func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
 	r, err := j.data.Run(ctx, id)
 	if err != nil {
 		return nil, j.data.Explain(err)
 	}
 	if r != nil {
-		found, err := j.there(ctx, []*Run{r})
+		found, err := j.visible(ctx, []*Run{r})
 		if len(found) > 0 || err != nil {
 			return r, err
 		}
@@ -80,29 +80,29 @@ func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInf
 	return found[0], nil
 }
 
-// padded is the id that begins with a prefix and goes on with one digit.
+// padded returns the id that begins with a prefix and repeats one digit after it.
 func padded(prefix, digit string) (dag.ID, error) {
 	return dag.ParseID(prefix + strings.Repeat(digit, max(2*len(dag.ID{})-len(prefix), 0)))
 }
 
 var errEnough = errors.New("enough rows were read")
 
-// A record of steps that start stands for several rows of Follow. So the position of
-// one is the number of its record, followed by its place in the record.
+// A record of steps that start yields several rows of Follow. So the position of a row is
+// the number of its record, followed by its place in the record.
 const (
 	placeBits = 16
 	maxPlaces = 1 << placeBits // steps in a record
 )
 
-// follower reads the rows of a run behind a position.
+// follower reads the rows of a run after a position.
 type follower struct {
 	*Journal
 	id    string
 	run   int64     // its number
-	after int64     // position
-	whole int64     // number of the last record of which every row was yielded
-	seen  lease     // as it was last, and
-	since time.Time // when it became so
+	after int64     // of the last row that was yielded
+	whole int64     // number of the last record all of whose rows were yielded
+	seen  lease     // the lease when it was last read
+	since time.Time // when it changed
 }
 
 // Follow implements [journal.Inspector].
@@ -142,7 +142,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	}
 }
 
-// wait returns when this Journal has committed something, or another may have.
+// wait returns when this Journal has committed, or another process may have.
 func (f *follower) wait(ctx context.Context, news <-chan struct{}) error {
 	timer := time.NewTimer(f.opts.Poll)
 	defer timer.Stop()
@@ -178,7 +178,7 @@ func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 	return rows, err
 }
 
-// followed returns what a record says of steps.
+// followed returns the rows of Follow for a record of steps.
 func followed(record *Row, h head) []journal.Row {
 	at := time.UnixMilli(h.At)
 	if h.Step == "" && !record.isResult() {
@@ -198,8 +198,8 @@ func followed(record *Row, h head) []journal.Row {
 	return []journal.Row{row}
 }
 
-// left reports whether nobody holds the run any more. As for Acquire, an owner in
-// another process is gone when it was silent for as long as its lease.
+// left reports whether the run has no holder any more. As for Acquire, an owner in
+// another process is gone when it was silent for the time of its lease.
 func (f *follower) left(ctx context.Context) (bool, error) {
 	_, now, err := f.lease(ctx, f.data, f.id)
 	if err != nil {

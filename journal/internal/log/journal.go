@@ -19,11 +19,11 @@ import (
 
 // Options of a Journal. All must be set.
 type Options struct {
-	Lease        time.Duration    // for which a sign of life is good
-	Retry        time.Duration    // how long a write that fails is tried again
-	RetryResults time.Duration    // the same for the result of a step
-	Poll         time.Duration    // how late Follow may hear of what another process did
-	Now          func() time.Time // what rows are stamped with
+	Lease        time.Duration    // how long a sign of life is valid
+	Retry        time.Duration    // how long a failed write is retried
+	RetryResults time.Duration    // how long a failed result of a step is retried
+	Poll         time.Duration    // how often Follow looks for rows of other processes
+	Now          func() time.Time // the clock of rows
 	// Reached is called at the points at which tests kill the process.
 	Reached func(point string)
 }
@@ -41,7 +41,7 @@ type Journal struct {
 	closed bool
 }
 
-// ErrClosed is returned for what is wanted of a Journal after Close.
+// ErrClosed is the error of every use of a Journal after Close.
 var ErrClosed = errors.New("the journal is closed: open it again")
 
 // New returns a Journal over a database, which it closes when it is closed.
@@ -72,7 +72,7 @@ func (j *Journal) Close() error {
 	}
 	err := j.out.close(runs)
 	closing := j.data.Close()
-	if err != nil { // whatever else there is has the same cause
+	if err != nil { // the other errors have the same cause
 		return err
 	}
 	return j.data.Explain(closing)
@@ -82,9 +82,9 @@ func (j *Journal) held(run, owner string) error {
 	return &journal.HeldError{Where: j.data.Name(), Run: run, Owner: owner}
 }
 
-// lives reports whether an owner may still live: only of a process of this host can
-// be told that it does not. It is for people; a lease is never taken over for it,
-// since hosts with one name need not be one.
+// lives reports whether an owner may still live: only a process of this host can be known
+// to be gone. The result is for people. It never justifies taking a lease over, since two
+// hosts may share a name.
 func lives(owner string) bool {
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || parts[0] != hostname() {
@@ -101,7 +101,7 @@ func lives(owner string) bool {
 func hostname() string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "unknown-host" // the owner is for people to read
+		host = "unknown-host" // only people read it
 	}
 	return strings.ReplaceAll(host, "/", "_")
 }

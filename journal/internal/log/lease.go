@@ -7,17 +7,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// lease is the state of a lease as it was seen.
+// lease is the observed state of a lease.
 type lease struct {
-	exists bool // the run does
+	exists bool // the run exists
 	owner  string
 	beat   int64
-	time   int64 // milliseconds, 0 if nobody has it
+	time   int64 // milliseconds, 0 without a holder
 }
 
 func (l lease) free() bool { return l.time == 0 }
 
-// lease reads the lease of a run: its own, or that of the run around it.
+// lease reads the lease of a run: its own, or that of its outer run.
 func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, lease, error) {
 	now, err := from.Run(ctx, id)
 	if err != nil || now == nil {
@@ -61,7 +61,7 @@ func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, erro
 	return journal.RunInfo{}, j.data.Explain(err)
 }
 
-// taken returns what is known of a run when it is ours.
+// taken returns the facts about a run that is ours now.
 func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.taking.Lock()
 	defer r.taking.Unlock()
@@ -73,8 +73,8 @@ func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
 	return j.info(ctx, r)
 }
 
-// acquire takes the lease of a run: at once if nobody has it, otherwise when its
-// owner has been silent for as long as it said it would not be.
+// acquire takes the lease of a run: at once if it has no holder, otherwise when its owner
+// has been silent for the time of the lease.
 func (j *Journal) acquire(ctx context.Context, r *run) error {
 	_, seen, err := j.lease(ctx, j.data, r.id)
 	if err != nil {
@@ -105,9 +105,9 @@ func (j *Journal) acquire(ctx context.Context, r *run) error {
 	}
 }
 
-// take takes the lease, unless it is not any more as it was seen.
+// take takes the lease, unless it has changed since it was seen.
 func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
-	var still bool // as it was seen; the writer's until it has answered
+	var still bool // it has not changed; the writer owns this variable until it has answered
 	x := &write{run: r, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
 		if err != nil {
@@ -139,7 +139,7 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 	return true, nil
 }
 
-// take makes a run ours whose row is nil if there is none.
+// take makes a run ours. A nil row means that the run is new.
 func (t *transaction) take(r *run, row *Run) error {
 	if r.outer != nil {
 		t.part(r.outer)
@@ -165,9 +165,9 @@ func (t *transaction) take(r *run, row *Run) error {
 	return err
 }
 
-// Release implements [journal.Holder]: it gives up the lease, so that another
-// process can have the run, and forgets what is in memory of it. While there are
-// results that could not be written, it keeps both.
+// Release implements [journal.Holder]: it gives up the lease, so that another process can
+// have the run, and drops the run from memory. While results could not be written, it
+// keeps both.
 func (j *Journal) Release(id string) error {
 	j.mu.Lock()
 	r := j.runs[id]
@@ -207,8 +207,8 @@ func (j *Journal) Release(id string) error {
 	return err
 }
 
-// leave is what gives up the lease of a run. What was neither started nor has a
-// record leaves nothing behind.
+// leave returns the write that gives up the lease of a run. A run that was never started
+// and has no record is removed.
 func (j *Journal) leave(r *run) *write {
 	return &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		row, err := t.Run(background, r.id)

@@ -9,16 +9,16 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// loading is what is read of a run while it goes on already: it asks for nearly
-// all of it, in about the same order, and row by row that costs several times as
-// much. Whoever asks for a step waits until it is found, or all is read.
+// loading reads the records of a run while the run already continues: the run needs
+// nearly all of them, in about the same order, and reading them one by one costs several
+// times as much. A caller that needs a step waits until it is found, or all is read.
 type loading struct {
 	stop context.CancelFunc
-	over bool // and err says how; under the lock of the run
+	over bool // err is final; under the lock of the run
 	err  error
 }
 
-// batch is how many rows are read before those who wait are told.
+// batch is how many rows are read before waiting callers are told.
 const batch = 64
 
 // startLoading is called with the lock of the run.
@@ -40,13 +40,13 @@ func (j *Journal) startLoading(r *run) {
 		defer r.mu.Unlock()
 		l.over, l.err = true, err
 		if err != nil && r.loading == l {
-			r.ready = false // whoever comes next tries again
+			r.ready = false // the next caller tries again
 		}
 		r.news.Broadcast()
 	}()
 }
 
-// stopLoading returns when nothing is read any more.
+// stopLoading stops the loading and returns when it has ended.
 func (r *run) stopLoading() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *run) stopLoading() {
 	}
 }
 
-// loaded waits until all is read of the run.
+// loaded waits until all records of the run are read.
 func (r *run) loaded() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *run) loaded() error {
 	return r.loading.err
 }
 
-// met takes a row in.
+// met adds a row to the known steps.
 func (r *run) met(row *Row) {
 	switch digest := id(row.Digest); {
 	case row.isResult() && r.known[digest] == nil:
@@ -82,7 +82,7 @@ func (r *run) met(row *Row) {
 	}
 }
 
-// load reads a run. Every row is checked, and none may be missing.
+// load reads a run. It checks every row, and none may be missing.
 func (j *Journal) load(ctx context.Context, r *run) error {
 	before, err := j.data.Run(ctx, r.id)
 	if err != nil || before == nil {
@@ -115,12 +115,12 @@ func (j *Journal) load(ctx context.Context, r *run) error {
 		}
 	}
 	tell()
-	after, err := j.data.Run(ctx, r.id) // a result from before may have been written meanwhile
+	after, err := j.data.Run(ctx, r.id) // a result of this Journal may have been written meanwhile
 	if err != nil || after == nil {
 		return j.data.Explain(err)
 	}
 	if count < before.Rows || count > after.Rows {
-		why := fmt.Errorf("is not whole: it has %d rows and wrote %d", count, before.Rows)
+		why := fmt.Errorf("is not complete: it has %d rows and wrote %d", count, before.Rows)
 		return &journal.DamageError{Where: j.data.Name(), Run: r.id, Reason: why.Error()}
 	}
 	j.out.using.Lock()

@@ -16,7 +16,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 	if err != nil {
 		return journal.Question{}, j.data.Explain(err)
 	}
-	if row != nil && q.Problem == "" { // most often it is asked to see whether there is an answer
+	if row != nil && q.Problem == "" { // most calls only look for an answer
 		if found, err := j.question(ctx, j.data, row.Row, q.Run, q.Path); found != nil || err != nil {
 			return *found, err
 		}
@@ -63,7 +63,7 @@ func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path
 	return nil, nil
 }
 
-// asked returns what a row holds, unless it was changed.
+// asked returns the question in a row, or an error if the row was changed.
 func (j *Journal) asked(row *Question, run string) (q journal.Question, err error) {
 	if !unbroken(row.Seal, row.Text, true, row.fields()...) {
 		err = errChanged
@@ -94,8 +94,7 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 	return t.PutQuestion(row)
 }
 
-// Answer implements [journal.Interviewer]. It takes no lease: the run may be under
-// way.
+// Answer implements [journal.Interviewer]. It takes no lease: the run may be running.
 func (j *Journal) Answer(_ context.Context, run, path, response string) error {
 	return j.out.write(&write{do: func(t *transaction) error {
 		none := refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrNoQuestion)}

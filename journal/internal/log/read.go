@@ -24,7 +24,7 @@ func (j *Journal) rows(ctx context.Context, run string, s Selection, f func(*Row
 	return j.recordsOf(ctx, run, r.Row, s, f)
 }
 
-// recordsOf is rows for a run whose number is known.
+// recordsOf is like rows, for a run whose number is known.
 func (j *Journal) recordsOf(ctx context.Context, run string, number int64, s Selection, f func(*Row, head) error) error {
 	for row, err := range j.data.Rows(ctx, number, s) {
 		if err != nil {
@@ -129,7 +129,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 		return dag.DAG{}, err
 	}
 	in, out := io.Pipe()
-	last := make(chan *Row, 1) // that was read
+	last := make(chan *Row, 1) // the last row that was read
 	go func() {
 		at, err := j.writeNodes(ctx, out, run)
 		last <- at
@@ -148,7 +148,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	return j.reached(run, d, info.Heads)
 }
 
-// reached returns, of all nodes of a run, those of the DAG with which it has ended.
+// reached returns those of a run's nodes that belong to the DAG with which it ended.
 func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) {
 	if len(ids) == 0 {
 		return d, nil
@@ -169,7 +169,7 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	return journal.Reached(heads)
 }
 
-// writeNodes writes nodes as dag.Read wants them. It returns the row at which it
+// writeNodes writes nodes in the format of dag.Read. It returns the row at which it
 // ended: a pipe has no buffer, so that is the one that the reader refused.
 func (j *Journal) writeNodes(ctx context.Context, w io.Writer, run string) (at *Row, err error) {
 	err = j.rows(ctx, run, Selection{Nodes: true}, func(row *Row, h head) error {

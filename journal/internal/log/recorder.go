@@ -13,20 +13,19 @@ import (
 // known is a step that has a result.
 type known struct {
 	seq     int64
-	row     *Row   // until it is replayed for the first time, then it is read again
+	row     *Row   // nil after the first replay, then it is read again
 	pending *write // not on the disk yet
 }
 
-// Do implements [step.Recorder]. Its first call for a run takes the lease if
-// nobody has acquired the run, and fails with a [*journal.HeldError] if somebody
-// else has it.
+// Do implements [step.Recorder]. Its first call for a run that was not acquired takes the
+// lease, or fails with a [*journal.HeldError] if another holder has it.
 func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	intent, err := newIntent(ctx, key)
 	if err != nil {
 		return step.Record{}, err
 	}
 	var r *run
-	for begun := false; !begun; {
+	for started := false; !started; {
 		if r, err = j.open(ctx, key.RunID); err != nil {
 			return step.Record{}, err
 		}
@@ -38,7 +37,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		}
 		j.opts.Reached("before intent")
 		err := j.out.write(&write{run: r, intent: intent})
-		if begun = err == nil; !begun && !errors.Is(err, errStale) {
+		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
 	}
@@ -55,7 +54,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	return j.keep(ctx, r, key, result, rec)
 }
 
-// ended notes that an attempt has come to its end without a result.
+// ended records that an attempt ended without a result.
 func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
 	used, ok := journal.Ended(budget.Declared(ctx), cause)
 	if !ok {
@@ -76,7 +75,7 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	}})
 }
 
-// keep writes a result, unless the step has one already, which it returns then.
+// keep writes a result. If the step already has one, keep returns that.
 func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record) (step.Record, error) {
 	for {
 		x := &write{run: r, result: result}
@@ -98,9 +97,8 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	return rec, nil
 }
 
-// put queues a result, unless the step has one already. A run that was lost is
-// taken again, if that is possible, and loaded: the other process may have been
-// first.
+// put queues a result, unless the step already has one. A run that was lost is taken
+// again, if possible, and loaded: the other process may have recorded the step first.
 func (j *Journal) put(ctx context.Context, r *run, digest dag.ID, x *write) (first bool, err error) {
 	for {
 		first, ready, err := r.put(digest, x, j.out)
@@ -147,13 +145,13 @@ func (r *run) begin(digest dag.ID) int {
 	return r.attempts[digest]
 }
 
-// find returns what is recorded in the run, with Replayed set, if anything is.
+// find returns the record of the step with Replayed set, or a zero one.
 func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	k, err := r.look(key.Digest)
 	switch {
 	case err != nil || k == nil:
 		return step.Record{}, err
-	case k.pending != nil: // of a caller that gave up waiting
+	case k.pending != nil: // a caller gave up waiting for it
 		if err := j.out.wait(k.pending); err != nil {
 			return step.Record{}, err
 		}
@@ -161,7 +159,7 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	case k.row != nil: // it was checked when it was loaded
 		return j.replay(r.id, k.row)
 	}
-	ctx = context.WithoutCancel(ctx) // the rest of the step does not end with it either
+	ctx = context.WithoutCancel(ctx) // the rest of the step does not end with ctx either
 	run, err := j.data.Run(ctx, r.id)
 	if err != nil || run == nil {
 		return step.Record{}, j.data.Explain(err)
@@ -178,8 +176,8 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	return step.Record{}, j.damage(r.id, &Row{Path: key.Path}, errLost)
 }
 
-// look returns what is known of a step, nil if it has no result. While the run is
-// loaded it waits for the step.
+// look returns the known result of a step, or nil. While the run is being loaded it waits
+// for the step.
 func (r *run) look(digest dag.ID) (*known, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,9 +194,9 @@ func (r *run) look(digest dag.ID) (*known, error) {
 	}
 }
 
-// reuse returns what another run has recorded under the same Reuse, if this run
-// may have it. It is recorded here too: the other run may be removed. A record that
-// is damaged is not taken.
+// reuse returns the record of another run with the same Reuse, if this run may use it. It
+// records it here too, since the other run may be removed. A damaged record is not
+// reused.
 func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	r.mu.Lock()
 	from := r.reuse
@@ -239,8 +237,8 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	return j.keep(ctx, r, key, own, rec)
 }
 
-// origins are the numbers of the run from which results may be taken, 0 for all,
-// and of the one from which they must not.
+// origins are the number of the run from which results may be taken, 0 for all, and of
+// the run from which they must not be taken.
 type origins struct{ from, but int64 }
 
 func (j *Journal) origins(ctx context.Context, from, own string) (*origins, error) {
@@ -265,7 +263,7 @@ func (j *Journal) origins(ctx context.Context, from, own string) (*origins, erro
 
 var errNoName = errors.New("the run of a record has no row")
 
-// name is the id of the run with a number.
+// name returns the id of the run with a number.
 func (j *Journal) name(ctx context.Context, row int64) (string, error) {
 	for run, err := range j.data.Runs(ctx, row+1, nil) {
 		if err != nil {

@@ -25,30 +25,30 @@ type result struct {
 	made *dag.Node
 }
 
-// head is the JSON of a row: what the database need not know. Record lacks its
-// Content, which the row has.
+// head is the JSON of a row: the fields that the database does not need. Record lacks its
+// Content, which is in the row.
 type head struct {
 	Kind    string       `json:"kind,omitempty"`
 	Name    string       `json:"name,omitempty"`
 	From    string       `json:"from,omitempty"` // run from which it was reused
 	At      int64        `json:"at"`             // milliseconds of Unix time, for people
-	Usage   budget.Usage `json:"usage,omitzero"` // of a step that has declared what it may cost
+	Usage   budget.Usage `json:"usage,omitzero"` // of a step that declared a cost
 	Record  *step.Record `json:"record,omitempty"`
-	Started []intent     `json:"started,omitempty"` // in a row whose content are their digests
+	Started []intent     `json:"started,omitempty"` // in a row whose content is their digests
 
-	// Of a failure that was forgotten: it has no digest any more.
+	// Of a forgotten failure, which has no digest of its own any more.
 	Step string `json:"step,omitempty"` // its digest
 	Path string `json:"path,omitempty"`
 }
 
-// An intent says that the work of a step starts.
+// An intent announces that the work of a step starts.
 type intent struct {
 	digest dag.ID
 	Path   string `json:"path"`
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
 
-	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil for nothing
+	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil if nothing was declared
 
 	text []byte // JSON
 }
@@ -66,12 +66,12 @@ func newIntent(ctx context.Context, key step.Key) (*intent, error) {
 	return i, err
 }
 
-// intentRow is the row of the steps that start in one commit.
-func intentRow(begun []*intent, at time.Time) *Row {
-	r := &Row{Content: make([]byte, 0, len(begun)*len(dag.ID{}))}
+// intentRow returns the row of the steps that start in one commit.
+func intentRow(starting []*intent, at time.Time) *Row {
+	r := &Row{Content: make([]byte, 0, len(starting)*len(dag.ID{}))}
 	r.Head = strconv.AppendInt([]byte(`{"at":`), at.UnixMilli(), 10)
 	r.Head = append(r.Head, `,"started":[`...)
-	for n, i := range begun {
+	for n, i := range starting {
 		if n > 0 {
 			r.Head = append(r.Head, ',')
 		}
@@ -83,7 +83,7 @@ func intentRow(begun []*intent, at time.Time) *Row {
 	return r
 }
 
-// ids ranges over the ids that stand one after the other in a column.
+// ids ranges over the ids that are concatenated in a column.
 func ids(column []byte) iter.Seq[dag.ID] {
 	return func(yield func(dag.ID) bool) {
 		for ; len(column) >= len(dag.ID{}); column = column[len(dag.ID{}):] {
@@ -94,13 +94,14 @@ func ids(column []byte) iter.Seq[dag.ID] {
 	}
 }
 
-// id is the id in a column, zero if there is none.
+// id returns the id in a column, zero for an empty one.
 func id(column []byte) (id dag.ID) {
 	copy(id[:], column)
 	return id
 }
 
-// newResult makes the row of a result. From is the run from which it was reused.
+// newResult makes the row of a result. From is the run from which it was reused, or
+// empty.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
 	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
@@ -116,14 +117,14 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	return r, nil
 }
 
-// forgotten is the row of a failure that was forgotten: what stays is what it cost.
+// forgotten returns the row of a forgotten failure, which keeps only its cost.
 func forgotten(r *Row, h head) (*Row, error) {
 	f := &Row{Run: r.Run, Seq: r.Seq}
 	h.Step, h.Path = id(r.Digest).String(), r.Path
 	return f, f.fill(h, *h.Record, nil)
 }
 
-// nodeRow is the row of a node that no step made.
+// nodeRow returns the row of a node that no step made.
 func nodeRow(n *dag.Node, at time.Time) (*Row, error) {
 	rec := step.Record{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
 	r := new(Row)
@@ -156,14 +157,14 @@ func (r *Row) seal() {
 }
 
 func (r *Row) isResult() bool { return r.Digest != nil }
-func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a failure that was forgotten
+func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a forgotten failure
 
 var (
 	errChanged = errors.New("was changed after it was written")
 	errLost    = errors.New("is lost")
 )
 
-// check reports a row that was changed, with its content unless that was not read.
+// check returns an error if a row was changed. It includes the content if that was read.
 func (r *Row) check(content bool) error {
 	if !unbroken(r.Seal, r.Content, content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head) {
 		return errChanged
@@ -171,7 +172,7 @@ func (r *Row) check(content bool) error {
 	return nil
 }
 
-// open returns what a row holds, which was checked.
+// open returns the head of a row that was checked.
 func (r *Row) open() (head, error) {
 	h := head{Record: new(step.Record)}
 	if err := jsonv2.Unmarshal(r.Head, &h); err != nil {
@@ -193,8 +194,8 @@ func (r *Row) open() (head, error) {
 
 const half = 8 // bytes of a seal
 
-// seal stands for fields and a content, which has a half of its own so that the
-// fields can be checked without it. It is short, since it is against accidents.
+// seal returns a checksum of fields and a content. The content has a half of its own, so
+// that the fields can be checked without it. It is short: it detects accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
 	return append(sealFields(sum[:half], fields), sum[:half]...)
@@ -211,7 +212,7 @@ func sealFields(content []byte, fields [][]byte) []byte {
 	return h.Sum(nil)[:half:half]
 }
 
-// unbroken holds fields, and the content too if it was read, against a seal.
+// unbroken checks fields, and the content if it was read, against a seal.
 func unbroken(seal, content []byte, read bool, fields ...[]byte) bool {
 	if len(seal) != 2*half {
 		return false

@@ -11,33 +11,33 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// run is a run that this Journal has the lease of, or wants.
+// run is a run whose lease this Journal has, or wants.
 type run struct {
 	id    string
-	outer *run // under whose lease it is, nil for its own
+	outer *run // the run whose lease covers it, nil for its own
 
-	acquired bool        // by Acquire; under the lock of the Journal, as the next one
-	leaving  *write      // what gives it up; queued behind its results
-	held     atomic.Bool // signs of life are given
+	acquired bool        // by Acquire; under the lock of the Journal, as is leaving
+	leaving  *write      // the write that gives it up; queued behind its results
+	held     atomic.Bool // the writer gives signs of life
 
-	unwritten atomic.Int64 // results that are queued
+	unwritten atomic.Int64 // results in the queue
 
-	// taking is held while the lease is wanted, which waits for the writer. The
-	// writer locks mu to tell of its commits, so mu is never held that long.
+	// taking is locked during an attempt to take the lease, which waits for the
+	// writer. The writer locks mu to report its commits, so mu is never locked that long.
 	taking sync.Mutex
 
-	// What the writer knows, under its lock.
+	// Known to the writer, under its lock.
 	row   int64
-	rows  int64 // records, below 0 until it is loaded
+	rows  int64 // records, negative until it is loaded
 	next  int64
 	nodes map[dag.ID]bool
 
 	mu      sync.Mutex
-	news    sync.Cond // about known and loading
+	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
-	fresh   bool      // made by this Journal, so nothing has to be loaded
-	failed  error     // of a write that nobody waited for
-	reuse   string    // from which run, as in journal.RunInfo
+	fresh   bool      // made by this Journal, so it needs no loading
+	failed  error     // of a write without a waiting caller
+	reuse   string    // from which run results are taken, as in journal.RunInfo
 	known   map[dag.ID]*known
 	loading *loading
 
@@ -50,7 +50,7 @@ func newRun(id string) *run {
 	return r
 }
 
-// owner is what the row of the run has as its owner if it is ours.
+// owner returns the owner that the run's row has if the run is ours.
 func (r *run) owner(us string) string {
 	if r.outer != nil {
 		return ""
@@ -58,9 +58,9 @@ func (r *run) owner(us string) string {
 	return us
 }
 
-// entry returns the run with the id among those that this Journal knows, and makes
-// it. A run that is being left is waited for. The Journal is locked afterwards,
-// unless there is an error.
+// entry returns the run with the id, and makes it if this Journal does not know it. It
+// waits for a run that is being left. Afterwards the Journal is locked, unless there is
+// an error.
 func (j *Journal) entry(id string) (*run, error) {
 	for {
 		j.mu.Lock()
@@ -86,7 +86,7 @@ func (j *Journal) entry(id string) (*run, error) {
 	}
 }
 
-// around returns the run that is held and whose name is continued by id.
+// around returns the held run whose inner run has the id, or nil.
 func (j *Journal) around(id string) *run {
 	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
 		if r := j.runs[id[:i]]; r != nil && r.held.Load() && r.leaving == nil {
@@ -99,7 +99,7 @@ func (j *Journal) around(id string) *run {
 	return nil
 }
 
-// open returns the run, with the lease on it and what is recorded of it.
+// open returns the run, with its lease taken and its records loading.
 func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	r, err := j.entry(id)
 	if err != nil {
@@ -139,12 +139,12 @@ func (r *run) isReady() (bool, error) {
 	return r.ready, r.failed
 }
 
-// settled hears what became of a write.
+// settled tells the run the result of a write.
 func (r *run) settled(x *write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if errors.As(x.err, new(*journal.HeldError)) {
-		// The run is another's. The next step asks for the lease again.
+		// Another owner has the run. The next step asks for the lease again.
 		r.ready, r.fresh = false, false
 		r.held.Store(false)
 	}
@@ -161,7 +161,7 @@ func (r *run) settled(x *write) {
 	delete(r.attempts, digest)
 }
 
-// fail keeps the error of a write that nobody waits for.
+// fail stores the error of a write without a waiting caller.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,8 +170,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// send queues a write of a run. Nobody waits for it if the run is under the lease
-// of another one: the error is that of the next step of either.
+// send queues a write of a run. For an inner run it does not wait: the next step of
+// either run gets the error.
 func (j *Journal) send(x *write) error {
 	if x.run.outer == nil {
 		return j.out.write(x)

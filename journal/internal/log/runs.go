@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// seal seals what is known of a run. The shape has a half of the seal of its own.
+// seal seals the facts about a run. The shape has a half of the seal of its own.
 func (r *Run) seal() { r.Seal = seal(r.Shape, r.fields()...) }
 
 func (r *Run) fields() [][]byte {
@@ -20,7 +20,7 @@ func (r *Run) fields() [][]byte {
 	return [][]byte{[]byte(r.ID), []byte(r.State), r.Info, r.Outcome, places}
 }
 
-// open returns what is known of a run, with its shape if that was read.
+// opened returns the facts about a run, with its shape if that was read.
 func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	if r.Info == nil && r.Outcome == nil && r.Seal == nil {
 		return info, nil
@@ -36,7 +36,7 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	return info, err
 }
 
-// info returns what is known of a run that is ours, nothing if it was not started.
+// info returns the facts about a run that is ours, zero if it was not started.
 func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
 	fresh := r.fresh
@@ -65,7 +65,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
 	info.Shape, info.Owner, info.Outcome = nil, "", journal.Outcome{State: journal.Running}
 	text, err := json.Marshal(info)
 	if err != nil {
-		return fmt.Errorf("what is known of run %q: %w", info.ID, err)
+		return fmt.Errorf("facts about run %q: %w", info.ID, err)
 	}
 	outcome, err := json.Marshal(info.Outcome)
 	if err != nil {
@@ -88,13 +88,13 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
 	if fresh {
 		r.reuse = reuse
 	} else {
-		r.ready = false // what is in memory may be forgotten
+		r.ready = false // the records in memory may be forgotten
 	}
 	return err
 }
 
-// begin writes down that a run begins or goes on. What only belonged to its outcome
-// is removed, and the failures that are tried again.
+// begin records that a run starts or continues. It removes the records that only belonged
+// to its outcome, and the failures to retry.
 func (t *transaction) begin(r *run, as Run) error {
 	p := t.part(r)
 	if err := t.flush(); err != nil {
@@ -131,8 +131,8 @@ func (t *transaction) begin(r *run, as Run) error {
 	return err
 }
 
-// forget takes the failures of the steps with the paths away from the steps. Their
-// rows stay, for what the attempts have cost.
+// forget detaches the failures of the steps with the paths from the steps. Their rows
+// remain, for the cost of the attempts.
 func (t *transaction) forget(r *Run, paths []string) error {
 	for _, path := range paths {
 		var failures []*Row
@@ -166,7 +166,7 @@ func (t *transaction) forget(r *Run, paths []string) error {
 	return nil
 }
 
-// holding returns a run that this Journal has, otherwise nil.
+// holding returns a run that this Journal holds, or nil.
 func (j *Journal) holding(id string) *run {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -230,11 +230,11 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	var found []*Run
 	whole, err := j.data.Run(ctx, prefix)
 	if err == nil && whole != nil {
-		found, err = j.there(ctx, []*Run{whole})
+		found, err = j.visible(ctx, []*Run{whole})
 	}
 	if err == nil && prefix != "" && len(found) == 0 {
 		if found, err = j.data.Named(ctx, prefix, most); err == nil {
-			found, err = j.there(ctx, found)
+			found, err = j.visible(ctx, found)
 		}
 	}
 	switch {
@@ -256,9 +256,9 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.seen(ctx, info, found[0])
 }
 
-// there leaves out what was acquired and never started, nor given a step or a question:
-// its process was killed in between, or will begin it soon.
-func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err error) {
+// visible leaves out runs that were acquired but have no start, step or question: their
+// process died in between, or will start them soon.
+func (j *Journal) visible(ctx context.Context, runs []*Run) (found []*Run, err error) {
 	for _, r := range runs {
 		there := r.Info != nil || r.Rows > 0
 		if !there {
@@ -273,7 +273,7 @@ func (j *Journal) there(ctx context.Context, runs []*Run) (found []*Run, err err
 	return found, nil
 }
 
-// asks reports whether a run has such questions.
+// asks reports whether a run has a question of the selection.
 func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (bool, error) {
 	for _, err := range from.Questions(ctx, run, s) {
 		return err == nil, err
@@ -281,8 +281,7 @@ func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (boo
 	return false, nil
 }
 
-// seen completes what is known of a run with how it stands with its owner and its
-// questions.
+// seen completes the facts about a run with the state of its owner and its questions.
 func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journal.RunInfo, error) {
 	owner, held := r.Owner, r.Lease > 0
 	if r.Outer != "" {
@@ -330,8 +329,8 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 	limit := cmp.Or(q.Limit, journal.DefaultLimit)
 	for {
 		wanted := max(limit-len(page), few)
-		// Whether a run is interrupted is known only when its owner was asked for:
-		// a chunk is read before any of its runs is looked at.
+		// Only a query of the owner shows whether a run is interrupted, so a chunk is read
+		// completely before any of its runs is examined.
 		chunk, err := j.chunk(ctx, before, q.States, wanted)
 		if err != nil {
 			return nil, err
@@ -340,7 +339,7 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 		if full {
 			before = chunk[wanted-1].Row
 		}
-		if chunk, err = j.there(ctx, chunk); err != nil {
+		if chunk, err = j.visible(ctx, chunk); err != nil {
 			return nil, err
 		}
 		for _, r := range chunk {
@@ -386,8 +385,8 @@ func (j *Journal) chunk(ctx context.Context, before int64, states []journal.Stat
 	return found, nil
 }
 
-// Remove implements [journal.Archive]. The space is used for what comes next; the
-// file does not become smaller.
+// Remove implements [journal.Archive]. The space is reused; the file does not become
+// smaller.
 func (j *Journal) Remove(ctx context.Context, id string) error {
 	row, err := j.data.Run(ctx, id)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// transaction is one commit. What it knows is told to the runs when it stands.
+// transaction is one commit. The runs are told of its changes once it is committed.
 type transaction struct {
 	Tx
 	j     *Journal
@@ -18,22 +18,22 @@ type transaction struct {
 	since []*write
 }
 
-// part is what a transaction holds of one run.
+// part is the part of a transaction that belongs to one run.
 type part struct {
 	run     *run
 	row     int64
-	rows    int64 // how many records it has, below 0 until it is loaded
+	rows    int64 // number of records, negative until it is loaded
 	next    int64 // number of a record
-	touched bool  // and so has to be ours
+	touched bool  // written to, so it must be ours
 	intents []*intent
-	nodes   []dag.ID // that are new in the database
+	nodes   []dag.ID // new in the database
 }
 
-// errStale is the error of a write from before a run was lost, which is ours again:
-// what the other process has done is not known yet.
+// errStale is the error of a write from before a run was lost and taken again: the other
+// process's records are not known yet.
 var errStale = errors.New("the run was lost meanwhile")
 
-// refused is an error that concerns one write, which has changed nothing.
+// refused is an error of one write that changed nothing.
 type refused struct{ error }
 
 // lostError reports that a run has another owner.
@@ -45,11 +45,11 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// background is the context of transactions: what is written is written.
+// background is the context of transactions: a write that has started is never cancelled.
 var background = context.Background()
 
-// part returns the part of a run, which then has to be ours, and the run too under
-// whose lease it is.
+// part returns the part of a run. It requires that the run, and the run whose lease
+// covers it, are ours.
 func (t *transaction) part(r *run) *part {
 	if r.outer != nil {
 		t.part(r.outer)
@@ -60,7 +60,7 @@ func (t *transaction) part(r *run) *part {
 }
 
 func (t *transaction) find(r *run) *part {
-	for _, p := range t.parts { // there are few, most often one
+	for _, p := range t.parts { // there are few, usually one
 		if p.run == r {
 			return p
 		}
@@ -70,7 +70,7 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
-// apply does what a group wants.
+// apply executes the writes of a group.
 func (t *transaction) apply(group []*write) error {
 	for _, x := range group {
 		x.err = nil
@@ -106,7 +106,7 @@ func (t *transaction) apply(group []*write) error {
 	return t.flush()
 }
 
-// record appends a result, and before it the nodes from which its node was made.
+// record appends a result, after the nodes from which its node was made.
 func (t *transaction) record(p *part, r *result) error {
 	if r.made != nil {
 		for _, n := range journal.Missing(r.made, p.run.nodes) {
@@ -138,7 +138,7 @@ func (t *transaction) append(p *part, r *Row) {
 	t.rows = append(t.rows, r)
 }
 
-// flush writes what was appended, if the runs are still ours.
+// flush writes the appended rows, if the runs are still ours.
 func (t *transaction) flush() error {
 	for _, p := range t.parts {
 		for intents := range slices.Chunk(p.intents, maxPlaces) {
@@ -167,13 +167,13 @@ func (t *transaction) flush() error {
 	return err
 }
 
-// lost returns the error of what was done for a run since it was seen to be ours.
+// lost returns the error for the writes to a run that is no longer ours.
 func (t *transaction) lost(p *part) error {
 	now, err := t.Run(background, p.run.id)
 	if err != nil {
 		return err
 	}
-	owner := "nobody"
+	owner := "another process"
 	if now != nil {
 		owner = now.Owner
 	}
@@ -189,8 +189,8 @@ func (t *transaction) lost(p *part) error {
 	return e
 }
 
-// stands tells the runs that the transaction stands, or that it does not.
-func (t *transaction) stands(ok bool) {
+// finish tells the runs whether the transaction was committed.
+func (t *transaction) finish(ok bool) {
 	for _, p := range t.parts {
 		if ok {
 			p.run.row, p.run.rows, p.run.next = p.row, p.rows, p.next

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// A write is an intent, a result, a change of something else or, if it is none of
-// these, a sign of life.
+// A write is an intent, a result, another change or, if it is none of these, a sign of
+// life.
 type write struct {
 	run    *run
 	intent *intent
 	result *result
 	do     func(*transaction) error
 	then   func(err error) // called after do was committed, or failed
-	stays  bool            // is tried again although nobody waits for it
+	stays  bool            // is retried although no caller waits for it
 
-	abandoned atomic.Bool   // nobody waits for it any more
+	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
 	err       error
 }
@@ -31,16 +31,16 @@ type writer struct {
 	stop  chan struct{}
 	ended chan struct{}
 
-	queued  sync.Mutex
-	queue   []*write
-	trouble error // why the last transaction failed, nil if it did not
-	broken  error // why there will be no other one
-	closed  bool
-	heard   chan struct{} // closed by the next commit, nil if nobody waits for it
+	queued    sync.Mutex
+	queue     []*write
+	trouble   error // why the last transaction failed, or nil
+	broken    error // why no other one will start
+	closed    bool
+	committed chan struct{} // closed by the next commit, nil if no caller waits for it
 
 	using sync.Mutex // in a transaction
 	idle  bool       // nothing was written since the last sign of life
-	lost  error      // what close could not write
+	lost  error      // the error for writes that close could not write
 }
 
 func startWriter(j *Journal) *writer {
@@ -72,17 +72,17 @@ func (w *writer) put(x *write) error {
 	return nil
 }
 
-// patience is how many times as long as for a write that fails is waited for one
-// that the disk does not answer to: it may be busy.
+// patience is how many times longer a caller waits for a write to which the disk does not
+// respond than for one that fails: the disk may be busy.
 const patience = 12
 
-// wait waits until x is on the disk, though not for ever.
+// wait waits until x is on the disk, but not forever.
 func (w *writer) wait(x *write) error {
 	limit := w.opts.Retry
 	if x.result != nil {
 		limit = w.opts.RetryResults
 	}
-	begun := time.Now()
+	started := time.Now()
 	timer := time.NewTimer(w.opts.Retry)
 	defer timer.Stop()
 	for i := 1; ; i++ {
@@ -94,7 +94,7 @@ func (w *writer) wait(x *write) error {
 		w.queued.Lock()
 		trouble := w.trouble
 		w.queued.Unlock()
-		spent := time.Since(begun)
+		spent := time.Since(started)
 		if trouble == nil && (i < patience || spent < limit) || trouble != nil && spent < limit {
 			timer.Reset(w.opts.Retry)
 			continue
@@ -115,7 +115,7 @@ func (w *writer) write(x *write) error {
 	return w.wait(x)
 }
 
-// loop commits what is queued. What cannot be written is kept and tried again.
+// loop commits the queue. It keeps failed writes and retries them.
 func (w *writer) loop() {
 	defer close(w.ended)
 	beats := time.NewTicker(max(w.opts.Lease/4, time.Millisecond))
@@ -149,7 +149,7 @@ func (w *writer) loop() {
 	w.giveUp(kept)
 }
 
-// signs looks after the database, and returns a sign of life for every run.
+// signs checks the database, and returns a sign of life for every run.
 func (w *writer) signs() []*write {
 	if err := w.data.Check(); err != nil {
 		w.queued.Lock()
@@ -167,12 +167,12 @@ func (w *writer) signs() []*write {
 	return signs
 }
 
-// rest lets the database tidy up after some work, when for the time between two
-// signs of life there was none.
+// rest lets the database clean up after some work, if nothing was written between two
+// signs of life.
 func (w *writer) rest(nothing, sign bool) {
 	if nothing && sign && !w.idle {
-		// What it could not do it tries again after more work, and an error
-		// that matters comes back with the next commit.
+		// It retries after more work, and an error that matters is reported by the next
+		// commit.
 		_ = w.data.Idle()
 	}
 	if sign || !nothing {
@@ -180,8 +180,8 @@ func (w *writer) rest(nothing, sign bool) {
 	}
 }
 
-// gather lets those who were woken by the last commit join the next one, as long
-// as more of them come: every commit waits for the disk.
+// gather lets callers woken by the last commit join the next one, as long as more of them
+// come: every commit waits for the disk.
 func (w *writer) gather() {
 	for before, now := -1, 0; now > before; {
 		runtime.Gosched()
@@ -199,7 +199,7 @@ func (w *writer) take() []*write {
 	return group
 }
 
-// giveUp ends the waiting for what close could not write.
+// giveUp ends the wait for writes that close could not write.
 func (w *writer) giveUp(kept []*write) {
 	results := 0
 	for _, x := range append(kept, w.take()...) {
@@ -209,12 +209,12 @@ func (w *writer) giveUp(kept []*write) {
 		x.settle(ErrClosed)
 	}
 	if results > 0 {
-		w.lost = fmt.Errorf("results that are lost: %d: %w", results, w.data.Explain(w.trouble))
+		w.lost = fmt.Errorf("lost results: %d: %w", results, w.data.Explain(w.trouble))
 	}
 }
 
-// commit writes a group in one transaction, and returns what has to be tried again.
-// After an error that will not pass, each write is tried alone.
+// commit writes a group in one transaction, and returns the writes to retry. After a
+// permanent error, it tries each write alone.
 func (w *writer) commit(group []*write) (kept []*write) {
 	if len(group) == 0 {
 		return nil
@@ -255,9 +255,9 @@ func (w *writer) commit(group []*write) (kept []*write) {
 	return kept
 }
 
-// transact writes a group, less what belongs to runs that were lost: who waits for
-// that is told at once. Runs hear of it when the writer is unlocked: whoever has a
-// run locked may be waiting for the writer.
+// transact writes a group without the writes of lost runs, whose callers get the error at
+// once. Runs are told when the writer is unlocked: a caller that has locked a run may be
+// waiting for the writer.
 func (w *writer) transact(group []*write) ([]*write, error) {
 	for {
 		w.using.Lock()
@@ -270,7 +270,7 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 			w.opts.Reached("before commit")
 			return nil
 		})
-		t.stands(err == nil)
+		t.finish(err == nil)
 		w.using.Unlock()
 		var lost *lostError
 		if err == nil {
@@ -294,27 +294,27 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 	}
 }
 
-// news returns what is closed after the next commit.
+// news returns a channel that is closed after the next commit.
 func (w *writer) news() <-chan struct{} {
 	w.queued.Lock()
 	defer w.queued.Unlock()
-	if w.heard == nil {
-		w.heard = make(chan struct{})
+	if w.committed == nil {
+		w.committed = make(chan struct{})
 	}
-	return w.heard
+	return w.committed
 }
 
-// tell wakes those who wait for a commit.
+// tell wakes the callers that wait for a commit.
 func (w *writer) tell() {
 	w.queued.Lock()
 	defer w.queued.Unlock()
-	if w.heard != nil {
-		close(w.heard)
-		w.heard = nil
+	if w.committed != nil {
+		close(w.committed)
+		w.committed = nil
 	}
 }
 
-// settle tells who waits for a write, and its run, what became of it.
+// settle reports the result of a write to its caller and its run.
 func (x *write) settle(err error) {
 	if x.err = err; x.run != nil {
 		x.run.settled(x)
@@ -327,7 +327,7 @@ func (x *write) settle(err error) {
 	}
 }
 
-// close writes what is queued, and gives up the leases of the runs.
+// close writes the queue, and gives up the leases of the runs.
 func (w *writer) close(runs []*run) error {
 	w.queued.Lock()
 	w.closed = true

@@ -31,11 +31,11 @@ import (
 	"github.com/stonelayer/stone/trace/otlp"
 )
 
-// collected is what has come through the collector's receiver.
+// collected are the spans that the collector's receiver got.
 type collected struct {
 	mu     sync.Mutex
 	all    []ptrace.Span
-	spans  map[string]ptrace.Span // by name, the last one that came
+	spans  map[string]ptrace.Span // by name; the last one counts
 	ids    map[pcommon.SpanID]string
 	total  int
 	schema string
@@ -198,7 +198,7 @@ func TestCollector(t *testing.T) {
 	}
 }
 
-// What the collector refuses, and how often it is asked again.
+// Refused requests, and how often they are repeated.
 func TestCollectorRefuses(t *testing.T) {
 	const one = `{"data":{"event":"cache-hit","timestamp":1760000000000,"trace-id":"r"}}`
 	c, url := start(t)
@@ -214,7 +214,7 @@ func TestCollectorRefuses(t *testing.T) {
 	}
 }
 
-// The constants are the conventions' own.
+// The constants are equal to the conventions'.
 func TestNames(t *testing.T) {
 	for ours, theirs := range map[string]string{
 		otlp.SchemaURL:      semconv.SchemaURL,

@@ -1,5 +1,5 @@
-// Package collectortest holds trace/otlp to a real collector: the OTLP receiver of
-// the OpenTelemetry collector, on a port of this machine, and to the names that
-// the conventions have at version 1.41. It is a module of its own, so that nobody
-// needs the collector who does not run this test.
+// Package collectortest tests trace/otlp against a real collector, the OTLP receiver of
+// the OpenTelemetry collector, on a port of this machine, and against the names of the
+// conventions at version 1.41. It is a separate module, so that only this test needs the
+// collector.
 package collectortest

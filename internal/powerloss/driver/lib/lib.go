@@ -1,4 +1,4 @@
-// Package lib has the result codes of SQLite that journal/sqlite knows.
+// Package lib has the result codes of SQLite that journal/sqlite uses.
 package lib
 
 // The codes are those of https://sqlite.org/rescode.html.
