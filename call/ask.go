@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -279,6 +280,9 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	r.Type = cmp.Or(r.Type, Value)
 	r.Usage.Usage = r.Usage.Sane()
 	r.Usage.Cap = e.ID
+	if mode := r.Usage.Mode; mode != "" && !slices.Contains(modes, mode) {
+		return wrong("has the usage mode %q: want %s", mode, strings.Join(modes, ", "))
+	}
 	var err error
 	switch r.Type {
 	case Value, Stream:

@@ -61,6 +61,7 @@ type outcome struct {
 	live    bool   // it was not taken from the recorder
 	cap     string // who was asked
 	version string // of it
+	mode    string // of its answer
 }
 
 // run makes the attempts. The error says that the lane was stopped: the run is over, or
@@ -159,6 +160,8 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	as.Usage, l.at = Usage{Usage: a.Usage, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}, a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
+			o.mode = a.Reply.Usage.Mode
+			as.Usage.Mode = o.mode
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
 			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too

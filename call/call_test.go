@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -358,6 +359,23 @@ func TestRequest(t *testing.T) {
 	}
 	if u := v.rec.Usage; u.USD != 1.25 || u.InputTokens != 10 || u.OutputTokens != 20 || u.Attempts != 1 || u.Cap != "a" {
 		t.Errorf("usage %+v", u)
+	}
+}
+
+// The mode of the answer that was accepted is that of the call.
+func TestMode(t *testing.T) {
+	reply := func(mode string) call.Capability {
+		return call.Capability{Metadata: call.Metadata{ID: "c/" + mode}, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+			return &call.Reply{Out: call.JSON(`{"text":"x"}`), Usage: call.Usage{Mode: mode}}, nil
+		}}
+	}
+	a := app(reply("dream"), reply(llm.Mock), reply(llm.Live))
+	v := runCall(t.Context(), call.Spec{Applicator: a, Dispatch: call.Dispatch{Candidates: []string{"c/dream", "c/mock", "c/live"}}}, call.Budget{}, stone.Config{})
+	if v.rec.Usage.Mode != llm.Mock || len(v.rec.Tried) != 2 || v.rec.Tried[1].Usage.Mode != llm.Mock {
+		t.Errorf("the record is %+v", v.rec)
+	}
+	if want := `has the usage mode "dream": want live, mock, replay`; !strings.Contains(v.rec.Tried[0].Error, want) {
+		t.Errorf("the first attempt failed with %s, want %s", v.rec.Tried[0].Error, want)
 	}
 }
 

@@ -119,4 +119,7 @@ type Usage struct {
 	Attempts  int    `json:"attempts,omitempty"`
 	LatencyMS int64  `json:"latency-ms,omitempty"`
 	Cap       string `json:"cap/id,omitempty"` // the capability that answered
+	// Mode is llm.Live, llm.Mock or llm.Replay, or empty if it is not known where the
+	// answer comes from.
+	Mode string `json:"mode,omitempty"`
 }

@@ -230,6 +230,9 @@ func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Rec
 	}
 	// This includes judges, checks, and the calls of plans that capabilities returned.
 	rec.Usage = Usage{Usage: s.account.Used(), Attempts: len(tried), LatencyMS: took.Milliseconds(), Cap: win.cap}
+	if !win.planned { // otherwise other capabilities have made the answer
+		rec.Usage.Mode = win.mode
+	}
 	return rec
 }
 

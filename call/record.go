@@ -86,10 +86,10 @@ func RecordOf(n *dag.Node) *Record {
 // timeless returns the record without latencies. They differ from run to run, and the id
 // of a node that contains the record must not.
 func (r Record) timeless() Record {
-	r.Usage.LatencyMS = 0
+	r.Usage.LatencyMS, r.Usage.Mode = 0, ""
 	r.Tried = slices.Clone(r.Tried)
 	for i := range r.Tried {
-		r.Tried[i].Usage.LatencyMS = 0
+		r.Tried[i].Usage.LatencyMS, r.Tried[i].Usage.Mode = 0, ""
 	}
 	return r
 }

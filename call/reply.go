@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 // ReadReply reads the envelope of a reply, in EDN or JSON. The error is an *Error: the
@@ -159,6 +160,9 @@ func textOut(text string) JSON {
 	return data
 }
 
+// modes are the values of Usage.Mode.
+var modes = []string{llm.Live, llm.Mock, llm.Replay}
+
 // read reads the usage of an answer. Further fields are allowed.
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
@@ -173,6 +177,7 @@ func (u *Usage) read(m *form.Map) {
 	m.Duration("latency-ms", &latency)
 	u.LatencyMS = latency.Milliseconds()
 	m.Name("cap/id", &u.Cap)
+	m.OneOf("mode", &u.Mode, modes...)
 }
 
 // ofRun are the kinds of failure that describe the run itself. Data must not claim them:

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/llm"
 )
 
 // said puts a reply into one string: its parts, or the type of the failure.
@@ -37,7 +38,7 @@ func TestReadReply(t *testing.T) {
 		{`:result {:type :value :out {:b [1.5 :k] :a nil}}`, `value {"a":null,"b":[1.5,"k"]}`},
 		{`:result {:type :value :out nil}`, `value null`},
 		{`:result {:type :value :out 1 :usage {:input-tokens 3 :usd 0.5 :mode :live :cap/id :a/b}}`,
-			`value 1 {Usage:{InputTokens:3 OutputTokens:0 CacheReadTokens:0 CacheWriteTokens:0 USD:0.5 Estimated:false} Attempts:0 LatencyMS:0 Cap:a/b}`},
+			`value 1 {Usage:{InputTokens:3 OutputTokens:0 CacheReadTokens:0 CacheWriteTokens:0 USD:0.5 Estimated:false} Attempts:0 LatencyMS:0 Cap:a/b Mode:live}`},
 		{`:result {:type :stream :stream ["Once " "upon"]}`, `stream {"text":"Once upon"}`},
 		{`:result {:type :stream :stream []}`, `stream {"text":""}`},
 		{`:result {:type :plan :plan {:nodes [{:op :emit :input :x}]} :bindings {:x {:y :z}}}`,
@@ -59,6 +60,8 @@ func TestReadReply(t *testing.T) {
 		{`:result {:type :value :out ##NaN}`, "schema/invalid"},
 		{`:result {:type :value :out 1 :usage {:usd -1}}`, "schema/invalid"},
 		{`:result {:type :value :out 1 :usage {:input-tokens 9223372036854775807}}`, "schema/invalid"},
+		{`:result {:type :value :out 1 :usage {:mode :dream}}`, "schema/invalid"},
+		{`:result {:type :value :out 1 :usage {:mode "live"}}`, "schema/invalid"},
 		{`:result {:type :stream :stream ["a" 1]}`, "schema/invalid"},
 		{`:result {:type :stream :stream "a"}`, "schema/invalid"},
 		{`:result {:type :plan :plan []}`, "schema/invalid"},
@@ -148,9 +151,9 @@ func TestResponse(t *testing.T) {
 	}{
 		{
 			name:  "value",
-			reply: &call.Reply{Out: call.JSON(`{"text":"a","n m":[{"k":null}]}`), Usage: call.Usage{Usage: budget.Usage{USD: 0.25}, Attempts: 2, Cap: "a/b"}},
-			json:  `{"proto":1,"result":{"out":{"n m":[{"k":null}],"text":"a"},"type":"value","usage":{"attempts":2,"cap/id":"a/b","usd":0.25}},"trace":{"id":":r","turn":2}}`,
-			edn:   `{:proto 1, :result {:out {"n m" [{:k nil}], :text "a"}, :type :value, :usage {:attempts 2, :cap/id :a/b, :usd 0.25}}, :trace {:id ":r", :turn 2}}`,
+			reply: &call.Reply{Out: call.JSON(`{"text":"a","n m":[{"k":null}]}`), Usage: call.Usage{Usage: budget.Usage{USD: 0.25}, Attempts: 2, Cap: "a/b", Mode: llm.Replay}},
+			json:  `{"proto":1,"result":{"out":{"n m":[{"k":null}],"text":"a"},"type":"value","usage":{"attempts":2,"cap/id":"a/b","mode":"replay","usd":0.25}},"trace":{"id":":r","turn":2}}`,
+			edn:   `{:proto 1, :result {:out {"n m" [{:k nil}], :text "a"}, :type :value, :usage {:attempts 2, :cap/id :a/b, :mode :replay, :usd 0.25}}, :trace {:id ":r", :turn 2}}`,
 		},
 		{
 			name: "error",

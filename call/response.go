@@ -125,6 +125,9 @@ func usageValue(u Usage, b *fields) edn.Value {
 	if u.Cap != "" {
 		f.name("cap/id", u.Cap)
 	}
+	if u.Mode != "" {
+		f.name("mode", u.Mode)
+	}
 	b.note(f.err)
 	return f.value()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -152,11 +153,14 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 		return call.Response{Trace: trace, Err: err} // nothing of it is kept
 	}
 	if !flags.keep.none {
-		kept, err := a.keepRequest(ctx, flags.keep, trace, spec.Intent, data, &cfg)
+		kept, recorded, err := a.keepRequest(ctx, flags.keep, trace, spec.Intent, data, &cfg)
 		if err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}
 		defer func() {
+			if recorded && resp.Reply != nil {
+				resp.Reply.Usage.Mode = llm.Replay
+			}
 			if err := kept.Close(); err != nil && resp.Err == nil {
 				resp = call.Response{Trace: trace, Err: err}
 			}

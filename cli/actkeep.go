@@ -52,44 +52,44 @@ func (a *app) digestOf(data []byte) (string, error) {
 }
 
 // keepRequest makes cfg record the run of a request. If the store has an answer to the
-// same request, the run takes it from there and makes no call. The error is a *call.Error
+// same request, the run takes it from there and makes no call, which recorded reports. The error is a *call.Error
 // if the run answers another request.
-func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (*store, error) {
+func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
 	digest, err := a.digestOf(data)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	s, err := openStore(k.db, "", true)
-	if err != nil {
-		return nil, err
+	if s, err = openStore(k.db, "", true); err != nil {
+		return nil, false, err
 	}
 	cfg.RunID = cmp.Or(k.id, requestRun(call.Trace{ID: a.secrets.Clean(trace.ID), Turn: trace.Turn}))
 	source, err := json.Marshal(answered{digest})
 	if err == nil {
-		err = sameRequest(ctx, s, cfg.RunID, digest)
+		recorded, err = sameRequest(ctx, s, cfg.RunID, digest)
 	}
 	if err != nil {
 		if closed := s.Close(); closed != nil {
 			err = errors.Join(err, closed)
 		}
-		return nil, err
+		return nil, false, err
 	}
 	cfg.Recorder = journal.Keep(s.DB, journal.Options{Source: source, Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}})
-	return s, nil
+	return s, recorded, nil
 }
 
-// sameRequest reports a run with the id that does not answer the request.
-func sameRequest(ctx context.Context, s *store, id, digest string) error {
+// sameRequest reports whether the run with the id has answered the request. The error is
+// that the run answers another one.
+func sameRequest(ctx context.Context, s *store, id, digest string) (recorded bool, err error) {
 	before, err := s.Find(ctx, id)
 	switch {
 	case errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) || err == nil && before.ID != id:
-		return nil // no run has exactly this id
+		return false, nil // no run has exactly this id
 	case err != nil:
-		return err
+		return false, err
 	}
 	var kept answered
 	if json.Unmarshal(before.Source, &kept) == nil && kept.Request == digest {
-		return nil
+		return before.State == journal.Done, nil
 	}
-	return &call.Error{Type: call.InvalidRequest, Where: "trace", Message: fmt.Sprintf("trace/id-used: run %s in %s is no answer to this request: give the request another id, or name its run with --id", id, s.file)}
+	return false, &call.Error{Type: call.InvalidRequest, Where: "trace", Message: fmt.Sprintf("trace/id-used: run %s in %s is no answer to this request: give the request another id, or name its run with --id", id, s.file)}
 }

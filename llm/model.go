@@ -40,9 +40,18 @@ type Info struct {
 	Provider string // the protocol: "openai", "anthropic"
 	Model    string // the default for requests that name none
 	Endpoint string // URL without user, query and fragment
+	// Mode says where answers come from: Live, Mock or Replay. It is empty if unknown.
+	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
 }
+
+// The modes of an answer.
+const (
+	Live   = "live"   // it was made for this request
+	Mock   = "mock"   // it was written in advance
+	Replay = "replay" // it was recorded before
+)
 
 // Request is a question to a model. Only Messages is required.
 type Request struct {

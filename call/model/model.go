@@ -72,9 +72,18 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}
+		usage.Mode = modeOf(c.Model)
 		reply.Usage = usage // a usage claimed by the model itself is text
 		return reply, nil
 	}}
+}
+
+// modeOf says where the answers of a model come from, "" if that is unknown.
+func modeOf(m llm.Model) string {
+	if i, ok := m.(llm.Informer); ok {
+		return i.Info().Mode
+	}
+	return ""
 }
 
 // request makes the request for a model.

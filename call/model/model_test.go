@@ -184,6 +184,9 @@ func TestDeltasAndUsage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if reply.Usage.Mode != llm.Mock {
+		t.Errorf("the mode of a script is %q", reply.Usage.Mode)
+	}
 	if n := whole.Usage.OutputTokens; n != nil && reply.Usage.OutputTokens != *n {
 		t.Errorf("usage %+v, want %d tokens out", reply.Usage, *n)
 	}

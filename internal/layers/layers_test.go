@@ -67,7 +67,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/mcp", "call call/scope internal/kinds tool/mcp"},
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope internal/redact llm"},
-	{"call/calltest", "call"},
+	{"call/calltest", "call event/eventtest"},
 	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/unfence llm"},
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/stonelayer/stone/llm"
 )
 
 // ErrNotRecorded matches every *NotRecordedError with errors.Is.
@@ -83,6 +85,9 @@ func Open(name string) (*Player, error) {
 
 // Client returns an HTTP client that is answered from the recording.
 func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
+
+// Mode returns llm.Replay, which llm.Info tells of a model with this transport.
+func (p *Player) Mode() string { return llm.Replay }
 
 // RoundTrip answers a request.
 func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {

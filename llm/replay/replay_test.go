@@ -64,6 +64,9 @@ func TestReplay(t *testing.T) {
 	}
 	chat := openai.New(openai.Config{Model: "m", URL: "http://elsewhere.invalid", Key: "other", HTTPClient: player.Client()})
 	messages := anthropic.New(anthropic.Config{Model: "m", URL: "http://elsewhere.invalid", Key: "other", HTTPClient: player.Client()})
+	if mode := chat.Info().Mode; mode != llm.Replay {
+		t.Errorf("the mode is %q, want replay", mode)
+	}
 	for _, want := range []string{"one ä", "two", "two"} {
 		if reply, err := llm.Collect(t.Context(), chat, ask("hi")); err != nil || reply.Text != want {
 			t.Errorf("%q, %v; want %q", reply.Text, err, want)

@@ -86,7 +86,7 @@ func (m *Model) Requests() []*llm.Request {
 }
 
 // Info names the model.
-func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script"} }
+func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "script", Mode: llm.Mock} }
 
 // Stream yields the next answer; see llm.Model.
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {

@@ -68,6 +68,14 @@ func (c *Client) Endpoint() string {
 	return (&url.URL{Scheme: c.url.Scheme, Host: c.url.Host, Path: c.url.Path}).String()
 }
 
+// Mode returns where the answers come from, as the transport tells, or else llm.Live.
+func (c *Client) Mode() string {
+	if t, ok := c.http.Transport.(interface{ Mode() string }); ok {
+		return t.Mode()
+	}
+	return llm.Live
+}
+
 // transport is shared by all clients without one of their own, so that they share
 // connections. Its buffers are small because thousands of streams may be open at once.
 var transport = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})

@@ -122,7 +122,7 @@ func (m *Model) Check() error { return m.err }
 func (m *Model) Info() llm.Info {
 	info := llm.Info{Provider: m.setup.Provider, Model: m.setup.Model}
 	if m.Client != nil {
-		info.Endpoint = m.Client.Endpoint()
+		info.Endpoint, info.Mode = m.Client.Endpoint(), m.Client.Mode()
 	}
 	return info
 }
