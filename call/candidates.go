@@ -61,6 +61,9 @@ func (a *Applicator) base(s *Spec) []string {
 	if s.Cap != "" {
 		return []string{s.Cap}
 	}
+	if s.open() {
+		return a.Registry.ordered()
+	}
 	ids := s.Dispatch.Candidates
 	if len(ids) == 0 && a.Registry != nil {
 		for _, e := range a.Registry.order {

@@ -32,7 +32,8 @@
 // the intent, cheapest first. The fallbacks of the [Policy] follow. A candidate is
 // invoked if it passes ten tests, from "cap/not-found" to "budget/cost". The record of
 // the call lists the others with the first test that each failed. Candidates returns the
-// same list without invoking anything.
+// same list without invoking anything. With Spec.CapFrom or Spec.CandidatesFrom, the ids are
+// values of the run; until the call is made, every capability counts as a candidate.
 //
 //   - A cascade invokes one candidate after the other. A failed attempt is repeated with
 //     the same capability and then with the next, within the bounds of Retry and SwitchOn.

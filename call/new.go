@@ -48,6 +48,12 @@ func (s *Spec) reads() (queries []dag.Querier) {
 			queries = append(queries, part)
 		}
 	}
+	if s.CapFrom != nil {
+		queries = append(queries, s.CapFrom)
+	}
+	if s.CandidatesFrom != nil {
+		queries = append(queries, s.CandidatesFrom)
+	}
 	return queries
 }
 
@@ -123,6 +129,10 @@ type session struct {
 func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	if len(c.resolve().faults) > 0 {
 		return nil, &Error{Type: InvalidRequest, Message: c.resolved.faults[0].Message}
+	}
+	c, err := c.chosen(d)
+	if err != nil {
+		return nil, err
 	}
 	s := &session{caller: c, resolved: c.resolved, app: c.spec.Applicator, ctx: ctx, dag: d}
 	if err := s.prepare(); err != nil {

@@ -23,6 +23,11 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 			m.Map(part, to.Requires.read)
 		case "dispatch":
 			m.Map(part, to.Dispatch.read)
+		case "dispatch/slots": // its candidates may be slots, which the reader of a plan reads
+			m.Map("dispatch", func(m *form.Map) {
+				m.Field("candidates")
+				to.Dispatch.readRest(m)
+			})
 		case "done":
 			m.Map(part, to.Done.read)
 		case "budget":
@@ -50,6 +55,11 @@ func (r *Requires) read(m *form.Map) {
 
 func (d *Dispatch) read(m *form.Map) {
 	m.NameList("candidates", &d.Candidates)
+	d.readRest(m)
+}
+
+// readRest reads everything but the candidates.
+func (d *Dispatch) readRest(m *form.Map) {
 	m.OneOf("strategy", &d.Strategy, Cascade, Tournament, Race)
 	m.Duration("hedge-ms", &d.Hedge)
 	m.Bool("allow-failure?", &d.AllowFailure)

@@ -14,7 +14,7 @@ func (c *caller) Unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}
 	for _, candidate := range r.candidates {
-		if candidate.reason == "" {
+		if candidate.reason == "" && !c.spec.open() {
 			entries = append(entries, candidate.entry)
 		}
 	}

@@ -55,7 +55,31 @@ func (c *caller) Render(d dag.DAG) ([]byte, error) {
 		}
 		parts = append(parts, part)
 	}
+	if c.spec.open() && c.spec.Applicator != nil {
+		asked, err := c.spec.asked(d)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, asked)
+	}
 	return canon.Append(nil, parts)
+}
+
+// asked returns the candidates that are named in d, with their versions.
+func (s *Spec) asked(d dag.DAG) (JSON, error) {
+	chosen, err := s.chosen(d)
+	if err != nil {
+		return nil, err
+	}
+	var asked [][2]string
+	for _, c := range s.Applicator.candidates(&chosen, nil) {
+		version := ""
+		if c.entry != nil {
+			version = c.entry.Version
+		}
+		asked = append(asked, [2]string{c.id, version})
+	}
+	return canon.Append(nil, asked)
 }
 
 // versions returns the versions of the capabilities that may answer, repair or judge, by
@@ -68,7 +92,7 @@ func (app *Applicator) versions(s *Spec, e *effective) map[string]string {
 		}
 	}
 	for _, c := range app.candidates(s, nil) {
-		if c.reason == "" {
+		if c.reason == "" && !s.open() { // those are a part of what is rendered
 			add(c.entry)
 		}
 	}

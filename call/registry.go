@@ -84,6 +84,16 @@ func (r *Registry) IDs() []string {
 	return slices.Sorted(maps.Keys(r.entries))
 }
 
+// ordered returns the ids of all capabilities, the cheapest first.
+func (r *Registry) ordered() (ids []string) {
+	if r != nil {
+		for _, e := range r.order {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
 // intents ranges over the intents of all capabilities.
 func (r *Registry) intents() iter.Seq[string] {
 	return func(yield func(string) bool) {

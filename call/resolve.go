@@ -87,6 +87,9 @@ func (r *resolved) checkSpec(s *Spec) {
 	if s.Tool != "" && s.Cap != "" {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
 	}
+	if s.open() && (s.Tool != "" || s.Cap != "" || s.Dispatch.Candidates != nil || s.CapFrom != nil && s.CandidatesFrom != nil) {
+		bad("the call says in two ways who is asked: keep one of Tool, Cap, CapFrom, Dispatch.Candidates and CandidatesFrom")
+	}
 }
 
 func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
@@ -177,6 +180,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	for _, c := range r.candidates {
 		if c.reason != "" {
 			why = append(why, c.id+" "+c.reason)
+			continue
 		}
 		r.takes(app, c.entry)
 	}

@@ -24,6 +24,12 @@ type Spec struct {
 	Done     Done
 	// Budget limits this call within the account of the run.
 	Budget Budget
+	// CapFrom and CandidatesFrom read the ids of the capabilities to ask, in place of Cap
+	// and of Dispatch.Candidates: a capability is a value that one call can pass to
+	// another. An id that is not registered, or whose capability cannot answer, is
+	// rejected when the call is made.
+	CapFrom        dag.Reader[string]
+	CandidatesFrom dag.Reader[[]string]
 	// Effects are the only effects that the answer may have, as named in package effect.
 	// They narrow the grant of the run. Nil sets no limit of its own: the answer may have
 	// the effects that its capability needs.

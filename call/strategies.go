@@ -72,7 +72,7 @@ func (s *session) none() *outcome {
 		} else {
 			e.Message += ", "
 		}
-		e.Message += s.candidates[i].id + " " + reason
+		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
 	}
 	return &outcome{failure: e}
 }

@@ -143,7 +143,12 @@ func runCall(ctx context.Context, spec call.Spec, limits call.Budget, cfg stone.
 	if spec.Intent == "" {
 		spec.Intent = "mail/sort"
 	}
-	res, err := stone.Run(ctx, call.New("ask", out, spec), cfg)
+	return runAshlar(ctx, call.New("ask", out, spec), cfg)
+}
+
+// runAshlar runs a pipeline that ends with a call.
+func runAshlar(ctx context.Context, p stone.Ashlar, cfg stone.Config) verdict {
+	res, err := stone.Run(ctx, p, cfg)
 	v := verdict{err: err, dag: res.DAG}
 	n := res.Node
 	if err != nil {

@@ -39,6 +39,7 @@ type explanation struct {
 	Path     string           `json:"path"`
 	Intent   string           `json:"intent,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
+	Open     bool             `json:"open,omitempty"` // a value of the run names some of the candidates
 	Asked    []string         `json:"candidates"`
 	Rejected []call.Rejection `json:"rejected"`
 	Dispatch call.Dispatch    `json:"dispatch"`
@@ -86,7 +87,7 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	e := explanation{
 		Path: path, Intent: s.Intent, Tool: s.Tool, Dispatch: s.Dispatch, HedgeMS: s.Dispatch.Hedge.Milliseconds(),
 		Requires: s.Requires, Rules: s.Applicator.Effective(s), Budget: s.Budget, Effects: s.Effects,
-		Asked: []string{}, Rejected: []call.Rejection{},
+		Open: s.CapFrom != nil || s.CandidatesFrom != nil, Asked: []string{}, Rejected: []call.Rejection{},
 	}
 	if e.Effects == nil {
 		e.Effects = []string{}
@@ -137,7 +138,11 @@ func (e explanation) table() [][2]string {
 	if len(asked) == 0 {
 		asked = []string{"nobody"}
 	}
-	rows = append(rows, [2]string{"asked", strings.Join(asked, "  ")})
+	if e.Open {
+		rows = append(rows, [2]string{"asked", "as a value of the run says, of " + strings.Join(e.Asked, ", ")})
+	} else {
+		rows = append(rows, [2]string{"asked", strings.Join(asked, "  ")})
+	}
 	for _, r := range e.Rejected {
 		rows = append(rows, [2]string{"rejected", r.Cap + ": " + r.Reason})
 	}

@@ -48,6 +48,14 @@
 // A guard that is an expression needs its language, which a program links with
 // import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
 //
+// # Capabilities as values
+//
+// A slot can hold a capability: its id, a map with the field "cap/id", or a list of those.
+// A call asks it with :cap/id {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id
+// :who}]}, so that one call can choose for another. An id that a let states is checked with
+// the plan. Any other is checked when the call is made, by the tests that every candidate has
+// to pass: what it needs must be granted, and an unknown id is rejected as cap/not-found.
+//
 // # Lanes
 //
 // A reduce follows a parallel or a map. In it and after it, the slots of lanes are read

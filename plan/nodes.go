@@ -47,10 +47,12 @@ func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 
 func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value, n.context, n.constraints)
+	n.handles(func(ref *slotRef) { c.read(r, n, known, ref) })
 	fails := n.spec.Dispatch.AllowFailure
-	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
+	c.asks(n, &spec, r, known)
+	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec.Input = c.part(r, n.value)
 	spec.Context, spec.Constraints = c.part(r, n.context), c.part(r, n.constraints)
 	return call.New(name, c.typeOf(n), spec)
@@ -191,6 +193,14 @@ func selector(value json.RawMessage) (string, error) {
 	return string(canonical), err
 }
 
+// fieldsOf returns the path into a slot as package schema takes it.
+func fieldsOf(ref *slotRef) (path []string) {
+	for _, s := range ref.path {
+		path = append(path, s.String())
+	}
+	return path
+}
+
 // unreachable reports branches that no value of a slot selects. The schema of the slot
 // must have a closed list of values.
 func (c *compiler) unreachable(n *node, known *scope) {
@@ -198,11 +208,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 	if ref == nil || ref.slot == nil || ref.slot.record || known.find(ref.slot.name) == nil || len(c.definers[ref.slot.name]) != 1 {
 		return
 	}
-	var path []string
-	for _, s := range ref.slot.path {
-		path = append(path, s.String())
-	}
-	at, ok := c.slotType(ref.slot.name).Schema().At(path...)
+	at, ok := c.slotType(ref.slot.name).Schema().At(fieldsOf(ref.slot)...)
 	if !ok {
 		return
 	}

@@ -37,6 +37,8 @@ type node struct {
 	context     *template
 	constraints *template
 	spec        call.Spec // of a call or a tool
+	pin         *slotRef  // with the one capability that is asked
+	candidates  []handle  // if slots are among them
 	bodies      []body    // of a composite
 	until       *guard
 	max         int

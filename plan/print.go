@@ -237,6 +237,10 @@ func (w *printer) spec(n *node) {
 	s := &n.spec
 	w.field("intent", s.Intent)
 	w.field("cap/id", s.Cap)
+	if n.pin != nil {
+		w.key("cap/id")
+		w.slot(n.pin)
+	}
 	w.field("tool/id", s.Tool)
 	if n.context != nil {
 		w.key("context")
@@ -253,7 +257,7 @@ func (w *printer) spec(n *node) {
 		w.field("cap/kind", s.Requires.Kind)
 		w.names("cap/tags", s.Requires.Tags, false)
 	})
-	w.inner("dispatch", func() { w.dispatch(&s.Dispatch) })
+	w.inner("dispatch", func() { w.dispatch(n) })
 	w.inner("done", func() {
 		w.names("must", s.Done.Must, false)
 		w.names("should", s.Done.Should, false)
@@ -279,8 +283,22 @@ func (w *printer) limit(key string, n float64) {
 	}
 }
 
-func (w *printer) dispatch(d *call.Dispatch) {
+func (w *printer) dispatch(n *node) {
+	d := &n.spec.Dispatch
 	w.names("candidates", d.Candidates, d.Candidates != nil)
+	if n.candidates != nil {
+		w.key("candidates")
+		w.open('[')
+		for _, h := range n.candidates {
+			w.next()
+			if h.slot != nil {
+				w.slot(h.slot)
+			} else {
+				w.name(h.name)
+			}
+		}
+		w.close(']')
+	}
 	if d.Strategy != call.Cascade {
 		w.field("strategy", d.Strategy)
 	}

@@ -184,12 +184,12 @@ func (r *reading) readEmit(n *node, f fields) {
 func (r *reading) readCall(n *node, f fields) {
 	f.Need("intent")
 	f.Name("intent", &n.spec.Intent)
-	f.Name("cap/id", &n.spec.Cap)
+	r.readHandles(n, f)
 	n.value = r.field(f, "input", false)
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
 	readRequires(f.Map, n)
-	form.Into(f.Map, &n.spec, "dispatch", "done", "budget", "effects")
+	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "budget", "effects")
 	f.Name("as", &n.as)
 }
 

@@ -1,0 +1,64 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// This file is about calls whose candidates are values of the run.
+
+// open reports whether the candidates are known only when the call is made. Until then,
+// every registered capability is one.
+func (s *Spec) open() bool { return s.CapFrom != nil || s.CandidatesFrom != nil }
+
+// chosen returns the spec with the candidates that are named in d.
+func (s *Spec) chosen(d dag.DAG) (_ Spec, err error) {
+	to := *s
+	if s.CapFrom != nil {
+		if to.Cap, err = s.CapFrom.From(d); err == nil && to.Cap == "" {
+			err = &Error{Type: InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
+		}
+	} else if s.CandidatesFrom != nil {
+		if to.Dispatch.Candidates, err = s.CandidatesFrom.From(d); err == nil && len(to.Dispatch.Candidates) == 0 {
+			err = &Error{Type: InputInvalid, Message: "the list of capabilities to ask is empty: name at least one", Where: "dispatch.candidates"}
+		}
+	}
+	to.CapFrom, to.CandidatesFrom = nil, nil
+	return to, err
+}
+
+// chosen returns the call with the candidates that are named in d, or the call itself if
+// it names them.
+func (c *caller) chosen(d dag.DAG) (*caller, error) {
+	if !c.spec.open() {
+		return c, nil
+	}
+	spec, err := c.spec.chosen(d)
+	if e := (*Error)(nil); errors.As(err, &e) {
+		s := &session{caller: c, resolved: c.resolve(), app: c.spec.Applicator, ctx: d.Context(), dag: d}
+		return nil, s.refused(e)
+	} else if err != nil {
+		return nil, err
+	}
+	r := *c.resolve()
+	r.candidates = spec.Applicator.candidates(&spec, nil)
+	to := &caller{name: c.name, produces: c.produces, spec: spec, resolved: &r}
+	to.once.Do(func() {})
+	return to, nil
+}
+
+// meant suggests a capability for an id that is not registered.
+func (s *session) meant(c candidate) string {
+	known := s.app.Registry
+	if s.spec.Tool != "" {
+		known = s.app.Tools
+	}
+	if near := suggest.Closest(c.id, slices.Values(known.IDs())); c.reason == NotFound && near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
