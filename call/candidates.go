@@ -32,7 +32,7 @@ type candidate struct {
 // metadata. These do not change; see (*entry).unavailable for those that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	if s.Tool != "" {
-		c := candidate{id: s.Tool, entry: a.Tools.entry(s.Tool)}
+		c := candidate{id: s.Tool, entry: a.tool(s.Tool)}
 		if c.entry == nil {
 			c.reason = NotFound
 		} else {

@@ -65,7 +65,7 @@
 // A capability may answer with a plan. It is checked as a whole, runs within the effects
 // of the call and on its account, and its emission is the answer, which passes the same
 // gate. Its nodes are in the DAG beside the node of the call. Package plan is the
-// Applicator's Planner.
+// Applicator's Planner. The tool [Apply] runs a plan that is a value of the run in the same way.
 //
 // # Nesting
 //

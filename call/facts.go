@@ -9,9 +9,13 @@ import (
 // depends on the run: see Applicator.Candidates.
 func (c *caller) Facts() iter.Seq2[string, string] {
 	s := &c.spec
+	candidates := strings.Join(s.Dispatch.Candidates, ", ")
+	if s.open() {
+		candidates = "named by a value of the run"
+	}
 	facts := [][2]string{
 		{"intent", s.Intent}, {"tool", s.Tool}, {"capability", s.Cap},
-		{"candidates", strings.Join(s.Dispatch.Candidates, ", ")},
+		{"candidates", candidates},
 	}
 	return func(yield func(string, string) bool) {
 		for _, f := range facts {

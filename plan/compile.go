@@ -226,7 +226,7 @@ func (c *compiler) inner(n *node, name string, known *scope, depth int) stone.As
 	switch n.op {
 	case "let":
 		return c.let(n, name, known)
-	case "call", "tool":
+	case "apply", "call", "tool":
 		return c.call(n, name, known, depth)
 	case "emit":
 		return c.emit(n, name, known)
@@ -272,7 +272,7 @@ func (c *compiler) slotType(name string) dag.AnyType {
 	switch by := c.definers[name]; {
 	case len(by) == 1 && by[0].op == "ask":
 		t = dag.NewType[stone.Answer](name)
-	case len(by) == 1 && by[0].op == "call":
+	case len(by) == 1 && (by[0].op == "call" || by[0].op == "apply"):
 		t = open(name).WithSchema(c.schemaOf(by[0]))
 	default:
 		t = open(name)
@@ -288,8 +288,12 @@ func (c *compiler) schemaOf(n *node) *schema.Schema {
 	if c.app == nil {
 		return nil
 	}
+	name := n.spec.Requires.OutSchema
+	if name == "" && n.op == "call" {
+		name = c.app.Intents[n.spec.Intent].Out
+	}
 	// Built-in schemas are too loose to check a reader in Go.
-	return c.app.Schemas[cmp.Or(n.spec.Requires.OutSchema, c.app.Intents[n.spec.Intent].Out)]
+	return c.app.Schemas[name]
 }
 
 // define notes the slot of a node.

@@ -56,6 +56,17 @@
 // the plan. Any other is checked when the call is made, by the tests that every candidate has
 // to pass: what it needs must be granted, and an unknown id is rejected as cap/not-found.
 //
+// # Plans as values
+//
+// A slot can hold a plan: its text, in EDN or JSON, or its data. The node
+//
+//	{:op :apply :plan {:slot/id :program} :input {:n 1} :effects {:allowed #{:net/http}} :as :out}
+//
+// runs it like a plan that a capability returned: within the limits of those, on the budget
+// of the node, and with the effects that the node states, which are none if it states
+// none. The fields of input are its bindings, and its emission is the slot out. A plan
+// that is the same in every run is read before anything runs.
+//
 // # Lanes
 //
 // A reduce follows a parallel or a map. In it and after it, the slots of lanes are read

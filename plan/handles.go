@@ -6,9 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/form"
-	"github.com/stonelayer/stone/schema"
 )
 
 // This file is about capabilities as values: calls that read from slots who is asked.
@@ -59,29 +57,11 @@ func hasSlot(list *place) bool {
 	return false
 }
 
-// handles calls fn for every slot from which the node reads who is asked.
-func (n *node) handles(fn func(*slotRef)) {
-	if n.pin != nil {
-		fn(n.pin)
-	}
-	for _, h := range n.candidates {
-		if h.slot != nil {
-			fn(h.slot)
-		}
-	}
-}
-
 // handleSchema is that of a slot which holds capabilities: an id, or a map that has one,
 // or a list of those.
-var handleSchema = func() *schema.Schema {
-	s, err := schema.Parse([]byte(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
-		{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
-		"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`))
-	if err != nil {
-		panic(err)
-	}
-	return s
-}()
+var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
+	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
+	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)
 
 // asks says in the spec of a call who is asked. A slot that holds the same in every run is
 // read here, so that the call is checked like one that names its capabilities.
@@ -136,30 +116,14 @@ func (c *compiler) asks(n *node, spec *call.Spec, r reads, known *scope) {
 	}, r.queries()...)
 }
 
-// constant returns the capabilities in a slot that a let alone defines, with a value
-// without slots. It reports slots that cannot hold capabilities.
+// constant returns the capabilities in a slot that holds the same in every run. It reports
+// slots that cannot hold capabilities.
 func (c *compiler) constant(n *node, ref *slotRef, known *scope) (ids []string, ok bool) {
-	by, def := c.definers[ref.name], known.find(ref.name)
-	if ref.record || len(by) != 1 || def == nil || def.given || !def.sure {
+	value, ok := c.holds(n, ref, known, handleSchema, "capability: want a cap/id, or a map that has one")
+	if !ok {
 		return nil, false
 	}
-	wrong := func(format string, args ...any) {
-		c.find(ref.at, finding.Finding{Type: finding.SchemaMismatch, Ashlar: label(n), Queried: ref.name}, format, args...)
-	}
-	if by[0].op == "let" && by[0].value.constant != nil {
-		value, there := walk(by[0].value.constant, ref.path)
-		if ids, ok = capabilities(value); there && !ok {
-			wrong("%s is no capability: want a cap/id, or a map that has one", ref)
-		}
-		return ids, ok
-	}
-	if at, ok := c.slotType(ref.name).Schema().At(fieldsOf(ref)...); ok {
-		for _, problem := range schema.Compatible(at, handleSchema) {
-			wrong("%s is no capability: want a cap/id, or a map that has one: %s", ref, problem)
-			break
-		}
-	}
-	return nil, false
+	return capabilities(value)
 }
 
 // capabilities reads who is asked from a slot.

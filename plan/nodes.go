@@ -47,13 +47,16 @@ func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 
 func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value, n.context, n.constraints)
-	n.handles(func(ref *slotRef) { c.read(r, n, known, ref) })
+	n.meant(func(ref *slotRef) { c.read(r, n, known, ref) })
 	fails := n.spec.Dispatch.AllowFailure
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
 	c.asks(n, &spec, r, known)
 	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec.Input = c.part(r, n.value)
+	if n.op == "apply" {
+		spec.Tool, spec.Input = call.Apply, c.applied(n, r, known)
+	}
 	spec.Context, spec.Constraints = c.part(r, n.context), c.part(r, n.constraints)
 	return call.New(name, c.typeOf(n), spec)
 }
@@ -110,7 +113,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 	if n.max > 1 {
 		carried(bodyOf(n), func(b *node) { // may be left from an earlier round
 			if known.find(b.as) == nil {
-				c.define(b, inside, slot{call: b.op == "call" || b.op == "tool"})
+				c.define(b, inside, slot{call: b.asks()})
 			}
 		})
 	}

@@ -36,14 +36,18 @@ type node struct {
 	value       *template // input, value, over, on or question
 	context     *template
 	constraints *template
-	spec        call.Spec // of a call or a tool
+	spec        call.Spec // of a call, a tool or an apply
 	pin         *slotRef  // with the one capability that is asked
 	candidates  []handle  // if slots are among them
+	program     *slotRef  // with the plan that is applied
 	bodies      []body    // of a composite
 	until       *guard
 	max         int
 	choices     []string
 }
+
+// asks tells whether the node is a call in the sense of package call.
+func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
 
 // body is a sequence of nodes: a body, a lane, a branch.
 type body struct {

@@ -138,6 +138,7 @@ func TestPrintsItself(t *testing.T) {
 		`{"id": "j", "nodes": [{"op": "emit", "input": {"a": ":answer", "b": "answer", ":k": null}}]}`,
 		string(thousand()),
 		`{:nodes [{:op :call :intent :a/b :cap/id {:slot/path [:x :who]}} {:op :call :intent :a/b :dispatch {:candidates [:c/d {:slot/id :x} {:slot/record [:y :cap/id]}]}}]}`,
+		`{:nodes [{:op :apply :plan {:slot/id [:x :plan]} :input {:n {:slot/id :n}} :as :r :output {:schema :a/b} :effects {:allowed #{:net}} :budget {:max-usd 1} :done {:must [:json]} :dispatch {:allow-failure? true}}]}`,
 		`{:nodes [{:op :call :intent :a/b :as :r :output {:schema :res/text} :requires {:cap/tags #{:b :a}} :budget {:max-usd 0.5 :max-tokens 0 :latency-ms 20}
 		  :dispatch {:strategy :race :hedge-ms 20 :switch-on #{} :retry {:same-cap-max 0} :repair {:max 2} :allow-failure? false} :effects {:allowed #{:none}}
 		  :context {:a {:slot/id :q}} :done {:should #{:x} :score-min 1}}

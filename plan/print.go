@@ -171,7 +171,11 @@ func (w *printer) node(n *node) {
 		w.key(valueKey(n.op))
 		w.template(n.value, n.op == "emit")
 	}
-	if n.op == "call" || n.op == "tool" {
+	if n.program != nil {
+		w.key("plan")
+		w.slot(n.program)
+	}
+	if n.asks() {
 		w.spec(n)
 	}
 	w.guard("until", n.until)
@@ -241,7 +245,9 @@ func (w *printer) spec(n *node) {
 		w.key("cap/id")
 		w.slot(n.pin)
 	}
-	w.field("tool/id", s.Tool)
+	if n.op == "tool" {
+		w.field("tool/id", s.Tool)
+	}
 	if n.context != nil {
 		w.key("context")
 		w.template(n.context, false)
@@ -250,13 +256,11 @@ func (w *printer) spec(n *node) {
 		w.key("constraints")
 		w.template(n.constraints, false)
 	}
-	w.inner("requires", func() {
-		w.field("reply", s.Requires.Reply)
-		w.field("in-schema", s.Requires.InSchema)
-		w.field("out-schema", s.Requires.OutSchema)
-		w.field("cap/kind", s.Requires.Kind)
-		w.names("cap/tags", s.Requires.Tags, false)
-	})
+	if n.op == "apply" {
+		w.inner("output", func() { w.field("schema", s.Requires.OutSchema) })
+	} else {
+		w.inner("requires", func() { w.requires(&s.Requires) })
+	}
 	w.inner("dispatch", func() { w.dispatch(n) })
 	w.inner("done", func() {
 		w.names("must", s.Done.Must, false)
@@ -273,6 +277,14 @@ func (w *printer) spec(n *node) {
 		w.limit("latency-ms", float64(s.Budget.Latency)/1e6)
 	})
 	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
+}
+
+func (w *printer) requires(r *call.Requires) {
+	w.field("reply", r.Reply)
+	w.field("in-schema", r.InSchema)
+	w.field("out-schema", r.OutSchema)
+	w.field("cap/kind", r.Kind)
+	w.names("cap/tags", r.Tags, false)
 }
 
 // limit writes a bound. A negative one is written as 0, which allows no spending.

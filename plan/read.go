@@ -60,11 +60,13 @@ func (r *reading) vector(at *place, what string) bool {
 	return true
 }
 
-var ops = []string{"ask", "call", "emit", "let", "loop", "map", "match", "parallel", "reduce", "seq", "tool"}
+var ops = []string{"apply", "ask", "call", "emit", "let", "loop", "map", "match", "parallel", "reduce", "seq", "tool"}
 
 // readerOf returns the function that reads the nodes of an op, except op, id and when.
 func readerOf(op string) func(*reading, *node, fields) {
 	switch op {
+	case "apply":
+		return (*reading).readApply
 	case "ask":
 		return (*reading).readAsk
 	case "call":
@@ -294,6 +296,10 @@ func (r *reading) readAsk(n *node, f fields) {
 // readRequires reads the requirements on the answer, from requires or output.schema.
 func readRequires(m *form.Map, n *node) {
 	form.Into(m, &n.spec, "requires")
+	readOutput(m, n)
+}
+
+func readOutput(m *form.Map, n *node) {
 	to := &n.spec.Requires.OutSchema
 	m.Map("output", func(m *form.Map) {
 		m.Need("schema")

@@ -139,7 +139,7 @@ func (p *Plan) reads(name string) bool {
 
 func (c *census) take(nodes []*node) {
 	for _, n := range nodes {
-		n.handles(func(r *slotRef) { c.used[r.name] = true })
+		n.meant(func(r *slotRef) { c.used[r.name] = true })
 		if n.as != "" {
 			if c.definers[n.as] == nil {
 				c.names = append(c.names, n.as)
