@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// A Channel is a frontend over Go channels: receive questions from it, in any
-// goroutine, and answer each when and in which order you like.
+// A Channel is a frontend over Go channels: receive questions from it in any goroutine, and
+// answer them in any order.
 type Channel chan Asked
 
 // Asked is a question that waits for its answer.
@@ -17,10 +17,10 @@ type Asked struct {
 	done   <-chan struct{}
 }
 
-// NewChannel makes a Channel that holds up to n questions nobody received yet.
+// NewChannel makes a Channel that buffers up to n questions.
 func NewChannel(n int) Channel { return make(Channel, n) }
 
-// Answer gives the answer; only the first call counts.
+// Answer answers the question; only the first call counts.
 func (a Asked) Answer(response string) {
 	select {
 	case a.answer <- response:
@@ -28,10 +28,10 @@ func (a Asked) Answer(response string) {
 	}
 }
 
-// Cancel answers that there will be no answer.
+// Cancel cancels the question.
 func (a Asked) Cancel() { a.Answer("") }
 
-// Done returns a channel that is closed when nobody waits for the answer any more.
+// Done returns a channel that is closed when the run no longer waits for the answer.
 func (a Asked) Done() <-chan struct{} { return a.done }
 
 // Ask implements ask.Frontend.

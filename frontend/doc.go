@@ -1,6 +1,6 @@
-// Package frontend brings the questions of a pipeline to people who do not sit at
-// its terminal: over Go channels, and over HTTP with an answer that comes as a
-// callback. A frontend is no part of a pipeline; it stands in stone.Config.
+// Package frontend sends the questions of a pipeline to people who do not sit at its terminal:
+// over Go channels, or over HTTP with the answer as a callback. A frontend is part of
+// stone.Config, not of the pipeline.
 //
 //	questions := frontend.NewChannel(0)
 //	go func() {
@@ -10,5 +10,5 @@
 //	}()
 //	res, err := stone.Run(ctx, p, stone.Config{Frontend: questions})
 //
-// The terminal is the command's own, see package cli.
+// Package cli asks questions at the terminal.
 package frontend

@@ -95,7 +95,7 @@ func TestChannelIsCancelled(t *testing.T) {
 	})
 }
 
-// people is the other side: it gets questions and answers them.
+// people receives questions and answers them.
 type people struct {
 	t      *testing.T
 	client *http.Client
@@ -206,7 +206,7 @@ func TestHTTPErrors(t *testing.T) {
 	}
 }
 
-// TestHTTPRedirect holds that the headers go to nobody else.
+// TestHTTPRedirect checks that no other host gets the headers.
 func TestHTTPRedirect(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -244,7 +244,7 @@ func TestHTTPHandler(t *testing.T) {
 		{"POST", key, `yes`, 400, `{"response":"yes"}`},
 		{"POST", key, `{}`, 400, `{"response":"yes"}`},
 		{"POST", key, `{"response":"yes"}`, 204, ""},
-		{"POST", key, `{"response":"no"}`, 410, "has its answer"},
+		{"POST", key, `{"response":"no"}`, 410, "already answered"},
 		{"POST", key + "x", `{"response":"no"}`, 410, "no such question"},
 	}
 	for _, tt := range tests {
@@ -264,7 +264,7 @@ func TestHTTPHandler(t *testing.T) {
 	}
 }
 
-// TestHTTPList holds that a run's questions are listed to those who have its token only.
+// TestHTTPList checks that a run's questions are listed only with its token.
 func TestHTTPList(t *testing.T) {
 	h := &frontend.HTTP{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -296,7 +296,7 @@ func TestHTTPList(t *testing.T) {
 	group.Wait()
 }
 
-// TestHTTPLate holds that an address outlives the process that made it, with its key.
+// TestHTTPLate checks that an address outlives the process that made it, with its key.
 func TestHTTPLate(t *testing.T) {
 	key := []byte("a key of the store")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -345,7 +345,7 @@ func TestHTTPLate(t *testing.T) {
 	}
 }
 
-// TestHTTPSlowBody holds that who sends an answer byte by byte does not hold a connection.
+// TestHTTPSlowBody checks that a client that sends an answer byte by byte is disconnected.
 func TestHTTPSlowBody(t *testing.T) {
 	deadlines := 0
 	w := &deadlined{ResponseRecorder: httptest.NewRecorder(), set: &deadlines}

@@ -23,40 +23,40 @@ import (
 	"github.com/stonelayer/stone/ask"
 )
 
-// HTTP is a frontend over HTTP. Every question is posted to a URL as the JSON of
-// [Posted]. Whoever knows the answer at once returns it in the response, as
-// {"response":"yes"}; otherwise it comes later, by a POST of the same JSON to the
-// question's Answer address, which HTTP serves as an http.Handler:
+// HTTP is a frontend over HTTP. It posts every question to a URL as the JSON of [Posted]. The
+// server may answer at once, with {"response":"yes"} in its response, or later, by a POST of
+// the same JSON to the question's Answer address, which HTTP serves as an http.Handler:
 //
 //	people := &frontend.HTTP{URL: "https://example.org/questions", Base: "https://runs.example.org/answers"}
 //	http.Handle("/answers/", http.StripPrefix("/answers", people))
 //
 // The last element of an Answer address names the run and the path, signed with Key:
-// who has the address may answer. With a Key of the store, addresses outlive the process;
-// an answer to a question for which nobody waits here goes to Late. A GET of the root
-// lists the open questions of one run, ?run=ID, to those who have its Token.
+// everyone who has the address may answer. With a Key that is stored, addresses outlive the
+// process; an answer to a question for which no run waits in this process goes to Late. A GET
+// of the root with ?run=ID and the run's Token lists the open questions of that run.
 //
-// An HTTP may serve any number of runs; its fields must not change once it is used.
+// An HTTP may serve any number of runs and is safe for concurrent use; its fields must not
+// change after its first use.
 type HTTP struct {
-	// URL is where questions are posted. If it is empty nothing is posted, and
-	// whoever asks for them finds them: by Open, in the same process.
+	// URL is where questions are posted. If it is empty, nothing is posted, and Open
+	// lists the questions within the process.
 	URL string
-	// Base is the address under which the handler is reached from outside.
+	// Base is the address of the handler as others reach it.
 	Base string
-	// Key signs the Answer addresses and tokens, 16 bytes or more. Nil is a random key
-	// of this process, whose addresses end with it.
+	// Key signs the Answer addresses and tokens. It has at least 16 bytes. Nil means a
+	// random key, whose addresses are valid until the process ends.
 	Key []byte
-	// Late takes answers to questions for which no run waits in this process, as
-	// journal.Answer with a store does. Nil refuses them.
+	// Late takes answers to questions for which no run waits in this process; journal.Answer
+	// records them in a store. Nil rejects them.
 	Late func(ctx context.Context, run, path, response string) error
-	// Header is sent with every question, as {"Authorization": "…"}. Its
-	// values appear in no error, nor where an HTTP is printed.
+	// Header is sent with every question, such as {"Authorization": "…"}. Its values
+	// appear neither in errors nor in a printed HTTP.
 	Header map[string]string
 	// Client posts; nil is one with a timeout of 30 seconds that follows no
 	// redirect, which would carry the headers to another host.
 	Client *http.Client
-	// Tries is how often a question is posted before that counts as failed; 0
-	// is 4. The pause between two tries begins with a second and doubles.
+	// Tries is how often posting a question is tried; 0 means 4. The pause between two
+	// tries starts at one second and doubles.
 	Tries int
 
 	mu     sync.Mutex
@@ -69,7 +69,7 @@ type waiting struct {
 	answer chan<- string
 }
 
-// Posted is a question as it is sent.
+// Posted is the JSON of a question.
 type Posted struct {
 	Run     string          `json:"run"`
 	Path    string          `json:"path"`
@@ -149,10 +149,10 @@ func (h *HTTP) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "frontend.HTTP(to %s)", host)
 }
 
-// LogValue is what log/slog shows.
+// LogValue returns the same text as Format, for log/slog.
 func (h *HTTP) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(h)) }
 
-// close takes the question back and returns whether it was open.
+// close removes a question and returns it, and whether it was open.
 func (h *HTTP) close(key string) (waiting, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -175,8 +175,8 @@ func (h *HTTP) Open() []Posted {
 	return all
 }
 
-// post sends the question, several times if need be, and returns the answer if
-// there is one at once.
+// post sends the question, with retries, and returns the answer of the response, or nil if it
+// has none.
 func (h *HTTP) post(ctx context.Context, q Posted) (*string, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -202,7 +202,7 @@ func (h *HTTP) post(ctx context.Context, q Posted) (*string, error) {
 	}
 }
 
-// send posts once and says whether it makes sense to try again.
+// send posts once and reports whether a retry makes sense.
 func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
@@ -218,7 +218,7 @@ func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again b
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		var where *url.Error // its text holds the address, which may hold a secret
+		var where *url.Error // its text has the address, which may contain a secret
 		if errors.As(err, &where) {
 			err = where.Err
 		}
@@ -259,13 +259,14 @@ func (h *HTTP) sign(words ...string) []byte {
 
 var encoding = base64.RawURLEncoding
 
-// address is the last element of the address of a question.
+// address returns the last element of the address of a question.
 func (h *HTTP) address(run, path string) string {
 	question := encoding.EncodeToString([]byte(run)) + "." + encoding.EncodeToString([]byte(path))
 	return question + "." + encoding.EncodeToString(h.sign("answer", run, path))
 }
 
-// question returns what an address names, if this HTTP, or one with its Key, made it.
+// question returns the run and the path of an address, if this HTTP, or one with its Key, made
+// it.
 func (h *HTTP) question(address string) (run, path string, ok bool) {
 	var parts [3][]byte
 	words := strings.Split(address, ".")
@@ -282,7 +283,7 @@ func (h *HTTP) question(address string) (run, path string, ok bool) {
 	return run, path, hmac.Equal(parts[2], h.sign("answer", run, path))
 }
 
-// Token returns what lists the open questions of a run: a GET of the root with ?run=ID and
+// Token returns the token that lists the open questions of a run: GET the root with ?run=ID and
 // the header "Authorization: Bearer TOKEN".
 func (h *HTTP) Token(run string) string { return encoding.EncodeToString(h.sign("list", run)) }
 
@@ -332,12 +333,12 @@ func (h *HTTP) take(w http.ResponseWriter, r *http.Request, key string) {
 		http.Error(w, `want JSON like {"response":"yes"}; an empty response cancels the question`, http.StatusBadRequest)
 		return
 	}
-	asked, open := h.close(h.address(run, path)) // which is spelled in one way
+	asked, open := h.close(h.address(run, path)) // the key itself may have other spellings
 	switch {
 	case open:
 		asked.answer <- *a.Response
 	case h.Late == nil:
-		http.Error(w, "the question is not open, or it has its answer", http.StatusGone)
+		http.Error(w, "the question is not open, or already answered", http.StatusGone)
 		return
 	default:
 		if err := h.Late(r.Context(), run, path, *a.Response); err != nil {

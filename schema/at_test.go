@@ -114,7 +114,7 @@ func TestStrict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The order is the declared one: a model that must give its reason first reasons before it acts.
+	// The order is the declared one, so that a model writes its reason before its act.
 	want := `{"type":"object","properties":{` +
 		`"why":{"type":"string","description":"the reason"},` +
 		`"act":{"type":"string","enum":["go","stop"]},` +

@@ -109,7 +109,7 @@ func TestCompatible(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			producer, consumer := parse(t, test.producer), parse(t, test.consumer)
-			for range 2 { // the second answer is remembered
+			for range 2 { // the second result is cached
 				if got := lines(schema.Compatible(producer, consumer)); got != test.want {
 					t.Errorf("got\n%s\nwant\n%s", got, test.want)
 				}
@@ -126,7 +126,7 @@ func lines(problems []schema.Problem) string {
 	return strings.Join(out, "\n")
 }
 
-// TestCompatibleTypes compares Go types as the steps of a pipeline do.
+// TestCompatibleTypes compares schemas of Go types.
 func TestCompatibleTypes(t *testing.T) {
 	type order struct {
 		ID    string

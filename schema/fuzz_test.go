@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// FuzzParse takes any text as a schema and as a value: nothing may panic, and what is accepted
-// keeps its text and reads itself.
+// FuzzParse takes any text as a schema and as a value: nothing may panic. An accepted schema keeps
+// its text and is compatible with itself.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"],"additionalProperties":false}`,

@@ -171,20 +171,20 @@ func (panics) Enum() []any { panic("no values today") }
 
 type loop *loop
 
-//lint:ignore U1000 that JSON does not see the fields is the test
+//lint:ignore U1000 the test needs fields that JSON ignores
 type hidden struct{ name, text string }
 
-// sameTag is a struct that go vet would refuse.
+// sameTag is a struct that go vet would reject.
 var sameTag = reflect.Zero(reflect.StructOf([]reflect.StructField{
 	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 })).Interface()
 
-// nothingLost are types of which JSON holds what they say, though not every field.
+// nothingLost are types that omit fields from JSON on purpose.
 type nothingLost struct {
 	_     struct{}
 	Keeps int
-	//lint:ignore U1000 that JSON does not see the field is the test
+	//lint:ignore U1000 the test needs a field that JSON ignores
 	cache map[string]int
 	Own   opaque
 	None  struct{}
@@ -243,7 +243,7 @@ func TestForTypeErrors(t *testing.T) {
 	}
 }
 
-// level1, level2 … hold one struct twice at different depths, where Go's rules are least obvious.
+// level1, level2 … embed one struct twice at different depths, where Go's rules are least obvious.
 type deepest struct{ F, G int }
 type deep struct{ deepest }
 type deepA struct{ deep }

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What fits a shape, the validator accepts; and of what it accepts most fits.
+// TestShapeAgreesWithValidator checks that the validator accepts every value that fits a
+// shape, and that most values that it accepts fit.
 func TestShapeAgreesWithValidator(t *testing.T) {
 	schemas := []string{
 		`{"type":"object","required":["a"],"properties":{"a":{"type":"integer"},"b":{"type":["null","string"]}},"additionalProperties":false}`,

@@ -12,7 +12,7 @@ import (
 )
 
 // drawSchema draws a schema with references, all keywords that lead from schema to schema, and
-// few names, so that they meet.
+// few names, so that these coincide.
 func drawSchema(t *rapid.T, depth int) any {
 	if depth == 0 || rapid.IntRange(0, 5).Draw(t, "leaf") == 0 {
 		return rapid.SampledFrom([]any{true, false, map[string]any{}, map[string]any{"type": "integer"}, map[string]any{"type": []any{"string", "null"}},
@@ -65,7 +65,7 @@ func drawValue(t *rapid.T, depth int) any {
 	return rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ac"}), rapid.Custom(func(t *rapid.T) any { return drawValue(t, depth-1) }), 0, 3).Draw(t, "fields")
 }
 
-// The walk says what the library says, which passes the official suite.
+// TestWalkAgrees compares the walk with the library, which passes the official suite.
 func TestWalkAgrees(t *testing.T) {
 	var fits, not int
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,8 +151,8 @@ func TestDynamicReferences(t *testing.T) {
 	}
 }
 
-// hostile schemas make the library take exponential time in the depth of a value, or in
-// their own size.
+// hostile returns schemas for which the library takes exponential time in the depth of a value, or
+// in their own size.
 func hostile(n int) map[string][2]string {
 	chain := `{"$ref":"#/$defs/a0","$defs":{`
 	for i := range n {
@@ -177,7 +177,7 @@ func hostile(n int) map[string][2]string {
 	}
 }
 
-// Work is counted and not timed: twice the depth may take eight times the steps.
+// TestWorkIsPolynomial counts steps: twice the depth may take eight times the steps.
 func TestWorkIsPolynomial(t *testing.T) {
 	steps := func(test [2]string, explain bool) int {
 		s, err := Parse([]byte(test[0]))

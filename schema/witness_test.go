@@ -59,8 +59,8 @@ func drawSchema(t *rapid.T, depth int) any {
 	return map[string]any{}
 }
 
-// closed is a schema as Compatible takes it: objects have no properties but the listed ones, and
-// each alternative of a oneOf has values of its own.
+// closed makes the assumptions of Compatible explicit: objects have only the listed properties, and
+// each schema of a oneOf has values that no other has.
 func closed(node any) any {
 	list, ok := node.([]any)
 	if ok {
@@ -120,7 +120,7 @@ var universe = func() []string {
 	return out
 }()
 
-// within ranges over the values that have one of the universe up to levels deep in them.
+// within ranges over the values that contain one of the universe, nested up to levels deep.
 func within(levels int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for level := range levels {
@@ -145,8 +145,8 @@ func wrapped(v string, level int, yield func(string) bool) bool {
 	return true
 }
 
-// TestCompatibleIsCertain: for each problem there is a value that the producer may write and the
-// consumer refuses. (The reverse is not promised.)
+// TestCompatibleIsCertain finds, for each problem, a value that the producer may write and the
+// consumer rejects. (The reverse is not promised.)
 func TestCompatibleIsCertain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(v any) []byte { b, _ := json.Marshal(v); return b }

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reference is the slow way: encoding/json, and its text made canonical.
+// reference is the slow encoder: encoding/json, and its text made canonical.
 func reference(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -27,7 +27,7 @@ func reference(v any) ([]byte, error) {
 	return AppendJSON(nil, b.Bytes())
 }
 
-// agree fails unless Append and the reference give one text or both refuse.
+// agree fails unless Append and the reference return the same text or both fail.
 func agree(t rapid.TB, v any) {
 	t.Helper()
 	got, err := Append(nil, v)
@@ -108,7 +108,7 @@ var tags = []string{
 	`json:"-"`, `json:"-,"`, `json:"é,omitempty,string"`, `json:"A"`, `json:"in\"valid"`, `json:"日本,omitzero,omitempty"`,
 }
 
-// drawType makes up a Go type.
+// drawType generates a Go type.
 func drawType(t *rapid.T, depth int, leaves []reflect.Type) reflect.Type {
 	if depth == 0 {
 		return rapid.SampledFrom(leaves).Draw(t, "leaf")
@@ -287,7 +287,7 @@ func FuzzStrings(f *testing.F) {
 	})
 }
 
-// TestFlatMeansCopy holds Flat to its promise for made-up types.
+// TestFlatMeansCopy checks the promise of Flat for generated types.
 func TestFlatMeansCopy(t *testing.T) {
 	flat := 0
 	rapid.Check(t, func(t *rapid.T) {

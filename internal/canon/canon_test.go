@@ -1,5 +1,5 @@
 //lint:file-ignore SA5008 these tags are wrong on purpose
-//lint:file-ignore U1000 fields that nobody reads are what is tested
+//lint:file-ignore U1000 the tests need fields that no code reads
 
 package canon
 
@@ -44,16 +44,16 @@ type selfEmbedding struct {
 type Wrapped struct{ time.Time }
 type hiddenInt int
 
-// sameTag has two fields with one tag; vet refuses to see that in the source.
+// sameTag has two fields with one tag, which vet rejects in the source.
 var sameTag = reflect.Zero(reflect.StructOf([]reflect.StructField{
 	{Name: "A", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	{Name: "B", Type: reflect.TypeFor[int](), Tag: `json:"x"`},
 	{Name: "Y", Type: reflect.TypeFor[int]()},
 })).Interface()
 
-// TestStructs has the rules of encoding/json for struct fields that made-up
-// types do not reach: embedding and its precedence. The second column is checked
-// against encoding/json too.
+// TestStructs tests the rules of encoding/json for struct fields that generated
+// types do not reach: embedding and its precedence. The second column is compared
+// with encoding/json too.
 func TestStructs(t *testing.T) {
 	for _, c := range []struct {
 		v    any
@@ -225,8 +225,8 @@ func TestForRefuses(t *testing.T) {
 	}
 }
 
-// TestDepth: what is written can be read, so the bound counts what AppendJSON
-// counts, also across values that bring their own text.
+// TestDepth checks that AppendJSON can read everything that is written: both count
+// the depth alike, also across values that write their own text.
 func TestDepth(t *testing.T) {
 	list := func(n int) *Node {
 		var head *Node
@@ -271,12 +271,12 @@ func TestDepth(t *testing.T) {
 			t.Errorf("%s: a message of %d bytes", c.name, len(err.Error()))
 		}
 	}
-	// A value that refers to one thing often is no cycle, however deep.
+	// A value that refers to one thing several times is not a cycle, however deep.
 	shared := list(100)
 	agree(t, []any{shared, shared, []any{shared, list(200)}})
 }
 
-// TestPrefixIsNoCycle: a slice in its own backing array, but shorter, ends.
+// TestPrefixIsNoCycle checks that a shorter slice in its own backing array is not a cycle.
 func TestPrefixIsNoCycle(t *testing.T) {
 	var v any = "leaf"
 	for range 2 * freeHops {

@@ -11,7 +11,7 @@ import (
 // concurrent use.
 type Encoder struct {
 	append appendFunc
-	deep   bool // values can be nested without bound: a walk is needed
+	deep   bool // values can be nested without bound, so a walk is needed
 	flat   bool
 }
 
@@ -33,7 +33,7 @@ func For(t reflect.Type) (*Encoder, error) {
 
 // Addressable returns the encoder of a type for values that are variables: as with
 // json.Marshal(&v), methods with a pointer receiver are called on the value itself,
-// which reads back what they have written.
+// so that the value can read its own text back.
 func Addressable(t reflect.Type) (*Encoder, error) {
 	e, f := encoderOf(shape{typ: t, addressable: t != nil && t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface})
 	if f != nil {

@@ -63,7 +63,7 @@ func receiverOf(t reflect.Type) func(p unsafe.Pointer) any {
 	}
 }
 
-// guard calls foreign code and makes an error of its panic.
+// guard calls foreign code and converts its panic to an error.
 func guard[T any](call func() (T, error)) (v T, err error) {
 	defer func() {
 		if r := recover(); r != nil {

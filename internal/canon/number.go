@@ -16,7 +16,7 @@ func appendBool(dst []byte, b bool) []byte {
 
 // appendFloat64 appends a float as ECMAScript prints it. Negative zero is 0.
 func appendFloat64(dst []byte, v float64) ([]byte, *fault) {
-	const exact = 1 << 53 // below it an integer's digits are the shortest
+	const exact = 1 << 53 // below it the digits of an integer are the shortest text
 	if i := int64(v); -exact < i && i < exact && float64(i) == v {
 		return strconv.AppendInt(dst, i, 10), nil
 	}

@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// appendString appends s as a JSON string. Runs that need no escape are copied
-// whole.
+// appendString appends s as a JSON string. Runs without escapes are copied at once.
 func appendString(dst []byte, s string) ([]byte, *fault) {
 	dst = append(dst, '"')
 	wide := false

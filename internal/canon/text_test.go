@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNumbersOfRFC8785 holds the table of RFC 8785, appendix B.
+// TestNumbersOfRFC8785 tests the table of RFC 8785, appendix B.
 func TestNumbersOfRFC8785(t *testing.T) {
 	for _, c := range []struct {
 		bits uint64
@@ -125,8 +125,8 @@ func TestAppendJSONRefuses(t *testing.T) {
 	}
 }
 
-// TestIsCanonical has what is told easily, and what is not: that takes the long
-// way. FuzzAppendJSON has what must not be told.
+// TestIsCanonical has texts that isCanonical accepts, and others. FuzzAppendJSON checks
+// that every text it accepts is canonical.
 func TestIsCanonical(t *testing.T) {
 	for text, want := range map[string]bool{
 		`"a text\n with \"escapes\" and é"`: true,
@@ -192,8 +192,7 @@ func FuzzAppendJSON(f *testing.F) {
 		if err != nil || !bytes.Equal(once, twice) {
 			t.Fatalf("%q becomes %q, then %q, %v", src, once, twice, err)
 		}
-		// What a decoder makes of the text is written as the same text, from a
-		// Go value: the two ways in agree.
+		// The decoded Go value is encoded as the same text.
 		v, err := decodeExact(src)
 		if err != nil {
 			t.Fatalf("%q: %v", src, err)

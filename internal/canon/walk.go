@@ -41,8 +41,8 @@ func (w *walk) release() {
 	walks.Put(w)
 }
 
-// enter goes into an object or array; the caller leaves with w.depth--. After a
-// fault the walk is over and need not be left.
+// enter enters an object or array; the caller leaves with w.depth--. After a fault
+// the walk is over and need not be left.
 func (w *walk) enter() *fault {
 	if w.depth++; w.depth > maxDepth {
 		return faultf("nested deeper than %d levels", maxDepth)
@@ -50,7 +50,7 @@ func (w *walk) enter() *fault {
 	return nil
 }
 
-// follow goes through a pointer, slice or map; the caller returns with back.
+// follow enters a pointer, slice or map; the caller leaves with back.
 func (w *walk) follow(v visit) *fault {
 	if w.hops++; w.hops <= freeHops {
 		return nil

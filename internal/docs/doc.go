@@ -8,7 +8,7 @@
 //     line, in a Go file of this repository or of the page's program;
 //   - "sh" is run with bash -e, in order, in one temporary directory for the page;
 //   - "console" is run too: lines that begin with "$ " are commands, and the lines
-//     below each are its output, in which … stands for any text;
+//     below each are its output, in which … matches any text;
 //   - a block whose first line is a comment naming a file ("# go.mod", "; plan.edn",
 //     "// main.go") is written to that file.
 package docs

@@ -248,7 +248,7 @@ func (s *session) console(b *block) {
 	b.lines = printed
 }
 
-// matches reports whether text matches a pattern, in which … stands for any text.
+// matches reports whether text matches a pattern, in which … matches any text.
 func matches(pattern, text string) bool {
 	parts := strings.Split(pattern, "…")
 	for i, p := range parts {

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// typicalPlan is the case files of calls in one vector, or a plan of the same
-// kind where they are not there.
+// typicalPlan is the case files of calls in one vector, or a similar plan if they are
+// missing.
 func typicalPlan() []byte {
 	files := peerCases()
 	if len(files) == 0 {

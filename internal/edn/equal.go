@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// fewItems is how many entries are searched one by one rather than by an index.
+// fewItems is the number of entries up to which a search needs no index.
 const fewItems = 8
 
 // Equal reports whether two values are equal, regardless of positions. See the package

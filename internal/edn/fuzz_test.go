@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// FuzzRead holds the reader to its promises for any bytes: it ends with a value
-// or an error at a place in the text, and what it reads survives being written.
+// FuzzRead checks that the reader returns a value, or an error at a place in the text,
+// for any bytes, and that values survive being written.
 func FuzzRead(f *testing.F) {
 	for _, test := range reads {
 		f.Add([]byte(test.text))

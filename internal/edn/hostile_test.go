@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// hostile texts aim at whatever takes more than linear time or memory.
+// hostile returns texts that aim at work that is more than linear.
 func hostile() map[string]string {
 	twins := "1" // sets of two sets each that differ in their last leaf only
 	for i := range 14 {
@@ -51,8 +51,8 @@ func numbers(n int, suffix string) (all []string) {
 // thousands.
 const maxUnits = 100
 
-// TestHostile: no text takes much work or much memory, to read, compare, write or
-// lay out.
+// TestHostile checks that no text takes much work or memory to read, compare, write or
+// format.
 func TestHostile(t *testing.T) {
 	for name, text := range hostile() {
 		var before, after runtime.MemStats

@@ -131,7 +131,7 @@ func (r *jsonReader) collection(opening jsonv2.Kind) (Value, error) {
 	return v, nil
 }
 
-// fault turns an error of the decoder into one of ours.
+// fault converts an error of the decoder to an *Error.
 func (r *jsonReader) fault(err error) error {
 	if syntactic := (*jsonv2.SyntacticError)(nil); errors.As(err, &syntactic) {
 		offset := min(int(syntactic.ByteOffset), len(r.text))
@@ -166,7 +166,7 @@ func appendJSON(dst []byte, v Value) ([]byte, error) {
 	case KindFloat:
 		f, _ := v.Float64()
 		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, v.Errorf("expected a number that JSON has, found %s", v)
+			return nil, v.Errorf("expected a number that JSON can represent, found %s", v)
 		}
 		return appendFloat(dst, f), nil
 	case KindChar:
@@ -181,7 +181,7 @@ func appendJSON(dst []byte, v Value) ([]byte, error) {
 		if v.text == "inst" || v.text == "uuid" {
 			return appendJSON(dst, v.more.items[0])
 		}
-		return nil, v.Errorf("expected a value that JSON has, found the tag #%s", clip(v.text))
+		return nil, v.Errorf("expected a value that JSON can represent, found the tag #%s", clip(v.text))
 	}
 	return appendArray(dst, v.items())
 }

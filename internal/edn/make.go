@@ -139,7 +139,7 @@ func hold(items []Value) *collection {
 	return &collection{items: items}
 }
 
-// unique builds the index of a map or set and refuses duplicates.
+// unique builds the index of a map or set. Duplicates are an error.
 func unique(v Value) (Value, error) {
 	if first, second := v.more.buildIndex(v.kind); second > 0 {
 		key, what := v.more.items[second], "element"
@@ -148,7 +148,7 @@ func unique(v Value) (Value, error) {
 		}
 		where := ""
 		if line, column := v.more.items[first].Position(); line > 0 {
-			where = fmt.Sprintf(", it stands at %d:%d already", line, column)
+			where = fmt.Sprintf(", first at %d:%d", line, column)
 		}
 		return Value{}, key.Errorf("duplicate %s %s in a %s%s", what, key.brief(), v.kind, where)
 	}

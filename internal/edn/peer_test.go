@@ -155,7 +155,7 @@ func agrees(text string, theirs edn.Value, same bool) bool {
 	return err == nil && v.Equal(w) && same
 }
 
-// peerCases returns the case files of calls, if they are there.
+// peerCases returns the case files of calls, if they exist.
 func peerCases() (files [][]byte) {
 	paths, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "spec", "cases", "calls", "*.edn"))
 	for _, path := range paths {
@@ -171,7 +171,7 @@ const {parseEDNString, toEDNString} = require(process.argv[1]);
 const texts = JSON.parse(require("fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(texts.map(text => toEDNString(parseEDNString(text)))));`
 
-// TestEDNData compares with npm's edn-data on what survives there: it reads all
+// TestEDNData compares with npm's edn-data, except for what that changes: it reads all
 // numbers as those of JavaScript and writes special characters raw.
 func TestEDNData(t *testing.T) {
 	path, err := filepath.Abs(filepath.Join("..", "..", "testdata", "peers", "node_modules", "edn-data"))

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// values draws values of all kinds, nested up to a depth. What Clojure reads
-// otherwise than this package is left out when plain is true.
+// values draws values of all kinds, nested up to a depth. If plain is true, it omits
+// values that Clojure reads differently.
 func values(depth int, plain bool) *rapid.Generator[edn.Value] {
 	name := rapid.StringMatching(`[a-z*!_?$%&=<>.+-][a-z*!?.+-]{0,3}(/[a-z<][a-z0-9#-]{0,3})?`)
 	chars := rapid.RuneFrom([]rune("aZ1 \n\t\r\f\b\\\"(,;#é\x00\x7f\u00a0\u2028😀"))
@@ -79,8 +79,8 @@ func must(v edn.Value, err error) edn.Value {
 	return v
 }
 
-// TestRoundTrip: what is written reads as an equal value with the same text, in
-// one line and in many.
+// TestRoundTrip checks that the text of a value, on one line or on many, reads as an
+// equal value with the same text.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := values(3, false).Draw(t, "value")
@@ -100,8 +100,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestOrderOfEntries: the order in which a set or map was made shows in nothing
-// but the order in which it is iterated.
+// TestOrderOfEntries checks that the order in which a set or map was made affects only
+// the order of iteration.
 func TestOrderOfEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		items := distinct(rapid.SliceOfN(values(2, false), 0, 12).Draw(t, "items"))
@@ -117,8 +117,8 @@ func TestOrderOfEntries(t *testing.T) {
 	})
 }
 
-// TestJSONRoundTrip: what was read from JSON once comes back as the same value
-// from the JSON that is written for it.
+// TestJSONRoundTrip checks that a value read from JSON is read again from the JSON that
+// is written for it.
 func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data, err := edn.ToJSON(values(3, false).Draw(t, "value"))

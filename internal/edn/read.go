@@ -62,7 +62,7 @@ func ReadAll(data []byte, limits Limits) ([]Value, error) {
 	}
 }
 
-// reader goes through a text once, from front to back.
+// reader reads a text once, from start to end.
 type reader struct {
 	*source
 	builder

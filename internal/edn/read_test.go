@@ -10,8 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 )
 
-// reads has texts and what the writer makes of their value, or the error that
-// the reader gives.
+// reads has texts with the canonical text of their value, or the reader's error.
 var reads = []struct{ text, want string }{
 	// Words and numbers.
 	{`nil`, `nil`},
@@ -126,20 +125,20 @@ var reads = []struct{ text, want string }{
 	{"; nothing\n", `2:1: expected a value, found the end of the text`},
 	{`1 2`, `1:3: expected the end of the text after its one value, found 2`},
 	{`{:a 1 :b}`, `1:7: expected a value for the key :b`},
-	{"{:a 1\n :b 2 :a 3}", `2:7: duplicate key :a in a map, it stands at 1:2 already`},
-	{`#{1 1N}`, `1:5: duplicate element 1 in a set, it stands at 1:3 already`},
-	{`#{(1 2) [1 2]}`, `1:9: duplicate element [1 2] in a set, it stands at 1:3 already`},
-	{`#{1.0M 1.00M}`, `1:8: duplicate element 1M in a set, it stands at 1:3 already`},
-	{`#{0.0 -0.0}`, `1:7: duplicate element -0.0 in a set, it stands at 1:3 already`},
-	{`#{{:a 1 :b 2} {:b 2 :a 1}}`, `1:15: duplicate element {:a 1, :b 2} in a set, it stands at 1:3 already`},
-	{`#{0 1 2 3 4 5 6 7 8 9 5}`, `1:23: duplicate element 5 in a set, it stands at 1:13 already`},
+	{"{:a 1\n :b 2 :a 3}", `2:7: duplicate key :a in a map, first at 1:2`},
+	{`#{1 1N}`, `1:5: duplicate element 1 in a set, first at 1:3`},
+	{`#{(1 2) [1 2]}`, `1:9: duplicate element [1 2] in a set, first at 1:3`},
+	{`#{1.0M 1.00M}`, `1:8: duplicate element 1M in a set, first at 1:3`},
+	{`#{0.0 -0.0}`, `1:7: duplicate element -0.0 in a set, first at 1:3`},
+	{`#{{:a 1 :b 2} {:b 2 :a 1}}`, `1:15: duplicate element {:a 1, :b 2} in a set, first at 1:3`},
+	{`#{0 1 2 3 4 5 6 7 8 9 5}`, `1:23: duplicate element 5 in a set, first at 1:13`},
 	{`#{1 1.0 1M "1" \1}`, `#{1 1.0 1M \1 "1"}`},
 
 	// What begins with #.
 	{`[1 #_ 2 #_#_ 3 4 5 #_(a)]`, `[1 5]`},
 	{`#_ 1 2 #_ 3`, `2`},
 	{`[1 #_]`, `1:6: expected a value to discard after #_, found ]`},
-	{`#_ {:a 1 :a 2} 3`, `1:10: duplicate key :a in a map, it stands at 1:5 already`},
+	{`#_ {:a 1 :a 2} 3`, `1:10: duplicate key :a in a map, first at 1:5`},
 	{`#a/b {:x 1}`, `#a/b {:x 1}`},
 	{`#a #b #_ c 1`, `#a #b 1`},
 	{`[#a]`, `1:4: expected a value after #a, found ]`},
@@ -156,12 +155,12 @@ var reads = []struct{ text, want string }{
 	{`#inst "1985-02-03T00:00:00.1234567890Z"`, `1:7: #inst: expected at most nine digits of a second, found "1985-02-03T00:00:00.1234567890Z"`},
 	{`#inst "0000-01-01T00:00:00+01:00"`, `1:7: #inst: expected a year from 0000 to 9999 in UTC, found "0000-01-01T00:00:00+01:00"`},
 	{`#inst 5`, `1:7: #inst: expected a string like "2006-01-02T15:04:05.999Z" (RFC 3339), found 5`},
-	{`#{#inst "2000-01-01T00:00:00Z" #inst "2000-01-01T01:00:00+01:00"}`, `1:32: duplicate element #inst "2000-01-01T00:00:00Z" in a set, it stands at 1:3 already`},
+	{`#{#inst "2000-01-01T00:00:00Z" #inst "2000-01-01T01:00:00+01:00"}`, `1:32: duplicate element #inst "2000-01-01T00:00:00Z" in a set, first at 1:3`},
 	{`#uuid "F81D4FAE-7dec-11d0-a765-00a0c91e6bf6"`, `#uuid "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"`},
 	{`#uuid "f81d4fae"`, `1:7: #uuid: expected a string like "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", found "f81d4fae"`},
 	{`#:a{:b 1 :c/d 2 :_/e 3 f 4 "g" 5}`, `{"g" 5, a/f 4, :a/b 1, :c/d 2, :e 3}`},
 	{`#:a.b {:c #:d{:e 1}}`, `{:a.b/c {:d/e 1}}`},
-	{`#:a{:b 1 :a/b 2}`, `1:10: duplicate key :a/b in a map, it stands at 1:5 already`},
+	{`#:a{:b 1 :a/b 2}`, `1:10: duplicate key :a/b in a map, first at 1:5`},
 	{`#:a{_/nil 1}`, `1:5: expected a symbol other than nil, true and false in the namespace _, found _/nil`},
 	{`#:a{:_/nil 1 / 2 nil 3}`, `{nil 3, / 2, :nil 1}`},
 	{`#:` + strings.Repeat("a", 256) + `{}`, `1:1: expected a namespace of at most 255 bytes before a map, found 256`},

@@ -151,7 +151,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestMake holds constructors to what the reader makes of the same value.
+// TestMake compares the constructors with the reader.
 func TestMake(t *testing.T) {
 	large, _ := new(big.Int).SetString("-123456789012345678901234567890", 10)
 	one := func(v edn.Value, err error) edn.Value {
@@ -253,8 +253,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestShared uses one value from several goroutines, for the race detector:
-// hashes, orders and positions are found out when they are first asked for.
+// TestShared uses one value from several goroutines, for the race detector: hashes,
+// orders and positions are computed on first use.
 func TestShared(t *testing.T) {
 	const text = `{[1 2] #{3 4} {:a 1 :b 2} [#{5 6} #{7 8}]}`
 	v, other := read(t, text), read(t, text)

@@ -44,8 +44,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// A Program is a compiled expression. It may be evaluated by several goroutines at
-// once.
+// A Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
 	program   cel.Program
 	checked   *ast.AST

@@ -111,7 +111,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	if text, ok := s.texts[name]; !ok {
 		value = types.NewErr("variable %s has no value", name)
 	} else if v, err := decode(text); err != nil {
-		value = types.NewErr("variable %s is no JSON: %v", name, err)
+		value = types.NewErr("variable %s is not JSON: %v", name, err)
 	} else {
 		value = v
 	}
@@ -119,7 +119,7 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	return value, true
 }
 
-// Parent returns nil: there are no other variables.
+// Parent returns nil: the scope has all variables.
 func (s *scope) Parent() cel.Activation { return nil }
 
 func decode(text []byte) (ref.Val, error) {
@@ -205,7 +205,7 @@ func appendMap(dst []byte, m traits.Mapper, depth int) ([]byte, error) {
 		key := it.Next()
 		name, ok := key.ConvertToType(types.StringType).(types.String)
 		if !ok || !slices.Contains([]ref.Type{types.StringType, types.IntType, types.UintType, types.BoolType}, key.Type()) {
-			return nil, fmt.Errorf("has a key of type %s, which JSON cannot hold", key.Type().TypeName())
+			return nil, fmt.Errorf("has a key of type %s, which JSON cannot represent", key.Type().TypeName())
 		}
 		if len(dst) > start+1 {
 			dst = append(dst, ',')

@@ -118,7 +118,7 @@ func TestEvalErrors(t *testing.T) {
 		{`dough.weight / 0 == 1`, "division by zero"},
 		{`dough.text`, "must be true or false, is string"},
 		{`big * 99999 > 0`, "overflow"},
-		{`bad.a == 1`, "variable bad is no JSON"},
+		{`bad.a == 1`, "variable bad is not JSON"},
 		{`list == []`, "variable list has no value"},
 		{`dough.text + 1 == 2`, "no such overload"},
 		{`dough.parts[9] == 1`, "index out of bounds"},
@@ -148,7 +148,7 @@ func TestEvalErrors(t *testing.T) {
 	}
 }
 
-// What is refused here took the type checker up to eight minutes.
+// TestCompileIsQuick rejects expressions that took the type checker up to eight minutes.
 func TestCompileIsQuick(t *testing.T) {
 	chain := func(step string, n int) string { return "[1]" + strings.Repeat(".map(a, "+step+")", n) }
 	nest := func(open, inside, shut string, n int) string {
@@ -309,7 +309,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		if out, err := p.Eval(t.Context(), values); err == nil && !json.Valid(out) {
-			t.Errorf("%s is no JSON: %s", text, out)
+			t.Errorf("%s is not JSON: %s", text, out)
 		}
 	})
 }

@@ -275,7 +275,7 @@ func TestNoDigestOfASecret(t *testing.T) {
 		if first == "" {
 			first = r.stdout
 		} else if r.stdout != first {
-			t.Errorf("%q stands for one secret, %q for another one: they can be told apart", first, r.stdout)
+			t.Errorf("%q replaces one secret, %q another one: they can be told apart", first, r.stdout)
 		}
 	}
 }

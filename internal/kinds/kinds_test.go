@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-// This program links no kind, so that whatever a configuration needs is missing.
+// notLinked are configurations that need a kind; this program links none.
 var notLinked = []struct{ name, text, at, home string }{
 	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "call/mcp"},
 	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "call/mcp"},

@@ -45,7 +45,7 @@ func startable(path string) error {
 	case err != nil:
 		return err
 	case info.IsDir() || info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is no program", path)
+		return fmt.Errorf("%s is not an executable file", path)
 	}
 	return nil
 }

@@ -18,16 +18,16 @@ import (
 
 // A Reader reads the fields that several kinds share.
 type Reader struct {
-	Dir     string                              // from which relative paths are seen
+	Dir     string                              // relative paths start here
 	Schema  func(string) (*schema.Schema, bool) // by its name
 	Intents map[string]call.Intent              // that are configured
-	Secrets []Secret                            // named since the last capability began
-	Parts   map[string]any                      // what kinds have read in their sections
+	Secrets []Secret                            // named by the current capability
+	Parts   map[string]any                      // results of ReadSection
 	Closers []func() error                      // end what capabilities start
 }
 
-// NoSecret says where secrets stand.
-const NoSecret = `a secret belongs in the environment, as OPENAI_API_KEY, or in a file, and a key says where: {:env "NAME"} or {:file "path"}`
+// NoSecret explains where to keep secrets.
+const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`
 
 // Outs ranges over the schemas that every answer of a capability must fit, by their
 // names: its own, and those of its intents.
@@ -86,9 +86,9 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 	switch m.Texts("command", &argv); {
 	case argv == nil:
 	case len(argv) == 0 || argv[0] == "":
-		v.Fault(form.Invalid, "expected a program, as [\"/usr/bin/wc\" \"-w\"]")
+		v.Fault(form.Invalid, "expected a program, such as [\"/usr/bin/wc\" \"-w\"]")
 	case !slices.Contains([]byte(argv[0]), os.PathSeparator):
-		v.Fault(form.Invalid, "expected the path of a program, as \"/usr/bin/%s\" or \"./%[1]s\", found %[1]q", argv[0])
+		v.Fault(form.Invalid, "expected the path of a program, such as \"/usr/bin/%s\" or \"./%[1]s\", found %[1]q", argv[0])
 	default:
 		argv[0] = Within(r.Dir, argv[0])
 	}
@@ -127,7 +127,7 @@ func Address(m *form.Map, key string, to *string) {
 	u, err := url.Parse(v.EDN().Text())
 	switch {
 	case v.EDN().Kind() != edn.KindString || err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		v.Fault(form.Invalid, "expected an address, as \"http://localhost:8000\"")
+		v.Fault(form.Invalid, "expected an address, such as \"http://localhost:8000\"")
 	case u.User != nil || u.RawQuery != "":
 		v.Fault(form.Invalid, "expected an address without user and query: %s", NoSecret)
 	default:

@@ -51,7 +51,7 @@ func (r *Reader) Secret(m *form.Map, key string) (s Secret) {
 
 func (r *Reader) secretValue(v form.Value) (s Secret) {
 	if v.EDN().Kind() != edn.KindMap {
-		v.Fault(form.Invalid, "expected where the secret is, never itself: %s", NoSecret)
+		v.Fault(form.Invalid, "expected the place of the secret, not the secret itself: %s", NoSecret)
 		return s
 	}
 	v.Map(func(m *form.Map) {

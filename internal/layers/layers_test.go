@@ -16,9 +16,9 @@ import (
 
 const module = "github.com/stonelayer/stone"
 
-// table says what each package may import of this module, beside the packages
-// that those may import in turn. A name that ends in /... stands for what is
-// below it. The first line that fits a package counts; "." is the root package.
+// table lists the packages of this module that each package may import, beside the
+// packages that those may import in turn. A name that ends in /... matches all
+// packages below it. The first line that fits a package counts; "." is the root package.
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
 	{"effect", "internal/suggest"},
@@ -94,8 +94,8 @@ var table = []struct{ pkg, imports string }{
 	{"examples/...", "*"},
 }
 
-// leaves are named after something in the world outside, or are for tests only.
-// They never import each other.
+// leaves are packages for an external system, or for tests only. They never import each
+// other.
 var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "trace/otlp"}
 
 type pkg struct {
@@ -137,7 +137,7 @@ func fits(pattern, name string) bool {
 	return pattern == "*" || pattern == name
 }
 
-// may collects the patterns of what the packages that fit a pattern may import.
+// may collects the patterns that the packages that fit a pattern may import.
 func may(pattern string, into map[string]bool) {
 	for _, line := range table {
 		if line.pkg != pattern && !fits(line.pkg, pattern) {
@@ -157,7 +157,7 @@ func TestImportsPointDown(t *testing.T) {
 	for _, p := range load(t) {
 		name, _ := local(p.ImportPath)
 		if !slices.ContainsFunc(table, func(l struct{ pkg, imports string }) bool { return fits(l.pkg, name) }) {
-			t.Errorf("%s stands in no line of the table: give it a layer", p.ImportPath)
+			t.Errorf("%s is missing in the table: add it to a layer", p.ImportPath)
 			continue
 		}
 		patterns := map[string]bool{}
@@ -182,7 +182,7 @@ func TestImportsPointDown(t *testing.T) {
 }
 
 // light are the modules that a program with cli.Main may link, and heavy the packages
-// of this module that it may not. Both are what users pay for: see docs/design.md.
+// of this module that it may not. Both limit the size of programs: see docs/design.md.
 var (
 	light = []string{
 		"github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",
@@ -209,7 +209,7 @@ func TestProgramsAreLight(t *testing.T) {
 	}
 }
 
-// unstable has no stable version, so that one package hides it from all others.
+// unstable has no stable version, so only one package may import it.
 const unstable = "github.com/go-json-experiment/json"
 
 func TestOnePackageImportsWhatIsUnstable(t *testing.T) {
@@ -230,7 +230,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 	}
 }
 
-// vocabulary is how many names the root package may export.
+// vocabulary is the maximum number of exported names of the root package.
 const vocabulary = 54
 
 func TestVocabularyStaysSmall(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package pattern matches regular expressions that come from plans, schemas and servers.
 // Package regexp takes time proportional to the size of the program times the length of
-// the text, and cannot be interrupted; here both are bounded, and a context ends a match.
+// the text, and cannot be interrupted. This package bounds both, and a context ends a match.
 package pattern
 
 import (
@@ -30,7 +30,7 @@ type Pattern struct {
 	size     int
 }
 
-// Compile reads a pattern. It refuses one whose program has more than 10,000 instructions.
+// Compile compiles a pattern. A program of more than 10,000 instructions is an error.
 func Compile(text string) (*Pattern, error) {
 	compiled, err := regexp.Compile(text)
 	if err != nil {
@@ -50,7 +50,7 @@ func Compile(text string) (*Pattern, error) {
 	return &Pattern{compiled, len(prog.Inst)}, nil
 }
 
-// String returns the text that was compiled.
+// String returns the text of the pattern.
 func (p *Pattern) String() string { return p.compiled.String() }
 
 // MatchString is Match without a context. It returns false if the match takes too much

@@ -13,7 +13,7 @@ func TestClosest(t *testing.T) {
 		{"TRIAGE", "triage"},
 		{"reply", "Reply"},
 		{"grösse", "größe"},
-		{"ticket", ""}, // it is there, so it is not what was meant
+		{"ticket", ""}, // it exists, so it needs no suggestion
 		{"invoice", ""},
 		{"", "x"},
 		{"y", "x"},
