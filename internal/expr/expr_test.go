@@ -346,7 +346,7 @@ func BenchmarkBool(b *testing.B) {
 	}
 }
 
-// The schema of an expression is what its types tell of every value, and holds for it.
+// TestSchema checks that the schema of an expression describes its types, and that every value fits it.
 func TestSchema(t *testing.T) {
 	names, values := vars(world1...)
 	for _, test := range []struct{ text, want string }{
