@@ -81,7 +81,7 @@ func (f failing) MarshalJSON() ([]byte, error) {
 	return []byte("true"), nil
 }
 
-// flatLeaves counts the leaves, from the first, of which flat types can be made.
+// flatLeaves is the number of leading leaves that have flat types.
 const flatLeaves = 17
 
 var leaves = []reflect.Type{

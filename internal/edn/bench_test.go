@@ -35,7 +35,7 @@ func BenchmarkAppend(b *testing.B) {
 	var out []byte
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
-		// It is read each time, because the order of entries is kept.
+		// It is read each time, because the order of entries is cached.
 		b.StopTimer()
 		v := read(b, string(data))
 		b.StartTimer()

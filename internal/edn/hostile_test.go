@@ -46,9 +46,8 @@ func numbers(n int, suffix string) (all []string) {
 	return all
 }
 
-// maxUnits is how much work a text of a megabyte may take, also under the race
-// detector; without it the most that one took is six, and a quadratic one takes
-// thousands.
+// maxUnits bounds the work for a text of a megabyte, also under the race detector.
+// Without it the measured maximum is six, and a quadratic one takes thousands.
 const maxUnits = 100
 
 // TestHostile checks that no text takes much work or memory to read, compare, write or

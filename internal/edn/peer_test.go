@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// peerTexts are texts that Clojure reads as this package does or, where
-// differs is set, for the reason given there does not.
+// peerTexts are texts that Clojure reads like this package, except, for the given reason,
+// if differs is set.
 var peerTexts = []struct{ text, differs string }{
 	{`[nil true false 0 -0 +5 42N 9223372036854775808 -9223372036854775809]`, ""},
 	{`[1.5 -0.0 1e10 1E-9 5e-324 ##Inf ##-Inf]`, ""},
@@ -81,9 +81,9 @@ var peerTexts = []struct{ text, differs string }{
 	{`"\ud83d"`, "half of a surrogate pair is no text"},
 }
 
-// clojureScript answers for each pair of a text and what this package writes
-// for it: what Clojure prints for the text, nil when it refuses it, and whether
-// it reads both as equal.
+// clojureScript answers for each pair of a text and this package's output for it:
+// Clojure's output for the text, nil when it refuses it, and whether it reads both as
+// equal.
 const clojureScript = `
 (require '[clojure.edn :as edn])
 (defn one [text]
@@ -144,8 +144,8 @@ func TestClojure(t *testing.T) {
 	}
 }
 
-// agrees tells whether a peer that printed a text as theirs (nil: refused it)
-// reads it as this package does.
+// agrees reports whether a peer that printed a text as theirs (nil: refused it) reads it
+// as this package does.
 func agrees(text string, theirs edn.Value, same bool) bool {
 	v, err := edn.Read([]byte(text), edn.Limits{})
 	if err != nil || theirs.IsNil() {
@@ -210,7 +210,7 @@ func TestEDNData(t *testing.T) {
 	}
 }
 
-// portable draws values that JavaScript has, too.
+// portable draws values that JavaScript also has.
 func portable(depth int) *rapid.Generator[edn.Value] {
 	name := rapid.StringMatching(`[a-z][a-z*!?-]{0,5}(/[a-z][a-z0-9-]{0,3})?`).Filter(legal)
 	scalars := []*rapid.Generator[edn.Value]{

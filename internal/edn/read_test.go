@@ -134,7 +134,7 @@ var reads = []struct{ text, want string }{
 	{`#{0 1 2 3 4 5 6 7 8 9 5}`, `1:23: duplicate element 5 in a set, first at 1:13`},
 	{`#{1 1.0 1M "1" \1}`, `#{1 1.0 1M \1 "1"}`},
 
-	// What begins with #.
+	// Forms that begin with #.
 	{`[1 #_ 2 #_#_ 3 4 5 #_(a)]`, `[1 5]`},
 	{`#_ 1 2 #_ 3`, `2`},
 	{`[1 #_]`, `1:6: expected a value to discard after #_, found ]`},
@@ -168,7 +168,7 @@ var reads = []struct{ text, want string }{
 	{`#::a{}`, `1:1: expected #:name{…}: EDN has no current namespace, which #:: asks for`},
 	{`#:a [1]`, `1:5: expected { after #:a, found [`},
 
-	// What is not EDN.
+	// Texts that are not EDN.
 	{`^:m []`, `1:1: expected a value, found ^: EDN has no metadata`},
 	{`'a`, `1:1: expected a value, found ': EDN has no code, only data`},
 	{`@a`, `1:1: expected a value, found @: EDN has no code, only data`},

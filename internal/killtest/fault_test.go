@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// pause starts a process and waits until it has done so many pieces of work. There
-// it waits for proceed.
+// pause starts a process and waits until it has done a number of pieces of work. There
+// the process waits for proceed.
 func (v *victim) pause(pieces int) *process {
 	v.Helper()
 	p := v.start("", fmt.Sprint(childPause, "=", pieces))
@@ -34,8 +34,8 @@ func (v *victim) proceed() {
 	}
 }
 
-// A run that is told to end lets what is under way come to its end, so that nothing
-// is repeated: neither in leaves, lanes, turns nor tool calls.
+// A run that is told to stop finishes its running steps, so that none is repeated:
+// neither in leaves, lanes, turns nor tool calls.
 func TestTerminate(t *testing.T) {
 	want := undisturbed(t)
 	for _, pieces := range []int{3, 12, 20, 66, 70} {
@@ -55,7 +55,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// lock keeps everybody else from writing.
+// lock keeps all other processes from writing.
 func (v *victim) lock() (undo func()) {
 	v.Helper()
 	db, err := sql.Open("sqlite", v.database()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
@@ -73,7 +73,7 @@ func (v *victim) lock() (undo func()) {
 	}
 }
 
-// fill leaves no room on the disk of the database, which small made.
+// fill uses up the disk of the database, which small made.
 func (v *victim) fill() (undo func()) {
 	v.Helper()
 	name := filepath.Join(filepath.Dir(v.database()), "filling")
@@ -89,7 +89,7 @@ func (v *victim) fill() (undo func()) {
 
 const smallDisk = 4 << 20
 
-// small gives the database a small disk of its own.
+// small puts the database onto a small disk.
 func (v *victim) small() {
 	v.Helper()
 	folder := filepath.Dir(v.database())
@@ -103,8 +103,8 @@ func (v *victim) small() {
 	})
 }
 
-// A database that cannot be written for less than the time of Retry is waited for;
-// after that the run ends, and what was under way is lost with its process.
+// A run waits for a database that cannot be written for less than the time of Retry.
+// After that it ends, and its running steps are lost with its process.
 func TestBlocked(t *testing.T) {
 	want := undisturbed(t)
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// interrupted is a run whose process was killed about half-way.
+// interrupted is a run whose process was killed about halfway.
 func interrupted(t *testing.T) *victim {
 	t.Helper()
 	v := newVictim(t)
@@ -217,7 +217,7 @@ func TestCorrupt(t *testing.T) {
 	v.compare(v.finish(), want, v.kills)
 }
 
-// Two processes that resume one run: one does it, the other says who has it.
+// Of two processes that resume one run, one does it, and the other reports the holder.
 func TestTwoProcesses(t *testing.T) {
 	want := undisturbed(t)
 	v := interrupted(t)

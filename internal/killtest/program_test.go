@@ -27,11 +27,10 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// The tests run this binary again as the process that is killed. What it is to do
-// is in the environment: the folder of its files, the point at which it kills
-// itself, as "after work 17" for the 17th time, after how many pieces of work it
-// waits for the file "go", whom it runs as, which run it does if not that of the
-// tests, and from which run it reuses.
+// The tests run this binary again as the process that is killed. Its environment has its
+// job: the folder of its files; the point at which it kills itself, as "after work 17"
+// for the 17th time; the number of pieces of work after which it waits for the file "go";
+// its user; its run, if not that of the tests; and the run from which it reuses results.
 const (
 	childFolder = "STONE_KILLTEST_FOLDER"
 	childPoint  = "STONE_KILLTEST_POINT"
@@ -47,8 +46,8 @@ const (
 	runID = "r"
 )
 
-// reached is the hook of journal/sqlite for its own tests. Exported it would be part
-// of an API for everybody.
+// reached is the hook of journal/sqlite for its own tests. It is not exported, to keep it
+// out of the public API.
 //
 //go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
 var reached func(string)
@@ -95,8 +94,8 @@ func killAt(point string) {
 	}
 }
 
-// child does the run, or what is left of it, and prints the ids of its nodes. On
-// SIGTERM it begins nothing more.
+// child does the run, or the rest of it, and prints the ids of its nodes. On SIGTERM it
+// starts no further step.
 func child(folder string) error {
 	db, err := sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry})
 	if err != nil {
@@ -128,7 +127,7 @@ func appendTo(folder, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(folder, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// witness is a journal that writes down what was acknowledged.
+// witness is a journal that logs acknowledged results.
 type witness struct {
 	*sqlite.DB
 	acks *os.File
@@ -142,7 +141,7 @@ func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context
 	return rec, err
 }
 
-// run does the run. When term is done it begins nothing more.
+// run does the run. When term is done it starts no further step.
 func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
@@ -158,7 +157,7 @@ var (
 	summary = dag.NewType[agent.Text]("summary")
 )
 
-// worker returns what a piece of work does: it appends its path to the file.
+// worker returns the function of a piece of work: it appends its path to the file.
 func worker(folder string, file *os.File) func(path string) error {
 	var done atomic.Int64
 	pause, err := strconv.ParseInt(os.Getenv(childPause), 10, 64)
@@ -217,11 +216,11 @@ func pipeline(work func(path string) error) stone.Ashlar {
 	)...)
 }
 
-// inTool is a point at which a tool has done its work.
+// inTool is a point after the work of a tool.
 const inTool = "in a tool"
 
-// writer is the agent. What its model says follows from the conversation, as it
-// does with a model that outlives the process.
+// writer is the agent. The output of its model depends only on the conversation, as for a
+// model that outlives the process.
 func writer(work func(path string) error) stone.Ashlar {
 	model := script.Func(func(_ int, req *llm.Request) script.Answer {
 		turn := 1
@@ -242,8 +241,8 @@ func writer(work func(path string) error) stone.Ashlar {
 		Text string `json:"text"`
 	}
 	appendLine := tool.Func("append_line", "Appends a line to the file.", func(ctx context.Context, in line) (string, error) {
-		// A tool knows that its call may have been made before. To say otherwise would
-		// give the model another result, and the run another DAG.
+		// A tool knows that its call may be a repetition. Reporting that would give the
+		// model another result, and the run another DAG.
 		text, err := os.ReadFile(filepath.Join(os.Getenv(childFolder), "lines"))
 		if times := strings.Count(string(text), stone.In(ctx).Path()+"\n"); err != nil || times >= journal.Attempt(ctx) {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// newReuser is a victim that reuses what another run in its database has recorded.
+// newReuser is a victim that reuses results of another run in its database.
 func newReuser(t *testing.T) *victim {
 	t.Helper()
 	v := newVictim(t)
@@ -23,8 +23,8 @@ func newReuser(t *testing.T) *victim {
 	return v
 }
 
-// A run that reuses another one is killed while it takes its results over. In the
-// end it has them all, and has done no more work than a run that nobody disturbed.
+// A run that reuses another one is killed while it copies its results. In the end it has
+// all of them, and has done no more work than an undisturbed run.
 func TestKillReusing(t *testing.T) {
 	want := newReuser(t).finish()
 	if plain := undisturbed(t); len(want.lines) != 13 || want.ids != plain.ids {

@@ -53,8 +53,8 @@ func (v *victim) start(point string, env ...string) *process {
 	return p
 }
 
-// end waits for a process and reports whether it came to its end before it was
-// killed. Anything else is an error.
+// end waits for a process and reports whether it ended before it was killed. Anything
+// else is an error.
 func (v *victim) end(p *process) bool {
 	v.Helper()
 	err := p.Wait()
@@ -69,8 +69,8 @@ func (v *victim) end(p *process) bool {
 	return false
 }
 
-// refused waits for a process that must end with an error of one line that has
-// these parts.
+// refused waits for a process that must end with an error of one line that contains these
+// parts.
 func (v *victim) refused(p *process, parts ...string) {
 	v.Helper()
 	err := p.Wait()
@@ -101,8 +101,8 @@ func (v *victim) count(file string) map[string]int {
 	return lines
 }
 
-// check holds the database against the lines: what was acknowledged is recorded,
-// what was recorded was not done again, and nothing was done without an intent.
+// check compares the database with the lines: every acknowledged result is recorded, no
+// recorded step was repeated, and no work was done without an intent.
 func (v *victim) check(want trace) {
 	v.Helper()
 	db, err := sqlite.Open(v.database(), sqlite.Options{Lease: lease})
@@ -141,7 +141,7 @@ func (v *victim) check(want trace) {
 	}
 }
 
-// trace is what a run leaves behind.
+// trace is the result of a run: its lines and its nodes.
 type trace struct {
 	ids   string // of the nodes of its result
 	nodes []string
@@ -150,7 +150,7 @@ type trace struct {
 	took  time.Duration
 }
 
-// finish resumes the run to its end, and returns what it leaves behind.
+// finish resumes the run to its end, and returns its trace.
 func (v *victim) finish() trace {
 	v.Helper()
 	begin := time.Now()
@@ -191,8 +191,8 @@ func (v *victim) trace(p *process, took time.Duration) trace {
 	return t
 }
 
-// compare holds what a run left behind against a run that nobody disturbed. Each
-// line may be there once more for each of the repeats.
+// compare compares a trace with that of an undisturbed run. Each of the repeats allows
+// each line once more.
 func (v *victim) compare(got, want trace, repeats int) {
 	v.Helper()
 	if got.ids != want.ids {
@@ -216,7 +216,7 @@ func (v *victim) compare(got, want trace, repeats int) {
 	}
 }
 
-// undisturbed is what a run leaves behind that nobody kills.
+// undisturbed is the trace of a run that is not killed.
 func undisturbed(t *testing.T) trace {
 	t.Helper()
 	want := newVictim(t).finish()

@@ -27,7 +27,7 @@ func TestMatch(t *testing.T) {
 	})
 }
 
-// countdown ends after it was asked a number of times.
+// countdown ends after a number of checks.
 type countdown struct {
 	context.Context
 	left int

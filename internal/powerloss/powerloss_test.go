@@ -36,7 +36,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// A test that finds nothing wrong here is blind.
+// A test that finds no fault here is useless.
 func TestNotBlind(t *testing.T) {
 	for _, c := range []struct {
 		name, level string
@@ -60,8 +60,8 @@ func TestNotBlind(t *testing.T) {
 	}
 }
 
-// crashes takes the power away at every so many moments of d, and says what is
-// wrong. With want it also resumes some runs to their end.
+// crashes cuts the power at regular moments of d, and reports errors. With want it also
+// resumes some runs to their end.
 func crashes(t *testing.T, d *powerloss.Disk, level string, every int, seed uint64, want map[string]string) (found []error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
@@ -92,8 +92,8 @@ func crashes(t *testing.T, d *powerloss.Disk, level string, every int, seed uint
 	return found
 }
 
-// inMemory returns a folder for what connections share, where the system has one
-// that is not on a disk: crashes are many.
+// inMemory returns a folder for shared memory, in memory where the system has one:
+// crashes are many.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/dev/shm", "powerloss")
@@ -108,7 +108,7 @@ func inMemory(t *testing.T) string {
 	return folder
 }
 
-// A crash is what is left on a disk, and what was known by then.
+// A crash is the rest of a disk, with the notes of that moment.
 type crash struct {
 	files  map[string][]byte
 	notes  []any
@@ -116,7 +116,7 @@ type crash struct {
 	folder string
 }
 
-// check opens the file as a process does after power has come back.
+// check opens the file like a process after the power has returned.
 func (c crash) check() error {
 	file, unmount := mount(powerloss.NewDisk(c.files, c.folder), c.level)
 	defer unmount()
@@ -127,9 +127,8 @@ func (c crash) check() error {
 	return errors.Join(c.kept(db), sound(file), db.Close())
 }
 
-// kept holds the file against the notes: every result and every end of a run that
-// was acknowledged is there, every work that began has left its intent, every node
-// can be read.
+// kept compares the file with the notes: every acknowledged result and end of a run is
+// recorded, every started step has an intent, every node can be read.
 func (c crash) kept(db *sqlite.DB) error {
 	type state struct {
 		begun, recorded bool
@@ -177,7 +176,7 @@ func (c crash) kept(db *sqlite.DB) error {
 	return nil
 }
 
-// sound asks SQLite whether the file is in order.
+// sound asks SQLite whether the file is intact.
 func sound(file string) error {
 	db, err := sql.Open("sqlite", "file://"+file)
 	if err != nil {
@@ -194,8 +193,8 @@ func sound(file string) error {
 	return nil
 }
 
-// resume goes on to the end, which must be as if nothing had happened, and loses
-// power once more on the way.
+// resume continues to the end, which must be the same as without a crash, and loses power
+// once more on the way.
 func (c crash) resume(want map[string]string) error {
 	done := map[began]bool{}
 	for _, note := range c.notes {

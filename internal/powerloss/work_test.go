@@ -21,9 +21,9 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// The folder of a database says which disk it is on, and how SQLite is to sync it:
-// "/17/FULL". Everything else is as journal/sqlite wants it, but for checkpoints,
-// which come so often that a small file shows many.
+// The folder of a database selects its disk, and how SQLite syncs it: "/17/FULL". All
+// other settings are those of journal/sqlite, except that checkpoints are so frequent
+// that a small file covers many.
 func init() {
 	driver.Source = func(file string, query url.Values) {
 		disk, level := path.Split(path.Dir(file))
@@ -44,8 +44,8 @@ func mount(d *powerloss.Disk, level string) (file string, unmount func()) {
 	return name + level + "/stone.db", func() { vfs.Unregister(name) }
 }
 
-// What a test knows: that the work of a step has started, that its result was
-// acknowledged, that a run began or went on, and that its end was acknowledged.
+// The notes of a test: the work of a step has started, its result was acknowledged, a run
+// started or continued, its end was acknowledged.
 type (
 	began struct{ run, step string }
 	acked struct {
@@ -128,8 +128,8 @@ var (
 	joined = dag.NewType[string]("joined")
 )
 
-// pipeline has steps inside of a leaf, a loop and a fan-out. Its texts are of very
-// different lengths, since SQLite spreads long ones over pages of their own.
+// pipeline has steps inside of a leaf, a loop and a fan-out. Its texts have very
+// different lengths, since SQLite spreads long ones over separate pages.
 func pipeline() stone.Ashlar {
 	first := stone.New("first", plan, func(ctx context.Context, _ dag.DAG) ([]int, error) {
 		var items []int
@@ -159,7 +159,7 @@ func pipeline() stone.Ashlar {
 
 func words(n int) string { return strings.Repeat("lorem ipsum ", 1<<n%12) }
 
-// recorded is a disk on which all runs came to their end.
+// recorded is a disk on which all runs have finished.
 func recorded(t *testing.T, d *powerloss.Disk, level string) map[string]string {
 	t.Helper()
 	file, unmount := mount(d, level)

@@ -17,7 +17,7 @@ var secrets = []string{
 	`pass "word"/<&>+ 0123456789 żółw`, "sk-proj-AbC123_xyz-0987", `back\slash\"quoted\\`, "tab\tnew\nline%41%25", "12345678",
 }
 
-// forms are the ways in which a secret comes along in a text.
+// forms are the spellings of a secret in a text.
 func forms(secret string) map[string]string {
 	once, _ := json.Marshal(secret)
 	twice, _ := json.Marshal(string(once))
@@ -78,7 +78,7 @@ func TestEverySpellingIsFound(t *testing.T) {
 	}
 }
 
-// Secrets that overlap, or of which one is the beginning of another, leave nothing.
+// Secrets that overlap, or share a beginning, leave nothing.
 func TestOverlap(t *testing.T) {
 	s := set(t, "abcdefgh", "ghijklmn", "sk-12345", "sk-12345-longer-67890", "Bearer sk-12345")
 	for text, want := range map[string]string{
@@ -94,8 +94,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// A text that is passed on in pieces, with Open bytes held back, is as clean as one in
-// one piece, wherever it is cut; and what cannot become a secret is not held back.
+// A text that is passed on in pieces, without its last Open bytes, is as clean as a
+// complete one, wherever it is cut; and text that cannot become a secret is not delayed.
 func TestOpen(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -124,7 +124,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What a cut leaves of a secret is taken out too.
+// The part of a secret before a cut is removed too.
 func TestCleanCut(t *testing.T) {
 	const secret = "sk-proj-AbC123_xyz-0987"
 	s := set(t, secret)
@@ -154,7 +154,7 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s became %s, %v", raw, clean, err)
 		}
 	}
-	// The letter of an escape is no beginning of a secret.
+	// The letter of an escape does not begin a secret.
 	s = set(t, "newsecret")
 	if clean, _, err := s.JSON([]byte(`{"a":"x\newsecret"}`)); err != nil || string(clean) != `{"a":"x\newsecret"}` {
 		t.Errorf("%s, %v", clean, err)
