@@ -48,6 +48,7 @@ func (s *spec) clone() *spec {
 type parts struct {
 	form     form
 	name     string
+	glue     bool
 	children []Ashlar
 	out      dag.AnyType       // what a leaf produces; the item of a map
 	queries  []dag.Query       // the reads of its own body or decision
@@ -122,6 +123,28 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
+
+// Glue returns a as glue, for packages that compile something else to ashlars: what they
+// put between the steps that their users wrote. Events, names, paths and drawings leave
+// glue out.
+//
+// A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body
+// again, so that its result must follow from what it reads. A sequence, flow, match or
+// rescue of glue takes no part in the addresses of its children. Their names must differ
+// from those of the steps beside it. Other forms cannot be glue.
+func (a Ashlar) Glue() Ashlar {
+	s := &spec{parts: a.spec().parts}
+	s.glue = true
+	if !slices.Contains(glueForms, s.form) {
+		s.faults = append(slices.Clip(s.faults), finding.Finding{Type: finding.BadOption, Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
+	}
+	return Ashlar{s}
+}
+
+var glueForms = []form{leafForm, seqForm, flowForm, matchForm, rescueForm}
+
+// IsGlue reports whether a is glue.
+func (a Ashlar) IsGlue() bool { return a.spec().glue }
 
 // Form returns "leaf", "seq", "flow", "loop", "match", "map", "parallel",
 // "reduce", "rescue" or "scoped".

@@ -10,9 +10,10 @@ import (
 )
 
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
-// frames that only mark a round, a branch, an attempt or a step have not.
+// frames of glue, and those that only mark a round, a branch, an attempt or a step, have
+// not.
 func (f *frame) spanned() *frame {
-	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment) && !f.lane() {
+	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue) && !f.lane() {
 		f = f.up
 	}
 	return f
@@ -61,7 +62,7 @@ func (f *frame) tell(name, path string, data event.Data) {
 // started sends the event of a visit and returns the function that sends the event of
 // its end, nil if no watcher wants them.
 func (f *frame) started() func(dag.DAG) {
-	if !f.Wants(slog.LevelDebug) {
+	if f.spec.glue || !f.Wants(slog.LevelDebug) {
 		return nil
 	}
 	form, start := formNames[f.spec.form], f.run.now()

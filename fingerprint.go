@@ -33,6 +33,9 @@ func (a Ashlar) Fingerprint() dag.ID {
 func (s *spec) describe(w io.Writer) {
 	fmt.Fprintf(w, "%s %q %q %q %q", formNames[s.form], s.name, s.keys, s.lens, s.version)
 	fmt.Fprintf(w, " %d %d %d %t", s.max, s.lanes, s.quorum, s.allLanes)
+	if s.glue {
+		fmt.Fprint(w, " glue")
+	}
 	if s.allowEmpty {
 		fmt.Fprint(w, " empty")
 	}

@@ -86,14 +86,33 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 }
 
 // path returns the address of the frame, element by element: names, branches,
-// lanes, rounds, visits. No two visits of a run share one.
+// lanes, rounds, visits. No two visits of a run share one, but for leaves of glue, which
+// have that of what they are in. The decision of a match of glue has its name.
 func (f *frame) path() string {
-	return string(f.appendPath(nil))
+	b := f.appendPath(nil)
+	if f.spec.decision != nil && f.through() {
+		b = address.AppendName(append(b, '/'), f.spec.name)
+	}
+	return string(b)
+}
+
+// through reports whether f has no part of its own in addresses.
+func (f *frame) through() bool {
+	switch f.seg {
+	case childSegment:
+		return f.spec.glue
+	case keySegment:
+		return f.up.through()
+	}
+	return false
 }
 
 func (f *frame) appendPath(b []byte) []byte {
 	if f.up != nil {
 		b = f.up.appendPath(b)
+	}
+	if f.through() {
+		return b
 	}
 	switch f.seg {
 	case rootSegment:

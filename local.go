@@ -39,10 +39,14 @@ const (
 )
 
 func (t task) Do(d dag.DAG) dag.DAG {
-	f := t.f
-	if f.run.recorder != nil {
-		return f.recordLeaf(d)
+	if t.f.run.recorder != nil {
+		return t.f.recordLeaf(d)
 	}
+	return t.f.work(d)
+}
+
+// work does the work of a leaf without recording it.
+func (f *frame) work(d dag.DAG) dag.DAG {
 	n, err := f.attempts(d)
 	return f.settle(d, n, err)
 }

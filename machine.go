@@ -25,10 +25,13 @@ func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
 		return d
 	}
 	ended := f.started()
-	if f.spec.form == leafForm {
-		d = r.executor.Leaf(task{f}, d)
-	} else {
+	switch {
+	case f.spec.form != leafForm:
 		d = r.compose(f, d)
+	case f.spec.glue:
+		d = f.work(d)
+	default:
+		d = r.executor.Leaf(task{f}, d)
 	}
 	if ended != nil {
 		ended(d)

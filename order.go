@@ -182,8 +182,27 @@ func (f *frame) find(s address.Segment) *frame {
 	}
 	for i, c := range f.spec.children {
 		elsewhere := (f.seg == keySegment || f.seg == indexSegment && f.spec.form == parallelForm) && i != int(f.index)
-		if c.Name() == s.Name && f.spec.occurrence(i) == s.Occurrence && !elsewhere {
+		switch {
+		case elsewhere:
+		case c.IsGlue():
+			if found := f.child(childSegment, i).findWithin(s); found != nil {
+				return found
+			}
+		case c.Name() == s.Name && f.spec.occurrence(i) == s.Occurrence:
 			return f.child(childSegment, i)
+		}
+	}
+	return nil
+}
+
+// findWithin is find for glue, whose branches have no mark in addresses.
+func (f *frame) findWithin(s address.Segment) *frame {
+	if f.spec.form != matchForm {
+		return f.find(s)
+	}
+	for i := range f.spec.children {
+		if found := f.below(f.spec, keySegment, i).find(s); found != nil {
+			return found
 		}
 	}
 	return nil

@@ -85,7 +85,7 @@ func recorderFailure(path string, err error) *Failure {
 // a branch that the recorded run did not take.
 func (f *frame) replay(key step.Key, rec step.Record) (step.Record, error) {
 	f.more().replayed = true
-	if f.Wants(slog.LevelInfo) {
+	if !f.spec.glue && f.Wants(slog.LevelInfo) {
 		f.tell(f.spec.name, key.Path, event.StepReplayed{Kind: key.Kind})
 	}
 	if rec.Unshared {

@@ -246,6 +246,7 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: s.name}, "the name %q %s: rename it", s.name, why)
 	}
 	v.sameNames(s)
+	v.gluedNames(s)
 	v.effects(s)
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
@@ -324,6 +325,38 @@ func (v *validator) sameNames(s *spec) {
 		if first != nil && first != c.within() {
 			v.find(v.here, finding.Finding{Type: finding.DuplicateName, Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
+	}
+}
+
+// gluedNames finds steps in glue that have the address of a step beside it.
+func (v *validator) gluedNames(s *spec) {
+	if s.glue || !slices.ContainsFunc(s.children, Ashlar.IsGlue) {
+		return
+	}
+	seen := map[string]bool{} // and whether it was in glue
+	var walk func(s *spec, within bool)
+	walk = func(s *spec, within bool) {
+		for _, c := range s.children {
+			switch below := c.spec(); {
+			case below.glue && below.form != leafForm:
+				walk(below, true)
+			case below.glue:
+			default:
+				before, known := seen[below.name]
+				if known && (before || within) {
+					v.find(v.here, finding.Finding{Type: finding.DuplicateName, Queried: below.name}, "two steps under it have the name %q, one of them in glue: rename one", below.name)
+				}
+				seen[below.name] = before || within
+			}
+		}
+	}
+	if s.form != matchForm && s.form != parallelForm {
+		walk(s, false)
+		return
+	}
+	for _, c := range s.children { // their branches and lanes have marks in addresses
+		clear(seen)
+		walk(&spec{parts: parts{children: []Ashlar{c}}}, false)
 	}
 }
 

@@ -38,7 +38,7 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 	if !spec.Dispatch.AllowFailure || produces == nil {
 		return leaf
 	}
-	return stone.Rescue(name, leaf, heal(name, produces))
+	return stone.Rescue(name, leaf, heal(name, produces)).Glue()
 }
 
 // reads returns the queries of the parts of the call.
@@ -66,7 +66,7 @@ func heal(name string, produces dag.AnyType) stone.Ashlar {
 			return Record{}, err
 		}
 		return failureRecord(n), nil
-	}, stone.Queries(dag.Failure))
+	}, stone.Queries(dag.Failure)).Glue()
 }
 
 // SpecOf returns the Spec of a call. It returns false if a is not the leaf of a call.

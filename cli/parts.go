@@ -14,7 +14,7 @@ import (
 )
 
 // places calls visit for every ashlar of a pipeline with its path, parents first. A reduce
-// has the path of its body. What is below an ashlar is left out if visit returns false.
+// has the path of its body, and glue has none. What is below an ashlar is left out if visit returns false.
 func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	var walk func(path string, a stone.Ashlar)
 	walk = func(path string, a stone.Ashlar) {
@@ -22,13 +22,17 @@ func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 			walk(path, a.Children()[0])
 			return
 		}
-		if !visit(path, a) {
+		if !a.IsGlue() && !visit(path, a) {
 			return
 		}
 		seen := map[string]int{}
 		for _, c := range a.Children() {
-			seen[c.Name()]++
-			walk(address.Child(path, c.Name(), seen[c.Name()]), c)
+			below := path
+			if !c.IsGlue() {
+				seen[c.Name()]++
+				below = address.Child(path, c.Name(), seen[c.Name()])
+			}
+			walk(below, c)
 		}
 	}
 	walk(address.Escape(p.Name()), p)

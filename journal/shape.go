@@ -50,9 +50,15 @@ func Shape(p stone.Ashlar) []Part {
 			walk(a.Children()[0], path)
 			return
 		}
-		parts = append(parts, part(a, path))
+		if !a.IsGlue() {
+			parts = append(parts, part(a, path))
+		}
 		seen := map[string]int{}
 		for _, c := range a.Children() {
+			if c.IsGlue() {
+				walk(c, path)
+				continue
+			}
 			name := c.Name()
 			seen[name]++
 			walk(c, address.Child(path, name, seen[name]))

@@ -94,7 +94,7 @@ func (c *compiler) compile() {
 	visits := weight(c.plan.nodes)
 	begin := stone.Func0("begin", begun, func(ctx context.Context) (beginning, error) {
 		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
-	}, stone.Queries(own...), stone.Version(c.plan.digest))
+	}, stone.Queries(own...), stone.Version(c.plan.digest)).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }
 
@@ -121,7 +121,7 @@ func (c *compiler) sequence(name string, nodes []*node, known *scope, depth int,
 		c.places[a] = n.at
 		// A fan-out and its reduce are one step.
 		if fan >= 0 {
-			steps[fan] = stone.Seq(steps[fan].Name()+" and "+called, steps[fan], a)
+			steps[fan] = stone.Seq(steps[fan].Name()+" and "+called, steps[fan], a).Glue()
 		} else {
 			steps = append(steps, a)
 		}
@@ -149,7 +149,7 @@ func batches(steps []stone.Ashlar) []stone.Ashlar {
 	written := map[string]bool{}
 	flush := func() {
 		if len(batch) > 0 {
-			out = append(out, stone.Flow(fmt.Sprintf("batch-%d", len(out)+1), batch...))
+			out = append(out, stone.Flow(fmt.Sprintf("batch-%d", len(out)+1), batch...).Glue())
 		}
 		batch = nil
 		clear(written)
@@ -198,16 +198,16 @@ func (c *compiler) guarded(n *node, name string, a stone.Ashlar, t *test) stone.
 		return g
 	}
 	c.places[g] = n.at
-	return stone.Rescue(name+" guarded", g, broken(name, c.typeOf(n)))
+	return stone.Rescue(name+" guarded", g, broken(name, c.typeOf(n))).Glue()
 }
 
 // perhaps runs a only if holds returns true, and otherwise notes that a was skipped.
 func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (bool, error), queries []dag.Querier) stone.Ashlar {
-	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil })
+	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
 	// With a query of the node that starts every plan, a flow need not wait to learn
 	// whether a node exists.
 	on := stone.On(dag.ReaderFunc(holds, append(queries, begun)...), func(holds bool) bool { return holds })
-	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass))
+	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
 }
 
 // broken makes the node of an allowed failure if the guard failed.
@@ -215,7 +215,7 @@ func broken(name string, typ dag.AnyType) stone.Ashlar {
 	return stone.New(name+" broken", call.Failed(typ), func(_ context.Context, d dag.DAG) (call.Record, error) {
 		f, err := dag.Failure.From(d)
 		return call.Record{Failure: string(f.Kind), Error: f.Reason}, err
-	}, stone.Queries(dag.Failure))
+	}, stone.Queries(dag.Failure)).Glue()
 }
 
 // inner compiles a node without its guard.

@@ -21,7 +21,7 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 	lane := known.inner()
 	c.define(n, lane, slot{sure: true})
 	inside := lane.inner()
-	a := c.sequence("body", bodyOf(n), inside, depth+1)
+	a := c.sequence("body", bodyOf(n), inside, depth+1).Glue()
 	visits := weight(bodyOf(n))
 	c.open(n, []*scope{inside}, true)
 	item, ok := c.typeOf(n).(dag.Type[json.RawMessage])
@@ -47,7 +47,7 @@ func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone
 	for i, b := range n.bodies {
 		c.pending, c.fanned = nil, false
 		scopes[i] = known.inner()
-		lane := c.sequence(fmt.Sprintf("lane-%d", i+1), b.nodes, scopes[i], depth+1)
+		lane := c.sequence(fmt.Sprintf("lane-%d", i+1), b.nodes, scopes[i], depth+1).Glue()
 		lanes[i], c.places[lane] = lane, b.at
 	}
 	c.open(n, scopes, false)
@@ -87,7 +87,7 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 	c.pending, c.fanned = nil, false
 	steps := []stone.Ashlar{stone.New("lanes", closing, func(_ context.Context, d dag.DAG) (laneCount, error) {
 		return laneCount{len(d.Next()) - 1}, nil
-	})}
+	}).Glue()}
 	for _, slot := range slices.Sorted(maps.Keys(pending)) {
 		if slot == call.EmitType || c.uses(slot) {
 			steps = append(steps, c.gather(slot, pending[slot], known)...)
@@ -97,7 +97,7 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 		steps = nil
 	}
 	within := inside.inner()
-	body := c.sequence("body", bodyOf(n), within, depth+1)
+	body := c.sequence("body", bodyOf(n), within, depth+1).Glue()
 	inside.leave(within, "")
 	if t != nil {
 		c.guards = c.guards[:len(c.guards)-1]
@@ -127,7 +127,7 @@ func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar 
 				}
 			}
 			return dag.NewNode(dag.Spec{Type: name, Content: values, Parents: d.Next()})
-		}, stone.Queries(read...))}
+		}, stone.Queries(read...)).Glue()}
 	}
 	l.lanes = true
 	known.define(name, l.slot)
@@ -154,7 +154,7 @@ func (c *compiler) copied(name string, typ dag.AnyType, find func(dag.DAG) *dag.
 			return nil, stone.Fail(kind.MissingInput, "no lane has %q", typ.Name())
 		}
 		return dag.NewNode(dag.Spec{Type: typ.Name(), Content: n.Content(), Parents: d.Next(), Meta: n.Meta()})
-	}, stone.Queries(read...))
+	}, stone.Queries(read...)).Glue()
 	return c.perhaps(name+"?", leaf, func(d dag.DAG) (bool, error) { return find(d) != nil, nil }, read)
 }
 

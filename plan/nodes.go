@@ -118,7 +118,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 		})
 	}
 	round := inside.inner()
-	a := c.sequence("body", bodyOf(n), round, depth+1)
+	a := c.sequence("body", bodyOf(n), round, depth+1).Glue()
 	if n.until == nil || n.max < 1 { // reported with the form
 		return a
 	}
@@ -160,7 +160,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 	for _, b := range n.bodies {
 		c.pending, c.fanned = nil, false
 		inside := known.inner()
-		a := c.sequence(cmp.Or(b.key, "empty"), b.nodes, inside, depth+1)
+		a := c.sequence(cmp.Or(b.key, "empty"), b.nodes, inside, depth+1).Glue()
 		c.places[a] = b.at
 		cases = append(cases, stone.Case(b.key, a))
 		visits[b.key] = weight(b.nodes)

@@ -7,11 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/tree"
 )
 
 // echo answers with what it was asked.
@@ -54,6 +57,45 @@ func registry(behaviours map[string]func(*call.Request) (string, error)) *call.A
 
 // A plan stands between two steps in Go: it reads what the first produces, and the
 // last one reads what it produces.
+// The names and paths of a plan are those of its nodes, in every mode.
+func TestPathsAreThoseOfNodes(t *testing.T) {
+	p, err := plan.Read([]byte(`{:id "all" :nodes [
+		{:op :let :value [1 2] :as :xs}
+		{:op :map :over {:slot/id :xs} :as :x :body [{:op :let :value {:slot/id :x} :as :y}]}
+		{:op :reduce :body [{:op :let :value {:slot/id :y} :as :ys}]}
+		{:op :parallel :lanes [[{:op :let :value 1 :as :p1}] [{:op :let :value 2 :as :p2}]]}
+		{:op :reduce :body [{:op :let :value [{:slot/id :p1} {:slot/id :p2}] :as :both}]}
+		{:op :call :intent :a/b :input {} :as :b :dispatch {:allow-failure? true} :when "size(xs) > 2"}
+		{:op :loop :max 3 :until {:present? :n} :body [{:op :let :value 1 :as :n}]}
+		{:op :emit :id :end :input {:ys :ys}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{plan.Strict, plan.Hybrid, plan.Lazy} {
+		a, err := p.Ashlar(&call.Applicator{}, plan.Options{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Join(tree.Names(a), " "), "all xs x y reduce-3 ys parallel-4 p1 p2 reduce-5 both b loop-7 n end"; got != want {
+			t.Errorf("%s: names %s, want %s", mode, got, want)
+		}
+		var paths []string
+		for path := range tree.Paths(a) {
+			paths = append(paths, strings.Join(path, " "))
+		}
+		want := []string{
+			"xs y ys p1 both b n end", "xs y ys p1 both n end",
+			"xs y ys p2 both b n end", "xs y ys p2 both n end",
+		}
+		if diff := cmp.Diff(want, paths); diff != "" {
+			t.Errorf("%s: paths (-want +got):\n%s", mode, diff)
+		}
+		if n := tree.CountPaths(a); n.Int64() != int64(len(want)) {
+			t.Errorf("%s: %v paths are counted, want %d", mode, n, len(want))
+		}
+	}
+}
+
 func TestBetweenGo(t *testing.T) {
 	type order struct {
 		Item  string `json:"item"`

@@ -25,13 +25,16 @@ type then func(path []string) bool
 // follow calls next with the path extended by each path through a, until next returns
 // false.
 func follow(a stone.Ashlar, path []string, next then) bool {
+	if Hidden(a) {
+		return next(path)
+	}
 	switch children := a.Children(); a.Form() {
 	case "leaf":
 		return next(append(path, a.Name()))
 	case "match", "parallel":
 		return followOne(children, path, next)
 	case "rescue":
-		return follow(children[0], path, next) && followAll(children, path, next)
+		return follow(children[0], path, next) && (Hidden(children[1]) || followAll(children, path, next))
 	case "scoped":
 		return followParts(parts(a), path, next)
 	default:
@@ -40,12 +43,28 @@ func follow(a stone.Ashlar, path []string, next then) bool {
 }
 
 func followOne(children []stone.Ashlar, path []string, next then) bool {
-	for _, c := range children {
+	for _, c := range distinct(children) {
 		if !follow(c, path, next) {
 			return false
 		}
 	}
 	return true
+}
+
+// Hidden reports whether nothing of a is shown: it and all below it is glue.
+func Hidden(a stone.Ashlar) bool {
+	return a.IsGlue() && !slices.ContainsFunc(a.Children(), func(c stone.Ashlar) bool { return !Hidden(c) })
+}
+
+// distinct leaves out all but one of the alternatives that are hidden, since all go the
+// same way.
+func distinct(alternatives []stone.Ashlar) []stone.Ashlar {
+	found := false
+	return slices.DeleteFunc(slices.Clone(alternatives), func(a stone.Ashlar) bool {
+		again := found && Hidden(a)
+		found = found || Hidden(a)
+		return again
+	})
 }
 
 func followAll(children []stone.Ashlar, path []string, next then) bool {
@@ -92,7 +111,7 @@ func CountPaths(p stone.Ashlar) *big.Int {
 type counts map[stone.Ashlar]*big.Int
 
 func (c counts) paths(a stone.Ashlar) *big.Int {
-	if a.Form() == "leaf" {
+	if a.Form() == "leaf" || Hidden(a) {
 		return big.NewInt(1)
 	}
 	if known := c[a]; known != nil {
@@ -103,7 +122,10 @@ func (c counts) paths(a stone.Ashlar) *big.Int {
 	case "match", "parallel":
 		n = c.sum(children)
 	case "rescue":
-		n = new(big.Int).Add(c.paths(children[0]), c.product(children))
+		n = c.paths(children[0])
+		if !Hidden(children[1]) {
+			n = new(big.Int).Add(n, c.product(children))
+		}
 	case "scoped":
 		n = c.parts(parts(a))
 	default:
@@ -130,7 +152,7 @@ func (c counts) parts(parts []part) *big.Int {
 
 func (c counts) sum(children []stone.Ashlar) *big.Int {
 	n := new(big.Int)
-	for _, a := range children {
+	for _, a := range distinct(children) {
 		n.Add(n, c.paths(a))
 	}
 	return n

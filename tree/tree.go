@@ -14,7 +14,7 @@ import (
 func Names(p stone.Ashlar) []string {
 	var out []string
 	each(p, func(a stone.Ashlar) {
-		if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() { // a reduce has the name of its body
+		if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the name of its body
 			out = append(out, a.Name())
 		}
 	})

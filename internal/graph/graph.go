@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -63,8 +64,9 @@ const (
 
 // part is a drawn ashlar, as its composite needs it.
 type part struct {
-	entry string
-	exits []exit
+	entry    string // "" if there is nothing to draw
+	exits    []exit
+	optional bool // it may be left out
 }
 
 type exit struct {
@@ -123,10 +125,14 @@ func (g *Graph) frame(in *frame, label string) *frame {
 	return f
 }
 
-// connect draws arrows from all exits to the entry of the next part.
-func (g *Graph) connect(from []exit, to string) {
+// connect draws an arrow from each exit to the part that follows.
+func (g *Graph) connect(from []exit, to part) {
+	label := ""
+	if to.optional {
+		label = "when"
+	}
 	for _, x := range from {
-		g.edges = append(g.edges, edge{from: x.id, to: to, kind: x.kind})
+		g.edges = append(g.edges, edge{from: x.id, to: to.entry, label: label, kind: x.kind})
 	}
 }
 
@@ -135,6 +141,13 @@ func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if g.nodes > maxNodes {
 		return part{}
 	}
+	if a.IsGlue() {
+		return g.glue(in, a)
+	}
+	return g.form(in, a, leaf)
+}
+
+func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 	switch a.Form() {
 	case "seq", "flow":
 		return g.sequence(in, a.Children(), a.Name())
@@ -158,20 +171,53 @@ func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	return alone(g.leaf(in, a, leaf))
 }
 
-func alone(id string) part { return part{id, []exit{{id, next}}} }
+func alone(id string) part { return part{entry: id, exits: []exit{{id, next}}} }
 
-// sequence draws an arrow from each step to the one after it.
-func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) part {
+// sequence draws an arrow from each step to the one after it, and also past an optional
+// step.
+func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) (whole part) {
 	if len(steps) == 0 {
 		return alone(g.node(in, name, box))
 	}
-	whole := g.draw(in, steps[0], box)
-	for _, s := range steps[1:] {
+	for _, s := range steps {
 		p := g.draw(in, s, box)
-		g.connect(whole.exits, p.entry)
-		whole.exits = p.exits
+		switch {
+		case p.entry == "":
+		case whole.entry == "":
+			whole = p
+		default:
+			g.connect(whole.exits, p)
+			if p.optional {
+				p.exits = append(p.exits, whole.exits...)
+			}
+			whole.exits, whole.optional = p.exits, whole.optional && p.optional
+		}
 	}
 	return whole
+}
+
+// glue draws what is visible in glue. A match with one visible branch is a guard, whose
+// step is optional.
+func (g *Graph) glue(in *frame, a stone.Ashlar) part {
+	switch a.Form() {
+	case "leaf":
+		return part{}
+	case "match":
+		shown := slices.DeleteFunc(a.Children(), tree.Hidden)
+		switch len(shown) {
+		case 0:
+			return part{}
+		case 1:
+		default:
+			return g.match(in, a)
+		}
+		p := g.draw(in, shown[0], box)
+		p.optional = true
+		return p
+	case "rescue":
+		return g.rescue(in, a)
+	}
+	return g.sequence(in, a.Children(), a.Name())
 }
 
 func (g *Graph) loop(in *frame, a stone.Ashlar) part {
@@ -220,9 +266,13 @@ func (g *Graph) fan(in *frame, a stone.Ashlar) part {
 }
 
 func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
+	children := a.Children()
+	if tree.Hidden(children[1]) {
+		return g.draw(in, children[0], box)
+	}
 	body := g.frame(in, a.Name())
-	whole := g.draw(body, a.Children()[0], box)
-	healing := g.draw(in, a.Children()[1], box)
+	whole := g.draw(body, children[0], box)
+	healing := g.draw(in, children[1], box)
 	g.edges = append(g.edges, edge{from: whole.entry, to: healing.entry, label: "on failure", kind: heal, fromFrame: body.id})
 	whole.exits = append(whole.exits, healing.exits...)
 	return whole
