@@ -51,6 +51,12 @@ func (c *Counters) Count(r *Record) {
 		if len(a.MustFailed) > 0 {
 			t.MustFailed++
 		}
+		if a.Judge != nil || a.Failure == JudgeInvalid {
+			t.JudgeUsed++
+			if a.Failure == "" {
+				t.JudgePass++
+			}
+		}
 		switch {
 		case a.Repair:
 		case tried[a.Cap]:
@@ -61,19 +67,6 @@ func (c *Counters) Count(r *Record) {
 			}
 			tried[a.Cap] = true
 		}
-	}
-}
-
-// Judged counts a request to a judge, and whether its score let the attempt pass.
-func (c *Counters) Judged(passed bool) {
-	if c == nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tally.JudgeUsed++
-	if passed {
-		c.tally.JudgePass++
 	}
 }
 

@@ -11,17 +11,17 @@ import (
 )
 
 func TestCounters(t *testing.T) {
-	missed := []string{"c/dry"}
+	missed, grade := []string{"c/dry"}, 0.7
 	records := []call.Record{
-		{Tried: []call.Attempt{{Cap: "a"}}},
+		{Tried: []call.Attempt{{Cap: "a", Judge: &grade}}},
 		{Failure: call.MustFailed, Tried: []call.Attempt{
-			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b"}, {Cap: "b"}, {Cap: "c"},
+			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b", Judge: &grade, Failure: call.LowScore}, {Cap: "b"}, {Cap: "c", Failure: call.JudgeInvalid},
 		}},
 		{Failure: call.NoCandidate},
 		{Failure: call.SchemaInvalid, Tried: []call.Attempt{{Cap: "a"}, {Cap: "fix", Repair: true}}},
 	}
 	want := call.Tally{
-		Calls: 4, Succeeded: 1, Failed: 3, Retries: 2, FallbackHops: 2, Attempts: 9, MustFailed: 2, JudgeUsed: 2, JudgePass: 1,
+		Calls: 4, Succeeded: 1, Failed: 3, Retries: 2, FallbackHops: 2, Attempts: 9, MustFailed: 2, JudgeUsed: 3, JudgePass: 1,
 		FailureTypes: map[string]int{call.MustFailed: 1, call.NoCandidate: 1, call.SchemaInvalid: 1},
 	}
 	var c, none *call.Counters
@@ -30,7 +30,6 @@ func TestCounters(t *testing.T) {
 	for _, r := range records {
 		all.Go(func() { c.Count(&r); none.Count(&r) })
 	}
-	all.Go(func() { c.Judged(true); c.Judged(false); none.Judged(true) })
 	all.Wait()
 	if diff := gocmp.Diff(want, c.Tally()); diff != "" {
 		t.Error(diff)
@@ -39,7 +38,7 @@ func TestCounters(t *testing.T) {
 		t.Error(diff)
 	}
 	text, err := json.Marshal(c.Tally().KPIs())
-	const rates = `{"parse-rate":0.75,"retry-rate":0.5,"fallback-rate":0.5,"judge-pass-rate":0.5,` +
+	const rates = `{"parse-rate":0.75,"retry-rate":0.5,"fallback-rate":0.5,"judge-pass-rate":0.3333333333333333,` +
 		`"must-failed-rate":0.2222222222222222,"by-type":{"dispatch/no-candidate":1,"eval/must-failed":1,"schema/invalid":1},` +
 		`"by-domain":{"dispatch":1,"eval":1,"schema":1}}`
 	if err != nil || string(text) != rates {

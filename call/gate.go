@@ -70,11 +70,6 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	}
 	vetoed := false
 	if l.judged(ctx, sub) {
-		defer func() {
-			if err == nil && (v.failure == nil || !unpaid(v.failure.Type)) {
-				l.counters().Judged(v.failure == nil)
-			}
-		}()
 		if v.judge, v.failure, err = l.grade(ctx, sub); err != nil || v.failure != nil {
 			return v, err
 		}

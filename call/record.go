@@ -71,8 +71,11 @@ func (r *Record) meta() map[string]string {
 
 // RecordOf returns the Record in the meta of a call's node, or of its failure. It returns
 // nil if there is none or it is malformed.
-func RecordOf(n *dag.Node) *Record {
-	text, ok := n.Meta()[MetaKey]
+func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
+
+// RecordIn is RecordOf for the meta of a node or of the record of a step.
+func RecordIn(meta map[string]string) *Record {
+	text, ok := meta[MetaKey]
 	if !ok {
 		return nil
 	}

@@ -50,36 +50,48 @@ func (a *app) runs() *cobra.Command {
 			return withStore(flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
 		},
 	}
-	f := c.Flags()
-	dbFlag(f, &flags.db)
-	f.BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
-	f.BoolVar(&flags.all, "all", false, "list all runs")
-	f.UintVar(&flags.limit, "limit", pageOfRuns, "list at most `N` runs")
-	f.StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
-	f.StringSliceVar(&flags.states, "state", nil, "list only runs in these `STATES`: "+strings.Join(states, ", "))
-	f.StringVar(&flags.pipeline, "pipeline", "", "list only runs of the pipeline `NAME`")
-	f.StringArrayVar(&flags.labels, "label", nil, "list only runs with the label `NAME=VALUE`; may be repeated")
-	f.StringVar(&flags.text, "failure", "", "list only runs whose failure has `TEXT` in its kind, path or reason")
-	f.Float64Var(&flags.minCost, "min-cost", 0, "list only runs that cost at least `USD`")
-	// These fail only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("before", runNames)
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	flags.choose(c, "list")
+	c.Flags().BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
+	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
+	_ = c.RegisterFlagCompletionFunc("before", runNames) // it fails only for an unknown flag
 	c.AddCommand(a.gc())
 	return c
 }
 
-func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
+// choose adds the flags that say with which runs a command does something.
+func (flags *runsFlags) choose(c *cobra.Command, does string) {
+	f := c.Flags()
+	dbFlag(f, &flags.db)
+	f.BoolVar(&flags.all, "all", false, does+" all runs")
+	f.UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
+	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(states, ", "))
+	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
+	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
+	f.StringVar(&flags.text, "failure", "", does+" only runs whose failure has `TEXT` in its kind, path or reason")
+	f.Float64Var(&flags.minCost, "min-cost", 0, does+" only runs that cost at least `USD`")
+	// It fails only for an unknown flag.
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// chosen returns the runs that the flags choose, and whether the limit left some out.
+func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.RunInfo, more bool, err error) {
 	q, err := flags.query(ctx, s)
 	if err != nil {
-		return err
+		return nil, false, err
 	}
-	runs, err := s.Runs(ctx, q)
-	if err != nil {
-		return failed("%w", err)
+	if runs, err = s.Runs(ctx, q); err != nil {
+		return nil, false, failed("%w", err)
 	}
-	more := !flags.all && len(runs) > int(flags.limit)
-	if more {
+	if more = !flags.all && len(runs) > int(flags.limit); more {
 		runs = runs[:flags.limit]
+	}
+	return runs, more, nil
+}
+
+func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
+	runs, more, err := flags.chosen(ctx, s)
+	if err != nil {
+		return err
 	}
 	switch {
 	case flags.json:

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+func (a *app) kpi() *cobra.Command {
+	var flags runsFlags
+	c := &cobra.Command{
+		Use:   "kpi",
+		Short: "Show how calls went in recorded runs: attempts, retries, fallbacks, cost",
+		Long: "Kpi counts the finished calls of recorded runs by intent and capability. PASSED counts the calls\n" +
+			"with an answer that passed the gate. A retry is an attempt after the first one of a capability, a\n" +
+			"fallback a capability tried after the first one of a call. LATENCY is the mean of an attempt. Tokens\n" +
+			"and cost are those of the attempts, without judges and checks.",
+		Example:           a.example("kpi --pipeline triage", "kpi --all --label intent=text/summarise --json"),
+		Args:              unknown,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withStore(flags.db, func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
+		},
+	}
+	flags.choose(c, "count")
+	c.Flags().BoolVar(&flags.json, "json", false, "print the counters and rates as a JSON object")
+	return c
+}
+
+func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
+	runs, more, err := flags.chosen(ctx, s)
+	if err != nil {
+		return err
+	}
+	all := newScore()
+	intents := map[string]*score{}
+	for _, run := range runs {
+		for r, err := range s.calls(ctx, run.ID) {
+			if err != nil {
+				return err
+			}
+			all.count(r)
+			if intents[r.Intent] == nil {
+				intents[r.Intent] = newScore()
+			}
+			intents[r.Intent].count(r)
+		}
+	}
+	if more {
+		a.complain("only the newest %d runs are counted: --all counts all", len(runs))
+	}
+	if flags.json {
+		return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
+	}
+	if all.Tally().Calls == 0 {
+		a.complain("no calls in %s in %s", plural(len(runs), "run"), s.file)
+		return nil
+	}
+	if err := printTable(a.Stdout, a.columns(), kpiColumns(all, intents)); err != nil {
+		return output(err)
+	}
+	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
+	return output(err)
+}
+
+// calls yields the records of the calls that a run has finished. An error is the last
+// thing it yields.
+func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Record, error) bool) {
+	return func(yield func(*call.Record, error) bool) {
+		steps, err := s.Steps(ctx, run)
+		if err != nil {
+			yield(nil, failed("%w", err))
+			return
+		}
+		asked := map[string]bool{} // paths of leaves with steps, as those of attempts
+		for _, st := range steps {
+			if st.Kind == "step" {
+				asked[address.Parent(st.Path)] = true
+			}
+		}
+		for _, st := range steps {
+			// A reused result is counted in the run that made it.
+			if st.Kind != "leaf" || !st.Recorded || st.From != "" || !asked[st.Path] && st.Failure == "" {
+				continue
+			}
+			rec, err := s.Record(ctx, run, st.Path, st.Kind)
+			if err != nil {
+				yield(nil, failed("%w", err))
+				return
+			}
+			if r := call.RecordIn(rec.Meta); r != nil && r.Intent != "" && !yield(r, nil) { // tools have no intent
+				return
+			}
+		}
+	}
+}
+
+// A score is what was counted of some calls.
+type score struct {
+	call.Counters
+	fallbacks int // of a capability: calls in which another one was tried before
+	usage     budget.Usage
+	latency   time.Duration // of all attempts
+	caps      map[string]*score
+}
+
+func newScore() *score { return &score{caps: map[string]*score{}} }
+
+// count takes a call, and the part of each capability in it.
+func (s *score) count(r *call.Record) {
+	s.Count(r)
+	parts := map[string]*call.Record{}
+	for _, t := range r.Tried {
+		p := parts[t.Cap]
+		if p == nil {
+			p = &call.Record{Cap: t.Cap}
+			parts[t.Cap] = p
+		}
+		p.Tried = append(p.Tried, t)
+		s.add(t)
+	}
+	for id, p := range parts {
+		c := s.caps[id]
+		if c == nil {
+			c = newScore()
+			s.caps[id] = c
+		}
+		if !slices.ContainsFunc(p.Tried, func(t call.Attempt) bool { return t.Failure == "" }) {
+			p.Failure = p.Tried[len(p.Tried)-1].Failure
+		}
+		c.Count(p)
+		if id != r.Tried[0].Cap && !p.Tried[0].Repair {
+			c.fallbacks++
+		}
+		for _, t := range p.Tried {
+			c.add(t)
+		}
+	}
+}
+
+func (s *score) add(t call.Attempt) {
+	s.usage = s.usage.Add(t.Usage.Usage)
+	s.latency += time.Duration(t.Usage.LatencyMS) * time.Millisecond
+}
+
+// tally returns the counters, with the fallbacks of a capability.
+func (s *score) tally() call.Tally {
+	t := s.Tally()
+	t.FallbackHops += s.fallbacks
+	return t
+}
+
+func kpiColumns(all *score, intents map[string]*score) []column {
+	columns := []column{{name: "INTENT"}, {name: "CAPABILITY"}}
+	for _, name := range []string{"CALLS", "PASSED", "ATTEMPTS", "RETRIES", "FALLBACKS", "MUST-FAILED", "JUDGED", "LATENCY", "TOKENS", "COST"} {
+		columns = append(columns, column{name: name, right: true})
+	}
+	row := func(intent, id string, s *score) {
+		t, latency := s.tally(), ""
+		if t.Attempts > 0 {
+			latency = progress.Duration(s.latency / time.Duration(t.Attempts))
+		}
+		for i, cell := range []string{
+			text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
+			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage),
+		} {
+			columns[i].cells = append(columns[i].cells, cell)
+		}
+	}
+	for _, intent := range slices.Sorted(maps.Keys(intents)) {
+		s := intents[intent]
+		row(intent, "", s)
+		for _, id := range slices.Sorted(maps.Keys(s.caps)) {
+			row("", id, s.caps[id])
+		}
+	}
+	row("all", "", all)
+	return columns
+}
+
+// ratesOf returns the rates in one line, and the failures in a second one if there are any.
+func ratesOf(k call.KPIs) string {
+	var rates []string
+	for _, r := range []struct {
+		name string
+		rate *float64
+	}{
+		{"parse rate", k.ParseRate}, {"retries per call", k.RetryRate}, {"fallbacks per call", k.FallbackRate},
+		{"must-failed per attempt", k.MustFailedRate}, {"judge passes", k.JudgePassRate},
+	} {
+		if r.rate != nil {
+			rates = append(rates, fmt.Sprintf("%s %.0f%%", r.name, 100**r.rate))
+		}
+	}
+	line := strings.Join(rates, ", ")
+	var failures []string
+	for _, kind := range slices.SortedFunc(maps.Keys(k.ByType), func(a, b string) int {
+		return cmp.Or(cmp.Compare(k.ByType[b], k.ByType[a]), cmp.Compare(a, b))
+	}) {
+		failures = append(failures, fmt.Sprintf("%s %d", text.Line(kind), k.ByType[kind]))
+	}
+	if len(failures) > 0 {
+		line += "\nfailed: " + strings.Join(failures, ", ")
+	}
+	return line
+}
+
+// scoreJSON is a score in JSON.
+type scoreJSON struct {
+	call.Tally
+	budget.Usage
+	LatencyMS int64                `json:"latency-ms,omitempty"` // of all attempts
+	KPI       call.KPIs            `json:"kpi"`
+	Caps      map[string]scoreJSON `json:"capabilities,omitempty"`
+}
+
+func (s *score) json() scoreJSON {
+	t := s.tally()
+	out := scoreJSON{Tally: t, Usage: s.usage, LatencyMS: s.latency.Milliseconds(), KPI: t.KPIs(), Caps: map[string]scoreJSON{}}
+	for id, c := range s.caps {
+		out.Caps[id] = c.json()
+	}
+	return out
+}
+
+func kpiJSON(runs int, all *score, intents map[string]*score) any {
+	out := struct {
+		Runs    int                  `json:"runs"`
+		All     scoreJSON            `json:"all"`
+		Intents map[string]scoreJSON `json:"intents"`
+	}{runs, all.json(), map[string]scoreJSON{}}
+	for intent, s := range intents {
+		out.Intents[intent] = s.json()
+	}
+	return out
+}
