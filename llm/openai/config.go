@@ -128,7 +128,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return
 		}
-		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(&c.config, id) }, yield)
+		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return newChatDecoder(&c.config, id) }, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

@@ -9,7 +9,7 @@ import (
 
 // reasoningText returns the readable reasoning of a delta. Servers repeat the same text in
 // several fields; the first non-empty one counts.
-func (d *decoder) reasoningText(in *delta) string {
+func (d *chatDecoder) reasoningText(in *delta) string {
 	details := d.addDetails(in.ReasoningDetails)
 	if s, ok := str(in.ReasoningContent); ok && s != "" {
 		return s
@@ -22,7 +22,7 @@ func (d *decoder) reasoningText(in *delta) string {
 
 // addDetails keeps reasoning details, which must be sent again in the next turn, and
 // returns their readable text.
-func (d *decoder) addDetails(raw json.RawMessage) string {
+func (d *chatDecoder) addDetails(raw json.RawMessage) string {
 	if len(raw) == 0 || raw[0] != '[' {
 		return ""
 	}
@@ -41,7 +41,7 @@ func (d *decoder) addDetails(raw json.RawMessage) string {
 }
 
 // addDetail appends a detail, or extends the last one by its next piece.
-func (d *decoder) addDetail(detail map[string]any) {
+func (d *chatDecoder) addDetail(detail map[string]any) {
 	if n := len(d.details); n > 0 && detail["type"] != "reasoning.encrypted" {
 		last := d.details[n-1]
 		if last["type"] == detail["type"] && last["index"] == detail["index"] {
@@ -62,7 +62,7 @@ func (d *decoder) addDetail(detail map[string]any) {
 }
 
 // keepMetadata sets the metadata that the next turn must send again.
-func (d *decoder) keepMetadata() {
+func (d *chatDecoder) keepMetadata() {
 	keep := func(key string, value any) {
 		raw, err := json.Marshal(value)
 		if err != nil {
@@ -115,7 +115,7 @@ func usage(raw json.RawMessage) (llm.Usage, bool) {
 }
 
 // vendorUsage keeps the usage in a vendor's own field, for answers that have no other.
-func (d *decoder) vendorUsage(c *chunk) {
+func (d *chatDecoder) vendorUsage(c *chunk) {
 	if c.Groq != nil {
 		if u, ok := usage(c.Groq.Usage); ok {
 			u.Vendor = "x_groq"
@@ -147,7 +147,7 @@ func whole(f *float64) *int {
 }
 
 // chunkError returns the error in a chunk, which may contain other fields as well.
-func (d *decoder) chunkError(name string, data []byte, c *chunk) error {
+func (d *chatDecoder) chunkError(name string, data []byte, c *chunk) error {
 	present := len(c.Error) > 0 && string(c.Error) != "null"
 	bare := len(c.Choices) == 0 && (len(c.Message) > 0 || len(c.Detail) > 0)
 	if name == "error" || c.Object == "error" || present || bare {
@@ -158,7 +158,7 @@ func (d *decoder) chunkError(name string, data []byte, c *chunk) error {
 
 // failure converts a provider's error to an error: an object or a string in "error", the
 // object itself, or plain text.
-func (d *decoder) failure(data []byte) error {
+func (d *chatDecoder) failure(data []byte) error {
 	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 	var outer struct {
 		Error json.RawMessage `json:"error"`

@@ -12,7 +12,7 @@ import (
 
 // decode feeds the events, one a line, to a decoder. A line may begin with a name.
 func decode(c Config, events string) (*llm.Reply, []llm.Delta, error) {
-	d := newDecoder(&c, "")
+	d := newChatDecoder(&c, "")
 	var all, out []llm.Delta
 	var err error
 	for line := range strings.Lines(events) {
@@ -204,7 +204,7 @@ func checkDeltas(t *testing.T, reply *llm.Reply, deltas []llm.Delta) {
 
 func TestLinesWithoutBlanks(t *testing.T) {
 	c := Config{}
-	d := newDecoder(&c, "")
+	d := newChatDecoder(&c, "")
 	data := `{"id":"c","model":"m","choices":[{"delta":{"content":"a"}}]}` + "\n" +
 		`{"id":"c","model":"m","choices":[{"delta":{"content":"b"}}]}` + "\n[DONE]"
 	_, done, err := d.Event(nil, "", []byte(data))

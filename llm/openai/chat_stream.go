@@ -88,8 +88,8 @@ type callDelta struct {
 	} `json:"function"`
 }
 
-// decoder reads one answer.
-type decoder struct {
+// chatDecoder reads one answer.
+type chatDecoder struct {
 	config    *Config
 	reply     llm.Reply
 	text      strings.Builder
@@ -102,8 +102,8 @@ type decoder struct {
 	finished  bool      // the server has sent a finish reason or [DONE]
 }
 
-func newDecoder(c *Config, requestID string) *decoder {
-	d := &decoder{config: c, reply: llm.Reply{RequestID: requestID}}
+func newChatDecoder(c *Config, requestID string) *chatDecoder {
+	d := &chatDecoder{config: c, reply: llm.Reply{RequestID: requestID}}
 	d.think.init(c.ThinkTags)
 	return d
 }
@@ -111,7 +111,7 @@ func newDecoder(c *Config, requestID string) *decoder {
 var doneMark = []byte("[DONE]")
 
 // Event handles one event.
-func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+func (d *chatDecoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	done, err := false, error(nil)
 	if bytes.IndexByte(data, '\n') >= 0 && !json.Valid(data) {
 		// Some servers leave out the blank lines between events.
@@ -126,7 +126,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 }
 
 // full reads any event.
-func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
 	data = bytes.TrimSpace(data)
 	if bytes.Equal(data, doneMark) {
 		d.finished = true
@@ -150,7 +150,7 @@ func (d *decoder) full(out []llm.Delta, name string, data []byte) ([]llm.Delta, 
 }
 
 // Whole handles an answer that is not a stream.
-func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
+func (d *chatDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	var c chunk
 	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
 		return out, d.protocol("a document that is no answer: " + err.Error())
@@ -164,7 +164,7 @@ func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 }
 
 // End ends the answer.
-func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
+func (d *chatDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	for _, p := range d.think.end() {
 		out = d.emit(out, p.kind, p.text)
 	}
@@ -187,9 +187,9 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 }
 
 // Reply returns the reply received so far.
-func (d *decoder) Reply() *llm.Reply { return &d.reply }
+func (d *chatDecoder) Reply() *llm.Reply { return &d.reply }
 
-func (d *decoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
+func (d *chatDecoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
 	if d.reply.ID == "" {
 		d.reply.ID = c.ID
 	}
@@ -220,7 +220,7 @@ func (d *decoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
 	return out, nil
 }
 
-func (d *decoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
+func (d *chatDecoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 	out = d.emit(out, llm.Reasoning, d.reasoningText(in))
 	pieces, ok := parts(in.Content)
 	if !ok {
@@ -237,7 +237,7 @@ func (d *decoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 }
 
 // content handles a piece of the content, which may have thinking between tags.
-func (d *decoder) content(out []llm.Delta, p piece) []llm.Delta {
+func (d *chatDecoder) content(out []llm.Delta, p piece) []llm.Delta {
 	if p.kind != llm.Text || d.think.past {
 		return d.emit(out, p.kind, p.text)
 	}
@@ -247,7 +247,7 @@ func (d *decoder) content(out []llm.Delta, p piece) []llm.Delta {
 	return out
 }
 
-func (d *decoder) emit(out []llm.Delta, kind llm.Kind, text string) []llm.Delta {
+func (d *chatDecoder) emit(out []llm.Delta, kind llm.Kind, text string) []llm.Delta {
 	if text == "" {
 		return out
 	}
@@ -262,7 +262,7 @@ func (d *decoder) emit(out []llm.Delta, kind llm.Kind, text string) []llm.Delta 
 	return append(out, llm.Delta{Kind: kind, Text: text})
 }
 
-func (d *decoder) protocol(reason string) error {
+func (d *chatDecoder) protocol(reason string) error {
 	return &llm.ProtocolError{Reason: reason, RequestID: d.reply.RequestID}
 }
 

@@ -15,7 +15,7 @@ type call struct {
 }
 
 // toolCall handles a piece of a tool call.
-func (d *decoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
+func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 	at := d.findCall(in)
 	if at < 0 {
 		at = len(d.calls)
@@ -45,7 +45,7 @@ func (d *decoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 // findCall returns the call that a piece continues, or -1 if it starts one. Servers
 // may omit the index, count from one, give all calls the same index, or send
 // empty or repeated ids and names with every piece.
-func (d *decoder) findCall(in *callDelta) int {
+func (d *chatDecoder) findCall(in *callDelta) int {
 	for i := len(d.calls) - 1; i >= 0; i-- {
 		c := d.calls[i]
 		if in.Index != nil && c.index != *in.Index {
