@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Check returns the faults of the configuration. Validate calls it.
@@ -84,7 +85,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 		out.add("bad-tool", "%v", t.Err)
 		return
 	}
-	if formatName(t.Name) != t.Name || t.Name == "" {
+	if structured.Name(t.Name) != t.Name || t.Name == "" {
 		out.add("bad-tool", "the tool %q has a name that providers refuse: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 	}
 	if t.Run == nil {

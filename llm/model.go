@@ -66,13 +66,11 @@ type Request struct {
 	ResponseFormat *Format `json:"response_format,omitempty"`
 }
 
-// Format requires an answer that is JSON and fits a schema.
+// Format requires an answer that is JSON and fits a schema. A provider enforces what it can of the
+// schema; see llm/structured, which also checks the answer.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`
-	// Strict requests the provider's strict mode, if it has one. Providers then accept
-	// only a subset of JSON Schema.
-	Strict bool `json:"strict,omitempty"`
 }
 
 // Reply is a model's whole answer.

@@ -176,5 +176,5 @@ func TestCompatibleExplosion(t *testing.T) {
 	s.At("x", "x", "y")
 	s.Properties()
 	s.Enum()
-	s.Strict()
+	_, _ = none.Project(s.Ordered()) // whether it can does not matter, only that it ends
 }

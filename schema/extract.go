@@ -28,7 +28,7 @@ func (s *Schema) extract(nodes []any) *Schema {
 			o.set("$schema", whole.values["$schema"])
 		}
 	}
-	return newSchema(root, s.declared)
+	return newSchema(root)
 }
 
 // extraction copies nodes and moves the targets of their references into $defs.

@@ -43,7 +43,7 @@ func ForType(t reflect.Type) (*Schema, error) {
 		if len(i.defs.names) > 0 {
 			node.set("$defs", i.defs)
 		}
-		return newSchema(node, false), nil
+		return newSchema(node), nil
 	}))
 	return made.(func() (*Schema, error))()
 }

@@ -214,12 +214,13 @@ func TestSelfCompatible(t *testing.T) {
 				t.Errorf("%T with itself: %v", sample, problems)
 			}
 		}
-		strict := s.Strict()
-		if _, err := schema.Parse(strict.JSON()); err != nil {
-			t.Errorf("%T: strict: %v", sample, err)
+		projected, err := all.Project(s.Ordered())
+		if err != nil {
+			continue // it has a place for any value
 		}
+		strict := parse(t, string(projected))
 		if problems := schema.Compatible(strict, s); len(problems) > 0 {
-			t.Errorf("%T: what a strict answer holds cannot be read: %v", sample, problems)
+			t.Errorf("%T: what an answer in the projection holds cannot be read: %v", sample, problems)
 		}
 	}
 	type twin tree

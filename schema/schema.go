@@ -12,23 +12,20 @@ import (
 type Schema struct {
 	root     any  // *object or bool
 	foldable bool // every reference is a pointer from the root: no $id below it changes the base
-	declared bool // the text keeps the declared order of properties
 
 	text     func() []byte
 	compiled func() (*graph, error)
-	strict   func() *Schema
 	shape    func() *shape // returns nil if the schema has other keywords
 
 	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
 	places   cache[string, *Schema]    // of At
 }
 
-func newSchema(root any, declared bool) *Schema {
-	s := &Schema{root: root, declared: declared, foldable: !hasInnerID(root, true)}
-	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, declared) })
+func newSchema(root any) *Schema {
+	s := &Schema{root: root, foldable: !hasInnerID(root, true)}
+	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, false) })
 	s.compiled = sync.OnceValues(func() (*graph, error) { return compile(s.text()) })
 	s.shape = sync.OnceValue(func() *shape { return shapeOf(s.text()) })
-	s.strict = sync.OnceValue(func() *Schema { return newSchema(strict(root), true) })
 	return s
 }
 
@@ -65,7 +62,7 @@ func Parse(data []byte) (*Schema, error) {
 	default:
 		return nil, fmt.Errorf("schema: want an object or a boolean, got %s", describe(root))
 	}
-	s := newSchema(root, false)
+	s := newSchema(root)
 	if _, err := s.compiled(); err != nil {
 		return nil, err
 	}
@@ -73,13 +70,21 @@ func Parse(data []byte) (*Schema, error) {
 }
 
 // JSON returns the schema as JSON text in a fresh slice, without white space and with sorted names:
-// the same bytes for the same schema. The text of a strict schema has the declared order of
-// properties, because that is the order in which a model writes them.
+// the same bytes for the same schema.
 func (s *Schema) JSON() []byte {
 	if s == nil {
 		return []byte("true")
 	}
 	return bytes.Clone(s.text())
+}
+
+// Ordered returns the schema as JSON text in which properties have their declared order, which is
+// the order in which a model writes them.
+func (s *Schema) Ordered() []byte {
+	if s == nil {
+		return []byte("true")
+	}
+	return appendJSON(nil, s.root, true)
 }
 
 // MarshalJSON returns the text of JSON.

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/unfence"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -142,7 +142,7 @@ func plain(input call.JSON) string {
 
 // read makes a reply of the text of an answer.
 func (w wanted) read(ctx context.Context, text string) (*call.Reply, error) {
-	body := unfence.Text(text)
+	body := structured.Unfence(text)
 	if w.may && strings.TrimSpace(text) == body { // a fenced envelope is a quotation
 		if reply, err, ok := envelope(body); ok {
 			return reply, err

@@ -148,9 +148,13 @@ func TestBody(t *testing.T) {
 			want: `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}},
 				{"type":"document","title":"y","source":{"type":"url","url":"http://x/y.pdf"}},{"type":"text","text":"[1]","cache_control":{"type":"ephemeral"}}]}]}`},
 		{name: "tools, format and extra", config: anthropic.Config{Extra: map[string]any{"output_config": map[string]any{"effort": "low"}, "top_k": 3}},
-			req: llm.Request{Messages: []llm.Message{llm.User("hi")}, Tools: []llm.Tool{{Name: "f", Description: "d"}}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}},
-			want: `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}}}],
-				"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object"}}},"top_k":3}`},
+			req: llm.Request{Messages: []llm.Message{llm.User("hi")}, Tools: []llm.Tool{{Name: "f", Description: "d"}}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","minimum":0}}}`)}},
+			want: `{"system":"Your final answer is JSON that fits this schema, and nothing else:\n{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"minimum\":0}}}",
+				"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{}}}],
+				"output_config":{"effort":"low","format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"type":"integer","description":"Must fit {\"minimum\":0}."}},"required":[],"additionalProperties":false}}},"top_k":3}`},
+		{name: "a format that cannot be enforced", req: llm.Request{System: "Be brief.", Messages: []llm.Message{llm.User("hi")}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}},
+			want: `{"system":"Be brief.\n\nYour final answer is JSON that fits this schema, and nothing else:\n{\"type\":\"object\"}",
+				"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url, bodies := server(t, answer("m", "end_turn"))

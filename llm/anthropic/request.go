@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Keys of Message.Metadata.
@@ -27,10 +28,11 @@ type turnBlocks struct {
 
 // body returns the JSON of the request.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
-	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
+	return m.Body(req, func(model string) (object, error) { return m.fields(req, model) })
 }
 
-func (c *Config) body(req *llm.Request, model string) (object, error) {
+func (m *Model) fields(req *llm.Request, model string) (object, error) {
+	c := &m.config
 	system, messages, err := conversation(req)
 	if err != nil {
 		return nil, err
@@ -39,6 +41,7 @@ func (c *Config) body(req *llm.Request, model string) (object, error) {
 	if req.MaxTokens > 0 {
 		body["max_tokens"] = req.MaxTokens
 	}
+	format, system := m.Enforced(structured.Anthropic, req.ResponseFormat, system)
 	if system != "" {
 		body["system"] = system
 	}
@@ -46,13 +49,13 @@ func (c *Config) body(req *llm.Request, model string) (object, error) {
 		body["tools"] = tools(req.Tools)
 	}
 	wire.Merge(body, c.Extra)
-	if f := req.ResponseFormat; f != nil {
+	if format != nil {
 		// Extra may hold other output settings, such as the effort.
 		output := object{}
 		if own, ok := body["output_config"].(object); ok {
 			maps.Copy(output, own)
 		}
-		output["format"] = object{"type": "json_schema", "schema": f.Schema}
+		output["format"] = object{"type": "json_schema", "schema": format}
 		body["output_config"] = output
 	}
 	return body, nil

@@ -3,11 +3,13 @@ package openai
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Keys of Message.Metadata.
@@ -20,13 +22,15 @@ type object = map[string]any
 
 // body returns the JSON of the request.
 func (m *Model) body(req *llm.Request) ([]byte, error) {
-	return m.Body(req, func(model string) (object, error) { return m.config.body(req, model) })
+	return m.Body(req, func(model string) (object, error) { return m.fields(req, model) })
 }
 
-func (c *Config) body(req *llm.Request, model string) (object, error) {
+func (m *Model) fields(req *llm.Request, model string) (object, error) {
+	c := &m.config
+	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
 	messages := make([]object, 0, len(req.Messages)+1)
-	if req.System != "" {
-		messages = append(messages, object{"role": "system", "content": req.System})
+	if system != "" {
+		messages = append(messages, object{"role": "system", "content": system})
 	}
 	for i, msg := range req.Messages {
 		wired, err := c.message(msg)
@@ -46,7 +50,7 @@ func (c *Config) body(req *llm.Request, model string) (object, error) {
 		body["tools"] = tools(req.Tools)
 	}
 	if f := req.ResponseFormat; f != nil {
-		body["response_format"] = format(f)
+		body["response_format"] = format(f, strict)
 	}
 	wire.Merge(body, c.Extra)
 	return body, nil
@@ -163,14 +167,11 @@ func tools(list []llm.Tool) []object {
 	return wired
 }
 
-func format(f *llm.Format) object {
-	name := f.Name
-	if name == "" {
-		name = "answer"
-	}
-	schema := object{"name": name, "schema": f.Schema}
-	if f.Strict {
-		schema["strict"] = true
+// format returns the response format, in strict mode if the schema can be enforced.
+func format(f *llm.Format, strict json.RawMessage) object {
+	schema := object{"name": cmp.Or(f.Name, "answer"), "schema": f.Schema}
+	if strict != nil {
+		schema["schema"], schema["strict"] = strict, true
 	}
 	return object{"type": "json_schema", "json_schema": schema}
 }

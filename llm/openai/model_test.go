@@ -62,9 +62,12 @@ func TestBody(t *testing.T) {
 				{"type":"image_url","image_url":{"url":"http://x/y.png"}},{"type":"input_audio","input_audio":{"data":"bXAz","format":"mp3"}},
 				{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,cGRm"}},{"type":"text","text":"[1]"}]}]}`},
 		{name: "format, limit and extra", config: openai.Config{MaxTokens: 9, MaxTokensField: "max_completion_tokens", Extra: map[string]any{"stream_options": nil, "seed": 3, "reasoning": map[string]any{"effort": "low"}}},
-			req: llm.Request{Messages: user, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object"}`), Strict: true}},
-			want: `{"max_completion_tokens":9,"messages":[{"role":"user","content":"hi"}],"seed":3,"reasoning":{"effort":"low"},
-				"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":{"type":"object"}}}}`},
+			req: llm.Request{Messages: user, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}},
+			want: `{"max_completion_tokens":9,"messages":[` + told(`{\"type\":\"object\"}`) + `,{"role":"user","content":"hi"}],"seed":3,"reasoning":{"effort":"low"},
+				"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"}}}}`},
+		{name: "strict format", req: llm.Request{Messages: user, ResponseFormat: &llm.Format{Name: "a", Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}},
+			want: `{"messages":[` + told(`{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}`) + `,{"role":"user","content":"hi"}],
+				"response_format":{"type":"json_schema","json_schema":{"name":"a","strict":true,"schema":{"type":"object","properties":{"n":{"type":["integer","null"]}},"required":["n"],"additionalProperties":false}}}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got, want map[string]any
@@ -228,4 +231,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%+v: %v\nwant %s", c.config, err, c.want)
 		}
 	}
+}
+
+// told is the message that tells a foreign server the schema of the answer.
+func told(schema string) string {
+	return `{"role":"system","content":"Your final answer is JSON that fits this schema, and nothing else:\n` + schema + `"}`
 }

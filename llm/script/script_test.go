@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 func Example() {
@@ -56,8 +57,10 @@ func TestRequests(t *testing.T) {
 			llm.ToolResult("1", "x"),
 		},
 		Tools:          []llm.Tool{{Name: "f", Description: "d", Schema: []byte(`{"type":"object"}`)}},
-		ResponseFormat: &llm.Format{Schema: []byte(`{"type":"array"}`)},
+		ResponseFormat: &llm.Format{Schema: []byte(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
 	}
+	told := *req // a foreign server
+	told.System = structured.System(req.System, req.ResponseFormat, false)
 	m := script.New(script.JSON([]int{1}), script.JSON([]int{2}))
 	server := httptest.NewServer(m)
 	defer server.Close()
@@ -80,8 +83,8 @@ func TestRequests(t *testing.T) {
 			}
 			return s + string(r.ResponseFormat.Schema)
 		}
-		if got.Model != "m" || show(got) != show(req) {
-			t.Errorf("%T\n got %s\nwant %s", model, show(got), show(req))
+		if got.Model != "m" || show(got) != show(&told) {
+			t.Errorf("%T\n got %s\nwant %s", model, show(got), show(&told))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Setup is the part of a provider's Config that all providers have, and the names
@@ -57,6 +58,13 @@ func ownHost(address, own string) bool {
 	a, err := url.Parse(address)
 	b, errOwn := url.Parse(own)
 	return err == nil && errOwn == nil && a.Scheme == b.Scheme && (a.Host == b.Host || strings.HasSuffix(a.Host, "."+b.Host))
+}
+
+// Enforced returns the schema of a response format as the provider enforces it, nil if it does not,
+// and the system text, which tells the model the schema unless the provider's own server does.
+func (m *Model) Enforced(d *structured.Dialect, f *llm.Format, system string) (json.RawMessage, string) {
+	schema := d.Schema(f)
+	return schema, structured.System(system, f, schema != nil && ownHost(m.setup.URL, m.setup.DefaultURL))
 }
 
 // Model is the common part of the models of all providers.

@@ -1,15 +1,14 @@
-// Package unfence extracts the answer of a model from the code block that many models put
-// around JSON, even if told not to.
-package unfence
+package structured
 
 import "strings"
 
 const fence = "```"
 
-// Text returns the content of the only code block of an answer, or else the answer
-// itself. Surrounding space is removed. An answer that begins with a bracket is data,
-// whose strings may contain code blocks of their own.
-func Text(answer string) string {
+// Unfence returns the content of the code block of an answer if the answer has exactly one,
+// otherwise the answer itself, without the space around it. Many models put JSON in a code block
+// whatever they are told. An answer that starts with a bracket is data, whose strings may contain
+// code blocks.
+func Unfence(answer string) string {
 	answer = strings.TrimSpace(answer)
 	if strings.HasPrefix(answer, "{") || strings.HasPrefix(answer, "[") {
 		return answer

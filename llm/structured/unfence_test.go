@@ -1,8 +1,8 @@
-package unfence
+package structured
 
 import "testing"
 
-func TestText(t *testing.T) {
+func TestUnfence(t *testing.T) {
 	for answer, want := range map[string]string{
 		"":                              "",
 		" {} \n":                        "{}",
@@ -14,7 +14,7 @@ func TestText(t *testing.T) {
 		"```\n{}":                       "```\n{}",
 		"```\na\n```\n```\nb\n```":      "```\na\n```\n```\nb\n```",
 	} {
-		if got := Text(answer); got != want {
+		if got := Unfence(answer); got != want {
 			t.Errorf("%q is %q, want %q", answer, got, want)
 		}
 	}

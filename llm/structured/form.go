@@ -1,0 +1,169 @@
+package structured
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Form is what an answer must be: JSON of a schema, or text. It does not change and is safe for
+// concurrent use.
+type Form struct {
+	name    string
+	schema  *schema.Schema // nil is text
+	format  *llm.Format
+	wrapped bool // the answer is the property "value" of an object
+}
+
+// Of returns the form of answers that fit a schema. The name tells the provider, the model and the
+// reader of an error which schema that is. With a nil schema answers are text.
+func Of(name string, s *schema.Schema) *Form {
+	f := &Form{name: name, schema: s}
+	if s == nil {
+		return f
+	}
+	text := s.Ordered()
+	if f.wrapped = !isObject(text); f.wrapped {
+		text = wrap(text)
+	}
+	f.format = &llm.Format{Name: Name(name), Schema: text}
+	return f
+}
+
+// Format returns the response format of requests, nil for text.
+func (f *Form) Format() *llm.Format { return f.format }
+
+// Name returns a name with each character that providers refuse replaced by "_", cut to 64 bytes.
+func Name(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), 64)]
+}
+
+// A Misfit is an answer that does not fit its form.
+type Misfit struct {
+	// Tell is the message to the model, which may answer again.
+	Tell string
+	// Cut reports that the token limit ended the answer.
+	Cut bool
+	// Err says what is wrong. It may quote the answer.
+	Err error
+	// Where says the same in a few words that are not from the answer, such as ", first at
+	// items[3]". It is empty if nothing can be said without them.
+	Where string
+}
+
+// Read returns the JSON of an answer, or its text if the form is text.
+func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
+	cut := cutOff(r)
+	if f.schema == nil {
+		if cut {
+			return nil, truncated(r)
+		}
+		return []byte(r.Text), nil
+	}
+	data, err := f.value(ctx, []byte(Unfence(r.Text)))
+	switch {
+	case err == nil:
+		return data, nil
+	case cut:
+		return nil, truncated(r)
+	}
+	return nil, f.Misfit(err)
+}
+
+// value finds the value that an answer has, and checks it.
+func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
+	if f.wrapped {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(data, &fields) == nil && len(fields) == 1 && fields["value"] != nil {
+			if inner, err := f.check(ctx, fields["value"]); err == nil || f.schema.Validate(ctx, data) != nil {
+				return inner, err
+			}
+		}
+	}
+	return f.check(ctx, data)
+}
+
+func (f *Form) check(ctx context.Context, data []byte) ([]byte, error) {
+	err := f.schema.Validate(ctx, data)
+	if err == nil || !json.Valid(data) {
+		return data, err
+	}
+	without := f.schema.OmitNulls(ctx, data)
+	if left := f.schema.Validate(ctx, without); problems(left) < problems(err) {
+		return without, left
+	}
+	return data, err
+}
+
+// problems counts what is wrong. Another error than that of a value, such as the end of the
+// context, counts more.
+func problems(err error) int {
+	if err == nil {
+		return 0
+	}
+	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		return len(invalid.Problems)
+	}
+	return math.MaxInt
+}
+
+// Misfit returns the misfit of an answer with this error, of the schema or of the caller's own
+// decoding.
+func (f *Form) Misfit(err error) *Misfit {
+	m := &Misfit{Err: fmt.Errorf("the answer does not fit %s: %w", f.name, err)}
+	tell := err.Error()
+	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		tell, m.Where = invalid.Detail(), unquoted(invalid.Problems[0])
+	}
+	m.Tell = "Your answer does not fit the schema:\n" + tell + "\nAnswer again, with JSON that fits and nothing else."
+	return m
+}
+
+var (
+	wanted  = regexp.MustCompile(`^want .*?, got (?:malformed text at line \d+, column \d+|(?:an? )?[a-z]+)`)
+	missing = regexp.MustCompile(`^property ".*" is required, but missing$`)
+)
+
+// unquoted describes the problem without the words of the answer.
+func unquoted(p schema.Problem) string {
+	if p.Path != "" {
+		return ", first at " + p.Path
+	}
+	if what := wanted.FindString(p.Message); what != "" {
+		return ": " + what
+	}
+	if missing.MatchString(p.Message) {
+		return ": " + p.Message
+	}
+	return ""
+}
+
+func truncated(r *llm.Reply) *Misfit {
+	return &Misfit{
+		Tell: "Your answer was cut off at the limit of its length. Answer again, in fewer words.",
+		Cut:  true,
+		Err:  fmt.Errorf("the answer was cut off by the token limit (stop reason %q): raise MaxTokens", r.StopReason),
+	}
+}
+
+// cutOff reports whether the token limit ended the answer, with any provider.
+func cutOff(r *llm.Reply) bool {
+	switch r.StopReason {
+	case "length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,83 @@
+package structured
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+)
+
+// isObject reports whether the answer can be asked for as it is: providers want the schema of an
+// object without alternatives at the top.
+func isObject(text []byte) bool {
+	var root struct {
+		Type, Properties    any
+		AnyOf, OneOf, AllOf any
+		Ref                 any `json:"$ref"`
+	}
+	if json.Unmarshal(text, &root) != nil || root.AnyOf != nil || root.OneOf != nil || root.AllOf != nil || root.Ref != nil {
+		return false
+	}
+	list, _ := root.Type.([]any)
+	return root.Type == "object" || slices.Contains(list, any("object")) || root.Type == nil && root.Properties != nil
+}
+
+// toRoot matches a reference in the ordered text of a schema. Within a string of the text, the
+// quotes would be escaped.
+var toRoot = regexp.MustCompile(`"\$ref":"#([^"]*)"`)
+
+// toDefs matches a reference to a definition at the top.
+var toDefs = regexp.MustCompile(`^/(\$defs|definitions)/`)
+
+// wrap returns the schema of an object whose property "value" fits the schema. Definitions stay at
+// the top, and other references lead to the definition of the value.
+func wrap(text []byte) json.RawMessage {
+	var top struct {
+		Defs map[string]json.RawMessage `json:"$defs"`
+	}
+	_ = json.Unmarshal(text, &top) // true and false have none
+	name := "answer"
+	for top.Defs[name] != nil {
+		name += "_"
+	}
+	recursive := false
+	text = toRoot.ReplaceAllFunc(text, func(ref []byte) []byte {
+		below := toRoot.FindSubmatch(ref)[1]
+		if toDefs.Match(below) {
+			return ref
+		}
+		recursive = true
+		return []byte(`"$ref":"#/$defs/` + name + string(below) + `"`)
+	})
+	var value map[string]json.RawMessage
+	if json.Unmarshal(text, &value) != nil {
+		value = map[string]json.RawMessage{}
+	}
+	out := map[string]json.RawMessage{
+		"type": json.RawMessage(`"object"`), "required": json.RawMessage(`["value"]`), "additionalProperties": json.RawMessage("false"),
+	}
+	for _, keyword := range []string{"$defs", "definitions"} {
+		if value[keyword] != nil {
+			out[keyword] = value[keyword]
+		}
+	}
+	for _, keyword := range []string{"$defs", "definitions", "$schema", "$id"} {
+		delete(value, keyword)
+	}
+	if recursive {
+		defs := map[string]json.RawMessage{}
+		_ = json.Unmarshal(out["$defs"], &defs) // nil without definitions
+		defs[name], out["$defs"] = object(value), nil
+		out["$defs"], value = object(defs), map[string]json.RawMessage{"$ref": object("#/$defs/" + name)}
+	}
+	out["properties"] = object(map[string]any{"value": value})
+	return object(out)
+}
+
+// object returns the JSON of strings, maps and JSON, which always have one.
+func object(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("structured: " + err.Error())
+	}
+	return data
+}

@@ -1,0 +1,156 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Subset is the part of JSON Schema that a service can enforce on what it writes.
+type Subset struct {
+	// Accepts reports whether the service knows a constraint with this value: a number or a
+	// pattern, a format, or one value of an enum. The value is a string, a bool or a json.Number.
+	Accepts func(keyword string, value any) bool
+	// Name reports whether a property may have this name. Nil allows every name.
+	Name func(string) bool
+	// AllRequired means that every property must be required. Optional ones may be null instead.
+	AllRequired bool
+	// Maps means that objects of free names, such as Go maps, can be enforced.
+	Maps bool
+	// Cycles tells where a schema may refer to itself.
+	Cycles Cycles
+	Max    SubsetLimits
+}
+
+// Cycles tells where a schema may refer to itself.
+type Cycles int
+
+// The places of references that lead back to where they are.
+const (
+	NoCycles       Cycles = iota
+	OptionalCycles        // below an optional property only
+	AllCycles
+)
+
+// SubsetLimits bound the size of a schema. Zero means unlimited.
+type SubsetLimits struct {
+	Depth      int // nested objects and arrays
+	Properties int // of all objects
+	Optional   int // properties that are not required
+	Unions     int // schemas of several types or alternatives
+	Values     int // of all enums
+	Text       int // bytes of the names of properties and definitions, and of enums
+	LongEnum   int // bytes of the strings of one enum with more than 250 values
+}
+
+// Project returns the JSON text of the schema in the form that the service enforces. Each object
+// that lists its properties is closed, oneOf becomes anyOf, a $ref has no siblings, and where an
+// empty slice or map, or the absence of a property, says the same as null, null is not offered.
+// The description of a value tells the constraints that the service does not know. Properties keep
+// their order.
+//
+// A value of the result need not fit the schema: validate it. A null that the schema rejects
+// stands for an absent property, see [Schema.OmitNulls].
+//
+// The error names the part that the service cannot enforce: a value of any kind, or an object of
+// free names.
+func (b *Subset) Project(text []byte) ([]byte, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(text), maxText)
+	}
+	node, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	root, ok := node.(*object)
+	if !ok || hasInnerID(node, true) {
+		return nil, errors.New("schema: it is no object, or has an $id inside")
+	}
+	p := &projection{Subset: b, root: root, defs: newObject(), names: map[string]string{}, open: map[string]bool{"#": true}}
+	top := root
+	for range maxBranches {
+		ref, ok := top.values["$ref"].(string)
+		if !ok {
+			break
+		}
+		target, _ := lookup(root, ref)
+		if top, ok = target.(*object); !ok {
+			return nil, fmt.Errorf("schema: no definition %q", ref)
+		}
+	}
+	out, err := p.node(top, "", true)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if out.values["type"] != "object" {
+		return nil, errors.New("schema: the whole value is no object")
+	}
+	if len(p.defs.names) > 0 {
+		out.set("$defs", p.defs)
+	}
+	if err := b.Max.check(out); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return appendJSON(nil, out, true), nil
+}
+
+// check returns an error if a projected schema is too large.
+func (m SubsetLimits) check(root *object) error {
+	var n SubsetLimits
+	n.measure(root, 1)
+	for _, l := range []struct {
+		what      string
+		have, max int
+	}{
+		{"levels of objects and arrays", n.Depth, m.Depth},
+		{"properties", n.Properties, m.Properties},
+		{"optional properties", n.Optional, m.Optional},
+		{"values of several types", n.Unions, m.Unions},
+		{"values in its enums", n.Values, m.Values},
+		{"bytes of names and enums", n.Text, m.Text},
+		{"bytes in a long enum", n.LongEnum, m.LongEnum},
+	} {
+		if l.max > 0 && l.have > l.max {
+			return fmt.Errorf("it has %d %s, at most %d can be enforced", l.have, l.what, l.max)
+		}
+	}
+	return nil
+}
+
+// measure adds the size of a projected schema.
+func (m *SubsetLimits) measure(o *object, depth int) {
+	m.Depth = max(m.Depth, depth)
+	properties := o.object("properties").names
+	m.Properties += len(properties)
+	if len(properties) > 0 {
+		m.Optional += len(properties) - len(o.list("required"))
+	}
+	for _, name := range append(properties[:len(properties):len(properties)], o.object("$defs").names...) {
+		m.Text += len(name)
+	}
+	m.Values += len(o.list("enum"))
+	text := 0
+	for _, value := range o.list("enum") {
+		s, _ := value.(string)
+		text += len(s)
+	}
+	m.Text += text
+	if len(o.list("enum")) > 250 {
+		m.LongEnum = max(m.LongEnum, text)
+	}
+	if o.has("anyOf") || len(o.list("type")) > 1 {
+		m.Unions++
+	}
+	o.mapSchemas(func(keyword string, node any) any {
+		below, ok := node.(*object)
+		switch {
+		case !ok:
+		case keyword == "$defs":
+			m.measure(below, 1)
+		case below.values["type"] == "object" || below.values["type"] == "array":
+			m.measure(below, depth+1)
+		default:
+			m.measure(below, depth)
+		}
+		return node
+	})
+}
