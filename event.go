@@ -68,7 +68,7 @@ func (f *frame) started() func(dag.DAG) {
 	form, start := formNames[f.spec.form], f.run.now()
 	f.Send(event.StepStarted{Form: form})
 	return func(d dag.DAG) {
-		done := event.StepDone{Form: form, Elapsed: f.run.now().Sub(start), OK: !d.Failed()}
+		done := event.StepDone{Form: form, Elapsed: f.run.now().Sub(start), OK: !d.InFlight()}
 		if f.spec.form == leafForm {
 			x := f.extra.Load()
 			done.Replayed = x != nil && x.replayed
@@ -110,7 +110,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 	fingerprint, start := p.Fingerprint().String(), f.run.now()
 	f.Send(event.RunStarted{Fingerprint: fingerprint})
 	return func(d dag.DAG) {
-		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(start), OK: !d.Failed()})
+		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(start), OK: !d.InFlight()})
 	}
 }
 

@@ -226,7 +226,7 @@ func (w *flowing) finish(i int, out dag.DAG) {
 	if s.out, s.ended = out, true; s.cancel != nil {
 		s.cancel(nil)
 	}
-	if out.Failed() {
+	if out.InFlight() {
 		w.failed(i)
 		return
 	}

@@ -21,7 +21,7 @@ import (
 // visit runs the ashlar of f on d. The DAG that it returns extends d, with a failure in
 // flight if the ashlar failed.
 func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
-	if d.Failed() {
+	if d.InFlight() {
 		return d
 	}
 	ended := f.started()
@@ -79,7 +79,7 @@ func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
 		step := &frames[0]
 		frames = frames[1:]
 		step.stand(f, c.spec(), childSegment, i)
-		if d = r.visit(step, d); d.Failed() {
+		if d = r.visit(step, d); d.InFlight() {
 			break
 		}
 	}
@@ -89,7 +89,7 @@ func (r *run) sequence(f *frame, d dag.DAG) dag.DAG {
 func (r *run) loop(f *frame, d dag.DAG) dag.DAG {
 	for i := range f.spec.max {
 		round := f.below(f.spec, indexSegment, i)
-		if d = r.visit(round.child(childSegment, 0), d); d.Failed() {
+		if d = r.visit(round.child(childSegment, 0), d); d.InFlight() {
 			return d
 		}
 		done, err := r.executor.Decide(task{round}, d)
@@ -122,7 +122,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 
 func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 	out := r.visit(f.child(childSegment, 0), d)
-	if !out.Failed() || f.over() != nil || errors.Is(out.Cause(), kind.Waiting) {
+	if !out.InFlight() || f.over() != nil || errors.Is(out.Cause(), kind.Waiting) {
 		return out
 	}
 	recorded, err := out.RecordFailure()
@@ -185,7 +185,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 		lane.Context = ctx
 		ended := lane.laneStarted(len(starts))
 		out := r.visit(body(lane, i), starts[i])
-		failed := out.Failed()
+		failed := out.InFlight()
 		if failed {
 			if t.lost[i] = !t.concernsRun(out.Cause()) && f.over() == nil; t.lost[i] {
 				out = f.lost(starts[i], out, i, len(starts))
@@ -367,7 +367,7 @@ func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {
 		return f.fail(out, f.interrupted(err))
 	case !out.Extends(d):
 		return f.fail(d, Fail(kind.BadContent, "the body returned a DAG that does not extend the one it was given"))
-	case out.Failed() && !errors.As(out.Cause(), new(*Failure)):
+	case out.InFlight() && !errors.As(out.Cause(), new(*Failure)):
 		return f.fail(out, failureIn(out.Latest(), out.Cause()))
 	}
 	return out

@@ -173,7 +173,10 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 }
 
 func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	if err := accept(p, cfg); err != nil && !cfg.Input.Failed() {
+	if cfg.Input.Failed() && In(ctx).RunID() == "" {
+		cfg.Input = failedInput(cfg.Input)
+	}
+	if err := accept(p, cfg); err != nil && !cfg.Input.InFlight() {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
 	r := newRun(ctx, cfg)
@@ -188,7 +191,7 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 		// No error: a run has written or checked every failure node.
 		result.Lost, _ = dag.Lost(out)
 	}
-	if !out.Failed() {
+	if !out.InFlight() {
 		result.Node = out.Latest()
 		return result, nil
 	}
@@ -202,6 +205,19 @@ func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	}
 	result.DAG = out
 	return result, cause
+}
+
+// failedInput returns the input of a run with its failure in flight. A run of the DAG
+// of a failed run ends with the failure of that, like a step of a Seq after a failed one.
+func failedInput(d dag.DAG) dag.DAG {
+	if d.InFlight() {
+		return d
+	}
+	err := failureIn(d.Latest(), nil)
+	if f, ok := errors.AsType[*Failure](err); ok {
+		f.Reason = "the input is the DAG of a failed run (resume it, or append a node before the next run): " + f.Reason
+	}
+	return d.WithFailure(d.Latest(), err)
 }
 
 // accept validates p. An ashlar does not change, so p is not validated again for the

@@ -1,9 +1,11 @@
 package stone_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +72,7 @@ func show(d dag.DAG) []string {
 	for n := range d.Nodes() {
 		lines = append(lines, n.Type()+" "+n.JSON())
 	}
-	if d.Failed() {
+	if d.InFlight() {
 		lines = append(lines, "! "+d.Latest().JSON())
 	}
 	return lines
@@ -227,6 +229,44 @@ func TestFailedInput(t *testing.T) {
 	result, err := stone.Run(t.Context(), say("a", "x"), stone.Config{Input: d})
 	wantKind(t, err, "own")
 	wantShow(t, result.DAG, `failure {"kind":"own","reason":"because"}`)
+}
+
+// The DAG of a failed run is failed, also after it was written and read, and a run on it
+// tells. A body may run a pipeline on a DAG whose latest node is a failure: that is how a
+// Rescue repairs.
+func TestRunOnFailedRun(t *testing.T) {
+	fails := stone.Func0("fails", word, func(context.Context) (string, error) { return "", stone.Fail("own", "because") })
+	first, err := stone.Run(t.Context(), fails, stone.Config{})
+	wantKind(t, err, "own")
+	var file bytes.Buffer
+	if err := dag.Write(&file, first.DAG); err != nil {
+		t.Fatal(err)
+	}
+	read, err := dag.Read(&file)
+	if err != nil || !first.DAG.Failed() || !read.Failed() {
+		t.Fatalf("Failed is %v, and %v after Read (%v), want true", first.DAG.Failed(), read.Failed(), err)
+	}
+	for _, d := range []dag.DAG{first.DAG, read} {
+		next, err := stone.Run(t.Context(), say("next", "x"), stone.Config{Input: d})
+		wantKind(t, err, "own")
+		if !strings.Contains(err.Error(), "the input is the DAG of a failed run") || !strings.HasSuffix(err.Error(), "because") || !slices.Equal(show(next.DAG), show(d)) {
+			t.Errorf("a run on the DAG of a failed run returned %v and %q", err, show(next.DAG))
+		}
+	}
+	more, err := word.Append(read, "again")
+	if err != nil || more.Failed() {
+		t.Fatalf("Failed is %v after a further node (%v), want false", more.Failed(), err)
+	}
+	if _, err := stone.Run(t.Context(), say("next", "x"), stone.Config{Input: more}); err != nil {
+		t.Error(err)
+	}
+	repair := stone.New("repair", word, func(ctx context.Context, d dag.DAG) (string, error) {
+		r, err := stone.Run(ctx, say("within", "x"), stone.Config{Input: d})
+		return fmt.Sprint(r.DAG.Len()), err
+	}, stone.Queries(dag.Failure))
+	if _, err := stone.Run(t.Context(), stone.Rescue("rescued", fails, repair), stone.Config{}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestInvalidRunsNothing(t *testing.T) {

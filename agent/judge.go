@@ -33,7 +33,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 		return nil, err
 	}
 	out := stone.In(ctx).RunChild(r.cfg.Adversary, d)
-	if !out.Failed() {
+	if !out.InFlight() {
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -72,7 +72,7 @@ func (r *run) heal(ctx context.Context, d dag.DAG, rejection dag.FailureContent)
 		return "", err
 	}
 	out := stone.In(ctx).RunChild(r.cfg.Healer, d)
-	if out.Failed() {
+	if out.InFlight() {
 		return "", out.Cause()
 	}
 	return out.Within(nil).Latest().Text(), nil

@@ -64,7 +64,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 			return nil, err
 		}
 		d = stone.In(ctx).RunDynamic(p, d, append([]string{}, req.Effects...))
-		if d.Failed() {
+		if d.InFlight() {
 			return nil, d.Cause()
 		}
 		if n, err = d.Nearest(out.Name()); err != nil {

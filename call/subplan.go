@@ -41,7 +41,7 @@ func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran d
 		ctx = p.Around(ctx)
 	}
 	ran = stone.In(ctx).RunDynamic(stone.Seq("plan of "+step, p), start, grant)
-	if ran.Failed() {
+	if ran.InFlight() {
 		failure, err = l.failureOf(ran.Cause())
 		return nil, ran, failure, err
 	}

@@ -43,6 +43,6 @@
 // # Failures
 //
 // A failure travels in flight: [DAG.WithFailure] returns a DAG with the same
-// nodes, for which Failed is true and Latest is the failure node.
-// [DAG.RecordFailure] adds that node to the graph.
+// nodes, for which InFlight is true and Latest is the failure node.
+// [DAG.RecordFailure] adds that node to the graph. [DAG.Failed] is true in both cases.
 package dag

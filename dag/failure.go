@@ -54,8 +54,23 @@ func (d DAG) WithoutFailure() DAG {
 	return d
 }
 
-// Failed reports whether a failure is in flight.
-func (d DAG) Failed() bool { return d.fail != nil }
+// InFlight reports whether a failure is in flight.
+func (d DAG) InFlight() bool { return d.fail != nil }
+
+// Failed reports whether a failure is in flight, or was recorded as the latest node: it
+// is true of the DAG of a failed run, also after [Read]. The failure of a lost lane does
+// not count.
+func (d DAG) Failed() bool {
+	if d.InFlight() {
+		return true
+	}
+	last := d.Within(nil).Latest()
+	if last == nil || last.typ != Failure.Name() {
+		return false
+	}
+	failure, err := Failure.Of(last)
+	return err != nil || failure.Lane == nil
+}
 
 // Cause returns the Go error of the failure in flight, or nil.
 func (d DAG) Cause() error {
@@ -66,7 +81,7 @@ func (d DAG) Cause() error {
 }
 
 // RecordFailure appends the failure in flight as a node; the result has none in
-// flight. A DAG without a failure is returned unchanged.
+// flight, and is still Failed. A DAG without a failure is returned unchanged.
 func (d DAG) RecordFailure() (DAG, error) {
 	if d.fail == nil {
 		return d, nil

@@ -198,7 +198,7 @@ func TestFailureInFlight(t *testing.T) {
 		t.Errorf("nothing in flight: %v, %v", recorded, err)
 	}
 	recorded, err := failed.RecordFailure()
-	if err != nil || recorded.Failed() || recorded.Len() != 2 || recorded.Latest() != n {
+	if err != nil || recorded.InFlight() || !recorded.Failed() || recorded.Len() != 2 || recorded.Latest() != n {
 		t.Errorf("recorded: %v, %v", recorded.Latest(), err)
 	}
 	if wf := failed.WithoutFailure(); wf.Failed() || wf.Len() != 1 {

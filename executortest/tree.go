@@ -136,7 +136,7 @@ func (g *grower) leaf() stone.Ashlar {
 		}
 		if !judge.IsZero() {
 			out := stone.In(ctx).RunChild(judge, d)
-			if out.Failed() {
+			if out.InFlight() {
 				return 0, out.Cause()
 			}
 			n = n*31 + len(out.Within(nil).Latest().JSON())
@@ -212,7 +212,7 @@ func (g *grower) ashlar(depth int) stone.Ashlar {
 		a, b := g.ashlar(depth-1), g.leaf()
 		return stone.Scoped(g.name("scoped"), stone.Walk{}.InOrder(a, b), func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 			for range 2 {
-				if d = stone.In(ctx).RunChild(a, d); d.Failed() {
+				if d = stone.In(ctx).RunChild(a, d); d.InFlight() {
 					return d, nil
 				}
 			}
