@@ -1,8 +1,10 @@
 package stone
 
 import (
+	"encoding/json"
 	"log/slog"
 	"strconv"
+	"strings"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
@@ -91,15 +93,51 @@ func usageIn(meta map[string]string) (u budget.Usage) {
 
 // laneStarted is started for a lane. The parameter lost of the returned function tells
 // whether the run continues without the lane.
-func (f *frame) laneStarted(lanes int) func(ok, lost bool) {
+func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	if !f.Wants(slog.LevelDebug) {
 		return nil
 	}
 	start := f.run.now()
-	f.Send(event.LaneStarted{Lane: int(f.index), Lanes: lanes})
+	f.Send(event.LaneStarted{Lane: int(f.index), Lanes: lanes, Label: f.laneLabel(at)})
 	return func(ok, lost bool) {
 		f.Send(event.LaneEnded{Lane: int(f.index), Lanes: lanes, Elapsed: f.run.now().Sub(start), OK: ok, Lost: lost})
 	}
+}
+
+const (
+	maxLabel    = 80      // bytes of a label
+	maxLabelled = 4 << 10 // bytes of an item that is searched for one
+)
+
+// labels are the fields that may name an item, the first one first.
+var labels = [...]string{"name", "title", "path", "id", "key"}
+
+// laneLabel names a lane: by the branch of a Parallel, or by the item of a Map if that is a
+// text, a number, or has a usual name for its name.
+func (f *frame) laneLabel(at dag.DAG) (label string) {
+	if f.spec.form == parallelForm {
+		return f.spec.children[f.index].Name()
+	}
+	item := at.Latest()
+	if len(item.Content()) > maxLabelled {
+		return ""
+	}
+	switch v, _ := item.At(); v := v.(type) {
+	case string:
+		label = v
+	case json.Number:
+		label = v.String()
+	case map[string]any:
+		for _, field := range labels {
+			if label, _ = v[field].(string); label != "" {
+				break
+			}
+		}
+	}
+	if len(label) > maxLabel {
+		label = strings.ToValidUTF8(label[:maxLabel], "") + "…"
+	}
+	return label
 }
 
 // runStarted is started for the run.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -282,5 +283,29 @@ func TestOutside(t *testing.T) {
 	}
 	if roots < 4 {
 		t.Errorf("%d events of the root in %+v", roots, h.all)
+	}
+}
+
+// A lane is named by its branch, or by what names its item.
+func TestLaneLabels(t *testing.T) {
+	thing := dag.NewType[any]("thing")
+	items := []any{"a text", 7, map[string]any{"id": "x", "name": ""}, map[string]any{"files": 3}, strings.Repeat("é", 100), strings.Repeat("long", 2000), true}
+	var got []string
+	watch := event.Func(slog.LevelDebug, func(e event.Event) {
+		if d, ok := e.Data.(event.LaneStarted); ok {
+			got = append(got, d.Label)
+		}
+	})
+	nothing := stone.Func("nothing", thing, word, func(context.Context, any) (string, error) { return "", nil })
+	join := stone.Reduce(stone.Func("join", dag.All(word), word, func(context.Context, []string) (string, error) { return "", nil }))
+	p := stone.Seq("p",
+		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]any, error) { return items, nil }), thing, nothing, stone.Lanes(1)), join,
+		stone.Parallel("both", say("left", ""), say("right", ""), stone.Lanes(1)), join)
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: watch}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a text", "7", "x", "", strings.Repeat("é", 40) + "…", "", "", "left", "right"}
+	if !slices.Equal(got, want) {
+		t.Errorf("labels %q, want %q", got, want)
 	}
 }

@@ -183,7 +183,7 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	r.executor.Fan(task{f}, len(starts), func(ctx context.Context, i int) {
 		lane := f.below(f.spec, indexSegment, i)
 		lane.Context = ctx
-		ended := lane.laneStarted(len(starts))
+		ended := lane.laneStarted(starts[i], len(starts))
 		out := r.visit(body(lane, i), starts[i])
 		failed := out.InFlight()
 		if failed {

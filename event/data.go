@@ -62,7 +62,10 @@ type AttemptFailed struct {
 }
 
 // LaneStarted: a lane of a fan-out has started.
-type LaneStarted struct{ Lane, Lanes int } // Lane counts from 0
+type LaneStarted struct {
+	Lane, Lanes int    // Lane counts from 0
+	Label       string // the name of a branch; what names the item of a map, or ""
+}
 
 // LaneEnded: a lane has ended.
 type LaneEnded struct {

@@ -96,7 +96,11 @@ func (d AttemptFailed) attrs(e Event) []slog.Attr {
 }
 
 func (d LaneStarted) attrs(e Event) []slog.Attr {
-	return e.placed(slog.Int("lane", d.Lane), slog.Int("lanes", d.Lanes))
+	attrs := e.placed(slog.Int("lane", d.Lane), slog.Int("lanes", d.Lanes))
+	if d.Label != "" {
+		attrs = append(attrs, slog.String("label", d.Label))
+	}
+	return attrs
 }
 
 func (d LaneEnded) attrs(e Event) []slog.Attr {

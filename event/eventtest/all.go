@@ -22,7 +22,7 @@ func All() []event.Data {
 		event.StepStarted{Form: text},
 		event.StepReplayed{Kind: text},
 		event.AttemptFailed{Attempt: 1, Kind: text, Reason: text},
-		event.LaneStarted{Lane: 1, Lanes: 2},
+		event.LaneStarted{Lane: 1, Lanes: 2, Label: text},
 		event.LaneEnded{Lane: 1, Lanes: 2, Elapsed: time.Second, OK: true, Lost: true},
 		event.QuestionAsked{Question: text, Problem: text},
 		event.QuestionAnswered{Answer: text},

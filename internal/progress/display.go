@@ -147,7 +147,7 @@ func (t *Tree) Note(e event.Event) string {
 		return t.find(e.Path).end(d, t.waits)
 	case event.LaneStarted:
 		r := t.find(e.Path)
-		r.lanes = max(r.lanes, d.Lanes)
+		r.laneStart(d)
 	case event.LaneEnded:
 		return t.find(e.Path).laneEnd(d, e.Time)
 	case event.StepFailed:
@@ -163,7 +163,7 @@ const maxLines = 10
 
 func (r *row) start(at time.Time) string {
 	if r.running == 0 && r.fans() {
-		r.lanes, r.ended, r.lost = 0, 0, 0
+		r.lanes, r.ended, r.lost, r.active = 0, 0, 0, nil
 		if r.form() == "parallel" {
 			r.lanes = len(r.below)
 		}
@@ -218,8 +218,32 @@ func (r *row) line(verb string, details ...string) string {
 // laneNews is the pause between two plain lines about one fan-out.
 const laneNews = 5 * time.Second
 
+func (r *row) laneStart(e event.LaneStarted) {
+	r.lanes = max(r.lanes, e.Lanes)
+	if !r.inLane && e.Label != "" {
+		at, _ := slices.BinarySearchFunc(r.active, e.Lane, func(l lane, n int) int { return l.index - n })
+		r.active = slices.Insert(r.active, at, lane{e.Lane, text.Line(e.Label)})
+	}
+}
+
+// namedLanes is how many of the running lanes are named.
+const namedLanes = 3
+
+// names returns the labels of the first running lanes.
+func (r *row) names() string {
+	var names []string
+	for _, l := range r.active[:min(len(r.active), namedLanes)] {
+		names = append(names, l.label)
+	}
+	if more := len(r.active) - namedLanes; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
 func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	r.ended++
+	r.active = slices.DeleteFunc(r.active, func(l lane) bool { return l.index == e.Lane })
 	if !e.OK {
 		r.lost++
 	}
@@ -230,7 +254,11 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 		return ""
 	}
 	r.said = at
-	return plain("lanes", r.path(), r.counts())
+	running := r.names()
+	if running != "" {
+		running = "running: " + running
+	}
+	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), running)
 }
 
 func (r *row) failure(path string, e event.StepFailed) string {

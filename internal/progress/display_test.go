@@ -133,6 +133,11 @@ func TestLanesAreReportedFromTimeToTime(t *testing.T) {
 		p := stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{1, 2, 3, 4, 5, 6}, nil }), item,
 			stone.Func("wait", item, half, func(_ context.Context, i int) (int, error) { time.Sleep(3 * time.Second); return i, nil }), stone.Lanes(1))
 		got := run(stone.Seq("all", p, count("count")), Config{})
+		for _, want := range []string{"lanes   all/each  3/6; 9.0s", "lanes   all/each  5/6; 15.0s"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
+		}
 		if n := strings.Count(got, "lanes   all/each  "); n != 2 {
 			t.Errorf("%d reports, want one every 5 seconds:\n%s", n, got)
 		}
@@ -174,7 +179,7 @@ func TestPicture(t *testing.T) {
 			{3500 * time.Millisecond, `
 * fix  1/4  3.5s
   ✓ read  2.0s
-  * lint  2/4, 1 lost  1.5s
+  * lint  2/4, 1 lost  1.5s  2, 3
     * check  1 done, 2 running, 1 failed
   · count
   · pick`},
@@ -201,6 +206,33 @@ func TestPicture(t *testing.T) {
 		d.Close()
 		if strings.Count(screen.String(), "fix") != 1 {
 			t.Errorf("pictures were left behind:\n%s", screen)
+		}
+	})
+}
+
+// A plain line names the running lanes: branches by their names, items by a field.
+func TestLanesAreNamed(t *testing.T) {
+	type pack struct {
+		Files int    `json:"files"`
+		Path  string `json:"path"`
+	}
+	packs := dag.NewType[pack]("pack")
+	synctest.Test(t, func(t *testing.T) {
+		all := []pack{{1, "a"}, {2, "b\x1b[2J"}, {3, "c"}, {4, "d"}, {6, "e"}}
+		each := stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]pack, error) { return all, nil }), packs,
+			stone.Func("wait", packs, half, func(_ context.Context, p pack) (int, error) {
+				time.Sleep(time.Duration(p.Files) * 4 * time.Second)
+				return 1, nil
+			}))
+		both := stone.Parallel("both", slow("quick", time.Second), slow("middling", 8*time.Second), slow("slow", 20*time.Second))
+		join := stone.Reduce(stone.Func("join", dag.All(word), word, func(_ context.Context, all []string) (string, error) { return "", nil }))
+		got := run(stone.Seq("all", each, count("count"), both, join), Config{})
+		for _, want := range []string{
+			"lanes   all/each  3/5; 12.0s; running: d, e\n", "lanes   all/both  2/3; 8.0s; running: slow\n",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in\n%s", want, got)
+			}
 		}
 	})
 }

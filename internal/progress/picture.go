@@ -3,6 +3,7 @@ package progress
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ func (r *row) detail(now time.Time) string {
 	parts := []string{r.counts()}
 	if !r.inLane {
 		if r.running > 0 {
-			parts = append(parts, Duration(now.Sub(r.began)))
+			parts = append(parts, Duration(now.Sub(r.began)), r.names())
 		} else {
 			parts = append(parts, r.duration())
 		}
@@ -151,7 +152,8 @@ func (r *row) detail(now time.Time) string {
 	if r.state() == Failed {
 		parts = append(parts, r.kind)
 	}
-	return strings.TrimSpace(strings.Join(parts, "  "))
+	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+	return strings.Join(parts, "  ")
 }
 
 // counts returns the number of lanes, rounds or visits, "" for a single one.

@@ -28,11 +28,18 @@ type row struct {
 	kind     string // of the last failure
 	round    int    // of a loop, from 1
 
-	lanes    int // of a fan-out, 0 if unknown
-	ended    int // lanes that ended
-	lost     int // lanes that ended in a failure
+	lanes    int    // of a fan-out, 0 if unknown
+	ended    int    // lanes that ended
+	lost     int    // lanes that ended in a failure
+	active   []lane // running lanes with a label, by index; none if r is in a lane itself
 	said     time.Time
 	failures int // lines written about them
+}
+
+// A lane is one of a fan-out.
+type lane struct {
+	index int
+	label string
 }
 
 // place finds a row: names are unique below one row but for their occurrence.
