@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/step"
@@ -25,7 +26,11 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	h.Write(reads[:])
 	h.Write(rendered)
 	h.Sum(k.Digest[:0])
-	if f.spec.reusable {
+	extra, age := f.spec.cached(kind)
+	if age > 0 {
+		k.Fresh = f.run.now().Add(-age)
+	}
+	if f.spec.reusable || age > 0 {
 		h.Reset()
 		h.Write(fingerprint[:])
 		for _, q := range f.spec.reads() {
@@ -35,6 +40,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 		h.Write(f.appendSample(nil))
 		h.Write([]byte{0})
 		h.Write(rendered)
+		h.Write(extra)
 		h.Sum(k.Reuse[:0])
 	}
 	return k
@@ -76,6 +82,17 @@ func (s *spec) reads() []dag.Query {
 		}
 	})
 	return f.reads
+}
+
+// cached returns how old a result of another run may be that the leaf takes, 0 for none, and
+// what must be the same beside its other keys. See Detail.
+func (s *spec) cached(kind string) (key []byte, age time.Duration) {
+	if c, ok := s.detail.(interface {
+		Cached() ([]byte, time.Duration)
+	}); ok && kind == "leaf" {
+		return c.Cached()
+	}
+	return nil, 0
 }
 
 // A renderer returns the text that a leaf makes of the DAG before it starts, see Detail.

@@ -125,6 +125,9 @@ func Children(walk Walk) LeafOption {
 //     texts that the body makes of the DAG before it starts, such as prompts. It is
 //     called before the body, in runs with a Recorder, and may read everything that
 //     the leaf declares.
+//   - Cached() (key []byte, age time.Duration): with an age above zero the leaf is like a
+//     Reusable one, but takes results of any run that are at most so old, whatever the run
+//     says about reuse. The key has to be the same as well.
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.
 func Detail(v any) LeafOption {

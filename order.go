@@ -91,7 +91,7 @@ func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.
 	if key.Digest != order.Key.Digest {
 		return step.Record{}, f.another("it is another version of the leaf, or it reads something else: run the same program in all processes")
 	}
-	key.Reuse = order.Key.Reuse // it may cover the items of lanes
+	key.Reuse, key.Fresh = order.Key.Reuse, order.Key.Fresh // it may cover the items of lanes
 	rec, err := f.record(key, func(own *frame) (step.Record, error) {
 		rec, err := own.leafRecord(d)
 		if over := r.halted.Load(); over != nil { // whatever the body returned

@@ -71,6 +71,7 @@ type Request struct {
 	Done        Done     // the requirements on the answer, policy included
 	Budget      Budget   // the remaining budget
 	Effects     []string // that are granted to the answer
+	Cache       Cache    // of the call, in which no answer was found
 	Attempt     int      // from 1, of this capability in this call
 	// Stack lists the calls in which this one is made, the outermost first: of capabilities
 	// that are pipelines or programs, and of those that returned the plan in which it stands.
@@ -122,4 +123,6 @@ type Usage struct {
 	// Mode is llm.Live, llm.Mock or llm.Replay, or empty if it is not known where the
 	// answer comes from.
 	Mode string `json:"mode,omitempty"`
+	// From is the run from which a cached answer was taken.
+	From string `json:"from,omitempty"`
 }

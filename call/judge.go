@@ -69,6 +69,7 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	}
 	// The effects granted to the answer are not granted to the judge.
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
+	req.Cache = Cache{} // a judge is asked each time
 	return l.pay(ctx, e, &req, step)
 }
 

@@ -32,6 +32,7 @@ func (app *Applicator) Effective(s Spec) Rules {
 		Retry:    Retry{SameCapMax: &e.sameCapMax},
 		SwitchOn: e.switchOn,
 		Fallback: app.Policy.fallback(s.Intent),
+		Cache:    e.cache,
 		Judge: Judge{On: &e.judge.on, Weight: &e.judge.weight, Veto: &e.judge.veto, OnError: "closed", Canary: &e.judge.canary,
 			Cap: e.judge.cap, Rubric: e.judge.rubric, MaxAttempts: &e.judge.attempts},
 	}

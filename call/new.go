@@ -171,7 +171,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
-	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done}
+	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Cache: s.cache}
 	typed, err := (*schema.Schema)(nil), error(nil)
 	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
 		return err

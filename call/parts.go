@@ -30,6 +30,8 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 			})
 		case "done":
 			m.Map(part, to.Done.read)
+		case "cache":
+			m.Map(part, to.Cache.read)
 		case "budget":
 			m.Map(part, func(m *form.Map) { readBudget(m, &to.Budget) })
 		case "effects":

@@ -18,6 +18,7 @@ type effective struct {
 	switchOn     []string
 	switchStated bool // a level sets switchOn, so Error.Retryable is ignored
 	judge        judging
+	cache        Cache
 }
 
 type judging struct {
@@ -47,6 +48,9 @@ func (p *Policy) resolve(s *Spec) effective {
 		if l.SwitchOn != nil {
 			e.switchOn, e.switchStated = l.SwitchOn, true
 		}
+	}
+	if e.cache = s.Cache; e.cache.MaxAge == 0 && s.Tool == "" {
+		e.cache = intent.Cache
 	}
 	e.done.ScoreMin = new(e.scoreMin)
 	e.judge.on = e.judge.on && s.Intent != EvalGrade

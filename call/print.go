@@ -71,15 +71,7 @@ func (s *Spec) asked(d dag.DAG) (JSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	var asked [][2]string
-	for _, c := range s.Applicator.candidates(&chosen, nil) {
-		version := ""
-		if c.entry != nil {
-			version = c.entry.Version
-		}
-		asked = append(asked, [2]string{c.id, version})
-	}
-	return canon.Append(nil, asked)
+	return namedBy(s.Applicator.candidates(&chosen, nil))
 }
 
 // versions returns the versions of the capabilities that may answer, repair or judge, by

@@ -27,6 +27,9 @@ type Record struct {
 	Rejected     []Rejection `json:"rejected,omitempty"`
 	Tried        []Attempt   `json:"tried,omitempty"` // by candidate, then by number
 	Usage        Usage       `json:"usage,omitzero"`
+	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the
+	// other fields tell of that run.
+	From string `json:"from,omitempty"`
 }
 
 // MetaKey is the meta key of a node's Record.
@@ -82,6 +85,9 @@ func RecordIn(meta map[string]string) *Record {
 	r := new(Record)
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil
+	}
+	if r.From = meta[dag.MetaFrom]; r.From != "" {
+		r.Usage = Usage{Cap: r.Usage.Cap, From: r.From}
 	}
 	return r
 }

@@ -54,7 +54,7 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 		readObject(m, "input", &spec.Input)
 		readObject(m, "context", &spec.Context)
 		readObject(m, "constraints", &spec.Constraints)
-		readParts(m, &spec, "done", "budget", "effects")
+		readParts(m, &spec, "done", "budget", "effects", "cache")
 		readStack(m, &spec.Stack)
 	})
 	if len(faults) > 0 {
@@ -248,10 +248,11 @@ func (r Request) MarshalJSON() ([]byte, error) {
 		Done        Done    `json:"done,omitzero"`
 		Budget      Budget  `json:"budget,omitzero"`
 		Effects     allowed `json:"effects"`
+		Cache       Cache   `json:"cache,omitzero"`
 		Stack       []Frame `json:"stack,omitempty"`
 	}{
 		Proto, r.Trace, task{r.Intent, r.Requires}, r.Input, r.Context, r.Constraints, r.Done, r.Budget,
-		allowed{r.Effects}, r.Stack,
+		allowed{r.Effects}, r.Cache, r.Stack,
 	}
 	if len(r.Input) == 0 {
 		out.Input = JSON("{}")

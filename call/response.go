@@ -128,6 +128,9 @@ func usageValue(u Usage, b *fields) edn.Value {
 	if u.Mode != "" {
 		f.name("mode", u.Mode)
 	}
+	if u.From != "" {
+		f.add("from", edn.String(u.From))
+	}
 	b.note(f.err)
 	return f.value()
 }

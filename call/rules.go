@@ -14,7 +14,10 @@ func readPolicy(m *form.Map, to *Policy) {
 	m.Map("default", to.Default.read)
 	m.Entries("intents", func(intent string, v form.Value) {
 		var r Rules
-		v.Map(r.read)
+		v.Map(func(m *form.Map) {
+			r.read(m)
+			m.Map("cache", r.Cache.read)
+		})
 		if to.Intents == nil {
 			to.Intents = map[string]Rules{}
 		}

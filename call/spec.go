@@ -30,6 +30,8 @@ type Spec struct {
 	// rejected when the call is made.
 	CapFrom        dag.Reader[string]
 	CandidatesFrom dag.Reader[[]string]
+	// Cache takes an answer of an earlier run in place of asking.
+	Cache Cache
 	// Effects are the only effects that the answer may have, as named in package effect.
 	// They narrow the grant of the run. Nil sets no limit of its own: the answer may have
 	// the effects that its capability needs.
@@ -110,6 +112,7 @@ type Rules struct {
 	SwitchOn []string `json:"switch-on,omitempty"`
 	Fallback []string `json:"fallback,omitempty"` // capabilities to ask after those that the call lists
 	Judge    Judge    `json:"judge,omitzero"`
+	Cache    Cache    `json:"cache,omitzero"` // of an intent only
 }
 
 // Judge configures the judge of the gate. Nil fields are left to the next level.

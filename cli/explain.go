@@ -154,6 +154,9 @@ func (e explanation) table() [][2]string {
 			rows = append(rows, [2]string{"rubric", text.Line(j.Rubric)})
 		}
 	}
+	if age := e.Rules.Cache.MaxAge; age > 0 {
+		rows = append(rows, [2]string{"cache", fmt.Sprintf("answers of earlier runs, up to %v old", age)})
+	}
 	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
 	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"effects", words(e.Effects)})
 }

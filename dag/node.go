@@ -141,6 +141,9 @@ func (n *Node) JSON() string {
 // that are not part of its answer, such as the conversation of an agent.
 const MetaBeside = "beside"
 
+// MetaFrom is the meta that names the run from which the node was reused.
+const MetaFrom = "reused-from"
+
 // Own returns the content without the fields that the meta lists under MetaBeside. It
 // is compared between runs and shown to people.
 func (n *Node) Own() string {

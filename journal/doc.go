@@ -62,7 +62,8 @@
 //
 // Options.Reuse names an earlier run. Leaves marked stone.Reusable take their results
 // from it if they read the same contents; [AnyRun] means all runs. By default nothing is
-// reused. [Diff] lists the leaves that differ between two runs, and why.
+// reused. A cached leaf (see stone.Detail) takes results of any run without Options.Reuse,
+// if they are not too old. [Diff] lists the leaves that differ between two runs, and why.
 //
 // # Budgets
 //

@@ -92,9 +92,9 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		r.index[key.Digest], r.steps = s, append(r.steps, s)
 	}
 	s.Started = time.Now()
-	if from := m.reused(r, key.Reuse); from != nil {
+	if from, raw := m.reused(r, key); from != nil {
 		s.Step.take(from.Step)
-		s.From, s.record = from.run.info.ID, from.record
+		s.From, s.record = from.run.info.ID, raw
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 		r.append(s, true, budget.Usage{})
 		return s.record, 0
@@ -118,20 +118,29 @@ func (s *Step) used(rec step.Record) budget.Usage {
 	return UsageOf(rec)
 }
 
-// reused returns the oldest result of another run that r may take.
-func (m *Memory) reused(r *memoryRun, reuse dag.ID) *memoryStep {
-	if reuse == (dag.ID{}) {
-		return nil
+// reused returns the oldest result of another run that r may take, and the record for r.
+func (m *Memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
+	if key.Reuse == (dag.ID{}) {
+		return nil, nil
 	}
-	for _, s := range m.reusable[reuse] {
+	for _, s := range m.reusable[key.Reuse] {
 		if s.run == r { // otherwise two samples would be one
 			continue
 		}
-		if r.info.Started.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
-			return s
+		if s.Time.Before(key.Fresh) {
+			continue
+		}
+		if !key.Fresh.IsZero() || r.info.Started.IsZero() || r.info.Reuse == AnyRun || r.info.Reuse == s.run.info.ID {
+			rec, err := decode(s.record)
+			if err != nil {
+				continue
+			}
+			if raw, err := json.Marshal(rec.ReusedFrom(s.run.info.ID)); err == nil {
+				return s, raw
+			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // keep stores a record, or returns the one that the step already has.

@@ -179,6 +179,7 @@ func TestPrintsItself(t *testing.T) {
 		`{:nodes [{:op :emit :input {:a :answer :b {:slot/record [:x :out 0]} :c [":x" :y {:z 1.50M}]}} {:op :let :value nil :as :x}]}`,
 		`{"id": "j", "nodes": [{"op": "emit", "input": {"a": ":answer", "b": "answer", ":k": null}}]}`,
 		string(thousand()),
+		`{:nodes [{:op :call :intent :a/b :cache {:max-age-ms 0}} {:op :call :intent :a/b :cache {:max-age-ms 1500}}]}`,
 		`{:nodes [{:op :call :intent :a/b :cap/id {:slot/path [:x :who]}} {:op :call :intent :a/b :dispatch {:candidates [:c/d {:slot/id :x} {:slot/record [:y :cap/id]}]}}]}`,
 		`{:nodes [{:op :apply :plan {:slot/id [:x :plan]} :input {:n {:slot/id :n}} :as :r :output {:schema :a/b} :effects {:allowed #{:net}} :budget {:max-usd 1} :done {:must [:json]} :dispatch {:allow-failure? true}}]}`,
 		`{:nodes [{:op :call :intent :a/b :as :r :output {:schema :res/text} :requires {:cap/tags #{:b :a}} :budget {:max-usd 0.5 :max-tokens 0 :latency-ms 20}

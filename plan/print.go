@@ -276,6 +276,7 @@ func (w *printer) spec(n *node) {
 		w.limit("max-usd", s.Budget.USD)
 		w.limit("latency-ms", float64(s.Budget.Latency)/1e6)
 	})
+	w.inner("cache", func() { w.limit("max-age-ms", float64(s.Cache.MaxAge)/1e6) })
 	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
 }
 

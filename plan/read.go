@@ -191,7 +191,7 @@ func (r *reading) readCall(n *node, f fields) {
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
 	readRequires(f.Map, n)
-	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "budget", "effects")
+	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "budget", "cache", "effects")
 	f.Name("as", &n.as)
 }
 

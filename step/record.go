@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -24,8 +25,11 @@ type Key struct {
 	// Reuse identifies the step across runs. It covers the fingerprint of the
 	// ashlar, the contents of the nodes that it and its Children read, the text
 	// that it renders from them, and the round, lane, visit or attempt. It is
-	// zero unless the ashlar is Reusable.
+	// zero unless the ashlar is Reusable or cached.
 	Reuse dag.ID
+	// Fresh is set if the ashlar is cached: results of any run are then found under
+	// Reuse, whatever the run says about reuse, but none whose Time is before Fresh.
+	Fresh time.Time
 }
 
 // A Recorder records the steps of a run: every leaf, every decision and every Step.
@@ -95,6 +99,18 @@ type Record struct {
 	Node *dag.Node `json:"-"`
 	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
+}
+
+// ReusedFrom returns the record as another run keeps it: the meta dag.MetaFrom names the run from
+// which it was taken.
+func (rec Record) ReusedFrom(run string) Record {
+	meta := maps.Clone(rec.Meta)
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	meta[dag.MetaFrom] = run
+	rec.Meta = meta
+	return rec
 }
 
 // Seal returns the correct value of Sum. The content must be canonical JSON.

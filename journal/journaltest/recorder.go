@@ -36,6 +36,7 @@ var cases = []struct {
 	{"records nothing when work fails", testUnfinished},
 	{"tells runs and digests apart", testKeys},
 	{"reuses across runs", testReuse},
+	{"reuses what is fresh", testReuseFresh},
 	{"does not reuse failures", testReuseFailure},
 	{"does not reuse from the run itself", testReuseOwn},
 	{"does not reuse unshared records", testReuseUnshared},
@@ -197,6 +198,24 @@ func testReuse(t *testing.T, r recorder) {
 	if r.do(later, value("two")).Replayed {
 		t.Error("Do took the record of another Reuse")
 	}
+}
+
+func testReuseFresh(t *testing.T, r recorder) {
+	k := key("a")
+	k.Reuse = dag.ID{7}
+	old, young := value("old"), value("young")
+	young.Time = old.Time.Add(time.Hour)
+	r.do(k, old)
+	k.RunID = "young"
+	k.Fresh = young.Time
+	r.do(k, young) // which finds nothing
+	k.RunID = "later"
+	rec := r.replay(k)
+	if r.want(rec, `"young"`); rec.Meta[dag.MetaFrom] != "young" || !rec.Time.Equal(young.Time) {
+		t.Errorf("it says of its origin %v, %v", rec.Meta, rec.Time)
+	}
+	k.RunID, k.Fresh = "latest", old.Time
+	r.want(r.replay(k), `"old"`)
 }
 
 func testReuseFailure(t *testing.T, r recorder) {

@@ -201,6 +201,9 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	r.mu.Lock()
 	from := r.reuse
 	r.mu.Unlock()
+	if !key.Fresh.IsZero() {
+		from = journal.AnyRun
+	}
 	if key.Reuse == (dag.ID{}) || from == "" {
 		return step.Record{}, nil
 	}
@@ -218,7 +221,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 		if row.check(true) != nil {
 			continue
 		}
-		if rec, err = j.replay(from, row); err == nil {
+		if rec, err = j.replay(from, row); err == nil && !rec.Time.Before(key.Fresh) {
 			origin = row.Run
 			break
 		}
@@ -230,6 +233,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	if err != nil {
 		return step.Record{}, err
 	}
+	rec = rec.ReusedFrom(name)
 	own, err := newResult(ctx, key, rec, name, j.now())
 	if err != nil {
 		return step.Record{}, err

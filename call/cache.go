@@ -1,0 +1,57 @@
+package call
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// Cache lets a call take the answer that an equal call got in an earlier run, which the
+// journal has recorded. Equal calls have the same name, type, request and rules, and the
+// same candidates in the same versions. Only an accepted answer is taken, never one that
+// was a plan. It is taken as it was judged, without asking any capability: it costs
+// nothing, and has no effects.
+type Cache struct {
+	// MaxAge is how old the answer may be. Zero leaves it to the rules of the intent, and
+	// without those asks anew. A negative one always asks anew.
+	MaxAge time.Duration `json:"-"` // "max-age-ms"
+}
+
+// MarshalJSON writes the age in milliseconds.
+func (c Cache) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int64{"max-age-ms": max(c.MaxAge.Milliseconds(), 0)})
+}
+
+// read reads a cache. What says 0 asks anew.
+func (c *Cache) read(m *form.Map) {
+	m.Need("max-age-ms")
+	limit(m.Duration("max-age-ms", &c.MaxAge), &c.MaxAge)
+}
+
+// Cached is part of the keys of the leaf: how old an answer may be, and who would be asked.
+func (c *caller) Cached() (key []byte, age time.Duration) {
+	r := c.resolve()
+	if r.cache.MaxAge <= 0 || len(r.faults) > 0 {
+		return nil, 0
+	}
+	key, err := namedBy(r.candidates)
+	if err != nil { // a version that is not text has no key
+		return nil, 0
+	}
+	return key, r.cache.MaxAge
+}
+
+// namedBy returns the ids and versions of candidates.
+func namedBy(candidates []candidate) (JSON, error) {
+	var asked [][2]string
+	for _, c := range candidates {
+		version := c.reason
+		if c.reason == "" {
+			version = c.entry.Version
+		}
+		asked = append(asked, [2]string{c.id, version})
+	}
+	return canon.Append(nil, asked)
+}
