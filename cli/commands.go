@@ -64,8 +64,8 @@ func none(c *cobra.Command, args []string) error {
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
 	c.Use += " [flags] [-- ARG…]"
 	if a.fromArgument() {
-		c.Use = strings.Replace(c.Use, " ", " PIPELINE ", 1)
-		c.Long += "\n\nPIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nThe package exports Pipeline, a variable or a function of the ARGs."
+		c.Use = strings.Replace(c.Use, " ", " [PIPELINE] ", 1)
+		c.Long += "\n\nPIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nThe package exports Pipeline, a variable or a function of the ARGs. Without PIPELINE, the pipeline of the\nproject is meant, in the nearest directory .stone."
 		a.planFlags(c)
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -83,6 +83,12 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		if n := c.ArgsLenAtDash(); n >= 0 {
 			before, after = args[:n], args[n:]
 		}
+		if a.fromArgument() && len(before) == 0 {
+			var err error
+			if before, err = a.ownPipeline(c); err != nil {
+				return err
+			}
+		}
 		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) {
 			return a.overPlan(c, before[0], after, do)
 		}
@@ -99,6 +105,19 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		return a.overPipeline(c, p, do)
 	}
 	return c
+}
+
+// ownPipeline is the PIPELINE of a command line that names none: that of the project, if
+// there is one.
+func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
+	_, path, err := a.projectPipeline()
+	if err != nil || path == "" {
+		return nil, err
+	}
+	if f := c.Flags().Lookup(packageFlag); f != nil { // so that the run can be resumed
+		err = f.Value.Set(path)
+	}
+	return []string{path}, err
 }
 
 // example returns the examples of a command's help. Programs of one pipeline take no

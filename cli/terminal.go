@@ -88,7 +88,7 @@ func (a *app) shownPipeline() string {
 // showProject builds the package of the project and passes the command on to its
 // program.
 func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
-	dir, err := config.Find(".")
+	dir, path, err := a.projectPipeline()
 	if err != nil {
 		return err
 	}
@@ -96,13 +96,30 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 		_, err := fmt.Fprintf(a.Stdout, noProject, a.Name)
 		return output(err)
 	}
+	if path == "" {
+		return fmt.Errorf(`%s holds no Go package: put one with a Pipeline there, or name its directory in settings.json, as {"pipeline": "./review"}`, dir)
+	}
+	if isPlan(path) {
+		k.made.Pipeline = path
+		return a.overPlan(c, path, args, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
+	}
+	return a.build(c, []string{path}, args)
+}
+
+// projectPipeline returns the directory .stone around the working directory, "" if there
+// is none, and the path of its pipeline, "" if it has none. The user is asked whether to
+// trust its files.
+func (a *app) projectPipeline() (dir, path string, err error) {
+	if dir, err = config.Find("."); err != nil || dir == "" {
+		return "", "", err
+	}
 	s, err := config.Read(dir)
 	if err != nil {
-		return err
+		return dir, "", err
 	}
-	path := s.Pipeline
+	path = s.Pipeline
 	if files, err := filepath.Glob(filepath.Join(path, "*.go")); path == dir && err == nil && len(files) == 0 {
-		return fmt.Errorf(`%s holds no Go package: put one with a Pipeline there, or name its directory in settings.json, as {"pipeline": "./review"}`, dir)
+		return dir, "", nil
 	}
 	if here, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(here, path); err == nil {
@@ -113,14 +130,7 @@ func (a *app) showProject(c *cobra.Command, args []string, k keepFlags) error {
 	if err == nil {
 		err = a.consent(f)
 	}
-	if err != nil {
-		return err
-	}
-	if isPlan(path) {
-		k.made.Pipeline = path
-		return a.overPlan(c, path, args, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
-	}
-	return a.build(c, []string{path}, args)
+	return dir, path, err
 }
 
 // show runs the pipeline on the terminal until the person leaves it, and keeps each
