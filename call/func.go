@@ -70,6 +70,6 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 		if n, err = d.Nearest(out.Name()); err != nil {
 			return nil, fmt.Errorf("the pipeline made no %s: %w", out.Name(), err)
 		}
-		return &Reply{Type: Value, Out: n.Content()}, nil
+		return &Reply{Type: Value, Out: JSON(n.Own())}, nil
 	}}
 }

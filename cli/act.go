@@ -72,16 +72,20 @@ func (a *app) act() *cobra.Command {
 }
 
 func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {
+	// First of all, since another program would read the request.
+	if err := a.relinked(c); err != nil {
+		return err
+	}
 	data, err := a.readRequest(file)
 	if err != nil {
 		return err
 	}
-	conf, err := a.configured()
-	if err != nil {
-		return err
-	}
+	conf := a.calls.conf
 	defer a.closeCalls()
 	if err := a.consentToConfig(); err != nil {
+		return err
+	}
+	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
 	if conf.Budget.Roundtrips == 0 { // a request from outside is never unlimited

@@ -29,7 +29,8 @@
 // internal/config. This applies to plans, requests, and pipelines that use [Applicator].
 // A program links the kinds of capabilities that it imports: call/cel, call/mcp, call/sat
 // and call/uci, or all of them and the screen with package cli/all. A configuration that
-// names another kind is refused with the import to add.
+// names another kind is refused with the import to add. A capability of kind go is the
+// pipeline of a package: the command stone builds it in, other programs call [Provide].
 //
 //	$ stone config check         # every fault, with its place
 //	$ stone caps                 # the capabilities, their state and their price

@@ -29,10 +29,11 @@ const (
 //
 // Programs with one pipeline do not refer to it, so the linker leaves out the code
 // that builds packages.
-var FromArgument = fromArgument{build: load.Build}
+var FromArgument = fromArgument{load.Build, load.Command}
 
 type fromArgument struct {
-	build func(context.Context, string, load.Linked) (load.Program, error)
+	build   func(context.Context, string, load.Linked) (load.Program, error)
+	command func(context.Context, load.Linked) (load.Program, error)
 }
 
 // Config configures the command. With only the Pipeline set, it is the command of

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
@@ -29,10 +30,51 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	if err := onlyPlans(c, before[0]); err != nil {
 		return err
 	}
+	args := passedOn(c)
+	if c.Flags().Lookup(packageFlag) != nil {
+		args = append(args, "--"+packageFlag+"="+before[0])
+	}
+	link, err := a.linked(c)
+	if err != nil {
+		return err
+	}
+	builder := a.Pipeline.(fromArgument)
+	return a.handOver(c, slices.Concat(args, []string{"--"}, after), before[0], func(ctx context.Context) (load.Program, error) {
+		return builder.build(ctx, before[0], link)
+	})
+}
+
+// relinked hands the command over to a program that links the packages of capabilities,
+// if the configuration names any that this program does not. The error is then not nil,
+// and has the exit code.
+func (a *app) relinked(c *cobra.Command) error {
+	conf, err := a.configured()
+	if err != nil || !a.fromArgument() || len(kinds.Unprovided(conf.Packages())) == 0 {
+		return err
+	}
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
+	link := load.Linked{
+		Always:       []string{"github.com/stonelayer/stone/cli/all"},
+		Capabilities: kinds.Unprovided(conf.Packages()), Dir: conf.Dir,
+	}
+	builder := a.Pipeline.(fromArgument)
+	err = a.handOver(c, a.Args, "the capabilities", func(ctx context.Context) (load.Program, error) {
+		return builder.command(ctx, link)
+	})
+	if err == nil {
+		err = &exitError{code: Done}
+	}
+	return err
+}
+
+// handOver builds a program and passes the command on to it.
+func (a *app) handOver(c *cobra.Command, args []string, what string, build func(context.Context) (load.Program, error)) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	program, err := a.compile(c, before[0], signals)
+	program, err := a.compile(c, what, signals, build)
 	var refused *load.Error
 	switch {
 	case errors.As(err, &refused):
@@ -40,11 +82,6 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	case err != nil:
 		return failed("%w", err)
 	}
-	args := passedOn(c)
-	if c.Flags().Lookup(packageFlag) != nil {
-		args = append(args, "--"+packageFlag+"="+before[0])
-	}
-	args = slices.Concat(args, []string{"--"}, after)
 	code, err := program.Run(a.Name, args, a.Stdin, unshielded(a.Stdout), unshielded(a.Stderr), signals)
 	if err != nil {
 		return failed("%w", err)
@@ -66,8 +103,8 @@ func passedOn(c *cobra.Command) []string {
 	return args
 }
 
-// compile builds the package and stops at a signal.
-func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signal) (load.Program, error) {
+// compile builds a program and stops at a signal.
+func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, build func(context.Context) (load.Program, error)) (load.Program, error) {
 	ctx, cancel := context.WithCancelCause(c.Context())
 	defer cancel(nil)
 	built := make(chan struct{})
@@ -81,15 +118,15 @@ func (a *app) compile(c *cobra.Command, pipeline string, signals <-chan os.Signa
 	}()
 	if screen := a.screen(); screen != nil {
 		// A first build takes its time.
-		fmt.Fprintf(unshielded(a.Stderr), "building %s …\r", text.Line(pipeline))
+		fmt.Fprintf(unshielded(a.Stderr), "building %s …\r", text.Line(what))
 		defer fmt.Fprint(unshielded(a.Stderr), "\x1b[K")
 	}
-	return a.Pipeline.(fromArgument).build(ctx, pipeline, a.linked(c))
+	return build(ctx)
 }
 
 // linked are the packages that the program of a package links: the kinds that the
 // configuration names, and the screen if it is shown there.
-func (a *app) linked(c *cobra.Command) (link load.Linked) {
+func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
 	if c == c.Root() {
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
 	}
@@ -98,5 +135,10 @@ func (a *app) linked(c *cobra.Command) (link load.Linked) {
 	} else {
 		link.Calls = paths
 	}
-	return link
+	// A configuration with a mistake is reported by the program.
+	if conf, err := a.configured(); err == nil && len(conf.Packages()) > 0 {
+		link.Capabilities, link.Dir = kinds.Unprovided(conf.Packages()), conf.Dir
+		return link, a.consentToConfig()
+	}
+	return link, nil
 }

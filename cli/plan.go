@@ -40,6 +40,12 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	if err := a.readPlan(file, after, c.Name() == "run"); err != nil {
 		return err
 	}
+	if err := a.relinked(c); err != nil {
+		return err
+	}
+	if err := a.fillApplicator(false); err != nil {
+		return err
+	}
 	var p stone.Ashlar
 	err := k.refused.Err()
 	if err == nil {

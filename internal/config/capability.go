@@ -13,6 +13,7 @@ import (
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
 	"llm":     (*reader).llm,
 	"command": (*reader).command,
+	"go":      (*reader).golang,
 	"http":    (*reader).http,
 	"plan":    (*reader).plan,
 }

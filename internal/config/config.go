@@ -22,6 +22,7 @@ import (
 // rules, and what a run may do and spend. Close it when no run uses it any more.
 type Config struct {
 	File   string // the file it was read from, "" for the built-in one
+	Dir    string // the directory that relative paths in it start from
 	App    *call.Applicator
 	Budget budget.Limits
 	Prices budget.Prices // of models that pipelines ask themselves
@@ -66,6 +67,16 @@ func (c *Config) Unbounded(pipeline []string) []string {
 	}
 	slices.Sort(all)
 	return c.roles.Grant(c.principal, slices.Compact(all))
+}
+
+// Packages returns the Go packages whose pipelines are capabilities or tools.
+func (c *Config) Packages() (names []string) {
+	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
+		if r.Package != "" {
+			names = append(names, r.Package)
+		}
+	}
+	return names
 }
 
 // Close stops the servers that were started.
@@ -149,7 +160,7 @@ func read(v edn.Value, file, dir string) (*Config, error) {
 	for _, k := range kinds.All() {
 		maps.Copy(app.Checks, k.Checks)
 	}
-	c := &Config{File: file, App: app}
+	c := &Config{File: file, Dir: dir, App: app}
 	r := &reader{Config: c, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}}, providers: map[string]*provider{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err

@@ -49,6 +49,8 @@ func (c *Config) Reaches() (lines []string) {
 		u, err := url.Parse(r.At)
 		line := ""
 		switch {
+		case r.Package != "":
+			line = "compiles and runs the Go package " + r.Package
 		case r.Program:
 			line = "starts the program " + r.At
 		case err == nil && u.Host != "":

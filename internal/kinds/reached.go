@@ -16,6 +16,7 @@ type Reached struct {
 	Secrets []Secret
 	Priced  string // the day of its price, if that comes from the price list
 
+	Package         string // the Go package whose pipeline it is
 	Program         bool   // At is one
 	Provider, Model string // of a language model
 }

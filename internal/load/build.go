@@ -28,6 +28,18 @@ func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format
 type Linked struct {
 	Always []string
 	Calls  []string // if the package makes calls
+	// Capabilities are the packages whose pipelines are capabilities, as the
+	// configuration names them: by import path, or by directory, as seen from Dir.
+	Capabilities []string
+	Dir          string
+}
+
+// path returns a package of Capabilities as the go command is given it.
+func (l Linked) path(name string) string {
+	if strings.HasPrefix(name, ".") {
+		return filepath.Join(l.Dir, name)
+	}
+	return name
 }
 
 // builder is one build.
@@ -42,7 +54,8 @@ type builder struct {
 	sums []byte // of the user's workspace
 	pkg  listed
 
-	calls bool // the package imports call
+	calls   bool // the package imports call
+	command bool // the program takes a PIPELINE, as the command stone does
 }
 
 // listed is the output of `go list` for a package.
@@ -61,7 +74,16 @@ type listed struct {
 // the build cache, which the go command bounds. When ctx is done, Build stops and
 // returns its cause. Otherwise the error is an *Error, or one of the file system.
 func Build(ctx context.Context, pipeline string, link Linked) (Program, error) {
-	b := &builder{ctx: ctx, arg: pipeline, link: link}
+	return (&builder{ctx: ctx, arg: pipeline, link: link}).run()
+}
+
+// Command builds the command stone with the packages of link.Capabilities, at least one.
+func Command(ctx context.Context, link Linked) (Program, error) {
+	return (&builder{ctx: ctx, arg: link.path(link.Capabilities[0]), link: link, command: true}).run()
+}
+
+func (b *builder) run() (Program, error) {
+	ctx, pipeline := b.ctx, b.arg
 	if err := b.locate(); err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -87,9 +88,12 @@ func names(spec ast.Spec, name string) bool {
 func (b *builder) generate() (replace map[string]string, target string, err error) {
 	replace = map[string]string{}
 	imports, pipeline := fmt.Sprintf("import stonepipeline %q\n", b.pkg.ImportPath), "stonepipeline.Pipeline"
+	if b.command {
+		imports, pipeline = "", "stonecli.FromArgument"
+	}
 	var path string
 	switch {
-	case b.pkg.Name == "main":
+	case b.pkg.Name == "main" && !b.command:
 		imports, pipeline = "", "Pipeline"
 		path, target = filepath.Join(b.pkg.Dir, overlaid+".go"), b.path
 		if err := b.setMainAside(replace); err != nil {
@@ -110,9 +114,35 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 	for _, path := range b.linked() {
 		imports += fmt.Sprintf("import _ %q\n", path)
 	}
-	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s\nfunc main() { stonecli.Main(%s) }\n", modulePath, imports, pipeline)
+	capabilities, provide, err := b.capabilities()
+	if err != nil {
+		return nil, "", err
+	}
+	imports += capabilities
+	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s\nfunc main() {\n%s\tstonecli.Main(%s)\n}\n", modulePath, imports, provide, pipeline)
 	replace[path] = filepath.Join(b.tmp, "main.go.txt")
 	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
+}
+
+// capabilities returns the imports and the statements that link the packages of
+// capabilities.
+func (b *builder) capabilities() (imports, provide string, err error) {
+	for i, name := range b.link.Capabilities {
+		out, stderr, err := b.goTool("list", "-find", "-mod=readonly", "-json=ImportPath,Name", b.link.path(name))
+		if err != nil {
+			return "", "", refuse("the package %s of a capability: %s", name, firstLine(stderr, err))
+		}
+		var of listed
+		if err := json.Unmarshal(out, &of); err != nil {
+			return "", "", refuse("the package %s of a capability: cannot read the output of `go list`: %v", name, err)
+		}
+		if of.Name == "main" {
+			return "", "", refuse("the package %s of a capability is a package main, which no other can import: move its Pipeline into a package of its own", name)
+		}
+		imports += fmt.Sprintf("import stonecapability%d %q\n", i, of.ImportPath)
+		provide += fmt.Sprintf("\tstonecli.Provide(%q, stonecapability%d.Pipeline)\n", name, i)
+	}
+	return imports, provide, nil
 }
 
 // linked returns the packages that the program links besides the pipeline's.

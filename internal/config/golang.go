@@ -1,0 +1,113 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+)
+
+// golang reads a capability that is the pipeline, or the agent, of a Go package. A program
+// that does not link the package has a capability that is unavailable.
+func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
+	var args []string
+	var in, out string
+	m.Need("package")
+	kinds.SomeText(m, "package", &at.Package)
+	m.Texts("args", &args)
+	m.Name("in", &in)
+	m.Name("out", &out)
+	return func(meta call.Metadata) (call.Capability, error) {
+		make := kinds.Provided(at.Package)
+		if make == nil {
+			return unlinked(meta, at.Package), nil
+		}
+		p, err := make(args)
+		if err != nil {
+			return call.Capability{}, fmt.Errorf("the package %s: %w", at.Package, err)
+		}
+		reads, err := readType(p, in)
+		if err != nil {
+			return call.Capability{}, fmt.Errorf("the package %s: %w", at.Package, err)
+		}
+		writes, err := writtenType(p, out)
+		if err != nil {
+			return call.Capability{}, fmt.Errorf("the package %s: %w", at.Package, err)
+		}
+		return call.Pipeline(meta, p, reads, writes), nil
+	}
+}
+
+func unlinked(meta call.Metadata, name string) call.Capability {
+	return call.Capability{Metadata: meta, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
+		return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: call cli.Provide(%[1]q, …) in it, or use the command stone", name)}
+	}}
+}
+
+// request is the input of a pipeline that reads none.
+var request = dag.NewType[json.RawMessage]("request")
+
+// readType returns the type of the input of a pipeline: the one of the name, or the only
+// one that it needs to start.
+func readType(p stone.Ashlar, name string) (dag.AnyType, error) {
+	var types []dag.AnyType
+	for _, q := range p.QueriesAll() {
+		if t := q.Type(); t != nil && (t.Name() == name || name == "" && q.IsNearest() && !q.IsOptional()) {
+			types = append(types, t)
+		}
+	}
+	switch {
+	case len(types) > 1 && name == "":
+		return nil, fmt.Errorf("its Pipeline reads %s: name the one that is the input with :in", namesOf(types))
+	case len(types) > 0:
+		return types[0], nil
+	case name != "":
+		return nil, fmt.Errorf("its Pipeline reads no %s", name)
+	}
+	return request, nil
+}
+
+// writtenType returns the type of the answer of a pipeline: the one of the name, or the
+// last one that it writes.
+func writtenType(p stone.Ashlar, name string) (dag.AnyType, error) {
+	all := p.ProducesAll()
+	if name == "" {
+		if t := lastOf(p); t != nil {
+			return t, nil
+		}
+		return nil, fmt.Errorf("its Pipeline may end with several types: name the answer among %s with :out", namesOf(all))
+	}
+	if i := slices.IndexFunc(all, func(t dag.AnyType) bool { return t.Name() == name }); i >= 0 {
+		return all[i], nil
+	}
+	return nil, fmt.Errorf("its Pipeline produces no %s, but %s", name, namesOf(all))
+}
+
+// lastOf returns the type that a pipeline writes last, nil if branches decide.
+func lastOf(p stone.Ashlar) dag.AnyType {
+	children := p.Children()
+	switch p.Form() {
+	case "leaf", "scoped":
+		return p.Produces()
+	case "seq", "flow", "loop", "reduce":
+		if n := len(children); n > 0 {
+			return lastOf(children[n-1])
+		}
+	}
+	return nil
+}
+
+func namesOf(types []dag.AnyType) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, t.Name())
+	}
+	return strings.Join(names, ", ")
+}
