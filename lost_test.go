@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -118,5 +119,39 @@ func TestWaitingLaneIsNotLost(t *testing.T) {
 	}
 	if words, _ := dag.All(word).From(result.DAG); len(words) != 2 {
 		t.Errorf("the lanes that wait left %q", words)
+	}
+}
+
+// An answer would not help if too many lanes have failed: the run fails at once, and one
+// resume retries the lane and asks again.
+func TestHopelessQuestion(t *testing.T) {
+	question := stone.Ask("ask", dag.Nothing, dag.NewType[stone.Answer]("answer"), func(struct{}) string { return "Well?" })
+	broken, answers := true, false
+	p := stone.Seq("s", numbers(2), stone.Map("m", list, number, stone.Seq("lane",
+		stone.Func("f", number, word, func(_ context.Context, n int) (string, error) {
+			if n == 0 && broken {
+				return "", errors.New("boom")
+			}
+			return "x", nil
+		}), question), stone.AllLanes()), last)
+	j := new(journal.Memory)
+	run := func(resume bool) error {
+		_, err := stone.Run(t.Context(), p, stone.Config{
+			RunID: "r", Recorder: journal.Keep(j, journal.Options{Resume: resume}),
+			Frontend: frontend(func(context.Context, ask.Question) (string, error) {
+				if !answers {
+					return "", kind.Waiting
+				}
+				return "yes", nil
+			}),
+		})
+		return err
+	}
+	wantKind(t, run(false), kind.LanesFailed)
+	broken = false
+	wantKind(t, run(true), kind.Waiting)
+	answers = true
+	if err := run(true); err != nil {
+		t.Error(err)
 	}
 }

@@ -221,12 +221,12 @@ func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, in
 	if err := f.over(); err != nil {
 		return f.fail(joined, err)
 	}
-	if why := t.ended(); why != nil {
+	survived, want := len(starts)-lost, f.spec.survivors(len(starts))
+	if why := t.ended(survived < want); why != nil {
 		out, _ := f.inFlight(joined, why) // the step has reported it
 		return out
 	}
-	survived := len(starts) - lost
-	if want := f.spec.survivors(len(starts)); survived < want {
+	if survived < want {
 		return f.fail(joined, Fail(kind.LanesFailed, "%d of %d lanes survived, want at least %d%s", survived, len(starts), want, why))
 	}
 	return joined
@@ -254,12 +254,13 @@ func (t *fanned) concernsRun(err error) bool {
 }
 
 // ended returns why the run ends, or nil. An exhausted budget goes before an open
-// question, whose answer would not help.
-func (t *fanned) ended() error {
-	for _, why := range []*error{t.exhausted.Load(), t.waiting.Load()} {
-		if why != nil {
-			return *why
-		}
+// question, and so does the loss of too many lanes: an answer would not help.
+func (t *fanned) ended(tooFew bool) error {
+	if why := t.exhausted.Load(); why != nil {
+		return *why
+	}
+	if why := t.waiting.Load(); why != nil && !tooFew {
+		return *why
 	}
 	return nil
 }
