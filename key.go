@@ -26,7 +26,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	h.Write(reads[:])
 	h.Write(rendered)
 	h.Sum(k.Digest[:0])
-	extra, age := f.spec.cached(kind)
+	extra, age := f.spec.cached(kind, f.granted())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)
 	}
@@ -84,13 +84,16 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
+// A cacher takes results of other runs, see Detail.
+type cacher interface {
+	Cached(grant []string) (key []byte, age time.Duration)
+}
+
 // cached returns how old a result of another run may be that the leaf takes, 0 for none, and
 // what must be the same beside its other keys. See Detail.
-func (s *spec) cached(kind string) (key []byte, age time.Duration) {
-	if c, ok := s.detail.(interface {
-		Cached() ([]byte, time.Duration)
-	}); ok && kind == "leaf" {
-		return c.Cached()
+func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
+	if c, ok := s.detail.(cacher); ok && kind == "leaf" {
+		return c.Cached(grant)
 	}
 	return nil, 0
 }

@@ -125,9 +125,10 @@ func Children(walk Walk) LeafOption {
 //     texts that the body makes of the DAG before it starts, such as prompts. It is
 //     called before the body, in runs with a Recorder, and may read everything that
 //     the leaf declares.
-//   - Cached() (key []byte, age time.Duration): with an age above zero the leaf is like a
-//     Reusable one, but takes results of any run that are at most so old, whatever the run
-//     says about reuse. The key has to be the same as well.
+//   - Cached(grant []string) (key []byte, age time.Duration): with an age above zero the leaf
+//     is like a Reusable one, but takes results of any run that are at most so old, whatever
+//     the run says about reuse. The key is part of the key of reuse; it covers what depends on
+//     the effects that the run grants, all if the grant is nil.
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.
 func Detail(v any) LeafOption {

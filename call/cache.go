@@ -10,9 +10,9 @@ import (
 
 // Cache lets a call take the answer that an equal call got in an earlier run, which the
 // journal has recorded. Equal calls have the same name, type, request and rules, and the
-// same candidates in the same versions. Only an accepted answer is taken, never one that
-// was a plan. It is taken as it was judged, without asking any capability: it costs
-// nothing, and has no effects.
+// same candidates in the same versions. Only an accepted answer is taken, and none that a
+// returned plan or a pipeline made. It is taken as it was judged, without asking any
+// capability: it costs nothing and has no effects.
 type Cache struct {
 	// MaxAge is how old the answer may be. Zero leaves it to the rules of the intent, and
 	// without those asks anew. A negative one always asks anew.
@@ -30,13 +30,14 @@ func (c *Cache) read(m *form.Map) {
 	limit(m.Duration("max-age-ms", &c.MaxAge), &c.MaxAge)
 }
 
-// Cached is part of the keys of the leaf: how old an answer may be, and who would be asked.
-func (c *caller) Cached() (key []byte, age time.Duration) {
+// Cached is part of the keys of the leaf: how old an answer may be, and who would be asked. An
+// answer that another run got with a larger grant is not taken.
+func (c *caller) Cached(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
 	if r.cache.MaxAge <= 0 || len(r.faults) > 0 {
 		return nil, 0
 	}
-	key, err := namedBy(r.candidates)
+	key, err := namedBy(c.spec.Applicator.candidates(&c.spec, grant))
 	if err != nil { // a version that is not text has no key
 		return nil, 0
 	}

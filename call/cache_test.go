@@ -18,12 +18,12 @@ type asking struct {
 	spec           call.Spec
 	more           []string // further candidates
 	later          time.Duration
-	must           call.Check
+	grant          []string
 }
 
 func TestCache(t *testing.T) {
 	day := call.Cache{MaxAge: 24 * time.Hour}
-	first := asking{version: "1", input: "1", spec: call.Spec{Cache: day}}
+	first := asking{version: "1", input: "1", spec: call.Spec{Cache: day, Done: call.Done{Must: []string{"non-empty"}}}, more: []string{"c"}}
 	for _, tc := range []struct {
 		name   string
 		change func(*asking)
@@ -34,15 +34,16 @@ func TestCache(t *testing.T) {
 		{"off by default", func(a *asking) { a.spec.Cache = call.Cache{} }, nil, 2},
 		{"another input", func(a *asking) { a.input = "2" }, nil, 2},
 		{"another version", func(a *asking) { a.version = "2" }, nil, 2},
-		{"other candidates", func(a *asking) { a.more = []string{"b"} }, nil, 2},
+		{"other candidates", func(a *asking) { a.more = []string{"b", "c"} }, nil, 2},
 		{"another intent", func(a *asking) { a.spec.Intent = "mail/print" }, nil, 2},
 		{"another rule", func(a *asking) { a.spec.Done.Should = []string{"non-empty"} }, nil, 2},
 		{"as old as it may be", func(a *asking) { a.later = 24 * time.Hour }, nil, 1},
 		{"too old", func(a *asking) { a.later = 24*time.Hour + 1 }, nil, 2},
 		{"a shorter age", func(a *asking) { a.later, a.spec.Cache.MaxAge = time.Hour, time.Minute }, nil, 2},
 		{"asked anew", func(a *asking) { a.spec.Cache.MaxAge = -1 }, nil, 2},
+		{"a smaller grant", func(a *asking) { a.grant = []string{} }, nil, 2},
 		{"a failure", func(*asking) {}, fails("post/strike"), 2},
-		{"a rejected answer", func(a *asking) { a.spec.Done.Must = []string{"non-empty"} }, answers(`""`), 2},
+		{"a rejected answer", func(*asking) {}, answers(`""`), 4}, // of a and c
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, memory := &world{}, &journal.Memory{}
@@ -52,14 +53,15 @@ func TestCache(t *testing.T) {
 			account := budget.New(call.Budget{})
 			var last verdict
 			for i, a := range []asking{first, second} {
-				a.spec.Applicator = app(w.cap(tc.does, call.Metadata{ID: "a", Version: a.version}))
-				if a.more != nil {
-					a.spec.Applicator = app(w.cap(tc.does, call.Metadata{ID: "a", Version: a.version}), w.cap(nil, call.Metadata{ID: "b", Cost: call.Cost{USD: 1}}))
+				caps := []call.Capability{w.cap(tc.does, call.Metadata{ID: "a", Version: a.version})}
+				for _, id := range a.more {
+					caps = append(caps, w.cap(tc.does, call.Metadata{ID: id, Cost: call.Cost{USD: 1}, Needs: []string{"net"}}))
 				}
+				a.spec.Applicator = app(caps...)
 				a.spec.Input = dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(a.input) })
 				last = runCall(budget.With(t.Context(), account), a.spec, call.Budget{}, stone.Config{
 					RunID: []string{"first", "second"}[i], Now: func() time.Time { return begun.Add(a.later) },
-					Recorder: journal.Keep(memory, journal.Options{}),
+					Recorder: journal.Keep(memory, journal.Options{}), Grant: a.grant,
 				})
 			}
 			if len(w.calls) != tc.want || account.Spent().Roundtrips != tc.want {

@@ -133,7 +133,9 @@ func ids(d dag.DAG, all bool) string {
 // randomPlan makes a plan that is valid and does not fail.
 func randomPlan(r *rand.Rand) string {
 	g := &planMaker{Rand: r, sure: []string{"s0"}}
-	g.WriteString(`{:nodes [{:op :let :value 0 :as :s0}`)
+	g.WriteString(`{:nodes [{:op :let :value 0 :as :s0}
+		{:op :let :value {:cap/id :c/x :because {:slot/id :s0}} :as :who}
+		{:op :let :value "{:nodes [{:op :call :intent :a/b :cap/id :c/x :input {:v {:slot/id :v}} :as :x} {:op :emit :input {:slot/id :x}}]}" :as :program}`)
 	g.sequence(3 + r.IntN(8))
 	fmt.Fprintf(g, "{:op :emit :input {:last :%s :all [%s]}}]}", g.any(), g.slots())
 	return g.String()
@@ -178,7 +180,7 @@ func (g *planMaker) inside(n int) {
 }
 
 func (g *planMaker) node() {
-	kind := g.IntN(10)
+	kind := g.IntN(12)
 	if g.depth > 2 {
 		kind = g.IntN(4)
 	}
@@ -223,6 +225,12 @@ func (g *planMaker) node() {
 		fmt.Fprintf(g, "\n{:op :loop :max 3 :until {:present? :%s} :body [{:op :let :value 1 :as :%[1]s}", name)
 		g.inside(g.IntN(3))
 		g.WriteString("]}")
+		g.sure = append(g.sure, name)
+	case 10:
+		fmt.Fprintf(g, "\n{:op :call :intent :a/b :cap/id {:slot/id :who} :input {:v {:slot/id :%s}} :as :%s}", g.any(), name)
+		g.sure = append(g.sure, name)
+	case 11:
+		fmt.Fprintf(g, "\n{:op :apply :plan {:slot/id :program} :input {:v {:slot/id :%s}} :as :%s}", g.any(), name)
 		g.sure = append(g.sure, name)
 	}
 }
