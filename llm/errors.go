@@ -219,9 +219,11 @@ func Retryable(err error) bool {
 		return e.Status >= 500
 	}
 	if e, ok := errors.AsType[*ProviderError](err); ok {
-		switch e.Type {
-		case "overloaded_error", "rate_limit_error", "api_error", "server_error", "timeout_error":
-			return true
+		for _, name := range []string{e.Type, e.Code} {
+			switch name {
+			case "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "api_error", "server_error", "timeout_error":
+				return true
+			}
 		}
 		return strings.HasPrefix(e.Code, "5") || e.Code == "429"
 	}

@@ -61,8 +61,11 @@ func recordings(t testing.TB) []recording {
 			continue
 		}
 		found := 0
-		for _, protocol := range []string{"openai", "anthropic", ""} {
+		for _, protocol := range []string{"openai", "anthropic", "responses", ""} {
 			list := readRecordings(t, filepath.Join(dir, protocol), protocol)
+			if protocol == "responses" && list == nil {
+				list = readResponses(t, filepath.Join(dir, protocol))
+			}
 			found += len(list)
 			all = append(all, list...)
 		}
@@ -95,8 +98,11 @@ func readRecordings(t testing.TB, dir, protocol string) []recording {
 		p := protocol
 		if p == "" {
 			p = "openai"
-			if bytes.Contains(body, []byte(`"message_start"`)) || strings.Contains(dir, "anthropic") {
+			switch {
+			case bytes.Contains(body, []byte(`"message_start"`)) || strings.Contains(dir, "anthropic"):
 				p = "anthropic"
+			case bytes.Contains(body, []byte(`"response.created"`)):
+				p = "responses"
 			}
 		}
 		list = append(list, recording{name, p, body, want})
@@ -104,12 +110,117 @@ func readRecordings(t testing.TB, dir, protocol string) []recording {
 	return list
 }
 
+// readResponses reads streams of the Responses protocol. They need no EXPECTED.json, since their
+// last event has all of the answer.
+func readResponses(t testing.TB, dir string) []recording {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.sse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []recording
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, last, ok := bytes.Cut(body, []byte("event: response.completed\ndata: "))
+		var event struct{ Response wholeResponse }
+		if err := json.NewDecoder(bytes.NewReader(last)).Decode(&event); !ok || err != nil {
+			t.Fatalf("%s: no response at the end: %v", file, err)
+		}
+		list = append(list, recording{strings.TrimSuffix(filepath.Base(file), ".sse"), "responses", body, event.Response.expected()})
+	}
+	return list
+}
+
+// wholeResponse is a complete answer of the Responses protocol.
+type wholeResponse struct {
+	Status string
+	Output []struct {
+		Type      string
+		Name      string
+		CallID    string `json:"call_id"`
+		Arguments string
+		Content   []struct{ Text, Refusal string }
+		Summary   []struct{ Text string }
+	}
+	Usage struct {
+		tokens
+		In struct {
+			Cached  int `json:"cached_tokens"`
+			Written int `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+		Out struct {
+			Reasoning int `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	}
+}
+
+func (r *wholeResponse) expected() expected {
+	e := expected{StopReason: &r.Status, Usage: r.Usage.tokens}
+	e.UsageExtra.Cached, e.UsageExtra.Written, e.UsageExtra.Reasoning = r.Usage.In.Cached, r.Usage.In.Written, r.Usage.Out.Reasoning
+	for _, item := range r.Output {
+		switch item.Type {
+		case "message":
+			for _, c := range item.Content {
+				e.Text += c.Text
+				e.Refusal += c.Refusal
+			}
+		case "reasoning":
+			for _, s := range item.Summary {
+				e.Reasoning += s.Text
+			}
+		case "function_call":
+			e.ToolCalls = append(e.ToolCalls, llm.ToolCall{ID: item.CallID, Name: item.Name, Input: json.RawMessage(item.Arguments)})
+		}
+	}
+	return e
+}
+
+// TestWholeResponses reads recorded answers that are no streams.
+func TestWholeResponses(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "shared", "data", "streams", "responses", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no recorded answers: %v", err)
+	}
+	read := 0
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		var exchange struct{ Reply json.RawMessage }
+		var want wholeResponse
+		if err = cmp.Or(err, json.Unmarshal(data, &exchange)); err != nil {
+			t.Fatal(err)
+		}
+		if exchange.Reply == nil || json.Unmarshal(exchange.Reply, &want) != nil || want.Status == "queued" {
+			continue
+		}
+		if want.Status == "complete" {
+			want.Status = "completed" // an answer that was not recorded but made up
+		}
+		r := recording{filepath.Base(file), "responses", exchange.Reply, want.expected()}
+		for _, n := range []int{7, len(r.body)} {
+			client := cutter(r.body, n)
+			client.Transport.(*cutServer).mediaType = "application/json"
+			r.check(t, n, r.model("http://test.invalid", client))
+		}
+		read++
+	}
+	if read < 70 {
+		t.Errorf("read %d answers, want more than 70", read)
+	}
+}
+
 // model returns a model of the recording's protocol.
 func (r recording) model(url string, client *http.Client) llm.Model {
 	if r.protocol == "anthropic" {
 		return anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client, MaxContinuations: -1})
 	}
-	return openai.New(openai.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client})
+	c := openai.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client}
+	if r.protocol == "responses" {
+		c.Protocol = openai.Responses
+	}
+	return openai.New(c)
 }
 
 // cutBody is a body that comes in pieces of n bytes.
@@ -129,21 +240,25 @@ func (b *cutBody) Read(p []byte) (int, error) {
 
 func (b *cutBody) Close() error { return nil }
 
-// cutter answers every request with a recording cut into pieces.
-func cutter(body []byte, n int) *http.Client {
-	return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{
-			StatusCode: 200,
-			Header:     http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}, "X-Request-Id": {"req_7"}},
-			Body:       &cutBody{body, n},
-			Request:    r,
-		}, nil
-	})}
+// cutServer answers every request with a recording cut into pieces of n bytes.
+type cutServer struct {
+	body      []byte
+	n         int
+	mediaType string
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+func (s *cutServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: 200,
+		Header:     http.Header{"Content-Type": {s.mediaType}, "X-Request-Id": {"req_7"}},
+		Body:       &cutBody{s.body, s.n},
+		Request:    r,
+	}, nil
+}
 
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func cutter(body []byte, n int) *http.Client {
+	return &http.Client{Transport: &cutServer{body, n, "text/event-stream; charset=utf-8"}}
+}
 
 func TestStreams(t *testing.T) {
 	for _, r := range recordings(t) {

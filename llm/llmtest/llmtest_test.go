@@ -29,6 +29,12 @@ func TestModels(t *testing.T) {
 		"anthropic": func(t *testing.T, answers ...script.Answer) llm.Model {
 			return anthropic.New(anthropic.Config{Model: "m", URL: serve(t, answers), Key: "test-key"})
 		},
+		"responses": func(t *testing.T, answers ...script.Answer) llm.Model {
+			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Protocol: openai.Responses})
+		},
+		"stateful responses": func(t *testing.T, answers ...script.Answer) llm.Model {
+			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Protocol: openai.Responses, Stateful: true})
+		},
 		"guarded": func(t *testing.T, answers ...script.Answer) llm.Model {
 			// The long answer of the suite repeats itself on purpose.
 			watch := func() *repetition.Watcher { return &repetition.Watcher{Compression: &repetition.Compression{}} }

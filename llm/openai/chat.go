@@ -18,14 +18,25 @@ const (
 	reasoningKey = "openai/reasoning_content"
 )
 
-type object = map[string]any
-
-// body returns the JSON of the request.
-func (m *Model) body(req *llm.Request) ([]byte, error) {
-	return m.Body(req, func(model string) (object, error) { return m.fields(req, model) })
+var chatDialect = dialect{
+	endpoint: "/chat/completions",
+	reserved: []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"},
+	body:     (*Model).chatBody,
+	decoder:  func(c *Config, id string) wire.Decoder { return newChatDecoder(c, id) },
 }
 
-func (m *Model) fields(req *llm.Request, model string) (object, error) {
+// maxTokensField returns the field's name for the host. OpenAI's newer models refuse
+// the old one; other servers may not know the new one.
+func maxTokensField(url string) string {
+	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")
+	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}
+
+// chatBody returns the body of a request.
+func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 	c := &m.config
 	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
 	messages := make([]object, 0, len(req.Messages)+1)
@@ -50,7 +61,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 		body["tools"] = tools(req.Tools)
 	}
 	if f := req.ResponseFormat; f != nil {
-		body["response_format"] = format(f, strict)
+		body["response_format"] = object{"type": "json_schema", "json_schema": jsonSchema(f, strict)}
 	}
 	wire.Merge(body, c.Extra)
 	return body, nil
@@ -81,18 +92,14 @@ func (c *Config) message(m llm.Message) (object, error) {
 			wired["reasoning_content"] = reasoning
 		}
 	default:
-		return nil, fmt.Errorf("unknown role %q: use system, user, assistant or tool", m.Role)
+		return nil, unknownRole(m.Role)
 	}
 	return wired, nil
 }
 
 // content returns a string, or a list of parts if the message has more than text.
 func content(m llm.Message) (any, error) {
-	media := false
-	for _, p := range m.Content {
-		media = media || p.Media != nil
-	}
-	if !media {
+	if !hasMedia(m) {
 		return m.Text(), nil
 	}
 	parts := make([]object, 0, len(m.Content))
@@ -112,10 +119,7 @@ func content(m llm.Message) (any, error) {
 
 func mediaPart(m *llm.Media) (object, error) {
 	kind, subtype, _ := strings.Cut(m.Type, "/")
-	url := m.URL
-	if url == "" {
-		url = "data:" + m.Type + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
-	}
+	url := address(m)
 	switch {
 	case kind == "image":
 		return object{"type": "image_url", "image_url": object{"url": url}}, nil
@@ -124,11 +128,15 @@ func mediaPart(m *llm.Media) (object, error) {
 	case kind == "audio":
 		return object{"type": "input_audio", "input_audio": object{"data": m.Data, "format": audioFormat(subtype)}}, nil
 	}
-	name := m.Name
-	if name == "" {
-		name = "file"
+	return object{"type": "file", "file": object{"filename": cmp.Or(m.Name, "file"), "file_data": url}}, nil
+}
+
+// address returns the URL of a medium, one with the data itself if it has no other.
+func address(m *llm.Media) string {
+	if m.URL != "" {
+		return m.URL
 	}
-	return object{"type": "file", "file": object{"filename": name, "file_data": url}}, nil
+	return "data:" + m.Type + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
 }
 
 func audioFormat(subtype string) string {
@@ -138,21 +146,25 @@ func audioFormat(subtype string) string {
 	return strings.TrimPrefix(subtype, "x-")
 }
 
-// calls renders earlier tool calls. Servers parse the arguments again, so truncated
-// arguments are sent as {}.
+// calls renders earlier tool calls.
 func calls(list []llm.ToolCall) []object {
 	wired := make([]object, len(list))
 	for i, call := range list {
-		args := "{}"
-		if call.Input != nil {
-			args = string(call.Input)
-		}
 		wired[i] = object{
 			"id": call.ID, "type": "function",
-			"function": object{"name": call.Name, "arguments": args},
+			"function": object{"name": call.Name, "arguments": sentArguments(call)},
 		}
 	}
 	return wired
+}
+
+// sentArguments returns the arguments of an earlier call. Servers parse them again, so
+// truncated ones are sent as {}.
+func sentArguments(call llm.ToolCall) string {
+	if call.Input == nil {
+		return "{}"
+	}
+	return string(call.Input)
 }
 
 func tools(list []llm.Tool) []object {
@@ -167,11 +179,12 @@ func tools(list []llm.Tool) []object {
 	return wired
 }
 
-// format returns the response format, in strict mode if the schema can be enforced.
-func format(f *llm.Format, strict json.RawMessage) object {
+// jsonSchema returns the description of an answer that both protocols have, in strict mode if the
+// schema can be enforced.
+func jsonSchema(f *llm.Format, strict json.RawMessage) object {
 	schema := object{"name": cmp.Or(f.Name, "answer"), "schema": f.Schema}
 	if strict != nil {
 		schema["schema"], schema["strict"] = strict, true
 	}
-	return object{"type": "json_schema", "json_schema": schema}
+	return schema
 }

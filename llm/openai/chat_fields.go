@@ -138,62 +138,12 @@ func (d *chatDecoder) vendorUsage(c *chunk) {
 	}
 }
 
-func whole(f *float64) *int {
-	if f == nil {
-		return nil
-	}
-	n := int(*f)
-	return &n
-}
-
 // chunkError returns the error in a chunk, which may contain other fields as well.
 func (d *chatDecoder) chunkError(name string, data []byte, c *chunk) error {
 	present := len(c.Error) > 0 && string(c.Error) != "null"
 	bare := len(c.Choices) == 0 && (len(c.Message) > 0 || len(c.Detail) > 0)
 	if name == "error" || c.Object == "error" || present || bare {
-		return d.failure(data)
+		return failure(data, d.reply.RequestID)
 	}
 	return nil
-}
-
-// failure converts a provider's error to an error: an object or a string in "error", the
-// object itself, or plain text.
-func (d *chatDecoder) failure(data []byte) error {
-	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
-	var outer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	inner := json.RawMessage(data)
-	if json.Unmarshal(data, &outer) == nil && len(outer.Error) > 0 && string(outer.Error) != "null" {
-		inner = outer.Error
-	}
-	if s, ok := str(inner); ok {
-		e.Message = s
-		return e
-	}
-	var v struct {
-		Message, Detail, Type, Code json.RawMessage
-	}
-	if json.Unmarshal(inner, &v) != nil {
-		return e
-	}
-	if len(v.Message) == 0 {
-		v.Message = v.Detail
-	}
-	if len(v.Message) > 0 {
-		e.Message = display(v.Message)
-	}
-	e.Type, e.Code = display(v.Type), display(v.Code)
-	return e
-}
-
-// display returns the value of a string, "" for null, and any other value as JSON.
-func display(raw json.RawMessage) string {
-	if s, ok := str(raw); ok {
-		return s
-	}
-	if string(raw) == "null" {
-		return ""
-	}
-	return string(raw)
 }

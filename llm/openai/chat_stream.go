@@ -138,7 +138,7 @@ func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Del
 	var c chunk
 	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
 		if name == "error" {
-			return out, false, d.failure(data)
+			return out, false, failure(data, d.reply.RequestID)
 		}
 		return out, false, d.protocol("an event that is not a chunk: " + err.Error())
 	}
@@ -303,13 +303,4 @@ func parts(raw json.RawMessage) (pieces []piece, ok bool) {
 		}
 	}
 	return pieces, true
-}
-
-// str returns the value of a JSON string.
-func str(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	s, err := jsonv2.AppendUnquote(nil, raw)
-	return string(s), err == nil
 }

@@ -1,10 +1,13 @@
 package openai
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
@@ -18,9 +21,12 @@ type Config struct {
 	Model string
 	// URL is the server's base, with or without the version ("http://localhost:8000",
 	// "https://api.groq.com/openai/v1"), or the full address that ends in
-	// /chat/completions. Default: OPENAI_BASE_URL from the environment, or else
+	// /chat/completions or /responses. Default: OPENAI_BASE_URL from the environment, or else
 	// https://api.openai.com.
 	URL string
+	// Protocol is the protocol of the server. Default: the one whose path URL ends in, or else
+	// Responses for OpenAI's own servers and ChatCompletions for all others.
+	Protocol Protocol
 	// Key is sent as a bearer token. Default: OPENAI_API_KEY from the environment, if URL is
 	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
@@ -28,12 +34,17 @@ type Config struct {
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
-	// field (stream_options, for servers that refuse it). The fields model, messages,
-	// max_tokens, tools, response_format and stream are refused.
+	// field (stream_options, for servers that refuse it). The fields that this package sets from
+	// Config and Request are refused: with Chat Completions model, messages, max_tokens, tools,
+	// response_format and stream; with Responses model, input, instructions,
+	// max_output_tokens, previous_response_id, tools and stream.
 	Extra map[string]any
 	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
 	// server.
 	MaxTokens int
+
+	// The following three are for Chat Completions only.
+
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
@@ -42,6 +53,12 @@ type Config struct {
 	// EchoReasoning returns the thinking of earlier turns as reasoning_content, which
 	// DeepSeek requires while tools are in use.
 	EchoReasoning bool
+
+	// Stateful is for Responses only. The server then stores each response, and a request
+	// names the previous response and contains only the messages after it. The server
+	// remembers the rest as it was sent: later changes to older messages have no effect.
+	// By default nothing is stored, and each request contains the whole conversation.
+	Stateful bool
 
 	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
 	// See repetition.Guard.
@@ -57,6 +74,15 @@ type Config struct {
 	HTTPClient        *http.Client // default: one with a transport shared by all models
 }
 
+// Protocol is a protocol that OpenAI defined.
+type Protocol string
+
+// The protocols.
+const (
+	ChatCompletions Protocol = "chat-completions"
+	Responses       Protocol = "responses"
+)
+
 // ThinkTags determines how thinking between <think> and </think> in the text is found.
 type ThinkTags int
 
@@ -71,14 +97,24 @@ const (
 	ThinkKeep
 )
 
-// reserved are the fields that Extra must not set.
-var reserved = []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"}
+// dialect is what differs between the protocols.
+type dialect struct {
+	endpoint string
+	reserved []string // fields of the body that Extra must not set
+	body     func(m *Model, req *llm.Request, model string) (object, error)
+	decoder  func(c *Config, requestID string) wire.Decoder
+}
 
-// Model is a client of the Chat Completions protocol. It is safe for concurrent use. It is
-// an llm.Model, an llm.Checker and an llm.Informer.
+var dialects = map[Protocol]*dialect{ChatCompletions: &chatDialect, Responses: &responsesDialect}
+
+type object = map[string]any
+
+// Model is a client of one of the protocols. It is safe for concurrent use. It is an
+// llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
 	common
-	config Config
+	config  Config
+	dialect *dialect
 }
 
 type common = wire.Model
@@ -87,35 +123,56 @@ type common = wire.Model
 // use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
-		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", Endpoint: "/chat/completions",
+		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com",
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
 			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
 		},
 	}
+	d, err := c.choose(&s)
+	s.Endpoint, s.Reserved, s.Fault = d.endpoint, d.reserved, err
 	s.Defaults()
-	if c.MaxTokensField == "" {
-		c.MaxTokensField = maxTokensField(s.URL)
+	if d == &chatDialect {
+		c.MaxTokensField = cmp.Or(c.MaxTokensField, maxTokensField(s.URL))
+		s.Reserved = append(slices.Clip(s.Reserved), c.MaxTokensField)
 	}
-	s.Reserved = append(reserved[:len(reserved):len(reserved)], c.MaxTokensField)
 	var own map[string]string
 	if s.Key != "" {
 		own = map[string]string{"Authorization": "Bearer " + string(s.Key)}
 	}
-	m := &Model{config: c}
+	m := &Model{config: c, dialect: d}
 	m.Init(s, own, []string{"Authorization"}, caller{m})
 	return m
 }
 
-// maxTokensField returns the field's name for the host. OpenAI's newer models refuse
-// the old one; other servers may not know the new one.
-func maxTokensField(url string) string {
-	host, _, _ := strings.Cut(strings.TrimPrefix(url, "https://"), "/")
-	if host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com") {
-		return "max_completion_tokens"
+// choose returns the dialect, and reports fields of the configuration that are not for it.
+func (c *Config) choose(s *wire.Setup) (*dialect, error) {
+	var named Protocol // by the URL
+	for p, d := range dialects {
+		if s.Names(d.endpoint) {
+			named = p
+		}
 	}
-	return "max_tokens"
+	protocol := cmp.Or(c.Protocol, named)
+	switch {
+	case protocol == "" && s.Own():
+		protocol = Responses
+	case protocol == "":
+		protocol = ChatCompletions
+	}
+	d := dialects[protocol]
+	switch {
+	case d == nil:
+		return &chatDialect, fmt.Errorf("unknown Protocol %q: use ChatCompletions or Responses", protocol)
+	case named != "" && named != protocol:
+		return dialects[named], fmt.Errorf("Protocol is %q, but URL ends in %s", protocol, dialects[named].endpoint)
+	case d == &chatDialect && c.Stateful:
+		return d, errors.New("Stateful is for Responses, but Protocol is ChatCompletions")
+	case d == &responsesDialect && (c.MaxTokensField != "" || c.ThinkTags != ThinkLeading || c.EchoReasoning):
+		return d, errors.New("MaxTokensField, ThinkTags and EchoReasoning are for ChatCompletions, but Protocol is Responses")
+	}
+	return d, nil
 }
 
 // caller is the Model without its guard.
@@ -123,12 +180,12 @@ type caller struct{ *Model }
 
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := c.body(req)
+		body, err := c.Body(req, func(model string) (object, error) { return c.dialect.body(c.Model, req, model) })
 		if err != nil {
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return
 		}
-		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return newChatDecoder(&c.config, id) }, yield)
+		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return c.dialect.decoder(&c.config, id) }, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

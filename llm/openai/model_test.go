@@ -121,7 +121,11 @@ func TestAddress(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "key-from-environment")
 	t.Setenv("OPENAI_BASE_URL", "")
 	for url, want := range map[string]string{
-		"":                                           "https://api.openai.com/v1/chat/completions",
+		"":                          "https://api.openai.com/v1/responses",
+		"https://api.openai.com/v1": "https://api.openai.com/v1/responses",
+		"https://eu.api.openai.com": "https://eu.api.openai.com/v1/responses",
+		"https://api.openai.com/v1/chat/completions": "https://api.openai.com/v1/chat/completions",
+		"http://localhost:8000/v1/responses/":        "http://localhost:8000/v1/responses",
 		"http://localhost:8000":                      "http://localhost:8000/v1/chat/completions",
 		"http://localhost:8000/":                     "http://localhost:8000/v1/chat/completions",
 		"http://localhost:8000/v1":                   "http://localhost:8000/v1/chat/completions",
@@ -224,6 +228,12 @@ func TestCheck(t *testing.T) {
 		{openai.Config{URL: "http://localhost:8000"}, ""},
 		{openai.Config{}, "openai: bad Config: no key for https://api.openai.com: set Config.Key or OPENAI_API_KEY"},
 		{openai.Config{URL: "localhost:8000"}, `openai: bad Config: URL "localhost:8000" is not an absolute http or https URL`},
+		{openai.Config{URL: "http://x", Protocol: openai.Responses}, ""},
+		{openai.Config{URL: "http://x", Protocol: "gopher"}, `openai: bad Config: unknown Protocol "gopher": use ChatCompletions or Responses`},
+		{openai.Config{URL: "http://x/v1/responses", Protocol: openai.ChatCompletions}, `openai: bad Config: Protocol is "chat-completions", but URL ends in /responses`},
+		{openai.Config{URL: "http://x", Stateful: true}, "openai: bad Config: Stateful is for Responses, but Protocol is ChatCompletions"},
+		{openai.Config{Key: "k", EchoReasoning: true}, "openai: bad Config: MaxTokensField, ThinkTags and EchoReasoning are for ChatCompletions, but Protocol is Responses"},
+		{openai.Config{Key: "k", Extra: map[string]any{"input": "x"}}, "openai: bad Config: Extra must not set input: use the fields of Config and Request"},
 		{openai.Config{URL: "http://x", Extra: map[string]any{"stream": false, "messages": nil}}, "openai: bad Config: Extra must not set messages, stream: use the fields of Config and Request"},
 	} {
 		err := openai.New(c.config).Check()

@@ -7,8 +7,8 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"path"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/llm"
@@ -17,16 +17,16 @@ import (
 // maxBody is the maximum size of a request in bytes.
 const maxBody = 64 << 20
 
-// ServeHTTP answers a request of either protocol: Messages if the path ends in
-// /messages, otherwise Chat Completions. It always streams.
+// ServeHTTP answers a request of any protocol: Messages if the path ends in /messages,
+// Responses if it ends in /responses, otherwise Chat Completions. It always streams.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	messages := strings.HasSuffix(r.URL.Path, "/messages")
-	req, err := parse(body, messages)
+	endpoint := path.Base(r.URL.Path)
+	req, err := parse(body, endpoint)
 	if err != nil {
 		http.Error(w, "script: the request is not of the protocol: "+err.Error(), http.StatusBadRequest)
 		return
@@ -52,9 +52,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Request-Id", id)
 	s := &stream{w: w, model: req.Model}
-	if messages {
+	switch endpoint {
+	case "messages":
 		s.messages(&a)
-	} else {
+	case "responses":
+		s.responses(&a)
+	default:
 		s.completions(&a)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// wireRequest has the fields of a request of either protocol that are read.
+// wireRequest has the fields of a request of any protocol that are read.
 type wireRequest struct {
 	Model           string          `json:"model"`
 	System          json.RawMessage `json:"system"`
@@ -21,6 +21,14 @@ type wireRequest struct {
 	OutputConfig struct {
 		Format *llm.Format `json:"format"`
 	} `json:"output_config"`
+
+	// Of Responses.
+	Instructions string          `json:"instructions"`
+	Input        json.RawMessage `json:"input"`
+	OutputLimit  int             `json:"max_output_tokens"`
+	Text         struct {
+		Format *llm.Format `json:"format"`
+	} `json:"text"`
 }
 
 type wireMessage struct {
@@ -39,6 +47,7 @@ type wireMessage struct {
 type wireTool struct {
 	llm.Tool
 	InputSchema json.RawMessage `json:"input_schema"`
+	Parameters  json.RawMessage `json:"parameters"`
 	Function    struct {
 		llm.Tool
 		Parameters json.RawMessage `json:"parameters"`
@@ -57,20 +66,31 @@ type wireBlock struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// parse reads a request. Media is left out.
-func parse(body []byte, messages bool) (*llm.Request, error) {
+// parse reads a request to an endpoint, the last word of the path. Media is left out.
+func parse(body []byte, endpoint string) (*llm.Request, error) {
 	var w wireRequest
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, err
 	}
 	req := &llm.Request{Model: w.Model, System: text(w.System), MaxTokens: max(w.MaxTokens, w.CompletionLimit), ResponseFormat: w.OutputConfig.Format}
+	if endpoint == "responses" {
+		req.System, req.MaxTokens, req.ResponseFormat = w.Instructions, w.OutputLimit, w.Text.Format
+		var err error
+		if req.Messages, err = conversation(w.Input); err != nil {
+			return nil, err
+		}
+	}
 	if w.ResponseFormat != nil {
 		req.ResponseFormat = &w.ResponseFormat.JSONSchema
 	}
 	for _, t := range w.Tools {
 		tool := t.Tool
-		tool.Schema = t.InputSchema
-		if !messages {
+		switch endpoint {
+		case "messages":
+			tool.Schema = t.InputSchema
+		case "responses":
+			tool.Schema = t.Parameters
+		default:
 			tool = t.Function.Tool
 			tool.Schema = t.Function.Parameters
 		}
@@ -80,7 +100,7 @@ func parse(body []byte, messages bool) (*llm.Request, error) {
 		switch {
 		case m.Role == llm.RoleSystem && req.System == "" && len(req.Messages) == 0:
 			req.System = text(m.Content)
-		case messages:
+		case endpoint == "messages":
 			req.Messages = append(req.Messages, m.turns()...)
 		default:
 			req.Messages = append(req.Messages, m.message())

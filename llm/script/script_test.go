@@ -61,12 +61,13 @@ func TestRequests(t *testing.T) {
 	}
 	told := *req // a foreign server
 	told.System = structured.System(req.System, req.ResponseFormat, false)
-	m := script.New(script.JSON([]int{1}), script.JSON([]int{2}))
+	m := script.New(script.JSON([]int{1}), script.JSON([]int{2}), script.JSON([]int{3}))
 	server := httptest.NewServer(m)
 	defer server.Close()
 	for i, model := range []llm.Model{
 		openai.New(openai.Config{Model: "m", URL: server.URL, Key: "test-key"}),
 		anthropic.New(anthropic.Config{Model: "m", URL: server.URL, Key: "test-key"}),
+		openai.New(openai.Config{Model: "m", URL: server.URL, Key: "test-key", Protocol: openai.Responses}),
 	} {
 		reply, err := llm.Collect(t.Context(), model, req)
 		if err != nil || reply.Text != fmt.Sprintf("[%d]", i+1) {

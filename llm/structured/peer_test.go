@@ -32,6 +32,12 @@ func provider(t *testing.T, answers *script.Model) (url string) {
 					Strict bool
 				} `json:"json_schema"`
 			} `json:"response_format"`
+			Text struct {
+				Format struct {
+					Schema json.RawMessage
+					Strict bool
+				}
+			}
 			OutputConfig struct {
 				Format struct{ Schema json.RawMessage }
 			} `json:"output_config"`
@@ -44,6 +50,9 @@ func provider(t *testing.T, answers *script.Model) (url string) {
 			faults = []string{err.Error()}
 		}
 		if f := req.ResponseFormat.JSONSchema; f.Strict {
+			faults = published["openai"].inspect(f.Schema)
+		}
+		if f := req.Text.Format; f.Strict {
 			faults = published["openai"].inspect(f.Schema)
 		}
 		if s := req.OutputConfig.Format.Schema; s != nil {
@@ -66,6 +75,7 @@ func models(url string) map[string]llm.Model {
 	once := llm.Retry{Max: -1}
 	return map[string]llm.Model{
 		"openai":    openai.New(openai.Config{Model: "m", URL: url, Key: "test-key", Retry: once}),
+		"responses": openai.New(openai.Config{Model: "m", URL: url, Key: "test-key", Retry: once, Protocol: openai.Responses}),
 		"anthropic": anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key", Retry: once}),
 	}
 }

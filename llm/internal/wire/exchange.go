@@ -23,6 +23,13 @@ const (
 	maxErrorBody = 64 << 10
 )
 
+// question is a request: the one that is posted, or one for the rest of its answer.
+type question struct {
+	method string
+	url    *url.URL
+	body   []byte
+}
+
 // exchange is one request and its answer. Its own goroutine sends and reads, so that the
 // consumer can also wait for timeouts and cancellation.
 type exchange struct {
@@ -44,7 +51,7 @@ type head struct {
 
 var buffers = sync.Pool{New: func() any { return new([2][pieceSize]byte) }}
 
-func (c *Client) begin(ctx context.Context, body []byte) *exchange {
+func (c *Client) begin(ctx context.Context, q question) *exchange {
 	ctx, cancel := context.WithCancelCause(ctx)
 	x := &exchange{
 		head:   make(chan head, 1),
@@ -52,7 +59,7 @@ func (c *Client) begin(ctx context.Context, body []byte) *exchange {
 		done:   make(chan struct{}),
 		cancel: cancel,
 	}
-	go x.run(ctx, c, body)
+	go x.run(ctx, c, q)
 	return x
 }
 
@@ -74,8 +81,8 @@ func (x *exchange) end(regular bool) {
 
 // run sends the request. The answer is read by a goroutine of its own: while it waits,
 // which is most of the time, it needs a small stack, and sending needs a large one.
-func (x *exchange) run(ctx context.Context, c *Client, body []byte) {
-	answer, h := c.open(ctx, body)
+func (x *exchange) run(ctx context.Context, c *Client, q question) {
+	answer, h := c.open(ctx, q)
 	x.head <- h
 	if answer == nil {
 		x.finish()
@@ -91,8 +98,8 @@ func (x *exchange) finish() {
 }
 
 // open sends the request and returns the body of its answer, or nil after an error.
-func (c *Client) open(ctx context.Context, body []byte) (io.ReadCloser, head) {
-	resp, err := c.send(ctx, body)
+func (c *Client) open(ctx context.Context, q question) (io.ReadCloser, head) {
+	resp, err := c.send(ctx, q)
 	if err != nil {
 		return nil, head{err: err}
 	}
@@ -129,9 +136,9 @@ func (x *exchange) pass(ctx context.Context, answer io.ReadCloser) {
 	}
 }
 
-func (c *Client) send(ctx context.Context, body []byte) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
 	ctx = context.WithValue(ctx, connectLimit{}, c.timeouts.Connect)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, q.method, q.url.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
 	}

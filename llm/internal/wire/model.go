@@ -32,15 +32,16 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
 	MaxRetries int
-	keyless    bool // the Key is llm.NoKey
-	Options         // URL is the base; Header is set by Init
+	Fault      error // of the provider's own fields
+	keyless    bool  // the Key is llm.NoKey
+	Options          // URL is the base; Header is set by Init
 }
 
 // Defaults sets the URL and the key from the environment. That key goes only to the
 // provider's own servers, and to the server that the environment names beside it.
 func (s *Setup) Defaults() {
 	environment := s.URL == ""
-	s.URL = CompleteURL(cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL), s.Endpoint)
+	s.URL = CompleteURL(s.base(), s.Endpoint)
 	if s.Key == "" && (environment || ownHost(s.URL, s.DefaultURL)) {
 		s.Key = llm.Secret(os.Getenv(s.Env + "_API_KEY"))
 	}
@@ -50,6 +51,21 @@ func (s *Setup) Defaults() {
 	if s.MaxRetries == 0 {
 		s.MaxRetries = 3
 	}
+}
+
+// base returns the URL of the configuration, or else of the environment, or else of the
+// provider.
+func (s *Setup) base() string {
+	return cmp.Or(s.URL, os.Getenv(s.Env+"_BASE_URL"), s.DefaultURL)
+}
+
+// Own reports whether the requests go to the provider's own servers.
+func (s *Setup) Own() bool { return ownHost(s.base(), s.DefaultURL) }
+
+// Names reports whether the configured URL is the full address of this endpoint.
+func (s *Setup) Names(endpoint string) bool {
+	u, err := url.Parse(s.base())
+	return err == nil && strings.HasSuffix(strings.TrimRight(u.Path, "/"), endpoint)
 }
 
 // ownHost reports whether an address has the scheme of a provider's own URL, and its host
@@ -88,7 +104,7 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 	if s.URL == CompleteURL(s.DefaultURL, s.Endpoint) && !hasKey && !s.keyless {
 		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
 	}
-	errs = append(errs, CheckExtra(s.Extra, s.Reserved))
+	errs = append(errs, s.Fault, CheckExtra(s.Extra, s.Reserved))
 	s.Options.Header = header
 	client, err := New(s.Options)
 	if err := errors.Join(append(errs, err)...); err != nil {

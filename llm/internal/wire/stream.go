@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -25,6 +26,19 @@ type Decoder interface {
 	// Reply returns the reply received so far. It is called after End.
 	Reply() *llm.Reply
 }
+
+// Unfinished is a Decoder of a protocol in which a server can answer before the model has
+// finished.
+type Unfinished interface {
+	Decoder
+	// Rest returns the path, below the endpoint, where the server has the answer as one
+	// document, or "" if it has no more to say than what was received. It is called after
+	// End. The Decoder then handles that document, and End again.
+	Rest() string
+}
+
+// restEvery is the time between two requests for the rest of an answer.
+const restEvery = 2 * time.Second
 
 const (
 	// maxWhole bounds an answer that is one JSON document, in bytes.
@@ -50,16 +64,25 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 	}
 	redact.From(ctx).Join(c.own)
 	start := time.Now()
+	q := question{http.MethodPost, c.url, body}
+	var rest Decoder // of an answer whose rest is requested
 	for attempt := 1; ; attempt++ {
-		s := &session{client: c, decoder: decoder, yield: yield, start: start}
-		err := c.redact(ctx, s.run(ctx, body))
+		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start}
+		err := c.redact(ctx, s.run(ctx, q))
+		path := s.path(err)
+		wait, again := restEvery, true
 		switch {
-		case err == nil:
-			return s.reply
 		case errors.Is(err, errStopped):
 			return nil
+		case err == nil && path == "":
+			return s.reply
+		case err == nil: // the model has not finished
+			q, rest, attempt = c.later(path), s.decoded, 0
+		case path != "" && attempt <= c.retry.Max: // the model continues without us
+			q, rest = c.later(path), s.decoded
+		default:
+			wait, again = c.again(ctx, attempt, s, err)
 		}
-		wait, again := c.again(ctx, attempt, s, err)
 		if !again {
 			if attempt > 1 {
 				err = &llm.RetriedError{Tried: attempt, Err: err}
@@ -67,7 +90,7 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 			yield(llm.Delta{Reply: s.reply}, err)
 			return nil
 		}
-		if !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait, Reply: s.reply}, nil) {
+		if rest == nil && !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait, Reply: s.reply}, nil) {
 			return nil
 		}
 		if err := s.sleep(ctx, wait); err != nil {
@@ -77,6 +100,11 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 			return nil
 		}
 	}
+}
+
+// later is the question for the rest of an answer.
+func (c *Client) later(path string) question {
+	return question{http.MethodGet, c.url.JoinPath(path), nil}
 }
 
 // again reports whether to retry the request, and how long to wait before.
@@ -101,6 +129,8 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 type session struct {
 	client  *Client
 	decoder func(requestID string) Decoder
+	rest    Decoder // not nil: the answer continues what it has decoded
+	decoded Decoder // nil until the answer has started
 	yield   func(llm.Delta, error) bool
 	start   time.Time
 
@@ -117,8 +147,21 @@ type session struct {
 	reply     *llm.Reply // never nil after run
 }
 
-func (s *session) run(ctx context.Context, body []byte) error {
+// path returns where the rest of the answer is, if the server has not sent all of it.
+func (s *session) path(err error) string {
+	d, ok := s.decoded.(Unfinished)
+	_, cut := errors.AsType[*llm.TruncatedError](err)
+	if !ok || err != nil && !cut {
+		return ""
+	}
+	return d.Rest()
+}
+
+func (s *session) run(ctx context.Context, q question) error {
 	s.reply = &llm.Reply{}
+	if s.rest != nil {
+		s.reply = s.rest.Reply()
+	}
 	release, err := s.client.acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("llm: waiting for a free place: %w", err)
@@ -126,7 +169,7 @@ func (s *session) run(ctx context.Context, body []byte) error {
 	defer release()
 	s.progress = time.NewTicker(llm.ProgressInterval)
 	defer s.progress.Stop()
-	s.x = s.client.begin(ctx, body)
+	s.x = s.client.begin(ctx, q)
 	regular := false
 	defer func() { s.x.end(regular) }()
 	s.expect("first byte", s.client.timeouts.FirstByte)
@@ -137,14 +180,20 @@ func (s *session) run(ctx context.Context, body []byte) error {
 		return err
 	}
 	s.requestID = h.requestID
-	s.reply.RequestID = h.requestID
+	if s.rest == nil {
+		s.reply.RequestID = h.requestID
+	}
 	if h.err != nil {
 		return h.err
 	}
-	if !s.yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: h.requestID}}, nil) {
-		return errStopped
+	d := s.rest
+	if d == nil {
+		if !s.yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: h.requestID}}, nil) {
+			return errStopped
+		}
+		d = s.decoder(h.requestID)
 	}
-	d := s.decoder(h.requestID)
+	s.decoded = d
 	switch mt := h.mediaType; {
 	case mt == "application/json" || strings.HasSuffix(mt, "+json"):
 		err = s.whole(ctx, d)

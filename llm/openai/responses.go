@@ -1,0 +1,216 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/structured"
+)
+
+// Keys of Message.Metadata.
+const (
+	outputKey   = "openai/output"   // the items of a response, to be sent again
+	responseKey = "openai/response" // the id of a stored response
+)
+
+// encrypted asks for reasoning that can be sent again although the server has not stored it.
+const encrypted = "reasoning.encrypted_content"
+
+var responsesDialect = dialect{
+	endpoint: "/responses",
+	reserved: []string{"model", "input", "instructions", "max_output_tokens", "previous_response_id", "tools", "stream"},
+	body:     (*Model).responsesBody,
+	decoder:  func(c *Config, id string) wire.Decoder { return newResponsesDecoder(c, id) },
+}
+
+// responsesBody returns the body of a request.
+func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
+	c := &m.config
+	body := object{"model": model, "stream": true, "store": c.Stateful}
+	messages := req.Messages
+	if c.Stateful {
+		if id, rest := stored(messages); id != "" {
+			body["previous_response_id"], messages = id, rest
+		}
+	}
+	input := make([]any, 0, len(messages))
+	for i, msg := range messages {
+		items, err := inputItems(msg)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i+len(req.Messages)-len(messages), err)
+		}
+		input = append(input, items...)
+	}
+	body["input"] = input
+	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
+	if system != "" {
+		body["instructions"] = system
+	}
+	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
+		body["max_output_tokens"] = limit
+	}
+	if len(req.Tools) > 0 {
+		body["tools"] = responsesTools(req.Tools)
+	}
+	if reasons(model) {
+		body["include"] = []string{encrypted}
+	}
+	wire.Merge(body, c.Extra)
+	if f := req.ResponseFormat; f != nil {
+		// Extra may hold other settings of the text, such as the verbosity.
+		text := object{}
+		if own, ok := body["text"].(object); ok {
+			maps.Copy(text, own)
+		}
+		format := jsonSchema(f, strict)
+		format["type"] = "json_schema"
+		text["format"] = format
+		body["text"] = text
+	}
+	return body, nil
+}
+
+// reasons reports whether a model may reason. OpenAI's older models do not, and refuse to be
+// asked for encrypted reasoning.
+func reasons(model string) bool {
+	if name, ok := strings.CutPrefix(model, "ft:"); ok {
+		model = name
+	}
+	older := func(prefix string) bool { return strings.HasPrefix(model, prefix) }
+	return !slices.ContainsFunc([]string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"}, older)
+}
+
+// stored returns the id of the last stored response, and the messages after it.
+func stored(messages []llm.Message) (id string, rest []llm.Message) {
+	for i := len(messages) - 2; i >= 0; i-- { // something must follow it
+		if id, ok := str(messages[i].Metadata[responseKey]); ok {
+			return id, messages[i+1:]
+		}
+	}
+	return "", messages
+}
+
+// inputItems returns the items of a message.
+func inputItems(m llm.Message) ([]any, error) {
+	switch m.Role {
+	case llm.RoleSystem:
+		return []any{object{"type": "message", "role": "system", "content": m.Text()}}, nil
+	case llm.RoleUser:
+		content, err := inputContent(m)
+		return []any{object{"type": "message", "role": "user", "content": content}}, err
+	case llm.RoleTool:
+		content, err := inputContent(m)
+		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content}}, err
+	case llm.RoleAssistant:
+		return assistantItems(m), nil
+	}
+	return nil, unknownRole(m.Role)
+}
+
+// inputContent returns a string, or a list of parts if the message has more than text.
+func inputContent(m llm.Message) (any, error) {
+	if !hasMedia(m) {
+		return m.Text(), nil
+	}
+	parts := make([]object, 0, len(m.Content))
+	for _, p := range m.Content {
+		if p.Media == nil {
+			parts = append(parts, object{"type": "input_text", "text": p.Text + string(p.Value)})
+			continue
+		}
+		part, err := inputMedia(p.Media)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+func inputMedia(m *llm.Media) (object, error) {
+	switch kind, _, _ := strings.Cut(m.Type, "/"); {
+	case kind == "image":
+		return object{"type": "input_image", "image_url": address(m), "detail": "auto"}, nil
+	case kind == "audio", kind == "video":
+		return nil, fmt.Errorf("media of type %q: Responses takes images and documents; Chat Completions also takes audio", m.Type)
+	case m.URL != "":
+		return object{"type": "input_file", "file_url": m.URL}, nil
+	}
+	return object{"type": "input_file", "filename": cmp.Or(m.Name, "file"), "file_data": address(m)}, nil
+}
+
+// assistantItems returns the received items of a message if they are kept and the message is
+// unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
+func assistantItems(m llm.Message) []any {
+	if items := keptItems(m); items != nil {
+		return items
+	}
+	var items []any
+	if text := m.Text(); text != "" {
+		items = append(items, object{"type": "message", "role": "assistant", "content": text})
+	}
+	for _, call := range m.ToolCalls {
+		items = append(items, object{"type": "function_call", "call_id": call.ID, "name": call.Name, "arguments": sentArguments(call)})
+	}
+	return items
+}
+
+// keptItems returns the received items of an unchanged message. Reasoning without encrypted
+// content cannot be sent again: the server looks for its id, and has stored nothing.
+// Neither can the ids of the items that depend on it.
+func keptItems(m llm.Message) []any {
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(m.Metadata[outputKey], &list) != nil {
+		return nil
+	}
+	var text, refusal strings.Builder
+	var calls []string
+	anonymous := false
+	for _, fields := range list {
+		in := readItem(fields)
+		switch in.Type {
+		case "message":
+			text.WriteString(in.text())
+			refusal.WriteString(in.refusal())
+		case "function_call":
+			calls = append(calls, in.CallID)
+		case "reasoning":
+			anonymous = anonymous || in.Encrypted == ""
+		}
+	}
+	same := cmp.Or(text.String(), refusal.String()) == m.Text() &&
+		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
+	if !same {
+		return nil
+	}
+	items := make([]any, 0, len(list))
+	for _, fields := range list {
+		in := readItem(fields)
+		if in.Type == "reasoning" && in.Encrypted == "" {
+			continue
+		}
+		if anonymous && (in.Type == "message" || in.Type == "function_call") {
+			delete(fields, "id")
+		}
+		items = append(items, fields)
+	}
+	return items
+}
+
+func responsesTools(list []llm.Tool) []object {
+	wired := make([]object, len(list))
+	for i, tool := range list {
+		// The default of strict is true, which refuses most schemas.
+		wired[i] = object{"type": "function", "name": tool.Name, "parameters": wire.ToolSchema(tool), "strict": false}
+		if tool.Description != "" {
+			wired[i]["description"] = tool.Description
+		}
+	}
+	return wired
+}

@@ -1,0 +1,247 @@
+package openai
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
+
+// event has the fields of an event that are read. The type of some differs between events.
+type event struct {
+	Type     string          `json:"type"`
+	Index    int             `json:"output_index"`
+	Item     json.RawMessage `json:"item"`
+	Delta    json.RawMessage `json:"delta"`
+	Response json.RawMessage `json:"response"`
+}
+
+// response is a response, complete or not.
+type response struct {
+	ID         string            `json:"id"`
+	Object     string            `json:"object"`
+	Model      string            `json:"model"`
+	Status     string            `json:"status"`
+	Background bool              `json:"background"`
+	Output     []json.RawMessage `json:"output"`
+	Usage      json.RawMessage   `json:"usage"`
+	Error      json.RawMessage   `json:"error"`
+	Incomplete *struct {
+		Reason string `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+// responsesDecoder reads one response.
+type responsesDecoder struct {
+	config     *Config
+	reply      llm.Reply
+	said       [llm.Refusal + 1]strings.Builder
+	items      []*item // in the order in which they began
+	calls      int
+	finished   bool   // the server has sent the end of the response
+	waiting    bool   // the server has answered before the end
+	background string // the id of a response that the server makes even if nobody listens
+}
+
+func newResponsesDecoder(c *Config, requestID string) *responsesDecoder {
+	return &responsesDecoder{config: c, reply: llm.Reply{RequestID: requestID}}
+}
+
+// Event handles one event. Its type is in the data; the name repeats it.
+func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || bytes.Equal(data, doneMark) {
+		return out, false, nil // not of this protocol, but some servers add it
+	}
+	var e event
+	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
+		if name == "error" {
+			return out, false, d.failure(data)
+		}
+		return out, false, d.protocol("an event that is no object: %v", err)
+	}
+	if e.Type == "error" || name == "error" {
+		return out, false, d.failure(data)
+	}
+	var err error
+	switch e.Type {
+	case "response.created", "response.queued", "response.in_progress",
+		"response.completed", "response.incomplete", "response.failed", "response.cancelled":
+		out, err = d.response(out, e.Response, strings.TrimPrefix(e.Type, "response."))
+	case "response.output_item.added", "response.output_item.done":
+		out, err = d.item(out, e.Index, e.Item, e.Type == "response.output_item.done")
+	case "response.output_text.delta":
+		out = d.grow(out, d.at(e.Index), llm.Text, e.text())
+	case "response.refusal.delta":
+		out = d.grow(out, d.at(e.Index), llm.Refusal, e.text())
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta":
+		out = d.thought(out, d.at(e.Index), e.Type == "response.reasoning_summary_text.delta", e.text())
+	case "response.function_call_arguments.delta":
+		out = d.grow(out, d.at(e.Index), llm.ToolInput, e.text())
+	}
+	if err == nil && len(d.items) > maxItems {
+		err = d.protocol("a response of more than %d items", maxItems)
+	}
+	return out, d.finished, err
+}
+
+func (e *event) text() string {
+	s, _ := str(e.Delta)
+	return s
+}
+
+// Whole handles a response that is not a stream, or the rest of one whose stream was cut.
+func (d *responsesDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
+	var r response
+	if err := jsonv2.UnmarshalLenient(data, &r); err != nil {
+		return out, d.protocol("a document that is no response: %v", err)
+	}
+	if r.Object != "response" && len(r.Error) > 0 && string(r.Error) != "null" {
+		return out, d.failure(data)
+	}
+	if r.Object != "response" && r.Output == nil {
+		return out, d.protocol("a document of type %q that is no response", r.Object)
+	}
+	out, err := d.response(out, data, r.Status)
+	if d.waiting = err == nil && !d.finished && r.ID != ""; d.waiting {
+		d.background = r.ID
+	}
+	return out, err
+}
+
+// Rest returns the id of a background response that has not ended. It implements
+// wire.Unfinished.
+func (d *responsesDecoder) Rest() string {
+	if d.finished {
+		return ""
+	}
+	return url.PathEscape(d.background)
+}
+
+// End ends the response.
+func (d *responsesDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
+	r := &d.reply
+	r.Text, r.Reasoning, r.Refusal = d.said[llm.Text].String(), d.said[llm.Reasoning].String(), d.said[llm.Refusal].String()
+	r.ToolCalls = nil
+	for _, it := range d.items {
+		if it.call >= 0 {
+			r.ToolCalls = append(r.ToolCalls, wire.ToolCall(it.callID, it.name, it.said[llm.ToolInput], it.whole))
+		}
+	}
+	switch {
+	case d.finished:
+		d.keepMetadata()
+	case !d.waiting:
+		return out, &llm.TruncatedError{RequestID: r.RequestID}
+	}
+	return out, nil
+}
+
+// Reply returns the reply received so far.
+func (d *responsesDecoder) Reply() *llm.Reply { return &d.reply }
+
+// response handles the response as it is at this status. Events contain a copy of it.
+func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status string) ([]llm.Delta, error) {
+	var r response
+	if err := jsonv2.UnmarshalLenient(raw, &r); err != nil {
+		return out, d.protocol("a response that is no object: %v", err)
+	}
+	d.reply.ID, d.reply.Model = cmp.Or(d.reply.ID, r.ID), cmp.Or(d.reply.Model, r.Model)
+	if u, ok := responsesUsage(r.Usage); ok {
+		d.reply.Usage = u
+	}
+	if status == "created" || status == "queued" || status == "in_progress" {
+		if r.Background {
+			d.background = r.ID
+		}
+		return out, nil
+	}
+	var err error
+	for i, raw := range r.Output[:min(len(r.Output), maxItems)] {
+		if out, err = d.outcome(out, i, raw); err != nil {
+			return out, err
+		}
+	}
+	switch status {
+	case "failed", "cancelled":
+		d.background = ""
+		failed := &llm.ProviderError{Message: "the response ended as " + status, Code: status, RequestID: d.reply.RequestID}
+		if len(r.Error) > 0 && string(r.Error) != "null" {
+			failed = d.failure(r.Error)
+		}
+		return out, failed
+	case "incomplete":
+		d.reply.StopReason = status
+		if r.Incomplete != nil && r.Incomplete.Reason != "" {
+			d.reply.StopReason = r.Incomplete.Reason
+		}
+	default:
+		d.reply.StopReason = "completed"
+	}
+	d.finished = true
+	return out, nil
+}
+
+// failure converts the provider's error, whose type is sometimes only that of the event.
+func (d *responsesDecoder) failure(data []byte) *llm.ProviderError {
+	e := failure(data, d.reply.RequestID)
+	if e.Type == "error" {
+		e.Type = ""
+	}
+	return e
+}
+
+func (d *responsesDecoder) protocol(format string, args ...any) error {
+	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
+}
+
+// keepMetadata keeps what the next turn must send again: the id of a stored response, and the
+// items if they are more than plain messages and calls. An item that was not received to its
+// end would not fit the text.
+func (d *responsesDecoder) keepMetadata() {
+	special := false
+	kept := make([]map[string]json.RawMessage, 0, len(d.items))
+	for _, it := range d.items {
+		kept = append(kept, it.fields)
+		special = special || it.kind != "function_call" && (it.kind != "message" || it.fields["phase"] != nil)
+	}
+	d.reply.Metadata = map[string]json.RawMessage{}
+	if special && d.find(func(it *item) bool { return it.fields == nil }) == nil {
+		d.reply.Metadata[outputKey] = quoted(kept)
+	}
+	if d.config.Stateful {
+		d.reply.Metadata[responseKey] = quoted(d.reply.ID)
+	}
+	if len(d.reply.Metadata) == 0 {
+		d.reply.Metadata = nil
+	}
+}
+
+// responsesUsage reads the usage of a response.
+func responsesUsage(raw json.RawMessage) (llm.Usage, bool) {
+	var v struct {
+		Input  *float64 `json:"input_tokens"`
+		Output *float64 `json:"output_tokens"`
+		In     struct {
+			Cached  float64 `json:"cached_tokens"`
+			Written float64 `json:"cache_write_tokens"`
+		} `json:"input_tokens_details"`
+		Out struct {
+			Reasoning float64 `json:"reasoning_tokens"`
+		} `json:"output_tokens_details"`
+	}
+	if len(raw) == 0 || raw[0] != '{' || jsonv2.UnmarshalLenient(raw, &v) != nil {
+		return llm.Usage{}, false
+	}
+	return llm.Usage{
+		InputTokens: whole(v.Input), OutputTokens: whole(v.Output),
+		CachedInputTokens: int(v.In.Cached), CacheWriteTokens: int(v.In.Written),
+		ReasoningTokens: int(v.Out.Reasoning), Raw: raw,
+	}, v.Input != nil || v.Output != nil
+}

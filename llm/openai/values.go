@@ -1,0 +1,87 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/llm"
+)
+
+// str returns the value of a JSON string.
+func str(raw json.RawMessage) (string, bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	s, err := jsonv2.AppendUnquote(nil, raw)
+	return string(s), err == nil
+}
+
+// quoted marshals a string or a value decoded from JSON; neither can fail.
+func quoted(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// whole returns a number of tokens, which some servers write as a fraction.
+func whole(f *float64) *int {
+	if f == nil {
+		return nil
+	}
+	n := int(*f)
+	return &n
+}
+
+func unknownRole(r llm.Role) error {
+	return fmt.Errorf("unknown role %q: use system, user, assistant or tool", r)
+}
+
+func hasMedia(m llm.Message) bool {
+	return slices.ContainsFunc(m.Content, func(p llm.Part) bool { return p.Media != nil })
+}
+
+// failure converts a provider's error to an error: an object or a string in "error", the
+// object itself, or plain text.
+func failure(data []byte, requestID string) *llm.ProviderError {
+	e := &llm.ProviderError{Message: string(data), RequestID: requestID}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	inner := json.RawMessage(data)
+	if json.Unmarshal(data, &outer) == nil && len(outer.Error) > 0 && string(outer.Error) != "null" {
+		inner = outer.Error
+	}
+	if s, ok := str(inner); ok {
+		e.Message = s
+		return e
+	}
+	var v struct {
+		Message, Detail, Type, Code json.RawMessage
+	}
+	if json.Unmarshal(inner, &v) != nil {
+		return e
+	}
+	if len(v.Message) == 0 {
+		v.Message = v.Detail
+	}
+	if len(v.Message) > 0 {
+		e.Message = display(v.Message)
+	}
+	e.Type, e.Code = display(v.Type), display(v.Code)
+	return e
+}
+
+// display returns the value of a string, "" for null, and any other value as JSON.
+func display(raw json.RawMessage) string {
+	if s, ok := str(raw); ok {
+		return s
+	}
+	if string(raw) == "null" {
+		return ""
+	}
+	return string(raw)
+}
