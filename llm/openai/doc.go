@@ -1,6 +1,6 @@
-// Package openai calls models over the Chat Completions protocol of OpenAI and the many
-// compatible servers: vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI,
-// OpenRouter, Azure and others.
+// Package openai calls models over the two protocols of OpenAI. Responses is its own protocol of
+// today and the default for its servers. Chat Completions is the protocol that many servers speak:
+// vLLM, llama.cpp, ollama, LM Studio, Groq, Mistral, DeepSeek, xAI, OpenRouter, Azure and others.
 //
 //	model := openai.New(openai.Config{Model: "gpt-5-mini"})
 //	local := openai.New(openai.Config{
@@ -9,11 +9,42 @@
 //		Extra: map[string]any{"chat_template_kwargs": map[string]any{"enable_thinking": false}},
 //	})
 //
+// [Config.Protocol] chooses the protocol, and so does a URL that ends in /responses or
+// /chat/completions. Fields beyond the protocol go into Config.Extra. A pipeline that needs two
+// settings needs two models.
+//
+// # Responses
+//
+// A request contains the whole conversation, and the server stores nothing. The reasoning of a model
+// comes back encrypted. It is kept in the metadata of the reply and sent again with the results of
+// the tools, so that the model continues its thought. Reasoning that the model summarizes is
+// llm.Reasoning:
+//
+//	thinking := openai.New(openai.Config{
+//		Model: "gpt-5-mini",
+//		Extra: map[string]any{"reasoning": map[string]any{"effort": "high", "summary": "auto"}},
+//	})
+//
+// With [Config.Stateful] the server stores the conversation, and requests contain only what is new.
+//
+// The stop reason is "completed", or why the response is incomplete, such as "max_output_tokens".
+// A response that the server makes in the background is polled every two seconds, also one whose
+// stream was cut off, until it ends or Timeouts.Total has passed:
+//
+//	slow := openai.New(openai.Config{
+//		Model: "gpt-5-pro",
+//		Extra: map[string]any{"background": true, "store": true},
+//	})
+//
+// Sources: OpenAI, API reference, "Responses"; guides "Reasoning models", section "Encrypted
+// reasoning items", "Background mode" and "Conversation state". Open Responses, specification of
+// 2026-04-24.
+//
+// # Chat Completions
+//
 // Compatible servers differ in where they put usage, how they number tool calls, whether
 // they send a finish reason, and how they send thinking. This package reads all of these
-// forms. Fields beyond the protocol go into Config.Extra, such as the switch that turns
-// thinking off, which every server names differently. A pipeline that needs both settings
-// needs two models.
+// forms.
 //
 // Only the first choice of an answer is read; further choices requested in Extra are
 // billed and ignored.
