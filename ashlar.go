@@ -3,6 +3,7 @@ package stone
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -197,12 +198,24 @@ func (a Ashlar) ProducesAll() []dag.AnyType {
 	var out []dag.AnyType
 	seen := map[string]bool{}
 	a.each(func(s *spec) {
-		if s.out != nil && !seen[s.out.Name()] {
-			seen[s.out.Name()] = true
-			out = append(out, s.out)
+		for t := range s.produces() {
+			if !seen[t.Name()] {
+				seen[t.Name()] = true
+				out = append(out, t)
+			}
 		}
 	})
 	return out
+}
+
+// produces ranges over the types that s itself writes.
+func (s *spec) produces() iter.Seq[dag.AnyType] {
+	return func(yield func(dag.AnyType) bool) {
+		if s.out != nil && !yield(s.out) {
+			return
+		}
+		s.walk.writes()(yield)
+	}
 }
 
 // Question returns the question of an Ask, as far as it is known before a run. It
@@ -281,7 +294,7 @@ func (s *spec) child(a Ashlar) (Ashlar, bool) {
 }
 
 // Schema returns the schema of the node that a writes last. It looks through sequences,
-// loops and reducers, and is nil where the type depends on branches or lanes.
+// loops, walks and reducers, and is nil where the type depends on branches or lanes.
 func (a Ashlar) Schema() *schema.Schema {
 	if t := a.last(); t != nil {
 		return t.Schema()
@@ -293,12 +306,31 @@ func (a Ashlar) Schema() *schema.Schema {
 func (a Ashlar) last() dag.AnyType {
 	s := a.spec()
 	switch s.form {
-	case leafForm, scopedForm:
+	case leafForm:
 		return s.out
+	case scopedForm:
+		return s.lastOfWalk()
 	case seqForm, flowForm, loopForm, reduceForm:
 		if n := len(s.children); n > 0 {
 			return s.children[n-1].last()
 		}
+	}
+	return nil
+}
+
+// lastOfWalk returns the type of the node that the walk of s writes last, nil if it is
+// not known.
+func (s *spec) lastOfWalk() dag.AnyType {
+	for _, b := range slices.Backward(s.blocks()) {
+		switch b.how {
+		case reading:
+			continue
+		case writing:
+			return b.types[len(b.types)-1]
+		case inOrder, again:
+			return b.children[len(b.children)-1].last()
+		}
+		break
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	return Ashlar{s}
 }
 
-// Until is the condition that pred returns true for the value that the reader finds.
+// Until is the condition that pred returns true for the value that the reader finds. With
+// dag.Latest, as in Until(dag.Latest, passed), it looks at the latest node alone.
 func Until[T any](reader dag.Reader[T], pred func(T) bool) dag.Reader[bool] {
 	if pred == nil {
 		return nil
@@ -183,7 +184,8 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 // Scoped makes a composite that the other forms cannot express. Body runs the children
 // that the walk names with RunChild, as often as needed, and returns a DAG that extends
 // the one it was given. It must be deterministic in what it reads. It reads the queries
-// that reads lists. The walk tells the validator how body runs the children.
+// that reads lists. The walk tells the validator how body runs the children, and which
+// nodes it appends itself.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {

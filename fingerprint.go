@@ -39,7 +39,9 @@ func (s *spec) describe(w io.Writer) {
 	if s.allowEmpty {
 		fmt.Fprint(w, " empty")
 	}
-	describeType(w, s.out)
+	for t := range s.produces() {
+		describeType(w, t)
+	}
 	for _, q := range s.queries {
 		fmt.Fprintf(w, " %s", q)
 		describeType(w, q.Type())

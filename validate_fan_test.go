@@ -191,6 +191,24 @@ func TestValidateWalks(t *testing.T) {
 			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it
 		`, Config{}},
 		{"the body reads after its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b).Reads() }), ``, Config{}},
+		{"the body appends a node", rule(Walk{}.InOrder(a).Writes(reviewType)), ``, Config{}},
+		{"the body appends a node for a child", Seq("p", scopedOver("s", Walk{}.Writes(draftType).InOrder(from("x", draftType, reviewType))), end), ``, Config{}},
+		{"the body appends a node that its child needs before", Seq("p", scopedOver("s", Walk{}.InOrder(from("x", draftType, reviewType)).Writes(draftType)), end), `
+			[missing-producer] x: x queries "draft" but no upstream ashlar produces it: p/s does, but not before it (at p/s/x)
+		`, Config{}},
+		{"nothing reads what the body appends", Seq("p", scopedOver("s", Walk{}.InOrder(a, b).Writes(itemType)), end), `
+			warning [unused-produce] s: nothing reads "item", and it is not the result: remove it, or query it where it is needed (at p/s)
+		`, Config{}},
+		{"the body appends no type", rule(Walk{}.InOrder(a, b).Writes(nil)), `
+			[bad-type] s: it does not declare what it produces: give it a dag.Type made by dag.NewType (at p/s)
+		`, Config{}},
+		{"the body appends after lanes", Seq("p", scopedOver("s", Walk{}.Lanes(a).Writes(reviewType)), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
+			[fanout-not-reduced] s: its lanes reach "s" without a reducer between: follow it with stone.Reduce (at p/s)
+			warning [nothing-to-reduce] end: no fan-out comes before it: add one, or use its body without Reduce (at p/end)
+		`, Config{}},
+		{"a lens on what the body appends", Seq("p", scopedOver("s", Walk{}.Writes(draftType)), Match("m", Lens("txt"), Case("x", first("end", reportType)))), `
+			[invalid-lens] m: lens path ["txt"] is not in the schema of the latest node, "draft": the fields there are text; did you mean "text"? (at p/m)
+		`, Config{}},
 		{"a child twice", Seq("p", scopedOver("s", Walk{}.InOrder(a, b).InOrder(a, b)), end), ``, Config{}},
 		{"nothing said of nothing", rule(Walk{}.InOrder().OneOf().Perhaps().Repeat().Lanes().InOrder(a, b)), ``, Config{}},
 		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType, draftType))))), ``, Config{}},

@@ -321,12 +321,17 @@ func (g *grower) scoped(depth int) Ashlar {
 		if b.how == apart && !g.oneIn(20) {
 			g.joined = true
 			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
-			blocks = append(blocks, block{inOrder, []Ashlar{reducer}})
+			blocks = append(blocks, block{how: inOrder, children: []Ashlar{reducer}})
 		}
 	}
 	if g.oneIn(2) {
 		queries = g.queries(2)
 		blocks = append(blocks, block{how: reading})
+	}
+	if g.oneIn(3) {
+		out := g.cells()
+		g.made(out)
+		blocks = append(blocks, block{how: writing, types: []dag.AnyType{out}})
 	}
 	var walk Walk
 	for _, b := range blocks {
@@ -343,14 +348,19 @@ func (g *grower) scoped(depth int) Ashlar {
 			walk = walk.Lanes(b.children...)
 		case reading:
 			walk = walk.Reads()
+		case writing:
+			walk = walk.Writes(b.types...)
 		}
 	}
 	body := func(ctx context.Context, d dag.DAG) (dag.DAG, error) {
 		for _, b := range blocks {
 			var err error
-			if b.how == reading {
+			switch b.how {
+			case reading:
 				_, err = g.readAll(ctx, d, queries)
-			} else {
+			case writing:
+				d, err = b.types[0].(dag.Type[cell]).Append(d, newCell(uint32(d.Len())))
+			default:
 				d, err = runBlock(ctx, b, d)
 			}
 			if err != nil || d.Failed() {

@@ -12,7 +12,7 @@ import (
 // A Walk declares which children a body runs, and in which order. The validator and
 // package tree use it, since they do not run the body. Its methods return a longer walk:
 //
-//	stone.Walk{}.InOrder(draft).OneOf(short, long)
+//	stone.Walk{}.InOrder(draft).OneOf(short, long).Writes(Verdict)
 //
 // Without Reads, the body reads its declared queries before the first child.
 type Walk struct{ blocks []block }
@@ -21,6 +21,7 @@ type Walk struct{ blocks []block }
 type block struct {
 	how      how
 	children []Ashlar
+	types    []dag.AnyType // of a writing block
 }
 
 type how uint8
@@ -32,9 +33,10 @@ const (
 	again
 	apart
 	reading
+	writing
 )
 
-var howNames = [...]string{"in-order", "one-of", "perhaps", "repeat", "lanes", "reads"}
+var howNames = [...]string{"in-order", "one-of", "perhaps", "repeat", "lanes", "reads", "writes"}
 
 // InOrder adds children that run one after the other.
 func (w Walk) InOrder(children ...Ashlar) Walk { return w.add(inOrder, children) }
@@ -54,13 +56,37 @@ func (w Walk) Repeat(children ...Ashlar) Walk { return w.add(again, children) }
 func (w Walk) Lanes(children ...Ashlar) Walk { return w.add(apart, children) }
 
 // Reads marks where the body reads its declared queries.
-func (w Walk) Reads() Walk { return Walk{append(slices.Clip(w.blocks), block{how: reading})} }
+func (w Walk) Reads() Walk { return w.with(block{how: reading}) }
+
+// Writes marks where the body itself appends a node of each type, in this order. Later
+// steps can then read them. The nodes of children need no mark.
+func (w Walk) Writes(types ...dag.AnyType) Walk {
+	if len(types) == 0 {
+		return w
+	}
+	return w.with(block{how: writing, types: slices.Clone(types)})
+}
 
 func (w Walk) add(how how, children []Ashlar) Walk {
 	if len(children) == 0 {
 		return w
 	}
-	return Walk{append(slices.Clip(w.blocks), block{how, slices.Clone(children)})}
+	return w.with(block{how: how, children: slices.Clone(children)})
+}
+
+func (w Walk) with(b block) Walk { return Walk{append(slices.Clip(w.blocks), b)} }
+
+// writes ranges over the types that the body itself appends.
+func (w Walk) writes() iter.Seq[dag.AnyType] {
+	return func(yield func(dag.AnyType) bool) {
+		for _, b := range w.blocks {
+			for _, t := range b.types {
+				if t != nil && !yield(t) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // children returns the children of the walk, each once.
@@ -84,7 +110,7 @@ func (s *spec) blocks() []block {
 	reads := false
 	for _, b := range s.walk.blocks {
 		reads = reads || b.how == reading
-		now := block{b.how, make([]Ashlar, len(b.children))}
+		now := block{b.how, make([]Ashlar, len(b.children)), b.types}
 		for i, c := range b.children {
 			now.children[i], _ = s.child(c)
 		}
@@ -97,8 +123,8 @@ func (s *spec) blocks() []block {
 }
 
 // Walk ranges over the walk of a Scoped, or of a leaf with Children. Each part has a
-// name, "in-order", "one-of", "perhaps", "repeat", "lanes" or "reads", and its
-// children. For all other ashlars Walk is empty.
+// name, "in-order", "one-of", "perhaps", "repeat", "lanes", "reads" or "writes", and
+// its children. For all other ashlars Walk is empty.
 func (a Ashlar) Walk() iter.Seq2[string, []Ashlar] {
 	return func(yield func(string, []Ashlar) bool) {
 		s := a.spec()
@@ -126,14 +152,22 @@ func (v *validator) leaf(s *spec) {
 		return
 	}
 	v.reads(s)
-	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
+	if !v.named(s.out) {
 		return
 	}
 	if len(s.children) > 0 {
 		v.inside(s)
 	}
 	v.writes(s.out)
+}
+
+// named reports a type that is missing or has no name, and returns false for it.
+func (v *validator) named(out dag.AnyType) bool {
+	if out == nil || out.Name() == "" {
+		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
+		return false
+	}
+	return true
 }
 
 // inside walks the children of a leaf. They see its draft; their own nodes are
@@ -175,6 +209,15 @@ func (v *validator) byRule(s *spec) {
 		case reading:
 			if s.form == scopedForm {
 				v.reads(s)
+			}
+		case writing:
+			if len(v.pending) > 0 {
+				v.unreduced(fmt.Sprintf("%q", s.name))
+			}
+			for _, t := range b.types {
+				if v.named(t) {
+					v.writes(t)
+				}
 			}
 		}
 	}
