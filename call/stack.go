@@ -7,9 +7,9 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// MaxStack is the largest number of calls that may be nested: through capabilities that
-// are pipelines or programs which make calls, and through returned plans. Plans have a
-// lower limit as well, which is settable.
+// MaxStack is the largest number of nested calls: of capabilities that are pipelines or
+// programs and make calls, and of returned plans. Plans have a lower limit as well; see
+// plan.Limits.
 const MaxStack = 100
 
 // A Frame is one call of a call stack.

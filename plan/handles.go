@@ -63,25 +63,14 @@ var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},
 	"anyOf": [{"$ref": "#/$defs/cap"}, {"type": "array", "items": {"$ref": "#/$defs/cap"}}]}`)
 
-// asks says in the spec of a call who is asked. A slot that holds the same in every run is
+// candidates says in the spec of a call who is asked. A slot that holds the same in every run is
 // read here, so that the call is checked like one that names its capabilities.
-func (c *compiler) asks(n *node, spec *call.Spec, r reads, known *scope) {
+func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	if n.pin != nil {
-		ids, constant := c.constant(n, n.pin, known)
-		switch {
-		case constant && len(ids) == 1:
+		if ids, ok := c.constant(n, n.pin, known); ok && len(ids) == 1 {
 			spec.Cap = ids[0]
-		default:
-			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (string, error) {
-				ids, err := view{r, d}.capabilities(n.pin)
-				if err == nil && len(ids) != 1 {
-					err = noCapability(n.pin, "a list, where one capability is wanted")
-				}
-				if err != nil {
-					return "", err
-				}
-				return ids[0], nil
-			}, r.queries()...)
+		} else {
+			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (string, error) { return view{r, d}.capability(n.pin) }, r.queries()...)
 		}
 	}
 	if n.candidates == nil {
@@ -100,20 +89,35 @@ func (c *compiler) asks(n *node, spec *call.Spec, r reads, known *scope) {
 		spec.Dispatch.Candidates = listed
 		return
 	}
-	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) (all []string, _ error) {
-		for _, h := range n.candidates {
-			if h.slot == nil {
-				all = append(all, h.name)
-				continue
-			}
-			ids, err := view{r, d}.capabilities(h.slot)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, ids...)
+	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d}.listed(n.candidates) }, r.queries()...)
+}
+
+// capability reads the one capability of a slot.
+func (v view) capability(ref *slotRef) (string, error) {
+	ids, err := v.capabilities(ref)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) != 1:
+		return "", noCapability(ref, "a list, where one capability is wanted")
+	}
+	return ids[0], nil
+}
+
+// listed reads the capabilities of a list of names and slots.
+func (v view) listed(handles []handle) (all []string, _ error) {
+	for _, h := range handles {
+		if h.slot == nil {
+			all = append(all, h.name)
+			continue
 		}
-		return all, nil
-	}, r.queries()...)
+		ids, err := v.capabilities(h.slot)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids...)
+	}
+	return all, nil
 }
 
 // constant returns the capabilities in a slot that holds the same in every run. It reports
@@ -123,7 +127,8 @@ func (c *compiler) constant(n *node, ref *slotRef, known *scope) (ids []string, 
 	if !ok {
 		return nil, false
 	}
-	return capabilities(value)
+	ids, ok = capabilities(value)
+	return ids, ok && len(ids) > 0
 }
 
 // capabilities reads who is asked from a slot.

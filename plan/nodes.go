@@ -51,7 +51,7 @@ func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ash
 	fails := n.spec.Dispatch.AllowFailure
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
-	c.asks(n, &spec, r, known)
+	c.candidates(n, &spec, r, known)
 	c.define(n, known, slot{sure: true, fails: fails, call: true})
 	spec.Input = c.part(r, n.value)
 	if n.op == "apply" {

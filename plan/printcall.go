@@ -1,0 +1,109 @@
+package plan
+
+import "github.com/stonelayer/stone/call"
+
+// This file writes what a plan says of a call.
+
+func (w *printer) spec(n *node) {
+	s := &n.spec
+	w.field("intent", s.Intent)
+	w.field("cap/id", s.Cap)
+	if n.pin != nil {
+		w.key("cap/id")
+		w.slot(n.pin)
+	}
+	if n.op == "tool" {
+		w.field("tool/id", s.Tool)
+	}
+	if n.context != nil {
+		w.key("context")
+		w.template(n.context, false)
+	}
+	if n.constraints != nil {
+		w.key("constraints")
+		w.template(n.constraints, false)
+	}
+	if n.op == "apply" {
+		w.inner("output", func() { w.field("schema", s.Requires.OutSchema) })
+	} else {
+		w.inner("requires", func() { w.requires(&s.Requires) })
+	}
+	w.inner("dispatch", func() { w.dispatch(n) })
+	w.inner("done", func() {
+		w.names("must", s.Done.Must, false)
+		w.names("should", s.Done.Should, false)
+		if s.Done.ScoreMin != nil {
+			w.key("score-min")
+			w.number(*s.Done.ScoreMin)
+		}
+	})
+	w.inner("budget", func() {
+		w.limit("max-roundtrips", float64(s.Budget.Roundtrips))
+		w.limit("max-tokens", float64(s.Budget.Tokens))
+		w.limit("max-usd", s.Budget.USD)
+		w.limit("latency-ms", float64(s.Budget.Latency)/1e6)
+	})
+	w.inner("cache", func() { w.limit("max-age-ms", float64(s.Cache.MaxAge)/1e6) })
+	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
+}
+
+func (w *printer) requires(r *call.Requires) {
+	w.field("reply", r.Reply)
+	w.field("in-schema", r.InSchema)
+	w.field("out-schema", r.OutSchema)
+	w.field("cap/kind", r.Kind)
+	w.names("cap/tags", r.Tags, false)
+}
+
+// limit writes a bound. A negative one is written as 0, which allows no spending.
+func (w *printer) limit(key string, n float64) {
+	if n != 0 {
+		w.key(key)
+		w.number(max(n, 0))
+	}
+}
+
+func (w *printer) dispatch(n *node) {
+	d := &n.spec.Dispatch
+	w.names("candidates", d.Candidates, d.Candidates != nil)
+	if n.candidates != nil {
+		w.key("candidates")
+		w.open('[')
+		for _, h := range n.candidates {
+			w.next()
+			if h.slot != nil {
+				w.slot(h.slot)
+			} else {
+				w.name(h.name)
+			}
+		}
+		w.close(']')
+	}
+	if d.Strategy != call.Cascade {
+		w.field("strategy", d.Strategy)
+	}
+	w.limit("hedge-ms", float64(d.Hedge)/1e6)
+	if d.AllowFailure {
+		w.key("allow-failure?")
+		w.bool(true)
+	}
+	w.field("policy", d.Policy)
+	w.names("switch-on", d.SwitchOn, d.SwitchOn != nil)
+	w.inner("retry", func() {
+		w.count("same-cap-max", d.Retry.SameCapMax)
+		w.count("fallback-max", d.Retry.FallbackMax)
+	})
+	if r := d.Repair; r != nil {
+		w.inner("repair", func() {
+			w.field("cap/id", r.Cap)
+			w.count("max", &r.Max)
+		})
+	}
+}
+
+func (w *printer) count(key string, n *int) {
+	if n != nil {
+		w.key(key)
+		w.int(*n)
+	}
+}
