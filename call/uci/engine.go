@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -36,7 +37,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	defer input.Close()
 	defer stdin.Close()
 	cmd.Stdin = input
-	d := &dialogue{to: stdin, options: c.Options, position: p.String(), search: "go" + c.bounds(in), over: func() {
+	d := &dialogue{to: stdin, options: c.Options, position: p.String(), search: "go" + c.bounds(in), tell: event.At(ctx).Report(), over: func() {
 		// An engine that does not exit by itself is stopped.
 		time.AfterFunc(100*time.Millisecond, end)
 	}}
@@ -84,6 +85,7 @@ type dialogue struct {
 	options  map[string]string
 	position string
 	search   string
+	tell     *event.Reporter
 	over     func()
 
 	line  []byte // that is not complete yet
@@ -182,6 +184,7 @@ func (d *dialogue) info(words []string) {
 				d.found.eval = &e
 			}
 			d.found.pv = slices.Clone(words[i+1:])
+			d.tell.Progress(fmt.Sprintf("depth %d: %s", e.Depth, strings.Join(d.found.pv, " ")), float64(e.Depth), 0)
 			return
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/event/eventtest"
 )
 
 func stockfish(t *testing.T) string {
@@ -48,6 +50,25 @@ func ask(t *testing.T, c Config, in string) (string, error) {
 		return "", err
 	}
 	return string(reply.Out), nil
+}
+
+// What the engine has found so far is reported.
+func TestProgress(t *testing.T) {
+	var r eventtest.Recorder
+	ctx := eventtest.Context(t.Context(), &r)
+	path := engine(t, strings.ReplaceAll(polite, "MOVE", "echo bestmove e2e4"))
+	if _, err := New(call.Metadata{}, Config{Command: []string{path}}).Invoke(ctx, &call.Request{Input: call.JSON(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, e := range r.Events() {
+		if d, ok := e.Data.(event.Progress); ok {
+			said = append(said, d.Message)
+		}
+	}
+	if want := []string{"depth 3: e2e4 e7e5 g1f3"}; !slices.Equal(said, want) {
+		t.Errorf("reported %q, want %q", said, want)
+	}
 }
 
 func TestDialogue(t *testing.T) {

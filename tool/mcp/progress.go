@@ -2,10 +2,8 @@ package mcp
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"sync"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -13,35 +11,24 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-const (
-	// progressPause is the least time between two events of a call. What a server
-	// reports in between is dropped.
-	progressPause = 100 * time.Millisecond
-	// maxProgress bounds the message of an event, in bytes.
-	maxProgress = 500
-)
-
-// A reporter sends the progress that servers report to the runs whose calls it concerns.
+// A reporter passes the progress that servers report on to the runs that it concerns.
 type reporter struct {
 	mu    sync.Mutex
 	last  uint64
-	calls map[string]*reported // by progress token
+	calls map[string]reported // by progress token
 }
 
 // reported is a call in flight.
 type reported struct {
-	at      event.Place
+	to      *event.Reporter
 	secrets *redact.Set
-	begun   time.Time
-	mu      sync.Mutex // held while an event is sent
-	sent    time.Time
 }
 
 // follow makes a call report its progress to the place of ctx in a run. The function it
 // returns ends that. If nobody wants to know, the server is not asked to report.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
-	at := event.At(ctx)
-	if !at.Wants(slog.LevelInfo) {
+	to := event.At(ctx).Report()
+	if to == nil {
 		return func() {}
 	}
 	r.mu.Lock()
@@ -50,9 +37,9 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	token := strconv.FormatUint(r.last, 10)
 	call.SetProgressToken(token)
 	if r.calls == nil {
-		r.calls = map[string]*reported{}
+		r.calls = map[string]reported{}
 	}
-	r.calls[token] = &reported{at: at, secrets: redact.From(ctx), begun: time.Now()}
+	r.calls[token] = reported{to, redact.From(ctx)}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -60,24 +47,13 @@ func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end fu
 	}
 }
 
-// hear takes what a server reports.
+// hear takes what a server reports. A call that is over hears nothing more.
 func (r *reporter) hear(_ context.Context, n *sdk.ProgressNotificationClientRequest) {
 	token, _ := n.Params.ProgressToken.(string)
 	r.mu.Lock()
 	c := r.calls[token]
 	r.mu.Unlock()
-	if c == nil {
-		return // the call is over
+	if c.to != nil {
+		c.to.Progress(c.secrets.Clean(n.Params.Message), n.Params.Progress, n.Params.Total)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if !c.sent.IsZero() && now.Sub(c.sent) < progressPause {
-		return
-	}
-	c.sent = now
-	c.at.Send(event.Progress{
-		Elapsed: now.Sub(c.begun), Message: redact.Cut(c.secrets.Clean(n.Params.Message), maxProgress),
-		Done: n.Params.Progress, Total: n.Params.Total,
-	})
 }

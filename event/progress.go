@@ -1,0 +1,54 @@
+package event
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// progressPause is the least time between two events of a Reporter.
+	progressPause = 100 * time.Millisecond
+	// maxProgress bounds the message of a Progress, in bytes.
+	maxProgress = 500
+)
+
+// A Reporter sends Progress events about one operation, at most ten a second: it drops
+// what is reported in between. A nil Reporter sends nothing. It may be used by several
+// goroutines at once.
+type Reporter struct {
+	place Place
+	begun time.Time
+
+	mu   sync.Mutex // held while an event is sent
+	sent time.Time
+}
+
+// Report returns a reporter of an operation that starts now at the place. It is nil if
+// nobody wants to know.
+func (p Place) Report() *Reporter {
+	if !p.Wants(slog.LevelInfo) {
+		return nil
+	}
+	return &Reporter{place: p, begun: time.Now()}
+}
+
+// Progress reports how far the operation is. A message is cut at 500 bytes; take secrets
+// out before. Total is 0 if it is unknown.
+func (r *Reporter) Progress(message string, done, total float64) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if !r.sent.IsZero() && now.Sub(r.sent) < progressPause {
+		return
+	}
+	r.sent = now
+	if len(message) > maxProgress {
+		message = strings.ToValidUTF8(message[:maxProgress], "") + "…"
+	}
+	r.place.Send(Progress{Elapsed: now.Sub(r.begun), Message: message, Done: done, Total: total})
+}
