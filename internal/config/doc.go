@@ -28,7 +28,8 @@
 //     llm (provider, model, prompts, max-tokens), command (command, dir, env,
 //     max-output, scope), http (url, headers, max-body, scope), mcp (server, tool),
 //     solver (solver: cel with expression, sat with variables, literals and
-//     conflicts), chess (command, options, movetime-ms, scope), plan (file);
+//     conflicts), chess (command, options, movetime-ms, scope), plan (file),
+//     go (package, args, in, out);
 //   - providers of models: protocol, url, key, extra. Those named openai and
 //     anthropic need no configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
