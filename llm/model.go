@@ -44,6 +44,9 @@ type Info struct {
 	Mode string
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
+	// Pays reports that the model draws on the account of its context by itself, so that
+	// nobody else may charge its answers. See call.Model.
+	Pays bool
 }
 
 // The modes of an answer.
@@ -213,6 +216,9 @@ type Delta struct {
 	Err     error
 	Wait    time.Duration // with Restart
 	Elapsed time.Duration // with Progress: since the request started
+	// Spent is the usage of the attempt that ended with this delta, from a model that
+	// measures it itself; nil leaves that to the Meter of the consumer.
+	Spent *budget.Usage
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with llm/llmtest")

@@ -10,8 +10,18 @@ import (
 )
 
 // Priced returns m with a price, which budgets over USD require. The zero Price means that
-// the model costs nothing.
-func Priced(m Model, p budget.Price) Model { return &priced{m, p} }
+// the model costs nothing. Every model of a [Fallback] gets the price.
+func Priced(m Model, p budget.Price) Model {
+	f, several := m.(*fallback)
+	if !several {
+		return &priced{m, p}
+	}
+	models := make([]Model, len(f.models))
+	for i, m := range f.models {
+		models[i] = Priced(m, p)
+	}
+	return Fallback(models...)
+}
 
 type priced struct {
 	model Model
@@ -98,8 +108,14 @@ func (r *Reply) outputTokens() int {
 }
 
 // Quote estimates the cost of a request: at least its input, at most its input and the
-// longest answer. It counts as one round trip.
+// longest answer. It counts as one round trip. A model that pays for itself costs nothing.
 func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
+	if f, several := m.(*fallback); several {
+		return f.quote(ctx, req)
+	}
+	if infoOf(m).Pays {
+		return budget.Quote{}
+	}
 	price, ok := PriceOf(ctx, m, req)
 	in, out := req.inputTokens(), cmp.Or(req.MaxTokens, answerTokens)
 	q := budget.Quote{
@@ -133,9 +149,10 @@ type Meter struct {
 	price   budget.Price
 	counts  bool // an account or a price
 	req     *Request
-	started bool         // the server has answered
-	said    int          // bytes of the answer
-	void    budget.Usage // of earlier attempts
+	started bool          // the server has answered
+	said    int           // bytes of the answer
+	void    budget.Usage  // of earlier attempts
+	told    *budget.Usage // of this attempt, by the model itself
 }
 
 // NewMeter returns the meter of a request to a model.
@@ -146,6 +163,9 @@ func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 
 // Hear takes the next delta.
 func (m *Meter) Hear(d *Delta) {
+	if d.Spent != nil && d.Kind != Restart {
+		m.told = d.Spent
+	}
 	switch d.Kind {
 	case Start:
 		m.started = true
@@ -155,14 +175,23 @@ func (m *Meter) Hear(d *Delta) {
 	case ToolCallStart:
 		m.started = true
 	case Restart:
-		m.void = m.Spent(d.Reply, d.Err)
-		m.started, m.said = false, 0
+		m.void = m.void.Add(m.attempt(d, d.Err))
+		m.started, m.said, m.told = false, 0, nil
 	}
 }
 
 // Spent returns the usage of the request after the stream has ended: with a reply, or with
 // an error and the partial reply, which may be nil.
 func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
+	return m.void.Add(m.attempt(&Delta{Reply: reply, Spent: m.told}, err))
+}
+
+// attempt returns the usage of the attempt that ended with d and err.
+func (m *Meter) attempt(d *Delta, err error) budget.Usage {
+	if d.Spent != nil {
+		return *d.Spent
+	}
+	reply := d.Reply
 	if reply == nil {
 		reply = &Reply{}
 	}
@@ -176,7 +205,7 @@ func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
 		}
 	}
 	u.USD = m.price.Of(u)
-	return m.void.Add(u)
+	return u
 }
 
 // billed reports whether the input of a request without reported usage counts as billed:

@@ -1,0 +1,160 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// Fallback returns a Model that asks the models in order until one answers. After an error
+// it asks the next one, unless the context is done or the budget is exhausted; the consumer
+// sees a Restart delta with the error. The last model's error is returned, joined with those
+// before it.
+//
+// Every model is asked under its own name: Request.Model applies to the first one. Retries,
+// timeouts and limits are those of each model, so a short Retry and Timeouts in all but the
+// last one keep the wait short. Each answer is charged at the price of the model that gave
+// it. A budget over USD reserves the most expensive model and requires a price of every one.
+//
+// For a breaker, a race or a judge, see call.Model.
+func Fallback(models ...Model) Model { return &fallback{models} }
+
+type fallback struct{ models []Model }
+
+// Check implements Checker.
+func (f *fallback) Check() error {
+	if len(f.models) == 0 {
+		return errors.New("llm: Fallback of no models: give it at least one")
+	}
+	for i, m := range f.models {
+		if m == nil {
+			return fmt.Errorf("llm: model %d of Fallback is nil", i+1)
+		}
+		if infoOf(m).Pays {
+			return fmt.Errorf("llm: model %d of Fallback pays for itself: list the others among the candidates of its call", i+1)
+		}
+		if c, ok := m.(Checker); ok {
+			if err := c.Check(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Info describes the first model.
+func (f *fallback) Info() Info {
+	if len(f.models) == 0 {
+		return Info{}
+	}
+	return infoOf(f.models[0])
+}
+
+// request returns the request as the i-th model gets it.
+func (f *fallback) request(i int, req *Request) *Request {
+	if i == 0 || req.Model == "" {
+		return req
+	}
+	own := *req
+	own.Model = ""
+	return &own
+}
+
+// quote is the quote of the most expensive model, and at least that of the cheapest one.
+func (f *fallback) quote(ctx context.Context, req *Request) (q budget.Quote) {
+	for i, m := range f.models {
+		one := Quote(ctx, m, f.request(i, req))
+		if i == 0 {
+			q = one
+			continue
+		}
+		q.Least.USD = min(q.Least.USD, one.Least.USD)
+		q.Most.USD = max(q.Most.USD, one.Most.USD)
+		if q.Unpriced == "" {
+			q.Unpriced = one.Unpriced
+		}
+	}
+	return q
+}
+
+// Stream implements Model.
+func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		if err := f.Check(); err != nil {
+			yield(Delta{Reply: &Reply{}}, err)
+			return
+		}
+		var failed fallen
+		for i, m := range f.models {
+			again := func(err error) bool { return i < len(f.models)-1 && ctx.Err() == nil && !endsRun(err) }
+			err := attempt(ctx, m, f.request(i, req), again, func(d Delta, err error) bool {
+				if err != nil && failed != nil {
+					err = append(failed, err)
+				}
+				return yield(d, err)
+			})
+			if err == nil {
+				return
+			}
+			failed = append(failed, err)
+		}
+	}
+}
+
+// attempt streams the answer of one model, with its cost at the model's own price. An error
+// after which the next model is asked is yielded as a Restart, and returned.
+func attempt(ctx context.Context, m Model, req *Request, again func(error) bool, yield func(Delta, error) bool) (next error) {
+	meter := NewMeter(ctx, m, req)
+	for d, err := range m.Stream(ctx, req) {
+		if d.Kind == Restart || d.Kind == Done || err != nil {
+			spent := meter.attempt(&d, err)
+			d.Spent = &spent
+		}
+		meter.Hear(&d)
+		switch {
+		case err != nil && again(err):
+			if yield(Delta{Kind: Restart, Err: err, Reply: d.Reply, Spent: d.Spent}, nil) {
+				return err
+			}
+			return nil
+		case !yield(d, err) || err != nil || d.Kind == Done:
+			return nil
+		}
+	}
+	yield(Delta{Reply: &Reply{}}, errNotDone)
+	return nil
+}
+
+// endsRun reports whether an account refused to pay.
+func endsRun(err error) bool {
+	_, ends := errors.AsType[interface {
+		error
+		EndsRun() bool
+	}](err)
+	return ends
+}
+
+// fallen are the errors of the models of a Fallback, in order. The last one decides whether
+// the request may be repeated.
+type fallen []error
+
+func (f fallen) Error() string {
+	said := make([]string, len(f))
+	for i, err := range f {
+		said[i] = err.Error()
+	}
+	return strings.Join(said, "; then ")
+}
+
+// Unwrap returns the errors, the last one first.
+func (f fallen) Unwrap() []error {
+	out := make([]error, 0, len(f))
+	for i := len(f) - 1; i >= 0; i-- {
+		out = append(out, f[i])
+	}
+	return out
+}
