@@ -214,6 +214,9 @@ func modelFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, kind.Waiting) { // a capability of call.Model asks a person
+		return err
+	}
 	if ended, ok := errors.AsType[interface {
 		error
 		EndsRun() bool

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -17,6 +18,7 @@ type payment struct {
 	meter *llm.Meter
 	watch func() *repetition.Watcher // nil watches nothing
 	spent budget.Usage               // by this request
+	own   bool                       // the model draws on the account itself
 }
 
 // repetitionRetries bounds the retries of a model that repeats itself.
@@ -30,7 +32,7 @@ func stuck() *repetition.Watcher {
 
 func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payment, error) {
 	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, llm.Quote(ctx, m, req))
-	return payment{Draw: draw}, err
+	return payment{Draw: draw, own: llm.InfoOf(m).Pays}, err
 }
 
 // ask sends the request, bounded by the rest of the budget, and passes each delta to
@@ -71,7 +73,9 @@ func (p *payment) failed(ctx context.Context, err error) error {
 	return failure
 }
 
-// end charges the cost of the step, from its record or its error, and returns it.
+// end charges the cost of the step, from its record or its error, and returns it. The steps
+// within it were charged already if the model draws on the account itself; if it is
+// recorded, they are not visited again.
 func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	defer p.Close()
 	if noted, ok := budget.CostOf(err); ok {
@@ -79,7 +83,11 @@ func (p *payment) end(used budget.Usage, err error) budget.Usage {
 	} else if err != nil {
 		return budget.Usage{}
 	}
-	p.End(used)
+	if p.own && p.Live() {
+		p.End(budget.Usage{})
+	} else {
+		p.End(used)
+	}
 	return used
 }
 
@@ -98,11 +106,26 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 	return v, err
 }
 
+// CheckGrant returns the effects that the model needs and the grant lacks. Validate calls it.
+func (a *agent) CheckGrant(grant []string) []finding.Finding {
+	if m, ok := a.model.(interface {
+		CheckGrant(grant []string) []finding.Finding
+	}); ok {
+		return m.CheckGrant(grant)
+	}
+	return nil
+}
+
 // Unpriced returns the models of the agent whose price is unknown: a budget that bounds
 // money refuses them.
 func (a *agent) Unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil
+	}
+	if several, ok := a.model.(interface {
+		Unpriced(context.Context) []string
+	}); ok {
+		return several.Unpriced(ctx)
 	}
 	if model := llm.Quote(ctx, a.model, &llm.Request{Model: a.cfg.Model}).Unpriced; model != "" {
 		return []string{model}

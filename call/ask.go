@@ -98,7 +98,7 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		if req.Key = stone.In(ctx).Path(); req.Key != "" {
 			req.Key = stone.In(ctx).RunID() + "/" + req.Key
 		}
-		if at = event.At(ctx); !req.judges {
+		if at = event.At(ctx); !req.judges && req.Turn == nil { // the consumer of a Model streams its answer
 			req.Voice = at.Speak(e.ID)
 		}
 		a, err := e.ask(req.enter(ctx, call), req, loose)

@@ -144,6 +144,9 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	o := &l.last
 	req := l.request
 	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, e.given(&l.spec)
+	if l.hear != nil {
+		req.Hear = l.hear()
+	}
 	if l.inputs[e] != nil {
 		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
 			l.reserved.Close()

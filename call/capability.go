@@ -6,6 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
 )
 
 // A Capability is anything that answers requests.
@@ -84,6 +85,13 @@ type Request struct {
 	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The
 	// call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
+
+	// Turn is the Input of a request of a [Model], which wants an llm.Reply. It is nil in all
+	// other requests, and in those to judges.
+	Turn *llm.Request
+	// Hear takes the deltas of the answer to a Turn as they arrive: a Start first, and at the
+	// end, also that of a failed answer, a Done with what was received. It may be nil.
+	Hear func(llm.Delta)
 
 	judges bool // it is a judgement of an answer, which is not streamed
 }

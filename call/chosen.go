@@ -46,7 +46,7 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	}
 	r := *c.resolve()
 	r.candidates = spec.Applicator.candidates(&spec, nil)
-	to := &caller{name: c.name, produces: c.produces, spec: spec, resolved: &r}
+	to := &caller{name: c.name, produces: c.produces, spec: spec, turn: c.turn, hear: c.hear, resolved: &r}
 	to.once.Do(func() {})
 	return to, nil
 }

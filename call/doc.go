@@ -73,6 +73,12 @@
 // returns. [Request].Stack shows a capability the calls in which its own call is made. A
 // call that is nested in [MaxStack] others is refused.
 //
+// # Models
+//
+// [Model] makes an llm.Model of an Applicator and a Spec, so that an agent's turns are calls:
+// each turn is a cascade, a race or a tournament, with breakers and a gate. For models that
+// fall over to each other without all this, see llm.Fallback.
+//
 // # Cost
 //
 // The account in the context (package budget) pays for every invocation, those of judges

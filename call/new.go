@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -32,13 +33,18 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 	if name == "" && produces != nil {
 		name = produces.Name()
 	}
-	c := &caller{name: name, produces: produces, spec: spec}
-	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
-	leaf := stone.Leaf(name, produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), stone.Detail(c))
+	leaf := (&caller{name: name, produces: produces, spec: spec}).leaf()
 	if !spec.Dispatch.AllowFailure || produces == nil {
 		return leaf
 	}
 	return stone.Rescue(name, leaf, heal(name, produces)).Glue()
+}
+
+// leaf returns the leaf that makes the call.
+func (c *caller) leaf() stone.Ashlar {
+	spec := &c.spec
+	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
+	return stone.Leaf(c.name, c.produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), stone.Detail(c))
 }
 
 // reads returns the queries of the parts of the call.
@@ -89,6 +95,8 @@ type caller struct {
 	name     string
 	produces dag.AnyType
 	spec     Spec
+	turn     *llm.Request           // of a Model; it is the Input, too
+	hear     func() func(llm.Delta) // returns the listener of the next invocation; nil if none
 	once     sync.Once
 	resolved *resolved
 }
@@ -171,7 +179,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
-	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Cache: s.cache}
+	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Cache: s.cache, Turn: s.turn}
 	typed, err := (*schema.Schema)(nil), error(nil)
 	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
 		return err

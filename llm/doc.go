@@ -15,6 +15,9 @@
 // compatible servers), llm/anthropic for Messages. llm/repetition stops a model that
 // repeats itself, and llm/llmtest tests any Model against the contract.
 //
+// [Fallback] asks the next model when one fails; call.Model is a model that routes every
+// request to a capability.
+//
 // # Partial replies are kept
 //
 // Streams break: connections drop, providers send errors under status 200, time

@@ -34,7 +34,7 @@ func (f *fallback) Check() error {
 		if m == nil {
 			return fmt.Errorf("llm: model %d of Fallback is nil", i+1)
 		}
-		if infoOf(m).Pays {
+		if InfoOf(m).Pays {
 			return fmt.Errorf("llm: model %d of Fallback pays for itself: list the others among the candidates of its call", i+1)
 		}
 		if c, ok := m.(Checker); ok {
@@ -51,7 +51,7 @@ func (f *fallback) Info() Info {
 	if len(f.models) == 0 {
 		return Info{}
 	}
-	return infoOf(f.models[0])
+	return InfoOf(f.models[0])
 }
 
 // request returns the request as the i-th model gets it.

@@ -43,12 +43,13 @@ func (p *priced) Check() error {
 
 // Info implements Informer.
 func (p *priced) Info() Info {
-	info := infoOf(p.model)
+	info := InfoOf(p.model)
 	info.Price = &p.price
 	return info
 }
 
-func infoOf(m Model) (info Info) {
+// InfoOf returns what a model says about itself, the zero Info if it says nothing.
+func InfoOf(m Model) (info Info) {
 	if i, ok := m.(Informer); ok {
 		info = i.Info()
 	}
@@ -59,7 +60,7 @@ func infoOf(m Model) (info Info) {
 // model's own price applies to the name that it was made with; other prices are those of
 // ctx, see budget.WithPrices.
 func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
-	info := infoOf(m)
+	info := InfoOf(m)
 	if info.Price != nil && (req.Model == "" || req.Model == info.Model || info.Model == "") {
 		return *info.Price, true
 	}
@@ -113,7 +114,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	if f, several := m.(*fallback); several {
 		return f.quote(ctx, req)
 	}
-	if infoOf(m).Pays {
+	if InfoOf(m).Pays {
 		return budget.Quote{}
 	}
 	price, ok := PriceOf(ctx, m, req)
@@ -123,7 +124,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		Most:  budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(budget.Usage{InputTokens: in, OutputTokens: out})},
 	}
 	if !ok {
-		q.Unpriced = cmp.Or(req.Model, infoOf(m).Model, "unnamed")
+		q.Unpriced = cmp.Or(req.Model, InfoOf(m).Model, "unnamed")
 	}
 	return q
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -68,6 +69,11 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return &call.Reply{Usage: usage}, failure(ctx, err)
 		}
+		if req.Turn != nil {
+			usage.Mode = modeOf(c.Model)
+			out, err := json.Marshal(answer)
+			return &call.Reply{Usage: usage, Out: out}, err
+		}
 		reply, err := want.read(ctx, redact.From(ctx).Text(answer.Text))
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
@@ -88,6 +94,9 @@ func modeOf(m llm.Model) string {
 
 // request makes the request for a model.
 func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
+	if req.Turn != nil {
+		return c.turn(req), nil
+	}
 	question, err := question(req)
 	if err != nil {
 		return nil, err
@@ -121,10 +130,15 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer
 	}
 	meter := llm.NewMeter(ctx, c.Model, request)
 	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
+	hear := listener(req)
+	hear(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{}})
 	err = errNoEnd
 	for delta, failed := range c.Model.Stream(ctx, request) {
 		meter.Hear(&delta)
 		tell.Hear(&delta)
+		if failed == nil && delta.Kind != llm.Start && delta.Kind != llm.Done {
+			hear(delta)
+		}
 		if delta.Reply != nil && delta.Kind != llm.Start && delta.Kind != llm.Restart {
 			answer = delta.Reply
 		}
@@ -133,13 +147,19 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer
 		}
 		err = errNoEnd
 	}
-	if err == nil && answer.Refusal != "" && answer.Text == "" {
+	if answer != nil {
+		hear(llm.Delta{Kind: llm.Done, Reply: answer})
+	}
+	if err == nil && answer.Refusal != "" && answer.Text == "" && req.Turn == nil {
 		err = fmt.Errorf("the model refuses: %s", answer.Refusal)
 	} else if err == nil {
 		err = answer.CheckContent()
 	}
 	used = meter.Spent(answer, err)
 	tell.End(answer, used, err)
+	if i, ok := c.Model.(llm.Informer); ok && i.Info().Pays {
+		used = budget.Usage{} // its own calls were charged
+	}
 	return answer, used, err
 }
 

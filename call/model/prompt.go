@@ -27,6 +27,9 @@ type wanted struct {
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
+	if req.Turn != nil {
+		return wanted{}, nil
+	}
 	may := slices.Contains(m.CanProduce, call.Plan)
 	if req.Requires.Reply == call.Plan {
 		return wanted{plan: true, may: may}, nil
@@ -90,19 +93,24 @@ func question(req *call.Request) (string, error) {
 	case call.EvalCheck:
 		parts[0] = judged("Check", req.Input)
 	}
-	for _, beside := range []struct {
-		name string
-		json call.JSON
-	}{{"Context", req.Context}, {"Constraints", req.Constraints}} {
-		if text := strings.TrimSpace(string(beside.json)); text != "" && text != "null" && text != "{}" {
-			parts = append(parts, beside.name+":\n"+text)
-		}
-	}
-	text := strings.TrimSpace(strings.Join(parts, "\n\n"))
+	text := strings.TrimSpace(strings.Join(append(parts, beside(req)...), "\n\n"))
 	if text == "" {
 		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
 	}
 	return text, nil
+}
+
+// beside renders the context and the constraints of a request.
+func beside(req *call.Request) (parts []string) {
+	for _, part := range []struct {
+		name string
+		json call.JSON
+	}{{"Context", req.Context}, {"Constraints", req.Constraints}} {
+		if text := strings.TrimSpace(string(part.json)); text != "" && text != "null" && text != "{}" {
+			parts = append(parts, part.name+":\n"+text)
+		}
+	}
+	return parts
 }
 
 // judged renders the input of a judge: the rubric, and all the rest within a fence, since

@@ -1,0 +1,280 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/llm"
+)
+
+// TurnIntent is the intent of the calls of a [Model] whose Spec names none.
+const TurnIntent = "llm/turn"
+
+// Model returns a model whose every request is a call: a cascade, a race or a tournament of
+// capabilities, with their limits and breakers, and with the checks and the judge of the
+// Spec. With it, an agent is answered by whichever capability the Applicator finds:
+//
+//	app := &call.Applicator{Registry: call.NewRegistry(small, large)}
+//	fix := agent.New("fix", Patch, call.Model(app, call.Spec{
+//		Dispatch: call.Dispatch{Candidates: []string{"model/small", "model/large"}},
+//	}), agent.Config{…})
+//
+// The input of the call is the llm.Request, its out the llm.Reply, both as JSON. Capabilities
+// of call/model get the conversation as it is, with tools and response format; any other one
+// may answer with {"text": "…"}. Dispatch.Repair adds the rejected answer to the context.
+// Applicator and Input of the Spec are set by Model; its Intent defaults to [TurnIntent].
+//
+// The call draws on the account of the context by itself; Budget of the Spec limits each
+// request. In a run, its attempts are recorded steps below the body that asks; elsewhere each
+// request is a run of its own. A cascade streams while it is answered. The other strategies
+// stream the answer once it is chosen.
+func Model(app *Applicator, spec Spec) llm.Model {
+	spec.Applicator = app
+	spec.Intent = cmp.Or(spec.Intent, TurnIntent)
+	spec.Dispatch.AllowFailure = false
+	return &turns{spec: spec}
+}
+
+type turns struct{ spec Spec }
+
+// turnType is the type of the node of a request of a Model.
+var turnType = dag.NewType[JSON]("stone/turn")
+
+// caller returns the call of a request.
+func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
+	spec := m.spec
+	spec.Input = dag.ReaderFunc(func(dag.DAG) (any, error) { return req, nil })
+	return &caller{name: "model", produces: turnType, spec: spec, turn: req, hear: hear}
+}
+
+// Check implements llm.Checker: a capability must be able to answer.
+func (m *turns) Check() error {
+	var errs []error
+	for _, f := range finding.List(m.caller(nil, nil).Check()).Errors() {
+		errs = append(errs, errors.New(f.Message))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckGrant returns the effects that the calls need and the grant lacks.
+func (m *turns) CheckGrant(grant []string) []finding.Finding {
+	return m.caller(nil, nil).CheckGrant(grant)
+}
+
+// Unpriced returns the models without a known price that the calls may ask.
+func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).Unpriced(ctx) }
+
+// Info names the model after the intent of its calls.
+func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
+
+// Stream implements llm.Model.
+func (m *turns) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		t := &turnStream{yield: yield, heard: make(chan heard), ctx: ctx, begun: time.Now()}
+		t.live = m.spec.Dispatch.Strategy == "" || m.spec.Dispatch.Strategy == Cascade
+		answer, gone := make(chan answered, 1), make(chan struct{})
+		go func() {
+			defer close(gone)
+			answer <- m.ask(ctx, req, t.listen)
+		}()
+		t.run(answer)
+		cancel()
+		<-gone
+	}
+}
+
+// An answered call has the node of its answer, or an error.
+type answered struct {
+	node *dag.Node
+	err  error
+}
+
+// ask makes the call, in the run of ctx or in one of its own.
+func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.Delta)) answered {
+	leaf, in := m.caller(req, hear).leaf(), stone.In(ctx)
+	if in.Path() == "" {
+		result, err := stone.Run(ctx, leaf, stone.Config{})
+		return answered{result.Node, err}
+	}
+	d := in.RunDynamic(leaf, dag.DAG{}, nil)
+	if d.InFlight() {
+		return answered{err: d.Cause()}
+	}
+	n, err := d.Nearest(turnType.Name())
+	return answered{n, err}
+}
+
+// A turnStream makes one stream of the streams of the capabilities that a call asks.
+type turnStream struct {
+	ctx     context.Context
+	yield   func(llm.Delta, error) bool
+	heard   chan heard
+	live    bool // one invocation at a time: what is heard is yielded
+	begun   time.Time
+	latest  atomic.Int64 // the number of the latest invocation
+	started bool
+	said    bool       // a piece of an answer was yielded that no Restart has taken back
+	reply   *llm.Reply // the last answer that was heard to its end
+}
+
+// heard is a delta of an invocation.
+type heard struct {
+	invocation int64
+	delta      llm.Delta
+}
+
+// listen returns what the next invocation calls for each delta. It may be called after the
+// stream has ended, by an invocation that was abandoned.
+func (t *turnStream) listen() func(llm.Delta) {
+	n := t.latest.Add(1)
+	return func(d llm.Delta) {
+		select {
+		case t.heard <- heard{n, d}:
+		case <-t.ctx.Done():
+		}
+	}
+}
+
+// run yields deltas until the call is answered or the consumer stops.
+func (t *turnStream) run(answer <-chan answered) {
+	progress := time.NewTicker(llm.ProgressInterval)
+	defer progress.Stop()
+	for {
+		more := true
+		select {
+		case h := <-t.heard:
+			more = h.invocation != t.latest.Load() || t.hear(h.delta)
+		case <-progress.C:
+			more = t.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(t.begun)}, nil)
+		case a := <-answer:
+			t.end(a)
+			return
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// hear yields a delta of the latest invocation. The first one of an invocation is a Start.
+func (t *turnStream) hear(d llm.Delta) bool {
+	if !t.live && d.Kind != llm.Done {
+		return true
+	}
+	switch d.Kind {
+	case llm.Start:
+		if t.said && !t.again(errors.New("another attempt")) {
+			return false
+		}
+		if t.reply = nil; t.started {
+			return true
+		}
+		t.started = true
+	case llm.Progress:
+		return true // run sends its own
+	case llm.Restart:
+		return t.again(d.Err)
+	case llm.Done:
+		t.reply = d.Reply
+		return true
+	default:
+		t.said = true
+	}
+	return t.yield(d, nil)
+}
+
+// again takes back what was yielded. The call measures its cost.
+func (t *turnStream) again(why error) bool {
+	t.said = false
+	return t.yield(llm.Delta{Kind: llm.Restart, Err: why, Spent: &budget.Usage{}}, nil)
+}
+
+// end yields the answer of the call.
+func (t *turnStream) end(a answered) {
+	if a.err != nil {
+		t.fail(a.err)
+		return
+	}
+	reply, err := readTurn(a.node.Content())
+	if err != nil {
+		t.fail(err)
+		return
+	}
+	if t.said && !t.same(a.node.Content()) && !t.again(errors.New("the answer was replaced")) {
+		return
+	}
+	if !t.said && !t.pass(reply) {
+		return
+	}
+	spent := &budget.Usage{}
+	if rec := RecordOf(a.node); rec != nil {
+		spent = &rec.Usage.Usage
+	}
+	t.yield(llm.Delta{Kind: llm.Done, Reply: reply, Spent: spent}, nil)
+}
+
+// pass yields the deltas of a reply that was not streamed.
+func (t *turnStream) pass(reply *llm.Reply) bool {
+	if !t.started && !t.yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: reply.RequestID}}, nil) {
+		return false
+	}
+	for _, d := range reply.Deltas() {
+		if !t.yield(d, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// same reports whether the answer is the one that was heard.
+func (t *turnStream) same(out JSON) bool {
+	said, err := canon.Append(nil, t.reply)
+	return err == nil && t.reply != nil && bytes.Equal(said, out)
+}
+
+func (t *turnStream) fail(err error) {
+	if t.ctx.Err() != nil {
+		err = context.Cause(t.ctx)
+	}
+	spent := &budget.Usage{}
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Record != nil {
+		spent = &failed.Record.Usage.Usage
+	}
+	reply := t.reply
+	if reply == nil {
+		if reply = (&llm.Reply{}); t.said && !t.again(err) {
+			return
+		}
+	} else if !t.said && !t.pass(reply) {
+		return
+	}
+	t.yield(llm.Delta{Reply: reply, Spent: spent}, err)
+}
+
+// readTurn reads the out of a call as the reply of a model.
+func readTurn(out JSON) (*llm.Reply, error) {
+	reply := &llm.Reply{}
+	if err := json.Unmarshal(out, reply); err != nil {
+		return nil, &Error{Type: SchemaInvalid, Where: "result", Message: strings.TrimSpace(fmt.Sprintf("the answer is no reply of a model, such as {\"text\": \"…\"}: %v", err))}
+	}
+	for i, c := range reply.ToolCalls {
+		if string(c.Input) == "null" { // cut off
+			reply.ToolCalls[i].Input = nil
+		}
+	}
+	return reply, reply.CheckContent()
+}
