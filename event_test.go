@@ -237,7 +237,7 @@ func TestNothingGoesToTheDefaultLogger(t *testing.T) {
 	}
 }
 
-// Events that nobody wants cost nothing.
+// Events without a watcher cost nothing.
 func TestDisabledEventsAllocateNothing(t *testing.T) {
 	for name, log := range map[string]slog.Handler{"no handler": nil, "a handler that declines": &events{level: slog.LevelError}} {
 		_, err := stone.Run(t.Context(), stone.New("a", word, func(ctx context.Context, _ dag.DAG) (string, error) {
@@ -249,7 +249,7 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 					t.Error("Enabled")
 				}
 			}); n != 0 {
-				t.Errorf("%s: %v allocations for events that nobody wants, want 0", name, n)
+				t.Errorf("%s: %v allocations for events without a watcher, want 0", name, n)
 			}
 			return "x", nil
 		}), stone.Config{Watch: event.Log(log)})

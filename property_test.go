@@ -44,7 +44,7 @@ type witness struct {
 	missed []error // reads of what must be there that found nothing
 }
 
-// rounds are the parts of an address that stand for rounds, lanes and visits.
+// rounds are the parts of an address that name rounds, lanes and visits.
 var rounds = regexp.MustCompile(`\[\d+\]|@\d+`)
 
 func (w *witness) saw(ctx context.Context, name string) {
@@ -56,7 +56,7 @@ func (w *witness) saw(ctx context.Context, name string) {
 // kindEmpty is the failure of a body that reads all of a type and finds none.
 const kindEmpty = "empty-every"
 
-// read does what q declares. It returns a number that stands for what it found.
+// read does what q declares. It returns a number made from the result.
 func (w *witness) read(ctx context.Context, d dag.DAG, q dag.Query) (uint32, error) {
 	h := fnv.New32a()
 	var nodes []*dag.Node

@@ -253,7 +253,7 @@ func (v *validator) own(s *spec) {
 			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
 		if v.asked[s.name] == nil && v.unattended {
-			v.find(v.here, finding.Finding{Type: finding.NobodyAnswers, Warning: true, Queried: s.name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", s.name)
+			v.find(v.here, finding.Finding{Type: finding.NoFrontend, Warning: true, Queried: s.name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", s.name)
 		}
 		v.asked[s.name] = s
 	}

@@ -92,7 +92,7 @@ func chain(names []string, types []dag.Type[benchDoc]) []Ashlar {
 	return steps
 }
 
-// nested distributes the steps over composites that stand in each other.
+// nested distributes the steps over nested composites.
 func nested(steps []Ashlar, compose func([]Ashlar) Ashlar) Ashlar {
 	const deep = 300
 	each := max(1, len(steps)/deep)
@@ -147,7 +147,7 @@ func TestShapesAreValid(t *testing.T) {
 }
 
 // TestEveryPlaceOnce is why the validator is linear: it comes by every place of a
-// tree once, however deeply loops and rescues stand in each other.
+// tree once, however deeply loops and rescues are nested.
 func TestEveryPlaceOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := (&grower{T: t, witness: &witness{}}).tree()

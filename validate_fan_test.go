@@ -144,7 +144,7 @@ func TestValidateLanes(t *testing.T) {
 			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
 		`, Config{}},
 		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), ``, Config{}},
-		{"items that nobody reads", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
+		{"items that are not read", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
 		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.All(draftType))), ``, Config{}},
 		{"the latest node of lanes", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Latest)), `
 			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/end)

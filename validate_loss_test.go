@@ -66,9 +66,9 @@ func TestValidateReduceOfNothing(t *testing.T) {
 		{"after a fan-out", Seq("p", fan, sum), ``, Config{}},
 		{"after one that is reduced already", Seq("p", fan, gather("first", draftType, draftType), sum), found, Config{}},
 		{"after a branch with a fan-out", Seq("p", read, Match("m", On(draftType, textOf), Case("a", fan), Case("b", first("b", draftType))), sum), ``, Config{}},
-		{"after an input nobody knows", Seq("p", sum), ``, Config{Input: input}},
+		{"after an unknown input", Seq("p", sum), ``, Config{Input: input}},
 		{"behind what failed", Seq("p", Rescue("r", first("body", draftType), first("heal", draftType)), sum), found, Config{}},
-		{"after a fan-out that somebody read", Seq("p", fan, readingLeaf("after", draftType, dag.All(draftType)), sum), `
+		{"after a fan-out that was read", Seq("p", fan, readingLeaf("after", draftType, dag.All(draftType)), sum), `
 			[fanout-not-reduced] fan: its lanes reach "after" without a reducer between: follow it with stone.Reduce (at p/fan)
 			warning [nothing-to-reduce] sum: no fan-out comes before it: add one, or use its body without Reduce (at p/sum)
 		`, Config{}},

@@ -227,8 +227,8 @@ func TestValidateOptions(t *testing.T) {
 			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or do without this ashlar (at p/s/b)
 		`, Config{Grant: []string{"fs/write"}}},
 		{"no grant allows all", a.with(Effects("net")), ``, Config{}},
-		{"a detail that complains", a.with(Detail(complaining{{Type: "no-candidate", Message: "nobody can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}})), `
-			[no-candidate] a: nobody can
+		{"a detail that complains", a.with(Detail(complaining{{Type: "no-candidate", Message: "no one can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}})), `
+			[no-candidate] a: no one can
 			warning [hint] a: but; did you mean "x"?
 		`, Config{}},
 		{"a detail that panics", a.with(Detail(panicky{})), `

@@ -58,7 +58,7 @@ func TestValidateClosedLists(t *testing.T) {
 		`, Config{}},
 		{"an open list", on(Lens("free"), Case("anything", a)), ``, Config{}},
 		{"a key of any type", on(On(flags, func(flagDoc) any { return 1 }), Case("x", a), Case(1, b)), ``, Config{}},
-		{"a value nobody knows before the run", Seq("p", first("read", ticketType), Match("m", On(dag.ReaderFunc(keyOf, ticketType), func(v any) any { return v }), Case("x", a))), ``, Config{}},
+		{"a value unknown before the run", Seq("p", first("read", ticketType), Match("m", On(dag.ReaderFunc(keyOf, ticketType), func(v any) any { return v }), Case("x", a))), ``, Config{}},
 		{"no branch at all", on(urgent), `
 			[empty-composite] m: a match needs at least one Case (at p/m)
 		`, Config{}},

@@ -212,7 +212,7 @@ func TestValidateLoops(t *testing.T) {
 		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
 			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/l/try/draft)
 		`, Config{}},
-		{"the condition reads what nobody produces", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), 2), from("end", ticketType, reportType)), `
+		{"the condition reads a type without a producer", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), 2), from("end", ticketType, reportType)), `
 			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)
 		`, Config{}},
 		{"the condition reads what the body may produce", Seq("p", first("read", ticketType), Loop("l", Rescue("r", from("body", ticketType, draftType), first("heal", reportType)), Until(draftType, done), 2)), `
@@ -258,7 +258,7 @@ func TestValidateMatches(t *testing.T) {
 		{"behind branches of one type", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", first("b", ticketType))), Match("route", Lens("txet"), Case("x", bug))), `
 			[invalid-lens] route: lens path ["txet"] is not in the schema of the latest node, "ticket": the fields there are text; did you mean "text"? (at p/route)
 		`, Config{}},
-		{"behind branches of several types nobody knows", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
+		{"behind branches of several unknown types", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
 		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
 			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or query it where it is needed (at p/triage)
 			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker with which a lane begins, use On to look at an earlier node (at p/fan/route)

@@ -27,10 +27,10 @@ func (r *run) started() func(error) {
 	if !r.info {
 		return nil
 	}
-	begun := time.Now()
+	start := time.Now()
 	r.place.Send(event.AgentStarted{})
 	return func(err error) {
-		r.place.Send(event.AgentEnded{OK: err == nil, Turns: r.turn, Elapsed: time.Since(begun), Usage: r.usage})
+		r.place.Send(event.AgentEnded{OK: err == nil, Turns: r.turn, Elapsed: time.Since(start), Usage: r.usage})
 	}
 }
 
@@ -63,7 +63,7 @@ func (j *job) dispatched(o outcome) {
 	if !j.info {
 		return
 	}
-	done := event.ToolDone{ToolCall: j.told(), OK: !o.Failed, Elapsed: time.Since(j.begun), Text: o.Text}
+	done := event.ToolDone{ToolCall: j.told(), OK: !o.Failed, Elapsed: time.Since(j.start), Text: o.Text}
 	if o.Meta != nil {
 		done.Meta = o.Meta
 	}

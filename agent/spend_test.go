@@ -53,12 +53,12 @@ func TestAgentsDrawOnTheAccount(t *testing.T) {
 func TestAgentsEndWithTheTimeOfTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := budget.With(context.Background(), budget.New(budget.Limits{Latency: 3500 * time.Millisecond}))
-		begun := time.Now()
+		start := time.Now()
 		_, err := stone.Run(ctx, looping(time.Second), stone.Config{})
 		if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != budget.Kind {
 			t.Errorf("ended with %v, want kind %s", err, budget.Kind)
 		}
-		if took := time.Since(begun); took != 3500*time.Millisecond {
+		if took := time.Since(start); took != 3500*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
 	})

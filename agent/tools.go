@@ -120,7 +120,7 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
 	if r.info {
-		j.begun = time.Now()
+		j.start = time.Now()
 	}
 	refusal, err := r.refuse(ctx, c.Tools, j)
 	if err != nil {
@@ -146,7 +146,7 @@ type job struct {
 	turn, position int
 	call           llm.ToolCall
 	tool           *Tool // nil if no tool has the name
-	begun          time.Time
+	start          time.Time
 }
 
 // refuse returns the reason for the model why a call is not run, "" if it can be run.

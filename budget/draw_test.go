@@ -64,7 +64,7 @@ func TestDrawThatDoesNotEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// In the context of what holds an estimate nobody waits: it would wait for itself.
+	// A draw in the context of an estimate does not wait: it would wait for itself.
 	if _, err := a.Draw(draw.Context(t.Context()), "p", "within", estimate); limitOf(err) != "max-usd" {
 		t.Errorf("within an estimate: %v", err)
 	}

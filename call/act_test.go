@@ -31,7 +31,7 @@ func TestAct(t *testing.T) {
 			want: `"reason":"effect-not-granted"},"message"`},
 		{name: "one that is", more: `,"effects":{"allowed":["net/http"]}`, grant: []string{"net/http"}, want: `"cover the beds"`, calls: 1},
 		{name: "nobody", task: `,"requires":{"cap/kind":"solver"}`, want: `"reason":"no-candidate"`},
-		{name: "a check that nobody knows", more: `,"done":{"must":["x/y"]}`, want: `"reason":"unknown-check"`},
+		{name: "an unknown check", more: `,"done":{"must":["x/y"]}`, want: `"reason":"unknown-check"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w.calls = nil

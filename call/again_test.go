@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A run that failed because nobody answered asks again when it is resumed; who had
+// A run that failed without an answer asks again when it is resumed; who had
 // answered is not asked again.
 func TestWhatFailedIsAskedAgain(t *testing.T) {
 	type text struct {

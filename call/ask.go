@@ -138,7 +138,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 		a.told = true // no capability was invoked
 		return a, err
 	}
-	begun, end := time.Now(), stopped
+	start, end := time.Now(), stopped
 	defer func() { e.leave(end) }() // also if the capability ends its goroutine
 	reply, end, err := e.invoke(ctx, req, loose)
 	var a answer
@@ -156,7 +156,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	if a.told = err == nil || reply != nil; a.told {
 		a.Usage = e.usage(reply)
 	}
-	a.LatencyMS = time.Since(begun).Milliseconds()
+	a.LatencyMS = time.Since(start).Milliseconds()
 	return a, err
 }
 

@@ -78,10 +78,10 @@ func (sc *scene) run(t *testing.T) {
 		app.Registry.SetDown(id, true)
 	}
 	sc.spec.Applicator = app
-	begun := time.Now()
+	before := time.Now()
 	var r eventtest.Recorder
 	v := runCall(t.Context(), sc.spec, sc.budget, stone.Config{Watch: &r})
-	took := time.Since(begun)
+	took := time.Since(before)
 	stands(t, &r, v)
 	if got := v.brief(); got != sc.want {
 		t.Errorf("got %s, want %s (%v)", got, sc.want, v.err)
@@ -167,7 +167,7 @@ func TestCascade(t *testing.T) {
 				"fix": {Intents: []string{"mail/print"}},
 			},
 			does: map[string]behaviour{"b": soft, "c": soft}, calls: "b c a", want: "a"},
-		{name: "a failure nobody switches on ends it", spec: call.Spec{Dispatch: retry(2, 2, abc)},
+		{name: "a failure that no rule names ends it", spec: call.Spec{Dispatch: retry(2, 2, abc)},
 			does: map[string]behaviour{"a": fails("post/strike")}, calls: "a", want: "!post/strike"},
 		{name: "retryable goes on", spec: call.Spec{Dispatch: abc},
 			does: map[string]behaviour{"a": failsOnce("post/jam", 0)}, calls: "a b", want: "b"},
@@ -185,7 +185,7 @@ func TestCascade(t *testing.T) {
 			does: map[string]behaviour{"a": soft, "b": soft}, calls: "a a b b", want: "!timeout/soft"},
 		{name: "who is rejected costs no fallback", spec: call.Spec{Dispatch: retry(0, 1, abc)}, down: []string{"a"},
 			does: map[string]behaviour{"b": soft}, calls: "b c", want: "c", rejected: "a availability/down"},
-		{name: "nobody is there", spec: call.Spec{Dispatch: caps("a", "b")}, down: []string{"a", "b"},
+		{name: "no capability is available", spec: call.Spec{Dispatch: caps("a", "b")}, down: []string{"a", "b"},
 			want: "!dispatch/no-candidate", rejected: "a availability/down, b availability/down"},
 		{name: "errors and panics are failures", spec: call.Spec{Dispatch: abc},
 			does: map[string]behaviour{"a": returns(errors.New("reset")), "b": panics}, calls: "a b c", want: "c"},
@@ -215,7 +215,7 @@ func TestCascade(t *testing.T) {
 		{name: "a plan where a value is required", spec: call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Value}},
 			has:  map[string]call.Metadata{"a": {CanProduce: []string{call.Value, call.Plan}}},
 			does: map[string]behaviour{"a": plans("{}")}, calls: "a", want: "!schema/invalid"},
-		{name: "a plan and nobody who runs it", spec: call.Spec{Cap: "a"},
+		{name: "a plan without a planner", spec: call.Spec{Cap: "a"},
 			has:  map[string]call.Metadata{"a": {CanProduce: []string{call.Plan}}},
 			does: map[string]behaviour{"a": plans("{}")}, calls: "a", want: "!plan/invalid"},
 		{name: "Retry-After is waited for", spec: call.Spec{Dispatch: retry(1, 0, caps("a"))},
@@ -224,7 +224,7 @@ func TestCascade(t *testing.T) {
 		{name: "but not for long", spec: call.Spec{Dispatch: retry(1, 1, caps("a", "b"))},
 			does:  map[string]behaviour{"a": failsOnce("rate/limited", time.Hour)},
 			calls: "a b", want: "b", took: instantly},
-		{name: "but not before somebody else is asked", spec: call.Spec{Dispatch: abc},
+		{name: "but not before another capability is asked", spec: call.Spec{Dispatch: abc},
 			does:  map[string]behaviour{"a": failsOnce("rate/limited", 7*time.Second)},
 			calls: "a b", want: "b", took: instantly},
 		{name: "down in the middle of its attempts", spec: call.Spec{Dispatch: retry(9, 1, caps("a", "b"))},
@@ -253,7 +253,7 @@ func TestBudget(t *testing.T) {
 		{name: "too dear by now", spec: call.Spec{Dispatch: caps("a", "b", "c")}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .3}}, "b": {Cost: call.Cost{USD: .3}}},
 			does: map[string]behaviour{"a": soft}, calls: "a c", want: "c", rejected: "b budget/cost"},
-		{name: "too dear by now, and nobody else", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: .5},
+		{name: "too dear by now, and no other", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .3}}, "b": {Cost: call.Cost{USD: .3}}},
 			does: map[string]behaviour{"a": soft}, calls: "a", want: "!budget/exhausted", rejected: "b budget/cost"},
 		{name: "too slow", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{Latency: time.Second},

@@ -69,13 +69,13 @@ func BenchmarkCall(b *testing.B) {
 			}
 			p := stone.Seq("calls", steps...)
 			b.ReportAllocs()
-			begun := cpu(b)
+			start := cpu(b)
 			for b.Loop() {
 				if _, err := stone.Run(b.Context(), p, stone.Config{Input: d}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(cpu(b)-begun)/float64(b.N)/calls, "cpu-ns/call")
+			b.ReportMetric(float64(cpu(b)-start)/float64(b.N)/calls, "cpu-ns/call")
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // capability: it costs nothing and has no effects.
 type Cache struct {
 	// MaxAge is how old the answer may be. Zero leaves it to the rules of the intent, and
-	// without those asks anew. A negative one always asks anew.
+	// without those asks again. A negative one always asks again.
 	MaxAge time.Duration `json:"-"` // "max-age-ms"
 }
 
@@ -24,7 +24,7 @@ func (c Cache) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{"max-age-ms": max(c.MaxAge.Milliseconds(), 0)})
 }
 
-// read reads a cache. What says 0 asks anew.
+// read reads a cache. What says 0 asks again.
 func (c *Cache) read(m *form.Map) {
 	m.Need("max-age-ms")
 	limit(m.Duration("max-age-ms", &c.MaxAge), &c.MaxAge)

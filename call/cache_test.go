@@ -40,14 +40,14 @@ func TestCache(t *testing.T) {
 		{"as old as it may be", func(a *asking) { a.later = 24 * time.Hour }, nil, 1},
 		{"too old", func(a *asking) { a.later = 24*time.Hour + 1 }, nil, 2},
 		{"a shorter age", func(a *asking) { a.later, a.spec.Cache.MaxAge = time.Hour, time.Minute }, nil, 2},
-		{"asked anew", func(a *asking) { a.spec.Cache.MaxAge = -1 }, nil, 2},
+		{"asked again", func(a *asking) { a.spec.Cache.MaxAge = -1 }, nil, 2},
 		{"a smaller grant", func(a *asking) { a.grant = []string{} }, nil, 2},
 		{"a failure", func(*asking) {}, fails("post/strike"), 2},
 		{"a rejected answer", func(*asking) {}, answers(`""`), 4}, // of a and c
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w, memory := &world{}, &journal.Memory{}
-			begun := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+			start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 			second := first
 			tc.change(&second)
 			account := budget.New(call.Budget{})
@@ -60,7 +60,7 @@ func TestCache(t *testing.T) {
 				a.spec.Applicator = app(caps...)
 				a.spec.Input = dag.Derive(dag.Nothing, func(struct{}) any { return call.JSON(a.input) })
 				last = runCall(budget.With(t.Context(), account), a.spec, call.Budget{}, stone.Config{
-					RunID: []string{"first", "second"}[i], Now: func() time.Time { return begun.Add(a.later) },
+					RunID: []string{"first", "second"}[i], Now: func() time.Time { return start.Add(a.later) },
 					Recorder: journal.Keep(memory, journal.Options{}), Grant: a.grant,
 				})
 			}
@@ -74,7 +74,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// The rules of an intent cache its calls; a call can ask anew. There is no cache for all.
+// The rules of an intent cache its calls; a call can ask again. There is no cache for all.
 func TestCacheRules(t *testing.T) {
 	w := &world{}
 	app := app(w.cap(nil, call.Metadata{ID: "a"}))

@@ -47,8 +47,8 @@ func TestValidate(t *testing.T) {
 	}{
 		{"all is well", call.Spec{Cap: "a", Done: call.Done{Must: []string{"schema-valid", "legal-move"}}}, nil, ""},
 		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, `no-candidate: did you mean "a"?`},
-		{"nobody has the intent", call.Spec{Intent: "mail/print"}, nil, "no-candidate: register a capability that can"},
-		{"an effect that nobody has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed"},
+		{"an intent without a capability", call.Spec{Intent: "mail/print"}, nil, "no-candidate: register a capability that can"},
+		{"an effect that no capability has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed"},
 		{"none is no effect", call.Spec{Cap: "a", Effects: []string{"none"}}, nil, ""},
 		{"a reply", call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Plan}}, nil, "no-candidate: a result-type/not-supported"},
 		{"a kind", call.Spec{Cap: "a", Requires: call.Requires{Kind: "solver"}}, nil, "no-candidate: a requires/cap-kind-mismatch"},
@@ -199,7 +199,7 @@ func TestPlans(t *testing.T) {
 		{name: "plans answer with plans", does: map[string]behaviour{"a": plans("b"), "b": plans("c")}, want: "c",
 			nodes: "stone/origin stone/lane stone/lane stone/emit stone/emit out", seen: "[b [] 1 c [] 2]"},
 		{name: "one that is refused", does: map[string]behaviour{"a": plans("bad")}, want: "!plan/invalid", seen: "[bad [] 1]"},
-		{name: "one that fails lets somebody else answer", does: map[string]behaviour{"a": plans("c"), "c": fails(call.Unavailable)}, want: "b", nodes: "out", seen: "[c [] 1]"},
+		{name: "after one that fails, another answers", does: map[string]behaviour{"a": plans("c"), "c": fails(call.Unavailable)}, want: "b", nodes: "out", seen: "[c [] 1]"},
 		{name: "by its own type", does: map[string]behaviour{"a": plans("c"), "c": fails("post/strike")}, want: "!post/strike", seen: "[c [] 1]"},
 		{name: "what the gate refuses is not kept", does: map[string]behaviour{"a": plans("c")}, want: "b", spec: call.Spec{Done: call.Done{Must: []string{"b"}}}, nodes: "out", seen: "[c [] 1]"},
 		{name: "the best of a tournament", does: map[string]behaviour{"a": plans("c"), "b": plans("c")}, spec: call.Spec{Dispatch: tournament("a", "b")}, want: "c", nodes: "stone/origin stone/lane stone/emit out"},
@@ -260,7 +260,7 @@ func TestTool(t *testing.T) {
 func TestLimits(t *testing.T) {
 	many := func(t *testing.T, c call.Capability, n int) (took time.Duration, app *call.Applicator) {
 		app = &call.Applicator{Registry: call.NewRegistry(c)}
-		begun := time.Now()
+		start := time.Now()
 		var all sync.WaitGroup
 		for range n {
 			all.Go(func() {
@@ -270,7 +270,7 @@ func TestLimits(t *testing.T) {
 			})
 		}
 		all.Wait()
-		return time.Since(begun), app
+		return time.Since(start), app
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
@@ -324,7 +324,7 @@ func TestBreaker(t *testing.T) {
 		ask("a", 1)
 		ask("a", 1)
 		if s := app.Registry.State("a"); s != (call.State{}) {
-			t.Errorf("mended: %+v", s)
+			t.Errorf("repaired: %+v", s)
 		}
 		app.Registry.SetDown("a", true)
 		ask("!dispatch/no-candidate", 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A step in Go chooses who is asked. A resumed run asks anew if the capability has
+// A step in Go chooses the capability. A resumed run invokes it again if the capability has
 // another version, and only then.
 func TestCandidatesOfTheRun(t *testing.T) {
 	who := dag.NewType[[]string]("who")
@@ -24,8 +24,8 @@ func TestCandidatesOfTheRun(t *testing.T) {
 	}{
 		{"one", []string{"b"}, call.Spec{CapFrom: first}, "b", []string{"b"}},
 		{"several", []string{"c", "a"}, call.Spec{CandidatesFrom: who}, "a", []string{"c", "a"}},
-		{"nobody knows it", []string{"aa"}, call.Spec{CapFrom: first}, "!dispatch/no-candidate", nil},
-		{"nobody", []string{}, call.Spec{CandidatesFrom: who}, "!input/schema-invalid", nil},
+		{"an unknown one", []string{"aa"}, call.Spec{CapFrom: first}, "!dispatch/no-candidate", nil},
+		{"none", []string{}, call.Spec{CandidatesFrom: who}, "!input/schema-invalid", nil},
 		{"nothing", []string{""}, call.Spec{CapFrom: first}, "!input/schema-invalid", nil},
 		{"two ways", []string{"a"}, call.Spec{CapFrom: first, Cap: "a"}, "!bad-option", nil},
 	} {

@@ -143,6 +143,6 @@ func TestBuiltInSchemas(t *testing.T) {
 		}
 	}
 	if _, ok := app.Schema("res/nowhere"); ok {
-		t.Error("found a schema that nobody defines")
+		t.Error("found an undefined schema")
 	}
 }

@@ -45,7 +45,7 @@ func TestTournament(t *testing.T) {
 			does: map[string]behaviour{"a": after(time.Second, soft), "b": fails("post/strike")}, calls: "a b", want: "!post/strike"},
 		{name: "only as many as allowed", spec: call.Spec{Dispatch: retry(0, 1, tournament("a", "b", "c"))}, down: []string{"a"}, does: slow,
 			calls: "b c", want: "b", rejected: "a availability/down"},
-		{name: "nobody", spec: call.Spec{Dispatch: tournament("a")}, down: []string{"a"}, want: "!dispatch/no-candidate", rejected: "a availability/down"},
+		{name: "none available", spec: call.Spec{Dispatch: tournament("a")}, down: []string{"a"}, want: "!dispatch/no-candidate", rejected: "a availability/down"},
 	})
 }
 
@@ -58,7 +58,7 @@ func TestRace(t *testing.T) {
 			does: map[string]behaviour{"a": after(4*time.Second, says("a")), "b": after(20*ms, says("b"))}, calls: "a b", want: "b", took: 20 * ms},
 		{name: "the first that passes", spec: call.Spec{Dispatch: race(0, "b", "a"), Done: call.Done{Must: []string{"a"}}}, checks: checks,
 			does: map[string]behaviour{"a": after(150*ms, says("a"))}, calls: "b a", want: "a", took: 150 * ms},
-		{name: "nobody is hurried who is in time", spec: call.Spec{Dispatch: race(80*ms, "a", "b")},
+		{name: "an answer in time hurries no one", spec: call.Spec{Dispatch: race(80*ms, "a", "b")},
 			does: map[string]behaviour{"a": after(79*ms, says("a"))}, calls: "a", want: "a", took: 79 * ms},
 		{name: "who is late gets company", spec: call.Spec{Dispatch: race(80*ms, "a", "b", "c")},
 			does: map[string]behaviour{"a": hangs, "b": after(80*ms, says("b")), "c": hangs}, calls: "a b c", want: "b", took: 160 * ms},
@@ -68,7 +68,7 @@ func TestRace(t *testing.T) {
 			does: map[string]behaviour{"a": after(time.Second, soft), "b": fails("post/strike")}, calls: "a b", want: "!post/strike", took: time.Second},
 		{name: "a loser that does not listen", spec: call.Spec{Dispatch: race(5*ms, "a", "b")},
 			does: map[string]behaviour{"a": deaf(time.Hour, says("a"))}, calls: "a b", want: "b", took: 255 * ms},
-		{name: "nobody", spec: call.Spec{Dispatch: race(0, "a")}, down: []string{"a"}, want: "!dispatch/no-candidate", rejected: "a availability/down"},
+		{name: "none available", spec: call.Spec{Dispatch: race(0, "a")}, down: []string{"a"}, want: "!dispatch/no-candidate", rejected: "a availability/down"},
 	})
 }
 
@@ -166,7 +166,7 @@ func TestManyAtOnceLeaveNothingBehind(t *testing.T) {
 	}
 	for _, id := range []string{"a", "b"} {
 		if n := app.Registry.State(id).InFlight; n != 0 {
-			t.Errorf("%d invocations of %s are under way", n, id)
+			t.Errorf("%d invocations of %s are running", n, id)
 		}
 	}
 	goleak.VerifyNone(t, before)

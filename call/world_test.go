@@ -75,7 +75,7 @@ func after(d time.Duration, then behaviour) behaviour {
 	}
 }
 
-// deaf does not notice that nobody waits any more.
+// deaf does not notice its cancellation.
 func deaf(d time.Duration, then behaviour) behaviour {
 	return func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		time.Sleep(d)

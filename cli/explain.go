@@ -136,7 +136,7 @@ func (e explanation) table() [][2]string {
 		asked[i] = fmt.Sprintf("%d. %s", i+1, id)
 	}
 	if len(asked) == 0 {
-		asked = []string{"nobody"}
+		asked = []string{"none"}
 	}
 	if e.Open {
 		rows = append(rows, [2]string{"asked", "as a value of the run says, of " + strings.Join(e.Asked, ", ")})

@@ -96,7 +96,7 @@ func (wants) Watch(context.Context, event.Event)       {}
 
 // TestUnwanted checks that unwanted events allocate nothing.
 func TestUnwanted(t *testing.T) {
-	for name, w := range map[string]event.Watcher{"nobody": nil, "no deltas": event.Func(slog.LevelInfo, func(event.Event) {})} {
+	for name, w := range map[string]event.Watcher{"none": nil, "no deltas": event.Func(slog.LevelInfo, func(event.Event) {})} {
 		leaf := stone.Func0("leaf", number, func(ctx context.Context) (int, error) {
 			if n := testing.AllocsPerRun(100, func() {
 				at := event.At(ctx)
@@ -115,7 +115,7 @@ func TestUnwanted(t *testing.T) {
 		}
 	}
 	if event.At(t.Context()).Wants(slog.LevelError) || (event.Place{}).Wants(slog.LevelError) || event.All() != nil || event.All(nil, nil) != nil {
-		t.Error("somebody listens")
+		t.Error("a watcher listens")
 	}
 }
 

@@ -68,8 +68,8 @@ const (
 	// LanesMayBeLost is a fan-out that drops failed lanes without declaring how many may
 	// fail.
 	LanesMayBeLost Code = "lanes-may-be-lost"
-	// NobodyAnswers is an Ask in a run without a Frontend and without a journal.
-	NobodyAnswers Code = "nobody-answers"
+	// NoFrontend is an Ask in a run without a Frontend and without a journal.
+	NoFrontend Code = "no-frontend"
 	// NothingToReduce is a Reduce without a fan-out before it.
 	NothingToReduce Code = "nothing-to-reduce"
 )

@@ -61,9 +61,9 @@ func runPlan(t *testing.T, c edn.Value) (o outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ctx = budget.With(ctx, budget.New(w.budget))
-	begun := time.Now()
+	start := time.Now()
 	result, err := stone.Run(ctx, a, stone.Config{Input: w.env, Grant: w.grant})
-	o.ran(w, begun, result.DAG, err)
+	o.ran(w, start, result.DAG, err)
 	if n, none := result.DAG.Nearest(call.EmitType); err == nil && none == nil {
 		o.emitted = n.Content()
 	}
@@ -88,8 +88,8 @@ func (o *outcome) refuse(err error) {
 }
 
 // ran notes what a run has left.
-func (o *outcome) ran(w *world, begun time.Time, d dag.DAG, err error) {
-	o.wall, o.err, o.ok = time.Since(begun), err, err == nil
+func (o *outcome) ran(w *world, start time.Time, d dag.DAG, err error) {
+	o.wall, o.err, o.ok = time.Since(start), err, err == nil
 	o.calls, o.tools = w.called()
 	o.tally = w.app.Counters.Tally()
 	for n := range d.Nodes() {
@@ -179,9 +179,9 @@ func runRequest(t *testing.T, c edn.Value) (o outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ctx = budget.With(ctx, budget.New(w.budget))
-	begun := time.Now()
+	start := time.Now()
 	response, result := w.app.Act(ctx, trace, spec, stone.Config{Input: w.env, Grant: w.grant})
-	o.ran(w, begun, result.DAG, response.Err)
+	o.ran(w, start, result.DAG, response.Err)
 	if response.Err != nil {
 		if e := call.AsError(response.Err); result.RunID == "" {
 			o.refuseRequest(e)

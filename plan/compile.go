@@ -52,7 +52,7 @@ type passing struct {
 }
 
 // own queries the nodes that plans write by themselves.
-var own = every(begun, passed, closing, result, Emission)
+var own = every(start, passed, closing, result, Emission)
 
 func every(types ...dag.AnyType) (all []dag.Querier) {
 	for _, t := range types {
@@ -62,7 +62,7 @@ func every(types ...dag.AnyType) (all []dag.Querier) {
 }
 
 var (
-	begun  = dag.NewType[beginning]("stone/plan")
+	start  = dag.NewType[beginning]("stone/plan")
 	passed = dag.NewType[passing]("stone/passed")
 )
 
@@ -92,7 +92,7 @@ func (c *compiler) compile() {
 	// The step reads nothing. Its queries keep the plan's own nodes from being reported
 	// as unused.
 	visits := weight(c.plan.nodes)
-	begin := stone.Func0("begin", begun, func(ctx context.Context) (beginning, error) {
+	begin := stone.Func0("begin", start, func(ctx context.Context) (beginning, error) {
 		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
 	}, stone.Queries(own...), stone.Version(c.plan.digest)).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
@@ -206,7 +206,7 @@ func (c *compiler) perhaps(name string, a stone.Ashlar, holds func(dag.DAG) (boo
 	pass := stone.Func0("pass "+a.Name(), passed, func(context.Context) (passing, error) { return passing{a.Name()}, nil }).Glue()
 	// With a query of the node that starts every plan, a flow need not wait to learn
 	// whether a node exists.
-	on := stone.On(dag.ReaderFunc(holds, append(queries, begun)...), func(holds bool) bool { return holds })
+	on := stone.On(dag.ReaderFunc(holds, append(queries, start)...), func(holds bool) bool { return holds })
 	return stone.Match(name, on, stone.Case(true, a), stone.Case(false, pass)).Glue()
 }
 

@@ -257,7 +257,7 @@ func TestHostile(t *testing.T) {
 		"more than the grant":  `{:nodes [` + node + `{:op :call :intent :a/b :cap/id :c/x :effects {:allowed #{:fs/write}}}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			begun := time.Now()
+			start := time.Now()
 			p, err := plan.Read([]byte(text))
 			if err == nil {
 				err = p.Check(app, plan.Options{}, stone.Config{Grant: []string{}}).Err()
@@ -267,13 +267,13 @@ func TestHostile(t *testing.T) {
 			} else if len(err.Error()) > 2000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(start); took > 10*time.Second {
 				t.Errorf("took %v", took)
 			}
 		})
 	}
 	if asked > 0 {
-		t.Errorf("somebody was asked %d times", asked)
+		t.Errorf("capabilities were invoked %d times", asked)
 	}
 }
 

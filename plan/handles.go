@@ -156,7 +156,7 @@ func shortened(text string) string {
 	return text
 }
 
-// capabilities returns the ids of the capabilities that a value stands for.
+// capabilities returns the ids of the capabilities that a value names.
 func capabilities(value json.RawMessage) (ids []string, ok bool) {
 	var list []json.RawMessage
 	if len(value) == 0 || value[0] != '[' {

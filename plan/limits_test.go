@@ -51,7 +51,7 @@ func TestLimits(t *testing.T) {
 }
 
 // A capability that answers with a plan that asks it again, twice, and a plan that retries
-// without end: the number of invocations is bounded though nobody has set a budget.
+// without end: the number of invocations is bounded even without a budget.
 func TestReturnedPlansAreBounded(t *testing.T) {
 	var asked atomic.Int64
 	for name, answer := range map[string]string{
@@ -67,7 +67,7 @@ func TestReturnedPlansAreBounded(t *testing.T) {
 		})
 		a := compile(t, app, `{:nodes [{:op :call :intent :a/b :cap/id :c/x :as :x}]}`, plan.Options{Limits: plan.Limits{Roundtrips: 50, Visits: 1000}})
 		if _, err := stone.Run(t.Context(), a, stone.Config{}); err == nil && name != "itself twice" {
-			t.Errorf("%s: it came to an end", name)
+			t.Errorf("%s: it ended", name)
 		}
 		if n := asked.Load(); n < 1 || n > 51 {
 			t.Errorf("%s: %d invocations, want at most 51", name, n)

@@ -182,7 +182,7 @@ func (c *compiler) match(n *node, name string, known *scope, depth int) stone.As
 			return "", err
 		}
 		return key, c.visit(d, visits[key])
-	}, append(r.queries(), begun)...), func(key string) string { return key })
+	}, append(r.queries(), start)...), func(key string) string { return key })
 	return stone.Match(name, on, cases...)
 }
 

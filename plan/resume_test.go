@@ -20,7 +20,7 @@ import (
 )
 
 // everyForm has all ops and all ways in which a call is paid for. The race starts its
-// second candidate only when the first has failed: what a race cancels is asked anew.
+// second candidate only when the first has failed: a capability that a race cancelled is invoked again.
 const everyForm = `{:id "every-form" :nodes [
 	{:op :let :value [1 2] :as :items}
 	{:op :call :intent :x/do :as :first :dispatch {:candidates [:cap/flaky :cap/good] :retry {:same-cap-max 1}} :done {:must #{:asked :paid}}}
@@ -107,7 +107,7 @@ func (c *counted) app() *call.Applicator {
 
 var errKilled = errors.New("killed")
 
-// A dying journal keeps so many records and then no more: neither is anything begun,
+// A dying journal keeps so many records and then no more: neither does anything start,
 // nor is a leaf kept that has done its work.
 type dying struct {
 	*journal.Memory

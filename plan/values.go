@@ -59,7 +59,7 @@ func (r *reading) readApply(n *node, f fields) {
 		if key := slotKey(at.value); key != "" {
 			n.program = r.slot(at, key)
 		} else {
-			r.find(at, finding.Finding{Type: badValue}, "expected the slot of a plan, as {:slot/id :x}; the nodes of a plan that is known stand in a seq")
+			r.find(at, finding.Finding{Type: badValue}, "expected the slot of a plan, as {:slot/id :x}; write the nodes of a known plan in a seq")
 		}
 	}
 	n.value = r.field(f, "input", false)

@@ -161,7 +161,7 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	return out, nil
 }
 
-// told puts the description of a schema in front of the constraints that the service does not
+// told puts the description of a schema before the constraints that the service does not
 // know.
 func told(out, o *object) *object {
 	text, _ := o.values["description"].(string)

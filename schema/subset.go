@@ -49,7 +49,7 @@ type SubsetLimits struct {
 // their order.
 //
 // A value of the result need not fit the schema: validate it. A null that the schema rejects
-// stands for an absent property, see [Schema.OmitNulls].
+// means an absent property, see [Schema.OmitNulls].
 //
 // The error names the part that the service cannot enforce: a value of any kind, or an object of
 // free names.

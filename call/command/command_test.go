@@ -154,7 +154,7 @@ func TestChildrenEnd(t *testing.T) {
 	for range 50 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if syscall.Kill(pid, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ") {
-			return // gone, or dead and nobody has asked how
+			return // gone, or dead and not yet reaped
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

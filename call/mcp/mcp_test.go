@@ -94,7 +94,7 @@ func TestProgress(t *testing.T) {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
 	})
-	begun := time.Now()
+	start := time.Now()
 	s := mcp.NewServer(mcp.Config{Name: "slow", Transport: func(context.Context) (sdk.Transport, error) {
 		theirs, ours := sdk.NewInMemoryTransports()
 		_, err := server.Connect(context.Background(), theirs, nil)
@@ -120,7 +120,7 @@ func TestProgress(t *testing.T) {
 	if !strings.HasPrefix(first.Message, "page 1") || len(first.Message) > 600 || first.Done != 1 || first.Total != 500 {
 		t.Errorf("heard %+v", first)
 	}
-	if most := 1 + int(time.Since(begun)/(100*time.Millisecond)); len(said) > most {
+	if most := 1 + int(time.Since(start)/(100*time.Millisecond)); len(said) > most {
 		t.Errorf("%d events, want %d at most", len(said), most)
 	}
 }

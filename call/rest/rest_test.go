@@ -214,7 +214,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// A server that repeats what it was sent tells nobody else.
+// A server that repeats what it was sent reveals it to no one else.
 func TestSecretsAreHidden(t *testing.T) {
 	t.Setenv("STONE_TEST_KEY", "Bearer s3cret-s3cret")
 	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
@@ -232,7 +232,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 }
 
-// A redirect is followed within the scope, and takes no secret to somebody else.
+// A redirect is followed within the scope, and takes no secret to another host.
 func TestRedirect(t *testing.T) {
 	var seen http.Header
 	other, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -257,7 +257,7 @@ func TestRedirect(t *testing.T) {
 		return string(reply.Out), nil
 	}
 	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "a redirect from") {
-		t.Errorf("%v, want no redirect to somebody else", err)
+		t.Errorf("%v, want no redirect to another host", err)
 	}
 	c.Scope.Net = scope.Net{url, other}
 	if got, err := ask(); err != nil || !strings.HasPrefix(got, `"POST, `) || got == `"POST, 0 bytes"` || seen.Get("X-Key") != "" {

@@ -98,7 +98,7 @@ func (g *Graph) leaf(in *frame, a stone.Ashlar, s shape) string {
 	return id
 }
 
-// about lists what asks somebody and whom, with which tools, and the effects of a leaf.
+// about lists the model, the tools or the capabilities that a leaf asks, and its effects.
 func about(a stone.Ashlar) (lines []string) {
 	var tools []string
 	for name, value := range tree.Facts(a) {

@@ -120,9 +120,9 @@ func (v *victim) check(want trace) {
 			v.Errorf("%s was worked %d times, recorded after %d", path, lines[path], n)
 		}
 	}
-	begun, acks := map[string]int{}, v.count("acks")
+	before, acks := map[string]int{}, v.count("acks")
 	for _, s := range steps {
-		begun[s.Path] += s.Attempts // a leaf and a decision may share a path
+		before[s.Path] += s.Attempts // a leaf and a decision may share a path
 		if s.Recorded {
 			delete(acks, s.Kind+" "+s.Path)
 			v.known[s.Path] = lines[s.Path]
@@ -135,8 +135,8 @@ func (v *victim) check(want trace) {
 		v.Errorf("%s was acknowledged and is not recorded", step)
 	}
 	for path, n := range lines {
-		if n > begun[path] {
-			v.Errorf("%s was worked %d times, the journal knows of %d", path, n, begun[path])
+		if n > before[path] {
+			v.Errorf("%s was worked %d times, the journal knows of %d", path, n, before[path])
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (c crash) check() error {
 // recorded, every started step has an intent, every node can be read.
 func (c crash) kept(db *sqlite.DB) error {
 	type state struct {
-		begun, recorded bool
+		start, recorded bool
 		node            dag.ID
 	}
 	steps := map[began]state{}
@@ -155,7 +155,7 @@ func (c crash) kept(db *sqlite.DB) error {
 		case ended:
 			done[n.run] = true
 		case began:
-			if !steps[n].begun {
+			if !steps[n].start {
 				return fmt.Errorf("the file does not know of the work of %v", n)
 			}
 		case acked:

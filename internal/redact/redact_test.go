@@ -209,7 +209,7 @@ func TestEmpty(t *testing.T) {
 	}
 	s := set(t, "redacted")
 	if text := "a " + redact.Mark; s.Clean(text) != text {
-		t.Error("what stands for a secret is taken for one")
+		t.Error("the replacement of a secret is taken for one")
 	}
 	if ctx := redact.With(t.Context(), s); redact.From(ctx) != s {
 		t.Error("the set of a context is another one")

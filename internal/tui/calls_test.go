@@ -16,7 +16,7 @@ import (
 )
 
 // TestCallsOfPlan checks that the text of a call is shown while the call runs, that a
-// rejected text is marked, and that usage is counted once, whoever reports it.
+// rejected text is marked, and that usage is counted once, even if reported twice.
 func TestCallsOfPlan(t *testing.T) {
 	seen := make(chan bool)
 	slow := call.Capability{Metadata: call.Metadata{ID: "slow"}, Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {

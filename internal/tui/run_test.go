@@ -154,13 +154,13 @@ func TestWait(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	begun := make(chan struct{})
+	running := make(chan struct{})
 	w := watch(t, stone.Func0("sleep", word, func(ctx context.Context) (string, error) {
-		close(begun)
+		close(running)
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}))
-	<-begun
+	<-running
 	w.Send(tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl})
 	w.until("failed after")
 	if s := w.final(); !strings.Contains(s, "✗ canceled at sleep: the run was ended by Ctrl-C") {

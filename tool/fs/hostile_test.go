@@ -37,7 +37,7 @@ func ways(root fs.Root) map[string]func(*testing.T, string) (string, error) {
 	return out
 }
 
-// No tool reaches anything outside, whatever the path and whoever made the links.
+// No tool reaches anything outside, whatever the path and the links.
 func TestNothingLeadsOut(t *testing.T) {
 	top := files(t, map[string]string{"outside/secret.txt": "secret", "work/in.txt": "in", "work/sub/": "", "working/secret.txt": "secret"})
 	work, outside := filepath.Join(top, "work"), filepath.Join(top, "outside")
@@ -209,7 +209,7 @@ func TestHugeFile(t *testing.T) {
 	}
 }
 
-// A link that somebody turns between inside and outside leads a reader astray
+// A link that another process turns between inside and outside leads a reader astray
 // never, however often it is tried.
 func TestLinkThatIsTurned(t *testing.T) {
 	top := files(t, map[string]string{"secret": "secret", "work/f/": "", "work/good": "good"})

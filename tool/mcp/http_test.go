@@ -153,12 +153,12 @@ func TestUnreachable(t *testing.T) {
 	echo := toolOf(t, s, "echo")
 	srv.Close()
 	echo.Run(t.Context(), nil) // the connection that was kept may break under it, which leaves it open
-	begun := time.Now()
+	before := time.Now()
 	_, err := echo.Run(t.Context(), []byte(`{"text":"x"}`))
 	if start, ok := errors.AsType[*StartError](err); !ok || errors.Is(err, ErrUncertain) || !strings.Contains(start.Error(), "connection refused") {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(begun); took < 600*time.Millisecond || took > 10*time.Second {
+	if took := time.Since(before); took < 600*time.Millisecond || took > 10*time.Second {
 		t.Errorf("gave up after %v: want at least 100, 200 and 400 ms between starts", took)
 	}
 	// A caller that does not want to wait does not have to.

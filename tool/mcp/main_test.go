@@ -180,7 +180,7 @@ func connect(t *testing.T, cfg Config) *Server {
 // noLeak fails the test if goroutines are left when everything else is cleaned up.
 func noLeak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
-	// The servers of the tests keep sessions that nobody could delete.
+	// The servers of the tests keep sessions that no client can delete.
 	theirs := goleak.IgnoreTopFunction("github.com/modelcontextprotocol/go-sdk/mcp.(*streamableServerConn).Read")
 	t.Cleanup(func() {
 		var left error

@@ -25,7 +25,7 @@ type reported struct {
 }
 
 // follow makes a call report its progress to the place of ctx in a run. The function it
-// returns ends that. If nobody wants to know, the server is not asked to report.
+// returns ends that. Without a watcher, the server is not asked to report.
 func (r *reporter) follow(ctx context.Context, call *sdk.CallToolParams) (end func()) {
 	to := event.At(ctx).Report()
 	if to == nil {

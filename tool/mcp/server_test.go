@@ -130,7 +130,7 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestDeathBetweenCalls kills the server while nobody calls it.
+// TestDeathBetweenCalls kills the server between calls.
 func TestDeathBetweenCalls(t *testing.T) {
 	noLeak(t)
 	s := connect(t, overStdio(t, "serve"))
@@ -296,9 +296,9 @@ func TestTimeoutAndCancel(t *testing.T) {
 			want(t, s, "echo", "still there", "still there")
 
 			ctx, cancel := context.WithCancel(t.Context())
-			before, begun := stopped.Load(), started.Load()
+			before, during := stopped.Load(), started.Load()
 			go func() {
-				for started.Load() == begun {
+				for started.Load() == during {
 					runtime.Gosched()
 				}
 				cancel()

@@ -47,7 +47,7 @@ func opener(c Config) func(context.Context) (*session, error) {
 	progress := &reporter{}
 	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
 		Logger:         c.Logger,
-		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, nobody to ask
+		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, no elicitation
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 
 		ProgressNotificationHandler: progress.hear,

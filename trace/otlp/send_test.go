@@ -63,7 +63,7 @@ func TestAnswers(t *testing.T) {
 					fmt.Sscan(parts[0], &status)
 					return response(status, parts[1], parts[2])
 				}}
-				begun := time.Now()
+				before := time.Now()
 				var warned error
 				report, err := Export(t.Context(), strings.NewReader(one), Config{
 					URL: "http://user:pass@c?token=t0ken", Client: c.client(),
@@ -73,7 +73,7 @@ func TestAnswers(t *testing.T) {
 				if got := message(errors.Join(err, warned)); got != test.err {
 					t.Errorf("error %q\nwant  %q", got, test.err)
 				}
-				if waited := time.Since(begun); len(c.bodies) != test.requests || waited != test.waited || report.Sent != test.sent {
+				if waited := time.Since(before); len(c.bodies) != test.requests || waited != test.waited || report.Sent != test.sent {
 					t.Errorf("%d requests, waited %v, %+v", len(c.bodies), waited, report)
 				}
 			})
@@ -92,9 +92,9 @@ func message(err error) string {
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{answer: func(int) *http.Response { return response(503, "", "") }}
-		begun := time.Now()
+		before := time.Now()
 		_, err := Export(t.Context(), strings.NewReader(one), Config{URL: "http://c", Client: c.client()})
-		waited := time.Since(begun)
+		waited := time.Since(before)
 		if err == nil || waited > time.Minute || waited < 10*time.Second || len(c.bodies) < 4 || len(c.bodies) > 9 {
 			t.Errorf("%v after %v and %d requests", err, waited, len(c.bodies))
 		}

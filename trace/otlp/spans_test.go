@@ -21,7 +21,7 @@ func TestSpansAreWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var file strings.Builder
 		n := rapid.IntRange(0, 60).Draw(t, "events")
-		begun := 0
+		opened := 0
 		for i := range n {
 			typ := rapid.SampledFrom(types).Draw(t, "type")
 			span := rapid.IntRange(0, 5).Draw(t, "span")
@@ -29,7 +29,7 @@ func TestSpansAreWhole(t *testing.T) {
 				typ, 1760000000000+rapid.IntRange(0, 50).Draw(t, "ms"), rapid.IntRange(0, 1).Draw(t, "run"), span, span/2,
 				rapid.IntRange(1, 2).Draw(t, "turn"), rapid.Bool().Draw(t, "ok"), i)
 			if openers[typ] != "" {
-				begun++
+				opened++
 			}
 		}
 		ids, parents := map[string]bool{}, map[string]bool{}
