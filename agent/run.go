@@ -139,7 +139,7 @@ func (r *run) decide(ctx context.Context, c Context) (next, error) {
 
 // judge reads the draft and runs the adversary on it.
 func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
-	if refused(reply) {
+	if reply.Refused() {
 		return next{}, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
 	v, wrong := r.draft.read(ctx, reply)
@@ -162,13 +162,6 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 		}
 	}
 	return next{done: true, draft: v}, nil
-}
-
-func refused(r *llm.Reply) bool {
-	if len(r.ToolCalls) > 0 {
-		return false
-	}
-	return r.Refusal != "" && r.Text == "" || r.StopReason == "refusal" || r.StopReason == "content_filter"
 }
 
 // finish makes the node of an accepted draft.

@@ -221,7 +221,8 @@ func Retryable(err error) bool {
 	if e, ok := errors.AsType[*ProviderError](err); ok {
 		for _, name := range []string{e.Type, e.Code} {
 			switch name {
-			case "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "api_error", "server_error", "timeout_error":
+			case "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "api_error", "server_error", "timeout_error",
+				"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE":
 				return true
 			}
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
@@ -309,7 +310,8 @@ func TestSecrets(t *testing.T) {
 		client := &http.Client{Transport: &server{steps: []step{body}}}
 		oc := openai.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
 		ac := anthropic.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
-		for _, m := range []llm.Model{openai.New(oc), anthropic.New(ac)} {
+		gc := gemini.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
+		for _, m := range []llm.Model{openai.New(oc), anthropic.New(ac), gemini.New(gc)} {
 			_, reply, err := ask(t.Context(), m)
 			if err == nil {
 				t.Fatal("no error")
@@ -329,9 +331,9 @@ func TestSecrets(t *testing.T) {
 				}
 			}
 		}
-		oc.URL, ac.URL = "", ""
-		raw, _ := json.Marshal([]any{oc.Key, oc.Header, ac.Key, ac.Header})
-		shown := fmt.Sprintf("%v %+v %#v %s %q %x", oc, oc, oc.Key, oc.Key, oc.Key, oc.Key) + fmt.Sprintf("%v %+v", ac, ac) + string(raw)
+		oc.URL, ac.URL, gc.URL = "", "", ""
+		raw, _ := json.Marshal([]any{oc.Key, oc.Header, ac.Key, ac.Header, gc.Key, gc.Header})
+		shown := fmt.Sprintf("%v %+v %#v %s %q %x", oc, oc, oc.Key, oc.Key, oc.Key, oc.Key) + fmt.Sprintf("%v %+v", ac, ac) + fmt.Sprintf("%v %+v", gc, gc) + string(raw)
 		if strings.Contains(shown, key) || strings.Contains(shown, "other-secret-value") {
 			t.Errorf("a key is shown in %s", shown)
 		}

@@ -37,7 +37,7 @@ type Informer interface {
 
 // Info names a model for events and traces.
 type Info struct {
-	Provider string // the protocol: "openai", "anthropic"
+	Provider string // the protocol: "openai", "anthropic", "gemini"
 	Model    string // the default for requests that name none
 	Endpoint string // URL without user, query and fragment
 	// Mode says where answers come from: Live, Mock or Replay. It is empty if unknown.
@@ -131,6 +131,20 @@ func (r *Reply) CheckContent() error {
 		return nil
 	}
 	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}
+}
+
+// Refused reports whether the model refused to answer, or a filter of the provider blocked the
+// answer. A refusal can follow the beginning of a text. A reply with tool calls is none.
+func (r *Reply) Refused() bool {
+	if len(r.ToolCalls) > 0 {
+		return false
+	}
+	switch r.StopReason {
+	case "refusal", "content_filter", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
+		"MODEL_ARMOR", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
+		return true
+	}
+	return r.Refusal != "" && r.Text == ""
 }
 
 // Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
@@ -35,7 +36,7 @@ const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 7}
 ]}`
 
-// TestPeer asks a model server of another project, in both protocols.
+// TestPeer asks a model server of another project, in every protocol.
 func TestPeer(t *testing.T) {
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
@@ -45,6 +46,10 @@ func TestPeer(t *testing.T) {
 		},
 		"anthropic": func(id string, silence time.Duration) llm.Model {
 			return anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
+		},
+		"gemini": func(id string, silence time.Duration) llm.Model {
+			return gemini.New(gemini.Config{Model: "gemini-3-pro-preview", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
 				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
 		},
 	} {

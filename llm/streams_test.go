@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
@@ -61,7 +62,7 @@ func recordings(t testing.TB) []recording {
 			continue
 		}
 		found := 0
-		for _, protocol := range []string{"openai", "anthropic", "responses", ""} {
+		for _, protocol := range []string{"openai", "anthropic", "responses", "gemini", ""} {
 			list := readRecordings(t, filepath.Join(dir, protocol), protocol)
 			if protocol == "responses" && list == nil {
 				list = readResponses(t, filepath.Join(dir, protocol))
@@ -70,8 +71,11 @@ func recordings(t testing.TB) []recording {
 			all = append(all, list...)
 		}
 		if found == 0 && dir == os.Getenv("STONE_STREAMS") {
-			t.Fatalf("STONE_STREAMS: no EXPECTED.json in %s, nor in openai/ or anthropic/ below it", dir)
+			t.Fatalf("STONE_STREAMS: no EXPECTED.json in %s, nor in openai/, anthropic/ or gemini/ below it", dir)
 		}
+	}
+	for _, x := range geminiExchanges(t, "*") {
+		all = append(all, x.recording(t))
 	}
 	if len(all) == 0 {
 		t.Skip("no recorded streams: ../shared/data/streams is absent and STONE_STREAMS is not set")
@@ -103,6 +107,8 @@ func readRecordings(t testing.TB, dir, protocol string) []recording {
 				p = "anthropic"
 			case bytes.Contains(body, []byte(`"response.created"`)):
 				p = "responses"
+			case strings.Contains(dir, "gemini"):
+				p = "gemini"
 			}
 		}
 		list = append(list, recording{name, p, body, want})
@@ -213,8 +219,11 @@ func TestWholeResponses(t *testing.T) {
 
 // model returns a model of the recording's protocol.
 func (r recording) model(url string, client *http.Client) llm.Model {
-	if r.protocol == "anthropic" {
+	switch r.protocol {
+	case "anthropic":
 		return anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client, MaxContinuations: -1})
+	case "gemini":
+		return gemini.New(gemini.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client})
 	}
 	c := openai.Config{Model: "m", URL: url, Key: "test-key", HTTPClient: client}
 	if r.protocol == "responses" {

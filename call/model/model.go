@@ -150,8 +150,8 @@ func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer
 	if answer != nil {
 		hear(llm.Delta{Kind: llm.Done, Reply: answer})
 	}
-	if err == nil && answer.Refusal != "" && answer.Text == "" && req.Turn == nil {
-		err = fmt.Errorf("the model refuses: %s", answer.Refusal)
+	if err == nil && answer.Refused() && req.Turn == nil {
+		err = fmt.Errorf("the model refuses: %s", cmp.Or(answer.Refusal, "stop reason "+answer.StopReason))
 	} else if err == nil {
 		err = answer.CheckContent()
 	}

@@ -55,6 +55,7 @@ var table = []struct{ pkg, imports string }{
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
+	{"llm/gemini", "llm/internal/... internal/jsonv2"},
 	{"llm/llmtest", "llm/script"},
 	{"llm/structured", "llm schema"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse"},
@@ -79,10 +80,10 @@ var table = []struct{ pkg, imports string }{
 	{"tool/...", "tool sandbox internal/redact"},
 	{"executortest", "journal"},
 	{"stonetest", "agent llm/script"},
-	{"stonetest/live", "llm/openai llm/anthropic"},
+	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
 	{"internal/edn", "internal/jsonv2"},
-	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic"},
+	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"internal/display", "."},
 	{"internal/tui", "internal/display internal/progress"},
 	{"internal/...", ". internal/text trace tree"},
@@ -96,7 +97,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "trace/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "trace/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string

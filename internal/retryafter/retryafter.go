@@ -2,6 +2,8 @@
 package retryafter
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,6 +24,29 @@ func Read(h http.Header, now time.Time) time.Duration {
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return seconds(at.Sub(now).Seconds())
+	}
+	return 0
+}
+
+// ReadBody returns the wait in the JSON body of an error of a Google API: the RetryInfo in its
+// details. It returns 0 if there is none. The body may be a list of one error.
+func ReadBody(body []byte) time.Duration {
+	var fault struct {
+		Error struct {
+			Details []struct {
+				Delay string `json:"retryDelay"`
+			} `json:"details"`
+		} `json:"error"`
+	}
+	body = bytes.TrimSpace(body)
+	body = bytes.TrimSuffix(bytes.TrimPrefix(body, []byte("[")), []byte("]"))
+	if json.Unmarshal(body, &fault) != nil {
+		return 0
+	}
+	for _, detail := range fault.Error.Details {
+		if wait, err := time.ParseDuration(detail.Delay); err == nil {
+			return seconds(wait.Seconds())
+		}
 	}
 	return 0
 }

@@ -23,3 +23,18 @@ func TestRead(t *testing.T) {
 		t.Errorf("Retry-After-Ms: 250 is %s", got)
 	}
 }
+
+func TestReadBody(t *testing.T) {
+	const google = `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[
+		{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[]},
+		{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"47.5s"}]}}`
+	for body, want := range map[string]time.Duration{
+		google: 47500 * time.Millisecond, " [" + google + "]\n": 47500 * time.Millisecond,
+		`{"error":{"details":[{"retryDelay":"-3s"}]}}`: 0, `{"error":{"details":[{"retryDelay":"90000s"}]}}`: Most,
+		"": 0, "null": 0, `{"error":"slow down"}`: 0, `{"error":{"message":"slow down"}}`: 0,
+	} {
+		if got := ReadBody([]byte(body)); got != want {
+			t.Errorf("%s is %s, want %s", body, got, want)
+		}
+	}
+}

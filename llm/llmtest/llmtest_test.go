@@ -6,6 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/llmtest"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -34,6 +35,9 @@ func TestModels(t *testing.T) {
 		},
 		"stateful responses": func(t *testing.T, answers ...script.Answer) llm.Model {
 			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Protocol: openai.Responses, Stateful: true})
+		},
+		"gemini": func(t *testing.T, answers ...script.Answer) llm.Model {
+			return gemini.New(gemini.Config{Model: "m", URL: serve(t, answers), Key: "test-key"})
 		},
 		"guarded": func(t *testing.T, answers ...script.Answer) llm.Model {
 			// The long answer of the suite repeats itself on purpose.

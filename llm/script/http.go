@@ -18,7 +18,8 @@ import (
 const maxBody = 64 << 20
 
 // ServeHTTP answers a request of any protocol: Messages if the path ends in /messages,
-// Responses if it ends in /responses, otherwise Chat Completions. It always streams.
+// Responses if it ends in /responses, the Gemini API if it ends in one of its methods, otherwise
+// Chat Completions. It always streams.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
@@ -26,7 +27,13 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	endpoint := path.Base(r.URL.Path)
-	req, err := parse(body, endpoint)
+	model, gemini := geminiModel(endpoint)
+	var req *llm.Request
+	if gemini {
+		req, err = parseGemini(body, model)
+	} else {
+		req, err = parse(body, endpoint)
+	}
 	if err != nil {
 		http.Error(w, "script: the request is not of the protocol: "+err.Error(), http.StatusBadRequest)
 		return
@@ -52,10 +59,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Request-Id", id)
 	s := &stream{w: w, model: req.Model}
-	switch endpoint {
-	case "messages":
+	switch {
+	case gemini:
+		s.gemini(&a)
+	case endpoint == "messages":
 		s.messages(&a)
-	case "responses":
+	case endpoint == "responses":
 		s.responses(&a)
 	default:
 		s.completions(&a)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/llm/structured"
@@ -53,21 +54,22 @@ func TestRequests(t *testing.T) {
 		MaxTokens: 77,
 		Messages: []llm.Message{
 			llm.User("hi"),
-			{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "Wait."}}, ToolCalls: []llm.ToolCall{{ID: "1", Name: "f", Input: []byte(`{"a":1}`)}}},
-			llm.ToolResult("1", "x"),
+			{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "Wait."}}, ToolCalls: []llm.ToolCall{{ID: "call_0", Name: "f", Input: []byte(`{"a":1}`)}}},
+			llm.ToolResult("call_0", "x"),
 		},
 		Tools:          []llm.Tool{{Name: "f", Description: "d", Schema: []byte(`{"type":"object"}`)}},
 		ResponseFormat: &llm.Format{Schema: []byte(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
 	}
 	told := *req // a foreign server
 	told.System = structured.System(req.System, req.ResponseFormat, false)
-	m := script.New(script.JSON([]int{1}), script.JSON([]int{2}), script.JSON([]int{3}))
+	m := script.New(script.JSON([]int{1}), script.JSON([]int{2}), script.JSON([]int{3}), script.JSON([]int{4}))
 	server := httptest.NewServer(m)
 	defer server.Close()
 	for i, model := range []llm.Model{
 		openai.New(openai.Config{Model: "m", URL: server.URL, Key: "test-key"}),
 		anthropic.New(anthropic.Config{Model: "m", URL: server.URL, Key: "test-key"}),
 		openai.New(openai.Config{Model: "m", URL: server.URL, Key: "test-key", Protocol: openai.Responses}),
+		gemini.New(gemini.Config{Model: "m", URL: server.URL, Key: "test-key"}),
 	} {
 		reply, err := llm.Collect(t.Context(), model, req)
 		if err != nil || reply.Text != fmt.Sprintf("[%d]", i+1) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/llm/structured"
@@ -41,6 +42,9 @@ func provider(t *testing.T, answers *script.Model) (url string) {
 			OutputConfig struct {
 				Format struct{ Schema json.RawMessage }
 			} `json:"output_config"`
+			GenerationConfig struct {
+				Schema json.RawMessage `json:"responseJsonSchema"`
+			} `json:"generationConfig"`
 		}
 		if err == nil {
 			err = json.Unmarshal(body, &req)
@@ -57,6 +61,9 @@ func provider(t *testing.T, answers *script.Model) (url string) {
 		}
 		if s := req.OutputConfig.Format.Schema; s != nil {
 			faults = published["anthropic"].inspect(s)
+		}
+		if s := req.GenerationConfig.Schema; s != nil {
+			faults = published["gemini"].inspect(s)
 		}
 		if faults != nil {
 			text, _ := json.Marshal(strings.Join(faults, "; "))
@@ -77,6 +84,7 @@ func models(url string) map[string]llm.Model {
 		"openai":    openai.New(openai.Config{Model: "m", URL: url, Key: "test-key", Retry: once}),
 		"responses": openai.New(openai.Config{Model: "m", URL: url, Key: "test-key", Retry: once, Protocol: openai.Responses}),
 		"anthropic": anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key", Retry: once}),
+		"gemini":    gemini.New(gemini.Config{Model: "m", URL: url, Key: "test-key", Retry: once}),
 	}
 }
 

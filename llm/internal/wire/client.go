@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -74,6 +75,17 @@ func (c *Client) Mode() string {
 		return t.Mode()
 	}
 	return llm.Live
+}
+
+// Below returns a client of an address below the endpoint, with these parameters added to its
+// query. It shares the limits of c.
+func (c *Client) Below(element string, query url.Values) *Client {
+	below := *c
+	below.url = c.url.JoinPath(element)
+	values := below.url.Query()
+	maps.Copy(values, query)
+	below.url.RawQuery = values.Encode()
+	return &below
 }
 
 // transport is shared by all clients without one of their own, so that they share

@@ -15,11 +15,11 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-var version = regexp.MustCompile(`/v\d`)
+var versioned = regexp.MustCompile(`/v\d`)
 
 // CompleteURL returns the full address of an endpoint. The base URL may have the version
-// in its path, or be complete already.
-func CompleteURL(base, endpoint string) string {
+// in its path, or be complete already; otherwise it gets the given version.
+func CompleteURL(base, version, endpoint string) string {
 	u, err := url.Parse(base)
 	if err != nil {
 		return base
@@ -27,10 +27,10 @@ func CompleteURL(base, endpoint string) string {
 	path := strings.TrimRight(u.Path, "/")
 	switch {
 	case strings.HasSuffix(path, endpoint):
-	case version.MatchString(path):
+	case versioned.MatchString(path):
 		path += endpoint
 	default:
-		path += "/v1" + endpoint
+		path += "/" + version + endpoint
 	}
 	u.Path = path
 	return u.String()

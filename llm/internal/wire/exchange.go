@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -165,7 +166,7 @@ func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) 
 		Status:     resp.StatusCode,
 		Body:       strings.ToValidUTF8(text, "\uFFFD"),
 		RequestID:  id,
-		RetryAfter: retryafter.Read(resp.Header, time.Now()),
+		RetryAfter: cmp.Or(retryafter.Read(resp.Header, time.Now()), retryafter.ReadBody(body)),
 	}
 }
 

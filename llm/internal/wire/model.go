@@ -23,6 +23,7 @@ type Setup struct {
 	Provider   string // the package, as "openai"
 	Env        string // with _API_KEY and _BASE_URL it names variables of the environment
 	DefaultURL string
+	Version    string   // of the API, for a base URL without one; default "v1"
 	Endpoint   string   // the path behind the base URL
 	Reserved   []string // fields of the body that Extra must not set
 
@@ -41,7 +42,8 @@ type Setup struct {
 // provider's own servers, and to the server that the environment names beside it.
 func (s *Setup) Defaults() {
 	environment := s.URL == ""
-	s.URL = CompleteURL(s.base(), s.Endpoint)
+	s.Version = cmp.Or(s.Version, "v1")
+	s.URL = CompleteURL(s.base(), s.Version, s.Endpoint)
 	if s.Key == "" && (environment || ownHost(s.URL, s.DefaultURL)) {
 		s.Key = llm.Secret(os.Getenv(s.Env + "_API_KEY"))
 	}
@@ -101,7 +103,7 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 		hasKey = hasKey || header.Get(name) != ""
 	}
 	var errs []error
-	if s.URL == CompleteURL(s.DefaultURL, s.Endpoint) && !hasKey && !s.keyless {
+	if s.URL == CompleteURL(s.DefaultURL, s.Version, s.Endpoint) && !hasKey && !s.keyless {
 		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
 	}
 	errs = append(errs, s.Fault, CheckExtra(s.Extra, s.Reserved))

@@ -1,0 +1,82 @@
+package gemini
+
+import (
+	"net/http"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/repetition"
+)
+
+// Config configures a Model. The zero value sends requests to
+// generativelanguage.googleapis.com with the key from the environment; the model must be named
+// here or in each request.
+type Config struct {
+	// Model is the default for requests that name none.
+	Model string
+	// URL is the server's base, with or without the version, or the path of a publisher at
+	// Vertex AI. Default: GEMINI_BASE_URL from the environment, or else
+	// https://generativelanguage.googleapis.com.
+	URL string
+	// Key is sent as x-goog-api-key. Default: GEMINI_API_KEY from the environment, if URL is
+	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
+	// here. llm.NoKey sends none in any case.
+	Key llm.Secret
+	// Header is added to every request and replaces the package's own headers.
+	Header map[string]llm.Secret
+	// Extra is merged into the body of every request, at the top level; nil removes a field.
+	// The fields of generationConfig are added to the package's own, which take precedence. The
+	// fields contents, systemInstruction and tools are refused.
+	Extra map[string]any
+	// MaxTokens bounds answers for which the request sets no limit. 0 leaves it to the
+	// server. Thinking counts too.
+	MaxTokens int
+	// NoStream asks for each answer in one piece, for servers that cannot stream.
+	NoStream bool
+
+	// Repetition makes the watcher of each channel of an attempt; nil disables watching.
+	// See repetition.Guard.
+	Repetition func() *repetition.Watcher
+	// MaxRetries bounds the retries after a model got stuck in a loop. 0 means 3,
+	// negative none.
+	MaxRetries int
+
+	Timeouts          llm.Timeouts
+	Retry             llm.Retry
+	RequestsPerMinute int          // 0 means unlimited; shared by all users of the Model
+	Concurrency       int          // requests at the same time; 0 means unlimited, shared likewise
+	HTTPClient        *http.Client // default: one with a transport shared by all models
+}
+
+// reserved are the fields that Extra must not set.
+var reserved = []string{"contents", "systemInstruction", "tools"}
+
+// Model is a client of the Gemini API. It is safe for concurrent use. It is an llm.Model, an
+// llm.Checker and an llm.Informer.
+type Model struct {
+	common
+	config Config
+}
+
+type common = wire.Model
+
+// New returns a Model. It does not use the network and does not fail: Check, and the first
+// use, report an invalid configuration.
+func New(c Config) *Model {
+	s := wire.Setup{
+		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", Reserved: reserved,
+		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
+		Options: wire.Options{
+			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
+			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+		},
+	}
+	s.Defaults()
+	own := map[string]string{}
+	if s.Key != "" {
+		own["x-goog-api-key"] = string(s.Key)
+	}
+	m := &Model{config: c}
+	m.Init(s, own, []string{"x-goog-api-key", "Authorization"}, caller{m})
+	return m
+}

@@ -1,0 +1,49 @@
+// Package gemini calls models over the native protocol of Google's Gemini API, generateContent
+// and streamGenerateContent, at Google AI and Vertex AI.
+//
+//	model := gemini.New(gemini.Config{Model: "gemini-2.5-flash"})
+//
+// Vertex AI has the same protocol under its own address, with a token in place of the key:
+//
+//	model := gemini.New(gemini.Config{
+//		Model:  "gemini-2.5-flash",
+//		URL:    "https://europe-west4-aiplatform.googleapis.com/v1/projects/PROJECT/locations/europe-west4/publishers/google",
+//		Header: map[string]llm.Secret{"Authorization": "Bearer " + token},
+//	})
+//
+// # Thinking
+//
+// Config.Extra asks for readable thinking, which becomes Reply.Reasoning:
+//
+//	Extra: map[string]any{"generationConfig": map[string]any{"thinkingConfig": map[string]any{"includeThoughts": true}}}
+//
+// Models sign parts of their answers, and newer ones refuse a conversation whose tool calls lack
+// the signature. The reply's metadata keeps the parts under "gemini/content". They are sent again
+// verbatim as long as the message's text and tool calls are still those of the reply. Tool calls
+// that another provider made get the signature that Google documents for them.
+//
+// # Formats
+//
+// The provider enforces the part of a response format's schema that it knows; see llm/structured.
+// Models before Gemini 3 cannot have tools and a format in one request: the system text then tells
+// them the schema.
+//
+// # Tool calls
+//
+// Not every model gives its calls an ID. The package numbers those without, as "call_0", and does
+// not send such an ID. Images and files in a tool's result need a model that accepts multimodal
+// function responses (Gemini 3).
+//
+// # Blocked answers
+//
+// An answer or a prompt that a filter blocked is a Reply with a Refusal, and Reply.Refused reports
+// true. Other abnormal ends, such as MALFORMED_FUNCTION_CALL, are an *llm.ProviderError whose Type
+// is the finish reason.
+//
+// # Sources
+//
+// Google, Gemini API reference, pages "Generating content" and "Caching" (messages, finish reasons,
+// usage); Gemini API guides "Thought signatures", "Gemini 3 developer guide" (signatures of other
+// models' calls), "Function calling" and "Structured outputs"; Google Cloud API design guide,
+// "Errors" (error bodies, RetryInfo).
+package gemini

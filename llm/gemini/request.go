@@ -1,0 +1,216 @@
+package gemini
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/structured"
+)
+
+type object = map[string]any
+
+// content is a turn in the form of the protocol.
+type content struct {
+	Role  string `json:"role"`
+	Parts []any  `json:"parts"`
+}
+
+// fields returns the fields of the request.
+func (m *Model) fields(req *llm.Request, model string) (object, error) {
+	c := &m.config
+	system, contents, err := conversation(req)
+	if err != nil {
+		return nil, err
+	}
+	body := object{"contents": contents}
+	format, system := m.format(req, model, system)
+	if system != "" {
+		body["systemInstruction"] = object{"parts": []object{{"text": system}}}
+	}
+	if len(req.Tools) > 0 {
+		body["tools"] = []object{{"functionDeclarations": declarations(req.Tools)}}
+	}
+	wire.Merge(body, c.Extra)
+	settings := object{}
+	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
+		settings["maxOutputTokens"] = limit
+	}
+	if format != nil {
+		settings["responseMimeType"], settings["responseJsonSchema"] = "application/json", format
+	}
+	if len(settings) == 0 {
+		return body, nil
+	}
+	own, ok := body["generationConfig"].(object)
+	if !ok && body["generationConfig"] != nil {
+		return nil, fmt.Errorf("generationConfig in Extra is a %T: use a map[string]any", body["generationConfig"])
+	}
+	merged := object{}
+	maps.Copy(merged, own)
+	maps.Copy(merged, settings)
+	body["generationConfig"] = merged
+	return body, nil
+}
+
+// format returns the schema that the provider enforces, or nil, and the system text. Models before
+// Gemini 3 refuse a request that has both tools and a format. Source: Google, Gemini API guide
+// "Structured outputs", section "Structured outputs with tools".
+func (m *Model) format(req *llm.Request, model, system string) (json.RawMessage, string) {
+	model = strings.TrimPrefix(model, "models/")
+	if len(req.Tools) > 0 && (strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")) {
+		return nil, structured.System(system, req.ResponseFormat, false)
+	}
+	return m.Enforced(structured.Gemini, req.ResponseFormat, system)
+}
+
+// conversation returns turns that alternate: the results of all tool calls of a turn are one
+// turn of the user.
+func conversation(req *llm.Request) (system string, turns []content, err error) {
+	instructions := []string{}
+	if req.System != "" {
+		instructions = append(instructions, req.System)
+	}
+	asked := map[string]functionCall{} // by the ID of the tool call, the latest one
+	for i, m := range req.Messages {
+		role := "user"
+		var parts []any
+		switch m.Role {
+		case llm.RoleSystem:
+			instructions = append(instructions, m.Text())
+		case llm.RoleAssistant:
+			role, parts = "model", modelParts(m, asked)
+		case llm.RoleUser:
+			parts = contentParts(m.Content)
+		case llm.RoleTool:
+			call, ok := asked[m.CallID]
+			if !ok {
+				return "", nil, fmt.Errorf("message %d: the result of the tool call %q, which no earlier message makes", i, m.CallID)
+			}
+			parts = []any{resultPart(m, call)}
+		default:
+			return "", nil, fmt.Errorf("message %d: unknown role %q: use system, user, assistant or tool", i, m.Role)
+		}
+		if len(parts) == 0 {
+			continue // the protocol has no empty turns
+		}
+		if n := len(turns); n > 0 && turns[n-1].Role == role {
+			turns[n-1].Parts = append(turns[n-1].Parts, parts...)
+			continue
+		}
+		turns = append(turns, content{role, parts})
+	}
+	return strings.Join(instructions, "\n\n"), turns, nil
+}
+
+func contentParts(list []llm.Part) []any {
+	var parts []any
+	for _, p := range list {
+		if p.Media != nil {
+			parts = append(parts, mediaPart(p.Media))
+		} else if text := p.Text + string(p.Value); text != "" {
+			parts = append(parts, object{"text": text})
+		}
+	}
+	return parts
+}
+
+func mediaPart(m *llm.Media) object {
+	if m.URL != "" {
+		return object{"fileData": object{"mimeType": m.Type, "fileUri": m.URL}}
+	}
+	return object{"inlineData": object{"mimeType": m.Type, "data": m.Data}}
+}
+
+// resultPart returns the result of a tool call. The protocol wants an object, and knows the names
+// output and error.
+func resultPart(m llm.Message, call functionCall) object {
+	field := "output"
+	if m.IsError {
+		field = "error"
+	}
+	var said any = m.Text()
+	if len(m.Content) == 1 && m.Content[0].Value != nil {
+		said = m.Content[0].Value
+	}
+	result := object{"name": call.Name, "response": object{field: said}}
+	if call.ID != "" {
+		result["id"] = call.ID
+	}
+	var media []object
+	for _, p := range m.Content {
+		if p.Media != nil {
+			media = append(media, mediaPart(p.Media))
+		}
+	}
+	if media != nil {
+		result["parts"] = media
+	}
+	return object{"functionResponse": result}
+}
+
+func declarations(list []llm.Tool) []object {
+	wired := make([]object, len(list))
+	for i, tool := range list {
+		wired[i] = object{"name": tool.Name, "parametersJsonSchema": wire.ToolSchema(tool)}
+		if tool.Description != "" {
+			wired[i]["description"] = tool.Description
+		}
+	}
+	return wired
+}
+
+// substitute is the signature of a tool call that has none. Without it, newer models refuse the
+// calls of other models. It is base64 of "skip_thought_signature_validator"; source: Google, Gemini
+// API guide "Thought signatures", FAQ.
+const substitute = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+
+// modelParts returns the parts of a message of the model, and notes its tool calls. They are the
+// received parts if these are kept and the message is unchanged. If it was changed, only the
+// received parts of its tool calls are.
+func modelParts(m llm.Message, asked map[string]functionCall) []any {
+	kept := received(m)
+	calls := map[string]*keptPart{}
+	for i := range kept {
+		if kept[i].Call != nil {
+			calls[kept[i].id] = &kept[i]
+		}
+	}
+	for _, call := range m.ToolCalls {
+		asked[call.ID] = functionCall{Name: call.Name}
+		if part := calls[call.ID]; part != nil {
+			asked[call.ID] = functionCall{Name: call.Name, ID: part.Call.ID}
+		}
+	}
+	if kept != nil && unchanged(m, kept) {
+		parts := make([]any, len(kept))
+		for i := range kept {
+			parts[i] = kept[i].raw
+		}
+		return parts
+	}
+	var parts []any
+	if text := m.Text(); text != "" {
+		parts = append(parts, object{"text": text})
+	}
+	for i, call := range m.ToolCalls {
+		if part := calls[call.ID]; part != nil {
+			parts = append(parts, part.raw)
+			continue
+		}
+		input := call.Input
+		if input == nil {
+			input = json.RawMessage("{}") // the protocol wants an object even for what was cut off
+		}
+		part := object{"functionCall": object{"name": call.Name, "args": input}}
+		if i == 0 {
+			part["thoughtSignature"] = substitute
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}

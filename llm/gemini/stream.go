@@ -1,0 +1,252 @@
+package gemini
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/llm"
+)
+
+// chunk has the fields of a piece of an answer that are read. A whole answer has the same form.
+type chunk struct {
+	Candidates []candidate `json:"candidates"`
+	Prompt     struct {
+		Reason  string `json:"blockReason"`
+		Message string `json:"blockReasonMessage"`
+	} `json:"promptFeedback"`
+	Usage json.RawMessage `json:"usageMetadata"`
+	Model string          `json:"modelVersion"`
+	ID    string          `json:"responseId"`
+	Error json.RawMessage `json:"error"`
+}
+
+// candidate is one of several answers. Only the first is read.
+type candidate struct {
+	Index   int `json:"index"`
+	Content struct {
+		Parts []json.RawMessage `json:"parts"`
+	} `json:"content"`
+	Reason  string `json:"finishReason"`
+	Message string `json:"finishMessage"`
+	Ratings []struct {
+		Category string `json:"category"`
+		Blocked  bool   `json:"blocked"`
+	} `json:"safetyRatings"`
+}
+
+// decoder reads one answer.
+type decoder struct {
+	reply     llm.Reply
+	text      strings.Builder
+	reasoning strings.Builder
+	parts     []keptPart
+	usage     json.RawMessage
+	message   string   // of the provider about the stop reason
+	filters   []string // that blocked the answer
+	blocked   bool     // the prompt, not the answer
+	whole     bool     // the answer was one document
+}
+
+func newDecoder(requestID string) *decoder {
+	return &decoder{reply: llm.Reply{RequestID: requestID}}
+}
+
+// Event handles one event. The stream has no event for its end: it is closed after the chunk with
+// the finish reason.
+func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta, bool, error) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return out, false, nil
+	}
+	if string(data) == "[DONE]" {
+		return out, true, nil // not of this protocol, but some proxies add it
+	}
+	out, err := d.chunk(out, name, data)
+	return out, false, err
+}
+
+// Whole handles an answer that is not a stream of events: one document, or a list of chunks from a
+// server that does not know alt=sse.
+func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
+	d.whole = true
+	chunks := []json.RawMessage{data}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		if err := json.Unmarshal(data, &chunks); err != nil {
+			return out, d.protocol("a list that is no answer: %v", err)
+		}
+	}
+	for _, raw := range chunks {
+		var err error
+		if out, err = d.chunk(out, "", raw); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (d *decoder) chunk(out []llm.Delta, name string, data []byte) ([]llm.Delta, error) {
+	var c chunk
+	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
+		if name == "error" {
+			return out, d.failure(data)
+		}
+		return out, d.protocol("an event that is not a chunk: %v", err)
+	}
+	if name == "error" || present(c.Error) {
+		return out, d.failure(data)
+	}
+	if c.ID != "" {
+		d.reply.ID = c.ID
+	}
+	if c.Model != "" {
+		d.reply.Model = c.Model
+	}
+	if present(c.Usage) {
+		d.usage = bytes.Clone(c.Usage)
+	}
+	if c.Prompt.Reason != "" {
+		d.blocked = true
+		d.reply.StopReason, d.message = c.Prompt.Reason, c.Prompt.Message
+	}
+	for i := range c.Candidates {
+		if c.Candidates[i].Index != 0 {
+			continue
+		}
+		var err error
+		if out, err = d.candidate(out, &c.Candidates[i]); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (d *decoder) candidate(out []llm.Delta, c *candidate) ([]llm.Delta, error) {
+	if c.Reason != "" && c.Reason != "FINISH_REASON_UNSPECIFIED" {
+		d.reply.StopReason, d.message = c.Reason, c.Message
+	}
+	for _, r := range c.Ratings {
+		if r.Blocked {
+			d.filters = append(d.filters, r.Category)
+		}
+	}
+	for _, raw := range c.Content.Parts {
+		var err error
+		if out, err = d.add(out, bytes.Clone(raw)); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// failures are the finish reasons of answers that the provider could not complete. Source: Gemini
+// API reference, "FinishReason".
+var failures = []string{
+	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE",
+	"MALFORMED_RESPONSE", "LANGUAGE", "NO_IMAGE", "IMAGE_OTHER", "OTHER",
+}
+
+// End ends the answer.
+func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
+	r := &d.reply
+	r.Text, r.Reasoning = d.text.String(), d.reasoning.String()
+	d.finishUsage()
+	var err error
+	if r.Metadata, err = d.keep(); err != nil {
+		return out, err
+	}
+	switch {
+	case r.StopReason == "" && !d.whole:
+		return out, &llm.TruncatedError{RequestID: r.RequestID}
+	case r.StopReason == "" && r.CheckContent() != nil:
+		return out, d.protocol("a document that is no answer")
+	case d.blocked:
+		r.Refusal = d.explain("the prompt was blocked")
+	case r.Refused():
+		r.Refusal = d.explain("the answer was blocked")
+	case slices.Contains(failures, r.StopReason):
+		return out, &llm.ProviderError{Message: d.explain("the model stopped abnormally"), Type: r.StopReason, RequestID: r.RequestID}
+	}
+	if r.Refusal != "" {
+		out = append(out, llm.Delta{Kind: llm.Refusal, Text: r.Refusal})
+	}
+	return out, nil
+}
+
+// explain returns the provider's own words on the stop reason, or else ours.
+func (d *decoder) explain(what string) string {
+	if d.message != "" {
+		return d.message
+	}
+	return what + ": " + strings.Join(append([]string{d.reply.StopReason}, d.filters...), ", ")
+}
+
+// Reply returns the reply received so far.
+func (d *decoder) Reply() *llm.Reply { return &d.reply }
+
+// finishUsage reads the last usage. The protocol counts thinking apart from the answer, and the
+// prompts of the provider's own tools apart from the prompt. It leaves out what is zero.
+func (d *decoder) finishUsage() {
+	if d.usage == nil {
+		return
+	}
+	var u struct {
+		Prompt  *int `json:"promptTokenCount"`
+		Tools   int  `json:"toolUsePromptTokenCount"`
+		Cached  int  `json:"cachedContentTokenCount"`
+		Answer  int  `json:"candidatesTokenCount"`
+		Thought int  `json:"thoughtsTokenCount"`
+	}
+	if jsonv2.UnmarshalLenient(d.usage, &u) != nil {
+		return // numbers of an unknown kind are none
+	}
+	usage := llm.Usage{InputTokens: u.Prompt, CachedInputTokens: u.Cached, ReasoningTokens: u.Thought, Raw: d.usage}
+	if u.Tools > 0 {
+		usage.InputTokens = new(u.Tools)
+		if u.Prompt != nil {
+			usage.InputTokens = new(*u.Prompt + u.Tools)
+		}
+	}
+	if output := u.Answer + u.Thought; output > 0 || u.Prompt != nil && d.reply.StopReason != "" {
+		usage.OutputTokens = new(output)
+	}
+	d.reply.Usage = usage
+}
+
+// failure converts an error of the provider to an error. Source: Google Cloud API design guide,
+// "Errors".
+func (d *decoder) failure(data []byte) error {
+	e := &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
+	var outer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	inner := json.RawMessage(data)
+	if json.Unmarshal(data, &outer) == nil && present(outer.Error) {
+		inner = outer.Error
+	}
+	var fault struct {
+		Code    json.RawMessage `json:"code"`
+		Message string          `json:"message"`
+		Status  string          `json:"status"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(inner, &fault) == nil && fault.Message != "":
+		e.Message, e.Type = fault.Message, fault.Status
+		if e.Code = strings.Trim(string(fault.Code), `"`); e.Code == "null" {
+			e.Code = ""
+		}
+	case json.Unmarshal(inner, &text) == nil:
+		e.Message = text
+	}
+	return e
+}
+
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+func (d *decoder) protocol(format string, args ...any) error {
+	return &llm.ProtocolError{Reason: fmt.Sprintf(format, args...), RequestID: d.reply.RequestID}
+}
