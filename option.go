@@ -105,8 +105,8 @@ func Reusable() LeafOption {
 }
 
 // Children gives a leaf ashlars that its body may run with RunChild, such as judges and
-// helpers. Their nodes do not stay in the DAG. They see a node of the type that the leaf
-// produces, its draft. The walk is that of Scoped.
+// helpers. Their nodes do not stay in the DAG. They see a draft: a node of the type that
+// the leaf produces or, if the walk has Writes, of those types. The walk is that of Scoped.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }

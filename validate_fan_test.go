@@ -212,6 +212,10 @@ func TestValidateWalks(t *testing.T) {
 		{"a child twice", Seq("p", scopedOver("s", Walk{}.InOrder(a, b).InOrder(a, b)), end), ``, Config{}},
 		{"nothing said of nothing", rule(Walk{}.InOrder().OneOf().Perhaps().Repeat().Lanes().InOrder(a, b)), ``, Config{}},
 		{"a leaf sees what comes before it and its draft", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType, draftType))))), ``, Config{}},
+		{"a leaf's children see a draft of another type", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.Writes(itemType).InOrder(from("judge", itemType, reviewType))))), ``, Config{}},
+		{"a leaf's children do not see its result", Seq("p", first("read", ticketType), from("write", ticketType, draftType).with(Children(Walk{}.Writes(itemType).InOrder(from("judge", draftType, reviewType))))), `
+			[missing-producer] judge: judge queries "draft" but no upstream ashlar produces it: p/write does, but not before it (at p/write/judge)
+		`, Config{}},
 		{"of a leaf's children nothing stays", Seq("p", readingLeaf("write", draftType).with(Children(Walk{}.InOrder(readingLeaf("judge", reviewType, ticketType)))), from("end", reviewType, reportType)), `
 			warning [unused-produce] write: nothing reads "draft", and it is not the result: remove it, or query it where it is needed (at p/write)
 			[missing-producer] judge: judge queries "ticket" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/write/judge)

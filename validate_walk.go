@@ -76,6 +76,10 @@ func (w Walk) add(how how, children []Ashlar) Walk {
 
 func (w Walk) with(b block) Walk { return Walk{append(slices.Clip(w.blocks), b)} }
 
+func (w Walk) hasWrites() bool {
+	return slices.ContainsFunc(w.blocks, func(b block) bool { return b.how == writing })
+}
+
 // writes ranges over the types that the body itself appends.
 func (w Walk) writes() iter.Seq[dag.AnyType] {
 	return func(yield func(dag.AnyType) bool) {
@@ -175,7 +179,9 @@ func (v *validator) named(out dag.AnyType) bool {
 func (v *validator) inside(s *spec) {
 	last, gains, m := v.last, len(v.gains), v.begin()
 	v.helpers++
-	v.writes(s.out)
+	if !s.walk.hasWrites() {
+		v.writes(s.out)
+	}
 	v.byRule(s)
 	v.unreduced(fmt.Sprintf("the body of %q", s.name))
 	v.helpers--

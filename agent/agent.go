@@ -50,7 +50,8 @@ type Config struct {
 	MaxTokens int
 
 	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
-	// draft as its nearest node of the produced type. If it fails, the model is told
+	// draft as its latest node, of the produced type or of that which Finalize names. If
+	// it fails, the model is told
 	// the reason of the failure and takes another turn. An adversary without a
 	// verdict, because it panicked or could not reach its own model, ends the agent
 	// instead.
@@ -64,7 +65,7 @@ type Config struct {
 	// The adversary votes at most MaxHealing+1 times.
 	MaxHealing *int
 
-	// Finalize replaces or rejects the accepted draft, see the function of that name.
+	// Finalize makes the result of the accepted draft, see the function of that name.
 	Finalize Finalizer
 
 	// Options are those of the leaf, for example stone.Timeout, stone.Retry and
@@ -88,29 +89,45 @@ type Text struct {
 	Text string `json:"text"`
 }
 
-// A Finalizer makes the content of the node from the draft.
+// A Finalizer makes the result of an agent from its draft.
 type Finalizer struct {
-	draft reflect.Type
-	run   func(any) (any, error)
+	draft  draft
+	result reflect.Type
+	run    func(any) (any, error)
 }
 
-// Finalize makes a Finalizer for agents that produce T. It is called once, with
-// the draft that fits the schema and passed the adversary. Its error is the failure
-// of the agent: a judge uses it to turn "not ok" into a failure of its own kind, see
-// stone.Fail.
-func Finalize[T any](fn func(draft T) (T, error)) Finalizer {
-	f := Finalizer{draft: reflect.TypeFor[T]()}
+// Finalize makes a Finalizer. The model answers with a draft, of which fn makes the
+// result:
+//
+//	Finalize: agent.Finalize(Verdict, func(v VerdictDoc) (PassedDoc, error) {
+//		if !v.OK {
+//			return PassedDoc{}, stone.Fail("review-rejected", "%s", v.Reason)
+//		}
+//		return PassedDoc{Reviewer: v.Name}, nil
+//	}),
+//
+// The type of the draft may be the produced type: fn then changes or rejects an answer.
+// It is called once, with the draft that fits the schema and passed the adversary. Its
+// error is the failure of the agent. It is called again when a run is resumed, so it must
+// be deterministic.
+func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
+	f := Finalizer{draft: draftOf(draft), result: reflect.TypeFor[T]()}
 	if fn != nil {
-		f.run = func(v any) (any, error) { return fn(v.(T)) }
+		f.run = func(v any) (any, error) { return fn(v.(D)) }
 	}
 	return f
 }
 
 // New makes an agent: a leaf that asks the model in turns and produces a node of
-// type out. If T is Text the model answers freely; otherwise the answer is JSON
-// of the schema of out. stone.Validate reports faults of the configuration.
+// type out. The model answers with a draft, of type out or of that which Finalize names:
+// freely if that is Text, otherwise with JSON of its schema. stone.Validate reports faults
+// of the configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
-	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, draft: draftOf(out)}
+	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, result: draftOf(out)}
+	a.draft = a.result
+	if cfg.Finalize.draft.typ != nil {
+		a.draft = cfg.Finalize.draft
+	}
 	a.rebuild = func(cfg Config) stone.Ashlar { return New(name, out, model, cfg) }
 	a.cfg.Decide = ContinueOnToolUse
 	if cfg.Decide != nil {
@@ -140,7 +157,8 @@ type agent struct {
 	model   llm.Model
 	cfg     Config // with its defaults
 	out     dag.AnyType
-	draft   draft
+	draft   draft // the model's answer
+	result  draft // what Finalize makes of it, of type out
 	effects []string
 	offered []Tool     // those of its middlewares
 	told    []llm.Tool // the same, as the model gets them
@@ -166,7 +184,7 @@ func (a *agent) options() []stone.LeafOption {
 	}
 	if judges != nil {
 		// The healer sees the DAG of the adversary, without the adversary's nodes.
-		options = append(options, stone.Children(stone.Walk{}.OneOf(judges...)))
+		options = append(options, stone.Children(stone.Walk{}.Writes(a.draft.typ).OneOf(judges...)))
 	}
 	return options
 }

@@ -36,23 +36,31 @@ func (a *agent) Check() []finding.Finding {
 }
 
 func (a *agent) checkType(out *findings) {
-	if a.cfg.Finalize.draft != nil {
-		switch {
-		case a.cfg.Finalize.run == nil:
-			out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
-		case a.cfg.Finalize.draft != a.draft.goType:
-			out.add("bad-type", "Finalize takes a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.draft, a.draft.goType)
-		}
+	if a.cfg.Finalize.result != nil {
+		a.checkFinalize(out)
 	}
 	s := a.out.Schema()
 	switch {
-	case a.draft.free || a.out.Err() != nil: // the latter is reported for every leaf
+	case a.result.free || a.out.Err() != nil: // the latter is reported for every leaf
 	case s == nil || !isObject(s):
 		out.add("bad-type", "the type %q is no JSON object: produce a struct, since the conversation is kept beside its fields", a.out.Name())
-	case a.draft.goType.Kind() == reflect.Map:
+	case a.result.goType.Kind() == reflect.Map:
 		out.add("bad-type", "the type %q is a map: produce a struct, since readers of a map would find the conversation among its entries", a.out.Name())
 	case slices.Contains(s.Properties(), conversationField):
 		out.add("reserved-field", "the type %q has a field %q, where the conversation is kept: rename it", a.out.Name(), conversationField)
+	}
+}
+
+func (a *agent) checkFinalize(out *findings) {
+	switch {
+	case a.cfg.Finalize.run == nil:
+		out.add("nil-body", "the function of Finalize is nil: give it one, or leave Finalize out")
+	case a.cfg.Finalize.result != a.result.goType:
+		out.add("bad-type", "Finalize returns a %s, but the agent produces a %s: make them the same", a.cfg.Finalize.result, a.result.goType)
+	case a.draft.typ.Err() != nil:
+		out.add("bad-type", "the draft of Finalize: %v", a.draft.typ.Err())
+	case a.draft.typ.Name() == a.out.Name() && a.draft.goType != a.result.goType:
+		out.add("schema-mismatch", "the draft of Finalize and the result are %s and %s, but both have the name %q: rename one", a.draft.goType, a.result.goType, a.out.Name())
 	}
 }
 

@@ -40,6 +40,10 @@
 // beside the fields of the type, and [Conversation] reads it. Results are printed and
 // compared without it. The sums of turns and tokens are in the node's meta.
 //
+// Finalize names a type of its own for what the model answers, its draft, and makes the
+// result of it: a reviewer answers with a verdict, and its result is an approval or a
+// failure.
+//
 // An Adversary judges drafts before they are accepted: the reason of its failure is
 // added to the conversation, then the text of the Healer, and the model tries again.
 //

@@ -17,8 +17,9 @@ import (
 // conversationField is the field of a node's content with the conversation.
 const conversationField = "conversation"
 
-// draft knows the produced type: generics end here.
+// draft knows the type of the drafts, or of the result: generics end here.
 type draft struct {
+	typ    dag.AnyType
 	goType reflect.Type
 	free   bool // any text
 	form   *structured.Form
@@ -28,6 +29,7 @@ type draft struct {
 
 func draftOf[T any](out dag.Type[T]) draft {
 	d := draft{
+		typ:    out,
 		goType: reflect.TypeFor[T](),
 		parse: func(data []byte) (any, error) {
 			var v T
@@ -89,7 +91,7 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 	return nil, &misfit{wrong.Tell, failure(KindParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
 }
 
-// content is the content of the agent's node: the fields of the draft, and the
+// content is the content of the agent's node: the fields of the result, and the
 // conversation beside them.
 func (r *run) content(v any, conversation []llm.Message) (any, error) {
 	if text, ok := v.(Text); ok {
@@ -98,16 +100,16 @@ func (r *run) content(v any, conversation []llm.Message) (any, error) {
 			Text         string        `json:"text"`
 		}{conversation, text.Text}, nil
 	}
-	draft, err := r.draft.node(r.dag, v)
+	bare, err := r.result.node(r.dag, v)
 	if err != nil {
 		return nil, err
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(draft.JSON()), &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf("the draft of a %q is no JSON object: the conversation has no place beside it", draft.Type())
+	if err := json.Unmarshal([]byte(bare.JSON()), &fields); err != nil || fields == nil {
+		return nil, fmt.Errorf("the content of a %q is no JSON object: the conversation has no place beside it", bare.Type())
 	}
 	if _, taken := fields[conversationField]; taken {
-		return nil, fmt.Errorf("the content of a %q has a field %q, where the conversation belongs: rename it", draft.Type(), conversationField)
+		return nil, fmt.Errorf("the content of a %q has a field %q, where the conversation belongs: rename it", bare.Type(), conversationField)
 	}
 	all := make(map[string]any, len(fields)+1)
 	for name, value := range fields {

@@ -42,6 +42,9 @@ func (a *agent) Facts() iter.Seq2[string, string] {
 		for _, m := range a.cfg.Use {
 			facts = append(facts, m.fact())
 		}
+		if draft := a.draft.typ.Name(); draft != a.out.Name() {
+			facts = append(facts, [2]string{"draft", draft})
+		}
 		facts = append(facts,
 			[2]string{"max-turns", strconv.Itoa(a.cfg.MaxTurns)},
 			[2]string{"max-calls", strconv.Itoa(a.cfg.MaxCalls)},

@@ -132,7 +132,7 @@ func TestFinalize(t *testing.T) {
 	reviewer := agent.New("review", reviewed, model(says(`{"ok":false,"reason":"no tests"}`), says(`{"ok":true,"reason":""}`)), agent.Config{
 		MaxTurns: 1,
 		User:     agent.Prompt(note, func(draft agent.Text) string { return "judge: " + draft.Text }),
-		Finalize: agent.Finalize(func(v verdict) (verdict, error) {
+		Finalize: agent.Finalize(reviewed, func(v verdict) (verdict, error) {
 			if !v.OK {
 				return v, stone.Fail("review-rejected", "%s", v.Reason)
 			}
@@ -154,11 +154,57 @@ func TestFinalize(t *testing.T) {
 func TestFinalizeReplaces(t *testing.T) {
 	a := agent.New("review", reviewed, model(says(`{"ok":true,"reason":"x"}`)), agent.Config{
 		User:     agent.Say("judge"),
-		Finalize: agent.Finalize(func(v verdict) (verdict, error) { v.Reason = strings.ToUpper(v.Reason); return v, nil }),
+		Finalize: agent.Finalize(reviewed, func(v verdict) (verdict, error) { v.Reason = strings.ToUpper(v.Reason); return v, nil }),
 	})
 	res, err := run(t, a, stone.Config{})
 	if got := outcome(t, res, err); got != `{"ok":true,"reason":"X"}` || len(conversation(t, res)) != 2 {
 		t.Errorf("got %s", got)
+	}
+}
+
+func asIs(v verdict) (verdict, error) { return v, nil }
+
+// The model answers with a draft of one type, the adversary judges it, and the result is
+// of another type.
+func TestFinalizeToAnotherType(t *testing.T) {
+	type approval struct {
+		By string `json:"by"`
+	}
+	approved := dag.NewType[approval]("approved")
+	brief := stone.Func("brief", reviewed, note, func(_ context.Context, v verdict) (agent.Text, error) {
+		if len(v.Reason) > 3 {
+			return agent.Text{}, stone.Fail("too-long", "shorter")
+		}
+		return agent.Text{}, nil
+	})
+	m := model(says(`{"ok":true,"reason":"wonderful"}`), says(`{"ok":true,"reason":"ann"}`))
+	a := agent.New("review", approved, m, agent.Config{
+		User: agent.Say("judge"), Adversary: brief,
+		Finalize: agent.Finalize(reviewed, func(v verdict) (approval, error) { return approval{By: v.Reason}, nil }),
+	})
+	res, err := run(t, a, stone.Config{})
+	if got := outcome(t, res, err); got != `{"by":"ann"}` {
+		t.Errorf("got %s", got)
+	}
+	if got := m.requests[0].ResponseFormat; got.Name != reviewed.Name() || !strings.Contains(string(got.Schema), `"reason"`) {
+		t.Errorf("the model is asked for %s", got.Schema)
+	}
+	want := "user: judge\nassistant: {\"ok\":true,\"reason\":\"wonderful\"}\nuser: shorter\nassistant: {\"ok\":true,\"reason\":\"ann\"}\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A type that is no JSON object is fine for a draft: here a list, of which a result is made.
+func TestFinalizeOfAList(t *testing.T) {
+	words := dag.NewType[[]string]("words")
+	a := agent.New("join", note, model(says(`{"value":["a","b"]}`)), agent.Config{
+		User:     agent.Say("go"),
+		Finalize: agent.Finalize(words, func(w []string) (agent.Text, error) { return agent.Text{Text: strings.Join(w, " ")}, nil }),
+	})
+	res, err := run(t, a, stone.Config{})
+	if err != nil || res.Node.Text() != "a b" {
+		t.Errorf("got %v, %v", res.Node, err)
 	}
 }
 
@@ -184,7 +230,11 @@ func TestFindings(t *testing.T) {
 		{"conversation is taken", agent.New("a", dag.NewType[reserved]("r"), model(), agent.Config{User: say}), "reserved-field"},
 		{"a map", agent.New("a", dag.NewType[map[string]int]("r"), model(), agent.Config{User: say}), "bad-type"},
 		{"a list", agent.New("a", dag.NewType[[]string]("r"), model(), agent.Config{User: say}), "bad-type"},
-		{"finalize of another type", agent.New("a", note, model(), agent.Config{User: say, Finalize: agent.Finalize(func(v verdict) (verdict, error) { return v, nil })}), "bad-type"},
+		{"finalize to another type", agent.New("a", note, model(), agent.Config{User: say, Finalize: agent.Finalize(reviewed, asIs)}), "bad-type"},
+		{"finalize of nothing", agent.New("a", reviewed, model(), agent.Config{User: say, Finalize: agent.Finalize[verdict, verdict](reviewed, nil)}), "nil-body"},
+		{"finalize of no type", agent.New("a", reviewed, model(), agent.Config{User: say, Finalize: agent.Finalize(dag.Type[verdict]{}, asIs)}), "bad-type"},
+		{"finalize of two types with one name", agent.New("a", reviewed, model(), agent.Config{User: say, Finalize: agent.Finalize(dag.NewType[string](reviewed.Name()), func(string) (v verdict, err error) { return })}), "schema-mismatch"},
+		{"a judge of the result", agent.New("a", note, model(), agent.Config{User: say, Adversary: strict(&votes), Finalize: agent.Finalize(reviewed, func(v verdict) (agent.Text, error) { return agent.Text{}, nil })}), "missing-producer"},
 		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
 		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
 		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},

@@ -19,6 +19,7 @@ type printed struct {
 	MaxTokens  int          `json:"max-tokens"`
 	MaxHealing int          `json:"max-healing"`
 	Finalize   bool         `json:"finalize"`
+	Draft      string       `json:"draft,omitempty"` // the schema of answers, if it is not that of the result
 }
 
 type printedUse struct {
@@ -33,6 +34,9 @@ func (a *agent) Fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
 		Finalize: a.cfg.Finalize.run != nil,
+	}
+	if a.draft.typ.Name() != a.out.Name() {
+		p.Draft = string(a.draft.typ.Schema().JSON())
 	}
 	if m, ok := a.model.(llm.Informer); ok {
 		p.Model = m.Info()
