@@ -77,11 +77,12 @@ type asked struct {
 	Context     JSON     `json:"context,omitempty"`
 	Constraints JSON     `json:"constraints,omitempty"`
 	Requires    Requires `json:"requires,omitzero"`
+	Schema      string   `json:"schema,omitempty"` // its digest
 	Done        Done     `json:"done,omitzero"`
 }
 
 func (r *Request) asked(version string) asked {
-	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.Done}
+	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done}
 }
 
 // paid invokes the capability in a recorded step, which is not repeated in a resumed run,

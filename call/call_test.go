@@ -53,9 +53,10 @@ func TestValidate(t *testing.T) {
 		{"a reply", call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Plan}}, nil, "no-candidate: a result-type/not-supported"},
 		{"a kind", call.Spec{Cap: "a", Requires: call.Requires{Kind: "solver"}}, nil, "no-candidate: a requires/cap-kind-mismatch"},
 		{"tags", call.Spec{Cap: "a", Requires: call.Requires{Tags: []string{"quick", "pl"}}}, nil, "no-candidate: a requires/cap-tags-mismatch"},
-		{"a schema that it has not", call.Spec{Cap: "a", Requires: call.Requires{OutSchema: "res/text"}}, nil, "no-candidate: a requires/schema-mismatch"},
+		{"a schema that it has not", call.Spec{Cap: "b", Requires: call.Requires{OutSchema: "res/text"}}, nil, "no-candidate: b requires/schema-mismatch"},
+		{"a schema for one that gives anything", call.Spec{Cap: "a", Requires: call.Requires{OutSchema: "res/text", InSchema: "req/text"}}, nil, ""},
 		{"who is down may be up by then", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Registry.SetDown("a", true) }, ""},
-		{"a schema", call.Spec{Cap: "a", Requires: call.Requires{InSchema: "req/txet"}}, nil, `unknown-schema: did you mean "req/text"?; no-candidate: a requires/schema-mismatch`},
+		{"a schema", call.Spec{Cap: "a", Requires: call.Requires{InSchema: "req/txet"}}, nil, `unknown-schema: did you mean "req/text"?`},
 		{"a check", call.Spec{Cap: "a", Done: call.Done{Should: []string{"non-emty"}}}, nil, `unknown-check: did you mean "non-empty"?`},
 		{"an intent", call.Spec{Cap: "a"}, func(app *call.Applicator) { app.Intents = map[string]call.Intent{"mail/sorts": {}} }, `no-candidate: did you mean "mail/sorts"?`},
 		{"options", call.Spec{Cap: "a", Dispatch: call.Dispatch{Strategy: "lottery", Hedge: -1, Retry: call.Retry{SameCapMax: &minus}}, Done: call.Done{ScoreMin: &two}}, nil, "bad-option: ; bad-option: ; bad-option: ; bad-option: "},
@@ -70,7 +71,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			app := app(w.cap(nil, call.Metadata{ID: "a", Tags: []string{"quick"}, Intents: []string{"mail/sort"}}),
-				w.cap(nil, call.Metadata{ID: "b", Intents: []string{"mail/sort"}}))
+				w.cap(nil, call.Metadata{ID: "b", Intents: []string{"mail/sort"}, Out: "res/eval"}))
 			if tc.set != nil {
 				tc.set(app)
 			}

@@ -1,7 +1,6 @@
 package call
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/stonelayer/stone/budget"
@@ -90,8 +89,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 		return WrongReply
 	case m.forbids(s), m.overreaches(s, grant):
 		return WrongEffects
-	case r.InSchema != "" && r.InSchema != cmp.Or(m.In, AnyRequest),
-		r.OutSchema != "" && r.OutSchema != cmp.Or(m.Out, AnyAnswer):
+	case !meets(m.In, r.InSchema, AnyRequest), !meets(m.Out, r.OutSchema, AnyAnswer):
 		return WrongSchema
 	case r.Kind != "" && r.Kind != m.Kind:
 		return WrongKind
@@ -99,6 +97,12 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 		return WrongTags
 	}
 	return ""
+}
+
+// meets reports whether a schema of a capability meets the one that a call requires. One that
+// takes or gives anything meets every requirement: the call checks the answer.
+func meets(has, required, anything string) bool {
+	return required == "" || has == "" || has == anything || has == required
 }
 
 func (m *Metadata) answers(intent string) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
 // A Capability is anything that answers requests.
@@ -69,11 +70,14 @@ type Request struct {
 	Context     JSON   // may be nil
 	Constraints JSON   // may be nil
 	Requires    Requires
-	Done        Done     // the requirements on the answer, policy included
-	Budget      Budget   // the remaining budget
-	Effects     []string // that are granted to the answer
-	Cache       Cache    // of the call, in which no answer was found
-	Attempt     int      // from 1, of this capability in this call
+	// Schema is the schema of the out, found by its name or the Go type of the call. Nil
+	// means any value. A model is told it. It is not part of the envelope of a request.
+	Schema  *schema.Schema
+	Done    Done     // the requirements on the answer, policy included
+	Budget  Budget   // the remaining budget
+	Effects []string // that are granted to the answer
+	Cache   Cache    // of the call, in which no answer was found
+	Attempt int      // from 1, of this capability in this call
 	// Stack lists the calls in which this one is made, the outermost first: of capabilities
 	// that are pipelines or programs, and of those that returned the plan in which it stands.
 	Stack []Frame
@@ -93,7 +97,8 @@ type Request struct {
 	// end, also that of a failed answer, a Done with what was received. It may be nil.
 	Hear func(llm.Delta)
 
-	judges bool // it is a judgement of an answer, which is not streamed
+	judges   bool   // it is a judgement of an answer, which is not streamed
+	schemaID string // a digest of Schema
 }
 
 // A Trace identifies the conversation of a request.

@@ -81,7 +81,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 			return err
 		}
 		step := "check " + name + " " + s.Step
-		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: EvalCheck, Cap: cap, Input: input, Attempt: 1, judges: true}
+		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: EvalCheck, Cap: cap, Input: input, Schema: passAnswer, Attempt: 1, judges: true}
 		draw, err := e.reserve(ctx, budget.From(ctx), req, step)
 		if err != nil {
 			return err
@@ -96,6 +96,13 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		return passOf(a.Reply.Out)
 	}
 }
+
+// passAnswer is the schema of the answer that a model is asked for.
+var passAnswer = mustParse(`{
+	"type": "object",
+	"required": ["pass"],
+	"properties": {"why": {"type": "string", "description": "why it does not pass"}, "pass": {"type": "boolean"}}
+}`)
 
 // passOf reads the answer of a capability that serves as a check.
 func passOf(out JSON) error {

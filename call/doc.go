@@ -26,6 +26,10 @@
 // A [Registry] contains them, enforces their limits, and takes a capability that is
 // repeatedly unavailable out of service for a while.
 //
+// A capability without an in or out schema takes or gives anything: it meets every schema
+// that a call requires, and the call checks its answer. A model is told the schema of the
+// call's Go type, or the one that the call or its intent names ([Request].Schema).
+//
 // # Selection
 //
 // The candidates are Spec.Cap alone; or Dispatch.Candidates; or all capabilities with

@@ -111,6 +111,8 @@ type resolved struct {
 	should     []namedCheck
 	in         *schema.Schema   // of the intent; nil accepts anything
 	outSchemas []*schema.Schema // of the call or its intent, then that of the type
+	wanted     *schema.Schema   // the one of them that a model is told
+	wantedID   string           // its digest
 	judge      *entry
 	repairs    int
 	repairer   *entry // nil means the capability that answered
@@ -179,7 +181,7 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
-	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Done: s.done, Cache: s.cache, Turn: s.turn}
+	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Schema: s.wanted, schemaID: s.wantedID, Done: s.done, Cache: s.cache, Turn: s.turn}
 	typed, err := (*schema.Schema)(nil), error(nil)
 	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
 		return err

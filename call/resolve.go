@@ -1,6 +1,8 @@
 package call
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"iter"
 	"maps"
@@ -125,6 +127,30 @@ func (r *resolved) resolveSchemas(c *caller, app *Applicator) {
 			r.outSchemas = append(r.outSchemas, s)
 		}
 	}
+	if r.wanted = mostSpecific(r.outSchemas); r.wanted != nil {
+		r.wantedID = schemaID(r.wanted)
+	}
+}
+
+// mostSpecific returns the schema whose values fit the others: the first, unless only the last one
+// is sure to have such values.
+func mostSpecific(list []*schema.Schema) *schema.Schema {
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	}
+	if len(schema.Compatible(list[0], list[1])) == 0 {
+		return list[0]
+	}
+	return list[1]
+}
+
+// schemaID identifies a schema in the key of a step.
+func schemaID(s *schema.Schema) string {
+	sum := sha256.Sum256(s.JSON())
+	return hex.EncodeToString(sum[:8])
 }
 
 // specific returns nil for a schema that accepts anything.

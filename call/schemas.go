@@ -61,6 +61,8 @@ func text(properties ...string) string {
 	return s + `]}`
 }
 
+var evalAnswerID = schemaID(builtin[EvalAnswer])
+
 func mustParse(text string) *schema.Schema {
 	s, err := schema.Parse([]byte(text))
 	if err != nil {

@@ -55,8 +55,9 @@ func From[A any](r dag.Reader[A]) dag.Reader[any] {
 type Requires struct {
 	// Reply is "value" or "plan"; "" allows both.
 	Reply string `json:"reply,omitempty"`
-	// InSchema and OutSchema must equal the names of the capability's schemas. The final
-	// value must fit OutSchema. "" requires nothing.
+	// InSchema and OutSchema must equal the names of the capability's schemas, unless the
+	// capability has none, or "req/any" and "res/any". The final value must fit OutSchema.
+	// "" requires nothing.
 	InSchema  string   `json:"in-schema,omitempty"`
 	OutSchema string   `json:"out-schema,omitempty"`
 	Kind      string   `json:"cap/kind,omitempty"`

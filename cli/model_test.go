@@ -174,7 +174,8 @@ func TestModelCallRequest(t *testing.T) {
 		}
 		want := `[{"name":"look","description":"Looks.","schema":{"type":"object"}},{"name":"a","schema":{"type":"object","properties":{}}},` +
 			`{"name":"b","schema":{}},{"name":"c","schema":{"type":"object","properties":{}}}]`
-		if !strings.HasPrefix(req.System, "Be brief.") || req.Model != "m" || req.MaxTokens != 99 || req.Messages[0].Text() != "Read\nthis." || string(tools) != want {
+		// A foreign server may not enforce the schema, so the model is told it.
+		if told := "Be brief.\n\nYour final answer is JSON"; !strings.HasPrefix(req.System, told) || !strings.Contains(req.System, `"integer"`) || req.Model != "m" || req.MaxTokens != 99 || req.Messages[0].Text() != "Read\nthis." || string(tools) != want {
 			t.Errorf("%+v, tools %s", req, tools)
 		}
 		if req.ResponseFormat == nil || !strings.Contains(string(req.ResponseFormat.Schema), "integer") || fmt.Sprint(bodies[i]["nested"]) != "map[a:[1]]" {

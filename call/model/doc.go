@@ -15,9 +15,17 @@
 // # The answers of the model
 //
 // If the call wants text, or sets no schema, the out is {"text": …}. If the out has
-// another schema, the model is asked for JSON of it; any other answer, in a code fence or
-// not, is format/drift. If the call requires a plan, the answer is the text of one, in
-// EDN or JSON. A model whose metadata lists plans in CanProduce may also answer with the
+// another schema, the model is asked for JSON of it, see package llm/structured. The schema
+// is that of the request, which is the one of the call's Go type or of the name that the
+// call or its intent sets; otherwise it is the one that the metadata names. A capability
+// without a schema of its own therefore serves calls of any type. If the call requires a
+// plan, the answer is the text of one, in EDN or JSON.
+//
+// The model may repair an answer that does not fit, or that the token limit cut off, once.
+// The repair is part of the same invocation and is not made if the budget has no tokens or
+// money left for it. If it fails too, the error is format/drift.
+//
+// A model whose metadata lists plans in CanProduce may also answer with the
 // envelope of a response, outside of a code fence; an error in the envelope is
 // format/drift. For any other model an envelope is text.
 //

@@ -63,18 +63,9 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return nil, err
 		}
-		answer, used, err := c.ask(ctx, req, want)
+		reply, used, err := c.answer(ctx, req, want)
 		used.USD += m.Cost.USD
 		usage := call.Usage{Usage: used}
-		if err != nil {
-			return &call.Reply{Usage: usage}, failure(ctx, err)
-		}
-		if req.Turn != nil {
-			usage.Mode = modeOf(c.Model)
-			out, err := json.Marshal(answer)
-			return &call.Reply{Usage: usage, Out: out}, err
-		}
-		reply, err := want.read(ctx, redact.From(ctx).Text(answer.Text))
 		if err != nil {
 			return &call.Reply{Usage: usage}, err
 		}
@@ -103,7 +94,7 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}
 	return &llm.Request{
 		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: llm.Bound(c.MaxTokens, req.Budget),
-		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.format(),
+		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.form.Format(),
 	}, nil
 }
 
@@ -122,12 +113,57 @@ func (c Config) quote(ctx context.Context, req *call.Request, m call.Metadata) b
 	return llm.Quote(ctx, c.Model, request)
 }
 
-// ask sends the request and streams the answer. Answer may be nil if err is not.
-func (c Config) ask(ctx context.Context, req *call.Request, want wanted) (answer *llm.Reply, used budget.Usage, err error) {
+// answer asks the model, and once more if its answer does not fit and the budget has room for a
+// repair.
+func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (reply *call.Reply, used budget.Usage, err error) {
 	request, err := c.request(req, want)
 	if err != nil {
 		return nil, used, err
 	}
+	for repaired := false; ; repaired = true {
+		heard, spent, err := c.ask(ctx, req, request)
+		used = used.Add(spent)
+		if err != nil {
+			return nil, used, failure(ctx, err)
+		}
+		if req.Turn != nil {
+			out, err := json.Marshal(heard)
+			return &call.Reply{Out: out}, used, err
+		}
+		clean := *heard
+		clean.Text = redact.From(ctx).Text(heard.Text)
+		reply, misfit, err := want.read(ctx, &clean)
+		if misfit == nil {
+			return reply, used, err
+		}
+		request.Messages = append(request.Messages, heard.Message(), llm.User(misfit.Tell))
+		if repaired || !c.affords(ctx, req, request, used) {
+			return nil, used, drift("%v", misfit.Err)
+		}
+		req.Voice.Again("the answer does not fit")
+		request.MaxTokens = llm.Bound(c.MaxTokens, less(req.Budget, used))
+	}
+}
+
+// affords reports whether the rest of the budget pays for another request of the same invocation.
+func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Request, used budget.Usage) bool {
+	left, least := less(req.Budget, used), llm.Quote(ctx, c.Model, request).Least
+	return (left.Tokens == 0 || left.Tokens > least.Tokens) && (left.USD == 0 || left.USD > least.USD)
+}
+
+// less returns the limits after some usage; negative ones allow nothing.
+func less(left budget.Limits, used budget.Usage) budget.Limits {
+	if left.Tokens != 0 {
+		left.Tokens = cmp.Or(left.Tokens-used.Tokens(), -1)
+	}
+	if left.USD != 0 {
+		left.USD = cmp.Or(left.USD-used.USD, -1)
+	}
+	return left
+}
+
+// ask sends the request and streams the answer. Answer may be nil if err is not.
+func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request) (answer *llm.Reply, used budget.Usage, err error) {
 	meter := llm.NewMeter(ctx, c.Model, request)
 	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
 	hear := listener(req)

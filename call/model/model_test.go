@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/llm"
@@ -108,7 +110,7 @@ func TestAnswers(t *testing.T) {
 			req.Requires = call.Requires{Reply: call.Plan}
 		}
 		text, may := strings.CutPrefix(test.text, "may ")
-		m, meta := script.New(script.Text(text)), call.Metadata{}
+		m, meta := script.New(script.Text(text), script.Text(text)), call.Metadata{}
 		if may {
 			meta.CanProduce = []string{call.Value, call.Plan}
 		}
@@ -137,7 +139,7 @@ func TestRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := m.Requests()[0]
-	if want := "All.\n\nBaker.\n\nBake.\n\nAnswer with JSON that fits this schema"; !strings.HasPrefix(sent.System, want) {
+	if want := "All.\n\nBaker.\n\nBake."; sent.System != want {
 		t.Errorf("system %q, want %q", sent.System, want)
 	}
 	if got, want := sent.Messages[0].Text(), "{\"text\":\"a\",\"lang\":\"en\"}\n\nContext:\n{\"repair\":{\"checks\":[\"c\"]}}"; got != want {
@@ -145,6 +147,103 @@ func TestRequest(t *testing.T) {
 	}
 	if sent.Model != "gpt-x" || sent.MaxTokens != 7 || sent.ResponseFormat == nil || sent.ResponseFormat.Name != "res_cake" {
 		t.Errorf("%+v", sent)
+	}
+}
+
+// TestRepair checks that a model may repair an answer once, if the budget pays for it.
+func TestRepair(t *testing.T) {
+	cut := func(text string) script.Answer {
+		a := script.Text(text)
+		a.Reply.StopReason = "length"
+		return a
+	}
+	for _, test := range []struct {
+		name     string
+		requires string
+		answers  []script.Answer
+		budget   call.Budget
+		want     string
+		told     string // the last message to the model
+		asked    int
+	}{
+		{"repaired", "res/cake", []script.Answer{script.Text(`{"pie":1}`), script.Text(`{"cake":"x"}`)}, call.Budget{}, `{"cake":"x"}`, "Your answer does not fit the schema", 2},
+		{"once", "res/cake", []script.Answer{script.Text(`{"pie":1}`), script.Text(`{"pie":2}`)}, call.Budget{}, "format/drift: the answer does not fit res/cake", "Your answer does not fit the schema", 2},
+		{"cut off", "res/cake", []script.Answer{cut(`{"cake":"x`), script.Text(`{"cake":"x"}`)}, call.Budget{}, `{"cake":"x"}`, "Your answer was cut off", 2},
+		{"cut off twice", "", []script.Answer{cut(`Once upon`), cut(`Once`)}, call.Budget{}, "format/drift: the answer was cut off by the token limit", "Your answer was cut off", 2},
+		{"too dear", "res/cake", []script.Answer{script.Text(`{"pie":1}`)}, call.Budget{Tokens: 5}, "format/drift: the answer does not fit res/cake", "?", 1},
+	} {
+		for i := range test.answers {
+			test.answers[i].Reply.Usage = llm.Usage{InputTokens: new(4), OutputTokens: new(3)}
+		}
+		m := script.New(test.answers...)
+		reply, err := model.New(call.Metadata{}, model.Config{Model: m, Schema: schemas}).Invoke(t.Context(),
+			&call.Request{Input: call.JSON(`{"prompt":"?"}`), Requires: call.Requires{OutSchema: test.requires}, Budget: test.budget})
+		got := ""
+		if got = string(reply.Out); err != nil {
+			got = err.Error()
+		}
+		sent := m.Requests()
+		last := sent[len(sent)-1].Messages
+		if !strings.HasPrefix(got, test.want) || len(sent) != test.asked || !strings.HasPrefix(last[len(last)-1].Text(), test.told) {
+			t.Errorf("%s: %s after %d requests, told %q", test.name, got, len(sent), last[len(last)-1].Text())
+		}
+		if got := reply.Usage.Tokens(); got != 7*test.asked {
+			t.Errorf("%s: %d tokens for %d requests of 7", test.name, got, test.asked)
+		}
+	}
+}
+
+// TestTyped checks that a capability without a schema of its own serves calls of any type: each
+// request has the schema of the call.
+func TestTyped(t *testing.T) {
+	type verdict struct {
+		Why string `json:"why"`
+		OK  bool   `json:"ok"`
+	}
+	type note struct {
+		Text string `json:"text"`
+	}
+	m := script.Func(func(_ int, req *llm.Request) script.Answer {
+		switch f := req.ResponseFormat; {
+		case f == nil:
+			return script.Text("Hello.")
+		case strings.Contains(string(f.Schema), `"score"`):
+			return script.Text(`{"score":0.9}`)
+		case strings.Contains(string(f.Schema), `"value"`):
+			return script.Text(`{"value":[3,4]}`)
+		}
+		return script.Text("```json\n{\"why\":\"fresh\",\"ok\":true}\n```")
+	})
+	yes, most := true, 0.8
+	app := &call.Applicator{
+		Registry: call.NewRegistry(model.New(call.Metadata{ID: "model/all"}, model.Config{Model: m, Prompt: "You are a baker."})),
+		Schemas:  map[string]*schema.Schema{"res/verdict": must(schema.For[verdict]()), "res/open": must(schema.Parse([]byte(`{"type":"object"}`)))},
+		Intents:  map[string]call.Intent{"cake/judge": {Out: "res/verdict"}, "cake/any": {Out: "res/open"}, "text/respond": {Out: "res/text"}},
+		Policy:   call.Policy{Default: call.Rules{Judge: call.Judge{On: &yes, Cap: "model/all"}, Done: call.Done{ScoreMin: &most}}},
+	}
+	for _, test := range []struct {
+		intent   string
+		requires string
+		produces dag.AnyType
+		want     string
+	}{
+		{"cake/any", "", dag.NewType[verdict]("verdict"), `{"ok":true,"why":"fresh"}`}, // more specific than that of the intent
+		{"cake/judge", "", dag.NewType[call.JSON]("answer"), `{"ok":true,"why":"fresh"}`},
+		{"cake/any", "res/verdict", dag.NewType[call.JSON]("answer"), `{"ok":true,"why":"fresh"}`},
+		{"cake/any", "res/any", dag.NewType[[]int]("counts"), `[3,4]`},
+		{"text/respond", "", dag.NewType[call.JSON]("answer"), `{"text":"Hello."}`},
+		{"text/respond", "", dag.NewType[note]("note"), `{"text":"Hello."}`},
+	} {
+		p := call.New("ask", test.produces, call.Spec{Applicator: app, Intent: test.intent, Requires: call.Requires{OutSchema: test.requires},
+			Input: call.From(dag.Derive(dag.Nothing, func(struct{}) map[string]string { return map[string]string{"prompt": "?"} }))})
+		res, err := stone.Run(t.Context(), p, stone.Config{})
+		if err != nil {
+			t.Errorf("%s %s: %v", test.intent, test.requires, err)
+			continue
+		}
+		if got := string(res.Node.Content()); got != test.want {
+			t.Errorf("%s %s: got %s, want %s", test.intent, test.requires, got, test.want)
+		}
 	}
 }
 

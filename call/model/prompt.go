@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,60 +18,54 @@ import (
 
 // wanted is the form of the answer that a call wants.
 type wanted struct {
-	plan   bool
-	may    bool           // reply with an envelope: plans are among what the capability produces
-	name   string         // of the schema
-	schema *schema.Schema // nil means text
+	plan bool
+	may  bool // reply with an envelope: plans are among what the capability produces
+	json bool // form is not text
+	form *structured.Form
 }
 
 // texts are the schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
+// wanted finds the schema of the answer: that of the request, which is the one of the call's type
+// or name, or else that of the capability.
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
+	w := wanted{may: slices.Contains(m.CanProduce, call.Plan), form: structured.Of("", nil)}
 	if req.Turn != nil {
-		return wanted{}, nil
+		return w, nil
 	}
-	may := slices.Contains(m.CanProduce, call.Plan)
 	if req.Requires.Reply == call.Plan {
-		return wanted{plan: true, may: may}, nil
+		w.plan = true
+		return w, nil
 	}
-	name := req.Requires.OutSchema
-	if name == "" {
-		name = m.Out
+	name, s := cmp.Or(req.Requires.OutSchema, m.Out), req.Schema
+	if s == nil && c.Schema != nil && !texts[name] {
+		s, _ = c.Schema(name)
 	}
-	if texts[name] {
-		return wanted{may: may}, nil
+	switch {
+	case s == nil && texts[name], s != nil && isText(s):
+		return w, nil
+	case s == nil:
+		return wanted{}, &call.Error{Type: call.InvokeFailed, Where: "out-schema",
+			Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
+	case req.Schema != nil: // which need not be the one that the capability names
+		name = cmp.Or(req.Requires.OutSchema, req.Intent, "answer")
 	}
-	if c.Schema != nil {
-		if s, ok := c.Schema(name); ok && s != nil {
-			return wanted{may: may, name: name, schema: s}, nil
-		}
-	}
-	return wanted{}, &call.Error{Type: call.InvokeFailed, Where: "out-schema",
-		Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
+	w.json, w.form = true, structured.Of(name, s)
+	return w, nil
 }
 
-// format asks the provider for JSON of the schema.
-func (w wanted) format() *llm.Format {
-	if w.schema == nil {
-		return nil
-	}
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
-			return r
-		}
-		return '_'
-	}, w.name)
-	return &llm.Format{Name: name[:min(len(name), 64)], Schema: w.schema.JSON()}
+// isText reports whether a text is all that an answer of the schema has.
+func isText(s *schema.Schema) bool {
+	properties := s.Properties()
+	return len(properties) > 0 && s.Validate(context.Background(), []byte(`{"text":"a"}`)) == nil &&
+		!slices.ContainsFunc(properties, func(name string) bool { return name != "text" && name != "content" })
 }
 
 func (c Config) system(intent string, want wanted) string {
 	layers := []string{c.Prompt, c.Role, c.Intents[intent]}
-	switch {
-	case want.plan:
+	if want.plan {
 		layers = append(layers, "Answer with a plan as data, in EDN or JSON, and nothing else.")
-	case want.schema != nil:
-		layers = append(layers, "Answer with JSON that fits this schema, and nothing else:\n"+string(want.schema.JSON()))
 	}
 	var said []string
 	for _, l := range layers {
@@ -148,31 +143,34 @@ func plain(input call.JSON) string {
 	return string(input)
 }
 
-// read makes a reply of the text of an answer.
-func (w wanted) read(ctx context.Context, text string) (*call.Reply, error) {
-	body := structured.Unfence(text)
-	if w.may && strings.TrimSpace(text) == body { // a fenced envelope is a quotation
+// read makes a call's reply of the model's. A misfit is an answer that the model may repair.
+func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
+	body := structured.Unfence(r.Text)
+	if w.may && strings.TrimSpace(r.Text) == body { // a fenced envelope is a quotation
 		if reply, err, ok := envelope(body); ok {
-			return reply, err
+			return reply, nil, err
 		}
 	}
+	data, misfit := w.form.Read(ctx, r)
 	switch {
+	case misfit != nil:
+		return nil, misfit, nil
 	case w.plan:
 		if err := planShaped(body); err != nil {
-			return nil, drift("the answer is no plan: %v", err)
+			return nil, noPlan(err), nil
 		}
-		return &call.Reply{Type: call.Plan, Plan: []byte(body)}, nil
-	case w.schema != nil:
-		if !json.Valid([]byte(body)) {
-			return nil, drift("the answer is no JSON, but %.80q", text)
-		}
-		if err := w.schema.Validate(ctx, []byte(body)); err != nil {
-			return nil, drift("the answer does not fit %s: %v", w.name, err)
-		}
-		return &call.Reply{Type: call.Value, Out: call.JSON(body)}, nil
-	default:
-		out, err := json.Marshal(map[string]string{"text": text})
-		return &call.Reply{Type: call.Value, Out: out}, err
+		return &call.Reply{Type: call.Plan, Plan: []byte(body)}, nil, nil
+	case w.json:
+		return &call.Reply{Type: call.Value, Out: data}, nil, nil
+	}
+	out, err := json.Marshal(map[string]string{"text": r.Text})
+	return &call.Reply{Type: call.Value, Out: out}, nil, err
+}
+
+func noPlan(err error) *structured.Misfit {
+	return &structured.Misfit{
+		Tell: "Your answer is no plan: " + err.Error() + "\nAnswer again, with a plan and nothing else.",
+		Err:  fmt.Errorf("the answer is no plan: %w", err),
 	}
 }
 

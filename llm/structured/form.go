@@ -73,14 +73,19 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 		}
 		return []byte(r.Text), nil
 	}
-	data, err := f.value(ctx, []byte(Unfence(r.Text)))
+	text := Unfence(r.Text)
+	data, err := f.value(ctx, []byte(text))
 	switch {
 	case err == nil:
 		return data, nil
 	case cut:
 		return nil, truncated(r)
 	}
-	return nil, f.Misfit(err)
+	misfit := f.Misfit(err)
+	if !json.Valid([]byte(text)) {
+		misfit.Err = fmt.Errorf("the answer is no JSON, but %.80q: %w", r.Text, err)
+	}
+	return nil, misfit
 }
 
 // value finds the value that an answer has, and checks it.
