@@ -48,6 +48,9 @@ type Config struct {
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
 	MaxTokens int
+	// NoCache leaves out the marks with which providers cache the prompt up to the end of
+	// the conversation. An agent sets them in every turn but a first one without tools.
+	NoCache bool
 
 	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
 	// draft as its latest node, of the produced type or of that which Finalize names. If

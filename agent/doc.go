@@ -59,6 +59,9 @@
 // are charged to the account, as are the summaries of Compact. An agent whose account
 // is exhausted fails with the kind "budget/exhausted".
 //
+// Every turn repeats the conversation before it. Requests therefore ask the provider to cache
+// their prompt, see llm.Request.Cache, and the usage counts what was read and written apart.
+//
 // # Durability
 //
 // The turns of the model and the calls of tools are steps of the run: recorded ones

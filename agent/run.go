@@ -190,6 +190,12 @@ func (r *run) meta() map[string]string {
 	if n := r.usage.OutputTokens; n > 0 {
 		meta["output-tokens"] = strconv.Itoa(n)
 	}
+	if n := r.usage.CacheReadTokens; n > 0 {
+		meta["cache-read-tokens"] = strconv.Itoa(n)
+	}
+	if n := r.usage.CacheWriteTokens; n > 0 {
+		meta["cache-write-tokens"] = strconv.Itoa(n)
+	}
 	if usd := r.usage.USD; usd > 0 {
 		meta["usd"] = strconv.FormatFloat(usd, 'g', -1, 64)
 	}

@@ -115,6 +115,8 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	q.req = llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
+		// An answer without tools is probably the last: nobody would read what it writes.
+		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
 	}
 	step := "turn-" + strconv.Itoa(c.Turn)
 	var err error

@@ -67,6 +67,11 @@ type Request struct {
 	MaxTokens      int     `json:"max_tokens,omitempty"`
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
+	// Cache says that a later request will start like this one: with the same tools, system
+	// text and messages. Providers that cache a prompt only where it is marked get the marks;
+	// others cache by themselves. It changes the cost of an answer, not the answer, so it is
+	// not part of the JSON.
+	Cache bool `json:"-"`
 }
 
 // Format requires an answer that is JSON and fits a schema. A provider enforces what it can of the

@@ -119,9 +119,13 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	}
 	price, ok := PriceOf(ctx, m, req)
 	in, out := req.inputTokens(), cmp.Or(req.MaxTokens, answerTokens)
+	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
+	if req.Cache { // all of the prompt may be read from the cache, or written to it
+		least.CacheReadTokens, most.CacheWriteTokens = in, in
+	}
 	q := budget.Quote{
-		Least: budget.Amount{Roundtrips: 1, USD: price.Of(budget.Usage{InputTokens: in})},
-		Most:  budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(budget.Usage{InputTokens: in, OutputTokens: out})},
+		Least: budget.Amount{Roundtrips: 1, USD: price.Of(least)},
+		Most:  budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(most)},
 	}
 	if !ok {
 		q.Unpriced = cmp.Or(req.Model, InfoOf(m).Model, "unnamed")

@@ -9,6 +9,11 @@
 // the message's text and tool calls are still those of the reply. The
 // "anthropic/cache_control" of a message's metadata is set on its last block.
 //
+// The server caches a prompt only up to blocks that are marked. Request.Cache marks the
+// tools, the system text and the end of the conversation, at most 4 blocks together with
+// those of the messages' metadata. Prefixes below the model's minimum, 1,024 tokens or more,
+// are not cached. Writing costs 1.25 times the price of input, reading 0.1 times.
+//
 // A turn that the provider pauses (stop reason pause_turn) is sent again until it ends;
 // all of it is one reply.
 package anthropic

@@ -48,6 +48,9 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 	if len(req.Tools) > 0 {
 		body["tools"] = tools(req.Tools)
 	}
+	if req.Cache {
+		mark(body, req, messages)
+	}
 	wire.Merge(body, c.Extra)
 	if format != nil {
 		// Extra may hold other output settings, such as the effort.

@@ -1,0 +1,56 @@
+package anthropic
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// maxMarks is how many blocks of a request may have a cache_control. This and what follows
+// are the rules of the page "Prompt caching" of Anthropic's documentation: the server caches
+// the prefix that ends with a marked block, in the order tools, system, messages. For each
+// mark it looks for a cached prefix at most 20 blocks back.
+const maxMarks = 4
+
+// mark puts marks on the blocks at which the next request of a conversation will have the
+// same prefix: the system text, the last tool and the last block of the user. Another one
+// stands where the previous request ended: a turn with many tool calls would otherwise be
+// longer than the server looks back. Marks of the caller are counted first.
+func mark(body object, req *llm.Request, turns []turnBlocks) {
+	left := maxMarks
+	for _, m := range req.Messages {
+		if m.Metadata[cacheKey] != nil {
+			left--
+		}
+	}
+	put := func(block any) any {
+		b, ok := block.(object)
+		if !ok || left <= 0 || b["cache_control"] != nil {
+			return block
+		}
+		left--
+		b = maps.Clone(b)
+		b["cache_control"] = object{"type": "ephemeral"}
+		return b
+	}
+	user := 0
+	for i := len(turns) - 1; i >= 0 && user < 2; i-- {
+		if turns[i].Role != "user" {
+			continue
+		}
+		blocks := turns[i].Content
+		last := len(blocks) - 1
+		blocks[last] = put(blocks[last])
+		if user++; user == 1 {
+			if text, ok := body["system"].(string); ok {
+				body["system"] = []any{put(object{"type": "text", "text": text})}
+			}
+		}
+	}
+	if tools, ok := body["tools"].([]object); ok {
+		tools = slices.Clone(tools)
+		tools[len(tools)-1] = put(tools[len(tools)-1]).(object)
+		body["tools"] = tools
+	}
+}
