@@ -11,15 +11,17 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
 // Names are the models of each provider; "" means that the provider is not used.
-type Names struct{ OpenAI, Anthropic string }
+type Names struct{ OpenAI, Anthropic, Gemini string }
 
 // Model returns the model of the environment, and skips the test without one. It is a
 // model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
-// OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set.
+// OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set; otherwise
+// one of Google, if GEMINI_API_KEY is set.
 // STONE_TEST_MODEL replaces the name of the model.
 func Model(t testing.TB, names Names) llm.Model {
 	t.Helper()
@@ -33,14 +35,16 @@ func Model(t testing.TB, names Names) llm.Model {
 // offered returns the model, or the missing variable.
 func offered(names Names) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
-	names.OpenAI, names.Anthropic = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic)
+	names.OpenAI, names.Anthropic, names.Gemini = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic), cmp.Or(name, names.Gemini)
 	switch {
 	case names.OpenAI != "" && (os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != ""):
 		return openai.New(openai.Config{Model: names.OpenAI}), ""
 	case names.Anthropic != "" && os.Getenv("ANTHROPIC_API_KEY") != "":
 		return anthropic.New(anthropic.Config{Model: names.Anthropic}), ""
+	case names.Gemini != "" && os.Getenv("GEMINI_API_KEY") != "":
+		return gemini.New(gemini.Config{Model: names.Gemini}), ""
 	case names == Names{}:
 		return nil, "name a model in Names or STONE_TEST_MODEL"
 	}
-	return nil, "set OPENAI_API_KEY, OPENAI_BASE_URL for a server without a key, or ANTHROPIC_API_KEY"
+	return nil, "set OPENAI_API_KEY, OPENAI_BASE_URL for a server without a key, ANTHROPIC_API_KEY or GEMINI_API_KEY"
 }
