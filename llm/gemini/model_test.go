@@ -56,6 +56,8 @@ func TestRequest(t *testing.T) {
 			req: llm.Request{System: "s", Messages: []llm.Message{{Role: llm.RoleSystem, Content: []llm.Part{{Text: "t"}}}, llm.User("a"), llm.User("b"), llm.Assistant("")}},
 			want: `{"systemInstruction":{"parts":[{"text":"s\n\nt"}]},"contents":[{"role":"user","parts":[{"text":"a"},{"text":"b"}]}],
 				"generationConfig":{"temperature":0,"maxOutputTokens":7},"safetySettings":[]}`},
+		{name: "no text", req: llm.Request{Messages: []llm.Message{llm.User(""), llm.Assistant("a"), llm.Assistant(""), llm.User("b"), llm.User("")}},
+			want: `{"contents":[{"role":"user","parts":[{"text":""}]},{"role":"model","parts":[{"text":"a"}]},{"role":"user","parts":[{"text":"b"}]}]}`},
 		{name: "media", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Content: []llm.Part{
 			{Media: &llm.Media{Type: "image/png", Data: []byte("png")}}, {Media: &llm.Media{Type: "video/mp4", URL: "https://youtu.be/x"}}, {Value: json.RawMessage(`[1]`)}}}}},
 			want: `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"cG5n"}},

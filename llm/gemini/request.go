@@ -95,14 +95,18 @@ func conversation(req *llm.Request) (system string, turns []content, err error) 
 		default:
 			return "", nil, fmt.Errorf("message %d: unknown role %q: use system, user, assistant or tool", i, m.Role)
 		}
-		if len(parts) == 0 {
-			continue // the protocol has no empty turns
+		n := len(turns)
+		joins := n > 0 && turns[n-1].Role == role
+		if m.Role == llm.RoleUser && parts == nil && !joins {
+			parts = []any{object{"text": ""}} // a tool call must follow a turn of the user
 		}
-		if n := len(turns); n > 0 && turns[n-1].Role == role {
+		switch {
+		case len(parts) == 0: // the protocol has no turns without parts
+		case joins:
 			turns[n-1].Parts = append(turns[n-1].Parts, parts...)
-			continue
+		default:
+			turns = append(turns, content{role, parts})
 		}
-		turns = append(turns, content{role, parts})
 	}
 	return strings.Join(instructions, "\n\n"), turns, nil
 }
