@@ -27,6 +27,7 @@
 // middlewares: on the way in, a tool offers itself to the model. Innermost, the agent
 // runs the model's calls and appends their results to the conversation. On the way
 // out, every middleware sees both. An agent can do nothing beyond its list.
+// [Wrap] runs middlewares without an agent, for their tests.
 //
 // The model is told of every failed call and can react: a tool that does not exist,
 // arguments that do not fit the tool's schema or were cut off, an error, a panic.

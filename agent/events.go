@@ -34,12 +34,9 @@ func (r *run) started() func(error) {
 	}
 }
 
-func (r *run) entered(c Context, name string) { r.middleware(c, name, true) }
-func (r *run) skipped(c Context, name string) { r.middleware(c, name, false) }
-
-func (r *run) middleware(c Context, name string, takesPart bool) {
-	if r.debug {
-		r.place.Send(event.MiddlewareRan{Turn: c.Turn, Middleware: name, Active: takesPart})
+func (e *events) middleware(c Context, name string, takesPart bool) {
+	if e.debug {
+		e.place.Send(event.MiddlewareRan{Turn: c.Turn, Middleware: name, Active: takesPart})
 	}
 }
 

@@ -106,3 +106,29 @@ func Example_explorerAndStructurer() {
 	// request 2: 1 tools, format false
 	// request 3: 0 tools, format true
 }
+
+// A middleware is tested without an agent: the inner handler takes the place of the model.
+func ExampleWrap() {
+	hurry := agent.Middleware{
+		Name:  "hurry",
+		Guard: func(c agent.Context) bool { return c.Turn > 2 },
+		Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			c.System += " Be brief."
+			return next(ctx, c)
+		},
+	}
+	turn := agent.Wrap([]agent.Middleware{hurry}, func(_ context.Context, c agent.Context) (agent.Context, error) {
+		fmt.Printf("turn %d: %s\n", c.Turn, c.System)
+		c.Reply = &llm.Reply{Text: "done"}
+		return c, nil
+	})
+	for n := range 3 {
+		if _, err := turn(context.Background(), agent.Context{Turn: n + 1, System: "You fix bugs."}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// turn 1: You fix bugs.
+	// turn 2: You fix bugs.
+	// turn 3: You fix bugs. Be brief.
+}

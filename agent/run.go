@@ -24,7 +24,7 @@ const pausedTurn = "pause_turn"
 // run is one visit of an agent.
 type run struct {
 	*agent
-	events
+	onion
 	dag      dag.DAG
 	turn     int
 	limit    int
@@ -38,7 +38,8 @@ type run struct {
 
 // run is the body of the leaf.
 func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
-	r := &run{agent: a, events: eventsOf(ctx), dag: d, limit: a.cfg.MaxTurns}
+	r := &run{agent: a, onion: onion{events: eventsOf(ctx), offered: a.offered}, dag: d, limit: a.cfg.MaxTurns}
+	r.inner = r.ask
 	ended := r.started()
 	n, err := inTime(ctx, r.work)
 	if ended != nil {
@@ -61,7 +62,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 		r.turn++
 		c := start
 		c.Turn, c.Messages = r.turn, conversation
-		if c, err = r.onion(ctx, c, r.cfg.Use); err != nil {
+		if c, err = r.onion.run(ctx, c, r.cfg.Use); err != nil {
 			return nil, err
 		}
 		if c.Reply == nil {

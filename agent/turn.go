@@ -17,45 +17,62 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// onion runs the middlewares from the outermost to the model and back.
-func (r *run) onion(ctx context.Context, c Context, rings []Middleware) (Context, error) {
+// Wrap returns a handler that runs the middlewares around inner, the first of them
+// outermost, as an agent does in each turn. The inner handler of an agent asks the model
+// and runs the calls of its answer; a test of a middleware gives its own.
+func Wrap(use []Middleware, inner Handler) Handler {
+	return func(ctx context.Context, c Context) (Context, error) {
+		o := onion{events: eventsOf(ctx), inner: inner}
+		return o.run(ctx, c, use)
+	}
+}
+
+// onion runs middlewares around a handler.
+type onion struct {
+	events
+	inner   Handler
+	offered []Tool // those of all the middlewares, in their order; may be empty
+}
+
+// run runs the rings from the outermost to the inner handler and back.
+func (o *onion) run(ctx context.Context, c Context, rings []Middleware) (Context, error) {
 	for i, m := range rings {
-		if m.Guard != nil && !m.Guard(c) {
-			r.skipped(c, m.Name)
+		takesPart := m.Guard == nil || m.Guard(c)
+		o.middleware(c, m.Name, takesPart)
+		if !takesPart {
 			continue
 		}
-		r.entered(c, m.Name)
 		if m.Tool != nil {
-			c = r.offer(c, m.Tool)
+			c = o.offer(c, m.Tool)
 		}
 		if m.Wrap != nil {
 			return m.Wrap(ctx, c, func(ctx context.Context, c Context) (Context, error) {
-				return r.onion(ctx, c, rings[i+1:])
+				return o.run(ctx, c, rings[i+1:])
 			})
 		}
 	}
-	return r.ask(ctx, c)
+	return o.inner(ctx, c)
 }
 
-// offer is Offer for the agent's own tools. As long as they follow the order of its
-// list, they are a part of one slice that was made with the agent.
-func (a *agent) offer(c Context, t *Tool) Context {
+// offer is Context.Offer. As long as the tools follow the order of the middlewares, they
+// are a part of one slice, which was made with the agent.
+func (o *onion) offer(c Context, t *Tool) Context {
 	n := len(c.Tools)
-	if a.own(c.Tools) && n < len(a.offered) && a.offered[n].Name == t.Name {
-		c.Tools = a.offered[: n+1 : n+1]
+	if partOf(o.offered, c.Tools) && n < len(o.offered) && o.offered[n].Name == t.Name {
+		c.Tools = o.offered[: n+1 : n+1]
 		return c
 	}
 	return c.Offer(*t)
 }
 
-// own reports whether the tools are a part of the agent's slice.
-func (a *agent) own(tools []Tool) bool {
-	return len(tools) == 0 || len(a.offered) > 0 && &tools[0] == &a.offered[0]
+// partOf reports whether the tools are the beginning of all.
+func partOf(all, tools []Tool) bool {
+	return len(tools) == 0 || len(all) > 0 && &tools[0] == &all[0]
 }
 
 // wire returns the tools as the model gets them.
 func (a *agent) wire(tools []Tool) []llm.Tool {
-	if a.own(tools) {
+	if partOf(a.offered, tools) {
 		return a.told[:len(tools):len(tools)]
 	}
 	out := make([]llm.Tool, len(tools))

@@ -213,7 +213,7 @@ const (
 	ToolCallStart
 	// ToolInput: Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still running. Sent every ProgressInterval.
+	// Progress: the request is still running. Sent in regular intervals.
 	Progress
 	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas
 	// are void; Reply has them, if they are known.
@@ -222,7 +222,8 @@ const (
 	Done
 )
 
-// ProgressInterval is the time between two Progress deltas.
+// ProgressInterval is the time between two Progress deltas, unless the configuration of a
+// model sets another.
 const ProgressInterval = 5 * time.Second
 
 // Delta is a piece of a stream. Kind determines which fields are set.

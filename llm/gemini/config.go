@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
@@ -43,9 +44,10 @@ type Config struct {
 
 	Timeouts          llm.Timeouts
 	Retry             llm.Retry
-	RequestsPerMinute int          // 0 means unlimited; shared by all users of the Model
-	Concurrency       int          // requests at the same time; 0 means unlimited, shared likewise
-	HTTPClient        *http.Client // default: one with a transport shared by all models
+	ProgressInterval  time.Duration // between two Progress deltas; default llm.ProgressInterval
+	RequestsPerMinute int           // 0 means unlimited; shared by all users of the Model
+	Concurrency       int           // requests at the same time; 0 means unlimited, shared likewise
+	HTTPClient        *http.Client  // default: one with a transport shared by all models
 }
 
 // reserved are the fields that Extra must not set.
@@ -67,7 +69,7 @@ func New(c Config) *Model {
 		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", Reserved: reserved,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
-			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry,
+			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
 			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
 		},
 	}

@@ -25,6 +25,7 @@ type Options struct {
 	HTTP              *http.Client
 	Timeouts          llm.Timeouts
 	Retry             llm.Retry
+	ProgressInterval  time.Duration
 	RequestsPerMinute int
 	Concurrency       int
 }
@@ -36,6 +37,7 @@ type Client struct {
 	http     *http.Client
 	timeouts llm.Timeouts
 	retry    llm.Retry
+	progress time.Duration // between two Progress deltas
 	own      *redact.Set   // its secrets
 	limiter  *rate.Limiter // nil without a limit
 	slots    chan struct{} // nil without a limit
@@ -52,7 +54,11 @@ func New(o Options) (*Client, error) {
 		header:   o.Header,
 		timeouts: o.Timeouts.WithDefaults(),
 		retry:    o.Retry.WithDefaults(),
+		progress: llm.ProgressInterval,
 		own:      secretsIn(o.Header, u),
+	}
+	if o.ProgressInterval > 0 {
+		c.progress = o.ProgressInterval
 	}
 	c.http = httpClient(o.HTTP)
 	if o.RequestsPerMinute > 0 {

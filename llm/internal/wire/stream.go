@@ -167,7 +167,7 @@ func (s *session) run(ctx context.Context, q question) error {
 		return fmt.Errorf("llm: waiting for a free place: %w", err)
 	}
 	defer release()
-	s.progress = time.NewTicker(llm.ProgressInterval)
+	s.progress = time.NewTicker(s.client.progress)
 	defer s.progress.Stop()
 	s.x = s.client.begin(ctx, q)
 	regular := false
@@ -384,7 +384,7 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 
 // sleep waits before the next attempt.
 func (s *session) sleep(ctx context.Context, wait time.Duration) error {
-	progress := time.NewTicker(llm.ProgressInterval)
+	progress := time.NewTicker(s.client.progress)
 	defer progress.Stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
