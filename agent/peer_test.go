@@ -19,13 +19,13 @@ import (
 
 // fixtures are the answers of the peer @copilotkit/aimock.
 const fixtures = `{"fixtures": [
-	{"match": {"userMessage": "two cities", "turnIndex": 0}, "response": {"content": "Both at once.", "toolCalls": [
+	{"match": {"userMessage": "two cities", "toolCallId": "call_b"}, "response": {"toolCalls": [{"id": "call_c", "name": "compare", "arguments": {"text": "sun, rain"}}]}},
+	{"match": {"userMessage": "two cities", "toolCallId": "call_c"}, "response": {"content": "Bern is sunnier."}},
+	{"match": {"userMessage": "two cities"}, "response": {"content": "Both at once.", "toolCalls": [
 		{"id": "call_a", "name": "weather", "arguments": {"city": "Bern"}}, {"id": "call_b", "name": "weather", "arguments": {"city": "Oslo"}}]}},
-	{"match": {"userMessage": "two cities", "turnIndex": 1}, "response": {"toolCalls": [{"id": "call_c", "name": "compare", "arguments": {"text": "sun, rain"}}]}},
-	{"match": {"userMessage": "two cities", "turnIndex": 2}, "response": {"content": "Bern is sunnier."}},
-	{"match": {"userMessage": "no such tool", "turnIndex": 0}, "response": {"toolCalls": [{"id": "call_a", "name": "wether", "arguments": {"city": "Bern"}}]}},
-	{"match": {"userMessage": "no such tool", "turnIndex": 1}, "response": {"toolCalls": [{"id": "call_b", "name": "weather", "arguments": {"town": 1}}]}},
-	{"match": {"userMessage": "no such tool", "turnIndex": 2}, "response": {"content": "I give up."}},
+	{"match": {"userMessage": "no such tool", "toolCallId": "call_a"}, "response": {"toolCalls": [{"id": "call_b", "name": "weather", "arguments": {"town": 1}}]}},
+	{"match": {"userMessage": "no such tool", "toolCallId": "call_b"}, "response": {"content": "I give up."}},
+	{"match": {"userMessage": "no such tool"}, "response": {"toolCalls": [{"id": "call_a", "name": "wether", "arguments": {"city": "Bern"}}]}},
 	{"match": {"userMessage": "think"}, "response": {"content": "Forty-two.", "reasoning": "Six times nine.", "reasoningSignature": "c2ln"}},
 	{"match": {"userMessage": "a ticket"}, "response": {"content": "{\"title\":\"leak\",\"level\":2}"}},
 	{"match": {"userMessage": "busy", "sequenceIndex": 0}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 1}},
@@ -41,13 +41,17 @@ var peerModels = map[string]func(url, id string, client *http.Client, limits llm
 		return openai.New(openai.Config{Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
 			HTTPClient: client, Timeouts: limits, Retry: llm.Retry{Wait: time.Millisecond}})
 	},
+	"responses": func(url, id string, client *http.Client, limits llm.Timeouts) llm.Model {
+		return openai.New(openai.Config{Protocol: openai.Responses, Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+			HTTPClient: client, Timeouts: limits, Retry: llm.Retry{Wait: time.Millisecond}})
+	},
 	"anthropic": func(url, id string, client *http.Client, limits llm.Timeouts) llm.Model {
 		return anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
 			HTTPClient: client, Timeouts: limits, Retry: llm.Retry{Wait: time.Millisecond}})
 	},
 }
 
-// TestPeer runs agents against a third-party model server, over HTTP and in both
+// TestPeer runs agents against a third-party model server, over HTTP and in all
 // protocols. Every error of the server is a failure, never an answer.
 func TestPeer(t *testing.T) {
 	url := peer.Aimock(t, fixtures)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/openai"
 )
 
 // DefaultModel returns the model that the user of a pipeline chooses: its
@@ -60,18 +59,16 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	if d.model != nil && d.of == s {
 		return d.model, nil
 	}
+	protocol := cmp.Or(s.Provider, "openai")
 	var key llm.Secret // none is that of the provider, for its own servers
 	if s.KeyEnv != "" {
 		key = llm.Secret(os.Getenv(s.KeyEnv))
-		if key == "" && s.KeyEnv != providerKey(s.Provider) {
+		if key == "" && s.KeyEnv != config.KeyEnv(protocol) {
 			return nil, fmt.Errorf("the environment variable %s, which the settings name as the key, is not set", s.KeyEnv)
 		}
 	}
-	if d.of = s; s.Provider == "anthropic" {
-		d.model = anthropic.New(anthropic.Config{Model: s.Model, URL: s.URL, Key: key})
-	} else {
-		d.model = openai.New(openai.Config{Model: s.Model, URL: s.URL, Key: key})
-	}
+	d.of = s
+	d.model = config.Connect(protocol, config.Connection{Model: s.Model, URL: s.URL, Key: key})
 	return d.model, nil
 }
 

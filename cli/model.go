@@ -14,10 +14,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/openai"
 )
 
 func (a *app) model() *cobra.Command {
@@ -48,15 +47,16 @@ type modelFlags struct {
 }
 
 func (a *app) modelCall() *cobra.Command {
-	flags := modelFlags{provider: choice{"openai", []string{"openai", "anthropic"}}}
+	flags := modelFlags{provider: choice{"openai", config.Protocols}}
 	c := &cobra.Command{
 		Use:   "call [flags] PROMPT",
 		Short: "Send one request to a model and print its reply as JSON",
 		Long: "Call sends one request to a server and prints the parsed reply, or with --raw the bytes of the\n" +
 			"response. It shows what a server does, and does not retry. A PROMPT of - is read from standard\n" +
 			"input. The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY and is sent to the given URL, whatever\n" +
-			"it is. The exit code is 1 if the call failed; the printed reply then contains the text received so\n" +
-			"far and the error.",
+			"it is. The provider openai is the Responses protocol for OpenAI's own servers and Chat Completions for\n" +
+			"all others. The exit code is 1 if the call failed; the printed reply then contains the text received\n" +
+			"so far and the error.",
 		Example:               a.example("model call --model small \"Say hello.\"", "model call --url http://127.0.0.1:8000/v1 --model small --raw - < prompt.txt"),
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
@@ -72,7 +72,7 @@ func (a *app) modelCall() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
 	}
 	f := c.Flags()
-	f.Var(&flags.provider, "provider", "the protocol of the server")
+	f.Var(&flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
 	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
 	f.StringVar(&flags.system, "system", "", "the system prompt `TEXT`")
@@ -185,14 +185,12 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 
 // connect makes a model that makes a single request, without retries.
 func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
-	once := llm.Retry{Max: -1}
-	key := llm.Secret(os.Getenv(providerKey(flags.provider.value)))
-	if flags.provider.value == "anthropic" {
-		m := anthropic.New(anthropic.Config{Model: flags.model, URL: flags.url, Key: key, Extra: extra, Retry: once, HTTPClient: client, MaxContinuations: -1})
-		return m, m.Check()
-	}
-	m := openai.New(openai.Config{Model: flags.model, URL: flags.url, Key: key, Extra: extra, Retry: once, HTTPClient: client})
-	return m, m.Check()
+	protocol := flags.provider.value
+	m := config.Connect(protocol, config.Connection{
+		Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
+		Extra: extra, HTTPClient: client, Once: true,
+	})
+	return m, m.(llm.Checker).Check()
 }
 
 // readTools reads a file with a tool or a list of them.

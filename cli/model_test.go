@@ -107,8 +107,9 @@ func TestModelCallReplies(t *testing.T) {
 			"Error: llm: the stream was cut short before the answer's end (request req_3)\n"},
 	} {
 		for provider, own := range map[string]*strings.Replacer{
-			"openai":    strings.NewReplacer("STOP", `"stop"`, "CALLS", `"tool_calls"`, "ID", `"chatcmpl-script"`),
-			"anthropic": strings.NewReplacer("STOP", `"end_turn"`, "CALLS", `"tool_use"`, "ID", `"msg_script"`),
+			"openai":           strings.NewReplacer("STOP", `"stop"`, "CALLS", `"tool_calls"`, "ID", `"chatcmpl-script"`),
+			"anthropic":        strings.NewReplacer("STOP", `"end_turn"`, "CALLS", `"tool_use"`, "ID", `"msg_script"`),
+			"openai-responses": strings.NewReplacer("STOP", `"completed"`, "CALLS", `"completed"`, "ID", `"resp_script"`),
 		} {
 			t.Run(tt.name+"/"+provider, func(t *testing.T) {
 				model := script.New(tt.answer)
@@ -161,7 +162,7 @@ func TestModelCallRequest(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 		model.ServeHTTP(w, r)
 	}))
-	for i, provider := range []string{"openai", "anthropic"} {
+	for i, provider := range []string{"openai", "anthropic", "openai-responses"} {
 		code, _, stderr := call(t.Context(), "Read\nthis.\n", "--provider="+provider, "--url="+url, "--model=m", "--system=Be brief.", "--max-tokens=99",
 			"--tool="+one, "--tool", two, "--schema", schema, `--extra={"seed":12345678901234567890,"nested":{"a":[1]}}`, "-")
 		if code != 0 || stderr != "" {
@@ -206,7 +207,7 @@ func TestModelCallUsage(t *testing.T) {
 		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: give the text to send to the model"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
-		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want openai, anthropic: see stone model call --help`},
+		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, openai, openai-chat, openai-responses: see stone model call --help`},
 		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want at least 1"},
 		{"a URL", []string{"--url", "localhost:80", "--model", "m", "hi"}, `openai: bad Config: URL "localhost:`},
 		{"extra is not JSON", at("--extra", "{"), "--extra: not JSON: unexpected end of JSON input"},

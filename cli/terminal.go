@@ -29,9 +29,9 @@ func (a *app) terminalUI(root *cobra.Command) {
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return
 	}
-	provider := choice{of: config.Providers}
+	provider := choice{of: config.Protocols}
 	f := root.Flags()
-	f.Var(&provider, "provider", "of the default model; overrides STONE_PROVIDER and the settings")
+	f.Var(&provider, "provider", "`PROTOCOL` of the default model: "+strings.Join(config.Protocols, ", ")+"; overrides STONE_PROVIDER and the settings")
 	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
 	var k keepFlags
 	addStoreFlags(root, &k)
@@ -184,14 +184,9 @@ func settings() (config.Settings, error) {
 	s.Provider = cmp.Or(os.Getenv("STONE_PROVIDER"), s.Provider)
 	s.Model = cmp.Or(os.Getenv("STONE_MODEL"), s.Model)
 	if url := os.Getenv("STONE_URL"); url != "" { // the user's own choice, and so is the key
-		s.URL, s.KeyEnv = url, providerKey(s.Provider)
+		s.URL, s.KeyEnv = url, config.KeyEnv(cmp.Or(s.Provider, "openai"))
 	}
 	return s, s.Check()
-}
-
-// providerKey is the variable with the key of a provider.
-func providerKey(provider string) string {
-	return strings.ToUpper(cmp.Or(provider, "openai")) + "_API_KEY"
 }
 
 // noProject tells a person without a pipeline how to start.

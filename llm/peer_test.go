@@ -31,7 +31,7 @@ const fixtures = `{"fixtures": [
 	{"match": {"userMessage": "busy", "sequenceIndex": 0}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 1}},
 	{"match": {"userMessage": "busy", "sequenceIndex": 1}, "response": {"content": "Now."}},
 	{"match": {"userMessage": "broken"}, "response": {"error": {"message": "out of order", "type": "server_error"}, "status": 500}},
-	{"match": {"userMessage": "cut"}, "response": {"content": "This sentence is never going to be finished by anybody."}, "truncateAfterChunks": 4, "chunkSize": 5, "latency": 20},
+	{"match": {"userMessage": "cut"}, "response": {"content": "This sentence is never going to be finished by anybody."}, "truncateAfterChunks": 8, "chunkSize": 5, "latency": 20},
 	{"match": {"userMessage": "stall"}, "response": {"content": "This sentence takes its time."}, "chunkSize": 5, "streamingProfile": {"ttft": 10, "tps": 0.1}},
 	{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 7}
 ]}`
@@ -42,6 +42,10 @@ func TestPeer(t *testing.T) {
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
 		"openai": func(id string, silence time.Duration) llm.Model {
 			return openai.New(openai.Config{Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
+		},
+		"responses": func(id string, silence time.Duration) llm.Model {
+			return openai.New(openai.Config{Protocol: openai.Responses, Model: "gpt-5-mini", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
 				Timeouts: llm.Timeouts{Silence: silence}, Retry: llm.Retry{Wait: time.Millisecond}})
 		},
 		"anthropic": func(id string, silence time.Duration) llm.Model {

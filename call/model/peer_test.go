@@ -28,6 +28,7 @@ func TestPeer(t *testing.T) {
 	once := llm.Retry{Max: -1}
 	for name, m := range map[string]llm.Model{
 		"openai":    openai.New(openai.Config{Model: "m", URL: url + "/v1", Key: "k", Retry: once}),
+		"responses": openai.New(openai.Config{Protocol: openai.Responses, Model: "m", URL: url + "/v1", Key: "k", Retry: once}),
 		"anthropic": anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "k", Retry: once}),
 	} {
 		c := model.New(call.Metadata{}, model.Config{Model: m, Schema: schemas})

@@ -15,7 +15,9 @@
 //
 //   - pipeline is the directory of a Go package, or a plan file, seen from the
 //     project's directory. Default: .stone itself.
-//   - provider is the protocol of the model: openai or anthropic. Default: openai.
+//   - provider is the protocol of the model: anthropic; openai, which is Responses for
+//     OpenAI's own servers and Chat Completions for all others; openai-responses or
+//     openai-chat, to choose one of them. Default: openai.
 //   - model is the name of the model.
 //   - url is the server. Default: that of the provider.
 //

@@ -15,8 +15,6 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
@@ -45,11 +43,11 @@ func (r *reader) readProviders(m *form.Map) {
 		v.Map(func(m *form.Map) {
 			own := owners[name]
 			if own != nil {
-				p.protocol = name
+				p.protocol = own.protocol
 			} else {
 				m.Need("protocol", "url")
 			}
-			m.OneOf("protocol", &p.protocol, Providers...)
+			m.OneOf("protocol", &p.protocol, Protocols...)
 			kinds.Address(m, "url", &p.url)
 			p.key = r.Secret(m, "key")
 			if p.key == (kinds.Secret{}) && p.url == "" && own != nil {
@@ -91,10 +89,7 @@ func (p *provider) connect(model string) (llm.Model, error) {
 }
 
 func (p *provider) client(model string, key llm.Secret) llm.Model {
-	if p.protocol == "anthropic" {
-		return anthropic.New(anthropic.Config{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
-	}
-	return openai.New(openai.Config{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
+	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
 }
 
 // host returns the address of the server.

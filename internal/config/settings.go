@@ -17,14 +17,11 @@ import (
 // Settings are those of a project. Unset ones are "".
 type Settings struct {
 	Pipeline string // path of the package's directory, or of the plan
-	Provider string // openai or anthropic
+	Provider string // one of the Protocols
 	Model    string
 	URL      string
 	KeyEnv   string // the variable with the key of the server at URL or, if that is "", of the provider
 }
-
-// Providers are the values that Provider may have: the protocols.
-var Providers = []string{"anthropic", "openai"}
 
 const settingsFile = "settings.json"
 
@@ -75,7 +72,7 @@ func (s Settings) or(t Settings) Settings {
 
 func (s *Settings) read(m *form.Map) {
 	kinds.SomeText(m, "pipeline", &s.Pipeline)
-	m.OneOf("provider", &s.Provider, Providers...)
+	m.OneOf("provider", &s.Provider, Protocols...)
 	kinds.SomeText(m, "model", &s.Model)
 	kinds.Address(m, "url", &s.URL)
 	m.Map("key", func(m *form.Map) {
