@@ -58,7 +58,8 @@ var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "r
 // llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
 	common
-	config Config
+	config     Config
+	uncompiled uncompiled
 }
 
 type common = wire.Model

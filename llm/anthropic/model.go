@@ -39,6 +39,10 @@ type turn struct {
 // part streams one part, and reports whether the turn was paused and must continue.
 func (t *turn) part(ctx context.Context) bool {
 	req := *t.req
+	if t.caller.uncompiled.has(req.ResponseFormat) {
+		req = told(req)
+	}
+	enforced := req.ResponseFormat != nil
 	if n := len(req.Messages); t.reply != nil {
 		req.Messages = append(req.Messages[:n:n], t.reply.Message())
 	}
@@ -47,7 +51,17 @@ func (t *turn) part(ctx context.Context) bool {
 		t.yield(llm.Delta{Reply: t.join(&llm.Reply{})}, err)
 		return false
 	}
-	reply := t.caller.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, t.pass)
+	retry := false
+	reply := t.caller.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, func(d llm.Delta, err error) bool {
+		if retry = enforced && tooComplex(err); retry {
+			return false
+		}
+		return t.pass(d, err)
+	})
+	if retry {
+		t.caller.uncompiled.add(req.ResponseFormat)
+		return t.part(ctx)
+	}
 	if reply == nil {
 		return false
 	}

@@ -22,7 +22,7 @@
 //     checks them.
 //   - If the provider cannot enforce a schema at all, for example because it has an object of free
 //     names, the format is not enforced. The system text tells the model the schema instead; see
-//     [System].
+//     [System]. So it is if Anthropic refuses a schema as too complex, which only its server knows.
 //   - A schema whose values are no objects, such as a list or a number, is asked for as the
 //     property "value" of an object, and Read takes it out again.
 //

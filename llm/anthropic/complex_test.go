@@ -1,0 +1,69 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+)
+
+// TestTooComplex checks a schema that the provider cannot compile, which it tells only when it is
+// asked: the model is told the schema instead, and later requests do not try again.
+func TestTooComplex(t *testing.T) {
+	refusal, asked := "", []string{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			System       string
+			OutputConfig json.RawMessage `json:"output_config"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		how := "told"
+		if body.OutputConfig != nil {
+			how = "enforced"
+		}
+		if !strings.Contains(body.System, `"integer"`) { // of a foreign server, always
+			t.Errorf("system %q", body.System)
+		}
+		if asked = append(asked, how); how == "enforced" && refusal != "" {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, refusal)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, answer("m", "end_turn", `{"type":"text","text":"{}"}`))
+	}))
+	t.Cleanup(s.Close)
+	req := func(name string) *llm.Request {
+		return &llm.Request{Messages: []llm.Message{llm.User("hi")}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"properties":{"` + name + `":{"type":"integer"}}}`)}}
+	}
+	for _, message := range []string{"Schema is too complex for compilation.", "The compiled grammar is too large, which would cause performance issues."} {
+		m := anthropic.New(anthropic.Config{Model: "m", URL: s.URL, Key: "test-key"})
+		refusal, asked = message, nil
+		for range 2 {
+			if reply, err := llm.Collect(t.Context(), m, req("a")); err != nil || reply.Text != "{}" {
+				t.Fatalf("%s: %q, %v", message, reply.Text, err)
+			}
+		}
+		refusal = ""
+		if _, err := llm.Collect(t.Context(), m, req("b")); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(asked, " "); got != "enforced told told enforced" {
+			t.Errorf("%s: requests were %s", message, got)
+		}
+	}
+	refusal, asked = "max_tokens: must be at least 1", nil
+	m := anthropic.New(anthropic.Config{Model: "m", URL: s.URL, Key: "test-key"})
+	if _, err := llm.Collect(t.Context(), m, req("a")); !errors.As(err, new(*llm.HTTPError)) || len(asked) != 1 {
+		t.Errorf("another refusal: %v after %v", err, asked)
+	}
+}
