@@ -21,6 +21,13 @@
 // returned unchanged. The model reads either and can call again, so errors should
 // explain how to do better.
 //
+// # Paths
+//
+// A tool that takes a path from the model must not trust it. Root.Resolve of package
+// tool/fs keeps it within a directory:
+//
+//	dir, name, err := root.Resolve(ctx, in.Path)
+//
 // # Approval by a person
 //
 // [Confirm] asks for approval before each call of a tool. A nil Approve means no:

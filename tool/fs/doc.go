@@ -21,6 +21,11 @@
 // not through a link: programs outside run commands from these directories. List them in
 // Only to allow them. All other files below Dir can be read, including a file .env.
 //
+// # Tools of your own
+//
+// A tool of your own that takes a path finds the file with [Root.Resolve]. The tool of
+// the example of that method counts lines.
+//
 // # Bounds
 //
 // A call reads at most MaxRead bytes and returns the next offset, so a file may have any

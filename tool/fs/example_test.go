@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/tool/fs"
 )
 
@@ -42,4 +44,39 @@ func Example() {
 	// three
 	//  <nil>
 	//  "src/../../a.txt" leads out of the directory in which files may be used: name a path below it, as "a.txt"
+}
+
+// A tool of your own works on the files of a directory, and on no others.
+func ExampleRoot_Resolve() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(dir+"/a.txt", []byte("one\ntwo\n"), 0o666); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	root := fs.Root{Dir: dir}
+	type input struct {
+		Path string `json:"path"`
+	}
+	count := tool.Func("count_lines", "Counts the lines of a file.", func(ctx context.Context, in input) (int, error) {
+		dir, name, err := root.Resolve(ctx, in.Path)
+		if err != nil {
+			return 0, err
+		}
+		defer dir.Close()
+		text, err := dir.ReadFile(name)
+		return strings.Count(string(text), "\n"), err
+	})
+	for _, path := range []string{"a.txt", "../a.txt"} {
+		result, err := count.Tool.Run(context.Background(), json.RawMessage(`{"path":"`+path+`"}`))
+		fmt.Println(result.Text, err)
+	}
+	// Output:
+	// 2 <nil>
+	//  "../a.txt" leads out of the directory in which files may be used: name a path below it, as "a.txt"
 }

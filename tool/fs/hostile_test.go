@@ -3,6 +3,7 @@
 package fs_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -19,6 +20,31 @@ import (
 	"github.com/stonelayer/stone/tool/fs"
 )
 
+// ofOnesOwn returns the tools that a program makes with Resolve.
+func ofOnesOwn(root fs.Root) (look, put agent.Middleware) {
+	type input struct {
+		Path string `json:"path"`
+	}
+	look = tool.Func("look", "Reads a file.", func(ctx context.Context, in input) (string, error) {
+		dir, name, err := root.Resolve(ctx, in.Path)
+		if err != nil {
+			return "", err
+		}
+		defer dir.Close()
+		text, err := dir.ReadFile(name)
+		return string(text), err
+	})
+	put = tool.Func("put", "Writes a file.", func(ctx context.Context, in input) (string, error) {
+		dir, name, err := root.Resolve(ctx, in.Path)
+		if err != nil {
+			return "", err
+		}
+		defer dir.Close()
+		return "", dir.WriteFile(name, []byte("pwned"), 0o666)
+	})
+	return look, put
+}
+
 // ways returns every tool that takes a path, with what else it needs.
 func ways(root fs.Root) map[string]func(*testing.T, string) (string, error) {
 	out := map[string]func(*testing.T, string) (string, error){}
@@ -27,6 +53,9 @@ func ways(root fs.Root) map[string]func(*testing.T, string) (string, error) {
 			return call(t, m, append([]any{"path", path}, args...)...)
 		}
 	}
+	look, put := ofOnesOwn(root)
+	add(look)
+	add(put)
 	add(fs.Read(root))
 	add(fs.List(root))
 	add(fs.Exists(root))

@@ -54,6 +54,24 @@ type place struct {
 	refused func(name string) bool
 }
 
+// Resolve finds the file of a path, for tools of your own, with the checks that all tools
+// of this package make. It returns the directory that contains the file, and the name of
+// the file there; use the methods of dir, which also refuse a link that leads out, and
+// close it. The file may be a directory, and need not exist. If directories on the way do
+// not exist, the name contains them. The size of the file is not bounded.
+func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
+	p, err := r.at(ctx, path)
+	if err != nil {
+		return nil, "", err
+	}
+	if info, err := p.Stat(p.name); err == nil && !info.IsDir() {
+		if err := p.regular(info); err != nil {
+			return nil, "", errors.Join(err, p.Close())
+		}
+	}
+	return p.Root, p.name, nil
+}
+
 // at resolves a path of the model. The caller closes the place.
 func (r Root) at(ctx context.Context, path string) (*place, error) {
 	if r.DirFrom != nil {
