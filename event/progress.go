@@ -26,7 +26,7 @@ type Reporter struct {
 }
 
 // Report returns a reporter of an operation that starts now at the place. It is nil if
-// nobody wants to know.
+// the place has no watcher.
 func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil

@@ -45,7 +45,7 @@ type Info struct {
 	// Price is the price of Model; nil if it is unknown. See Priced.
 	Price *budget.Price
 	// Pays reports that the model draws on the account of its context by itself, so that
-	// nobody else may charge its answers. See call.Model.
+	// no caller may charge its answers again. See call.Model.
 	Pays bool
 }
 

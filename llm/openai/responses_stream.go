@@ -46,7 +46,7 @@ type responsesDecoder struct {
 	calls      int
 	finished   bool   // the server has sent the end of the response
 	waiting    bool   // the server has answered before the end
-	background string // the id of a response that the server makes even if nobody listens
+	background string // the id of a response that the server makes even without a listener
 }
 
 func newResponsesDecoder(c *Config, requestID string) *responsesDecoder {
