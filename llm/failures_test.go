@@ -312,9 +312,11 @@ func TestSecrets(t *testing.T) {
 		url := "http://user:password-in-url@test.invalid/v1?api-key=query-secret"
 		client := &http.Client{Transport: &server{steps: []step{body}}}
 		oc := openai.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
+		rc := oc
+		rc.Protocol = openai.Responses
 		ac := anthropic.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
 		gc := gemini.Config{Model: "m", URL: url, Key: key, Header: header, HTTPClient: client, Retry: llm.Retry{Max: -1}}
-		for _, m := range []llm.Model{openai.New(oc), anthropic.New(ac), gemini.New(gc)} {
+		for _, m := range []llm.Model{openai.New(oc), openai.New(rc), anthropic.New(ac), gemini.New(gc)} {
 			_, reply, err := ask(t.Context(), m)
 			if err == nil {
 				t.Fatal("no error")

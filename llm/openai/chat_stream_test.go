@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // decode feeds the events, one a line, to a decoder. A line may begin with a name.
-func decode(c Config, events string) (*llm.Reply, []llm.Delta, error) {
-	d := newChatDecoder(&c, "")
+func decode(d wire.Decoder, events string) (*llm.Reply, []llm.Delta, error) {
 	var all, out []llm.Delta
 	var err error
 	for line := range strings.Lines(events) {
@@ -149,7 +149,7 @@ func TestDialects(t *testing.T) {
 		{name: "content of no known shape", events: chunks(`{"content":7}`), want: `{"text":""}`, err: "neither a string nor a list"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			reply, deltas, err := decode(c.config, c.events)
+			reply, deltas, err := decode(newChatDecoder(&c.config, ""), c.events)
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
@@ -214,13 +214,13 @@ func TestLinesWithoutBlanks(t *testing.T) {
 }
 
 // FuzzDecoder looks for panics, and for deltas that differ from the reply.
-func FuzzDecoder(f *testing.F) {
+func FuzzChatDecoder(f *testing.F) {
 	f.Add(chunks(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":"{"}}]}`))
 	f.Add(chunks(`{"content":[{"type":"thinking","thinking":"t"}],"reasoning_details":[{"type":"a","index":0}]}`))
 	f.Add("error:{\"error\":{}}\n")
 	f.Add(`{"id":"c","model":"m","choices":[{"message":{}}],"x_groq":{},"timings":{"predicted_n":1e99}}`)
 	f.Fuzz(func(t *testing.T, events string) {
-		reply, deltas, _ := decode(Config{}, events)
+		reply, deltas, _ := decode(newChatDecoder(&Config{}, ""), events)
 		checkDeltas(t, reply, deltas)
 		if _, err := json.Marshal(reply); err != nil {
 			t.Errorf("%q: the reply is not JSON: %v", events, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
@@ -16,7 +17,7 @@ import (
 // event has the fields of an event that are read. The type of some differs between events.
 type event struct {
 	Type     string          `json:"type"`
-	Index    int             `json:"output_index"`
+	Index    json.RawMessage `json:"output_index"`
 	Item     json.RawMessage `json:"item"`
 	Delta    json.RawMessage `json:"delta"`
 	Response json.RawMessage `json:"response"`
@@ -75,20 +76,29 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 		"response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		out, err = d.response(out, e.Response, strings.TrimPrefix(e.Type, "response."))
 	case "response.output_item.added", "response.output_item.done":
-		out, err = d.item(out, e.Index, e.Item, e.Type == "response.output_item.done")
+		out, err = d.item(out, e.index(), e.Item, e.Type == "response.output_item.done")
 	case "response.output_text.delta":
-		out = d.grow(out, d.at(e.Index), llm.Text, e.text())
+		out = d.grow(out, d.at(e.index()), llm.Text, e.text())
 	case "response.refusal.delta":
-		out = d.grow(out, d.at(e.Index), llm.Refusal, e.text())
+		out = d.grow(out, d.at(e.index()), llm.Refusal, e.text())
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta", "response.reasoning.delta":
-		out = d.thought(out, d.at(e.Index), e.Type == "response.reasoning_summary_text.delta", e.text())
+		out = d.thought(out, d.at(e.index()), e.Type == "response.reasoning_summary_text.delta", e.text())
 	case "response.function_call_arguments.delta":
-		out = d.grow(out, d.at(e.Index), llm.ToolInput, e.text())
+		out = d.grow(out, d.at(e.index()), llm.ToolInput, e.text())
 	}
 	if err == nil && len(d.items) > maxItems {
-		err = d.protocol("a response of more than %d items", maxItems)
+		err = d.tooMany()
 	}
 	return out, d.finished, err
+}
+
+// index returns the number of the item, 0 if the server gave none.
+func (e *event) index() int {
+	n, err := strconv.Atoi(string(e.Index))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func (e *event) text() string {
@@ -163,7 +173,10 @@ func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status
 		return out, nil
 	}
 	var err error
-	for i, raw := range r.Output[:min(len(r.Output), maxItems)] {
+	if len(r.Output) > maxItems {
+		return out, d.tooMany()
+	}
+	for i, raw := range r.Output {
 		if out, err = d.outcome(out, i, raw); err != nil {
 			return out, err
 		}
@@ -195,6 +208,10 @@ func (d *responsesDecoder) failure(data []byte) *llm.ProviderError {
 		e.Type = ""
 	}
 	return e
+}
+
+func (d *responsesDecoder) tooMany() error {
+	return d.protocol("a response of more than %d items", maxItems)
 }
 
 func (d *responsesDecoder) protocol(format string, args ...any) error {
