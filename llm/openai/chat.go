@@ -22,7 +22,7 @@ var chatDialect = dialect{
 	endpoint: "/chat/completions",
 	reserved: []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"},
 	body:     (*Model).chatBody,
-	decoder:  func(c *Config, id string) wire.Decoder { return newChatDecoder(c, id) },
+	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },
 }
 
 // maxTokensField returns the field's name for the host. OpenAI's newer models refuse

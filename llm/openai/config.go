@@ -104,7 +104,7 @@ type dialect struct {
 	endpoint string
 	reserved []string // fields of the body that Extra must not set
 	body     func(m *Model, req *llm.Request, model string) (object, error)
-	decoder  func(c *Config, requestID string) wire.Decoder
+	decoder  func(m *Model, requestID string) wire.Decoder
 }
 
 var dialects = map[Protocol]*dialect{ChatCompletions: &chatDialect, Responses: &responsesDialect}
@@ -187,7 +187,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return
 		}
-		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return c.dialect.decoder(&c.config, id) }, yield)
+		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return c.dialect.decoder(c.Model, id) }, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

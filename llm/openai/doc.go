@@ -16,9 +16,9 @@
 // # Responses
 //
 // A request contains the whole conversation, and the server stores nothing. The reasoning of a model
-// comes back encrypted. It is kept in the metadata of the reply and sent again with the results of
-// the tools, so that the model continues its thought. Reasoning that the model summarizes is
-// llm.Reasoning:
+// comes back encrypted. It is kept in the metadata of the reply and sent again, to the same server,
+// with the results of the tools, so that the model continues its thought. Reasoning that the model
+// summarizes is llm.Reasoning:
 //
 //	thinking := openai.New(openai.Config{
 //		Model: "gpt-5-mini",

@@ -17,6 +17,7 @@ import (
 const (
 	outputKey   = "openai/output"   // the items of a response, to be sent again
 	responseKey = "openai/response" // the id of a stored response
+	serverKey   = "openai/server"   // the address of the server that knows both
 )
 
 // encrypted asks for reasoning that can be sent again although the server has not stored it.
@@ -26,7 +27,9 @@ var responsesDialect = dialect{
 	endpoint: "/responses",
 	reserved: []string{"model", "input", "instructions", "max_output_tokens", "previous_response_id", "tools", "stream"},
 	body:     (*Model).responsesBody,
-	decoder:  func(c *Config, id string) wire.Decoder { return newResponsesDecoder(c, id) },
+	decoder: func(m *Model, id string) wire.Decoder {
+		return &responsesDecoder{server: m.Client.Endpoint(), stateful: m.config.Stateful, reply: llm.Reply{RequestID: id}}
+	},
 }
 
 // responsesBody returns the body of a request.
@@ -35,13 +38,13 @@ func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
 	body := object{"model": model, "stream": true, "store": c.Stateful}
 	messages := req.Messages
 	if c.Stateful {
-		if id, rest := stored(messages); id != "" {
+		if id, rest := stored(messages, m.Client.Endpoint()); id != "" {
 			body["previous_response_id"], messages = id, rest
 		}
 	}
 	input := make([]any, 0, len(messages))
 	for i, msg := range messages {
-		items, err := inputItems(msg)
+		items, err := inputItems(msg, m.Client.Endpoint())
 		if err != nil {
 			return nil, fmt.Errorf("message %d: %w", i+len(req.Messages)-len(messages), err)
 		}
@@ -86,18 +89,25 @@ func reasons(model string) bool {
 	return !slices.ContainsFunc([]string{"gpt-3", "gpt-4", "chatgpt-", "gpt-5-chat"}, older)
 }
 
-// stored returns the id of the last stored response, and the messages after it.
-func stored(messages []llm.Message) (id string, rest []llm.Message) {
+// stored returns the id of the last response that the server has stored, and the messages after it.
+func stored(messages []llm.Message, server string) (id string, rest []llm.Message) {
 	for i := len(messages) - 2; i >= 0; i-- { // something must follow it
-		if id, ok := str(messages[i].Metadata[responseKey]); ok {
+		if id, ok := str(messages[i].Metadata[responseKey]); ok && from(messages[i], server) {
 			return id, messages[i+1:]
 		}
 	}
 	return "", messages
 }
 
-// inputItems returns the items of a message.
-func inputItems(m llm.Message) ([]any, error) {
+// from reports whether the metadata of a message is of this server. Another one, which a fallback
+// may ask, has neither the responses nor the keys of the encryption.
+func from(m llm.Message, server string) bool {
+	s, ok := str(m.Metadata[serverKey])
+	return ok && s == server
+}
+
+// inputItems returns the items of a message for a server.
+func inputItems(m llm.Message, server string) ([]any, error) {
 	switch m.Role {
 	case llm.RoleSystem:
 		return []any{object{"type": "message", "role": "system", "content": m.Text()}}, nil
@@ -108,7 +118,7 @@ func inputItems(m llm.Message) ([]any, error) {
 		content, err := inputContent(m)
 		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content}}, err
 	case llm.RoleAssistant:
-		return assistantItems(m), nil
+		return assistantItems(m, server), nil
 	}
 	return nil, unknownRole(m.Role)
 }
@@ -145,10 +155,10 @@ func inputMedia(m *llm.Media) (object, error) {
 	return object{"type": "input_file", "filename": cmp.Or(m.Name, "file"), "file_data": address(m)}, nil
 }
 
-// assistantItems returns the received items of a message if they are kept and the message is
-// unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
-func assistantItems(m llm.Message) []any {
-	if items := keptItems(m); items != nil {
+// assistantItems returns the received items of a message if they are of this server and the message
+// is unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
+func assistantItems(m llm.Message, server string) []any {
+	if items := keptItems(m); items != nil && from(m, server) {
 		return items
 	}
 	var items []any

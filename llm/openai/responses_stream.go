@@ -40,7 +40,8 @@ type response struct {
 
 // responsesDecoder reads one response.
 type responsesDecoder struct {
-	config     *Config
+	server     string // the address that has answered
+	stateful   bool
 	reply      llm.Reply
 	said       [llm.Refusal + 1]strings.Builder
 	items      []*item // in the order in which they began
@@ -48,10 +49,6 @@ type responsesDecoder struct {
 	finished   bool   // the server has sent the end of the response
 	waiting    bool   // the server has answered before the end
 	background string // the id of a response that the server makes even without a listener
-}
-
-func newResponsesDecoder(c *Config, requestID string) *responsesDecoder {
-	return &responsesDecoder{config: c, reply: llm.Reply{RequestID: requestID}}
 }
 
 // Event handles one event. Its type is in the data; the name repeats it.
@@ -232,12 +229,14 @@ func (d *responsesDecoder) keepMetadata() {
 	if special && d.find(func(it *item) bool { return it.fields == nil }) == nil {
 		d.reply.Metadata[outputKey] = quoted(kept)
 	}
-	if d.config.Stateful {
+	if d.stateful {
 		d.reply.Metadata[responseKey] = quoted(d.reply.ID)
 	}
 	if len(d.reply.Metadata) == 0 {
 		d.reply.Metadata = nil
+		return
 	}
+	d.reply.Metadata[serverKey] = quoted(d.server)
 }
 
 // responsesUsage reads the usage of a response.

@@ -48,9 +48,9 @@ func TestResponsesDialects(t *testing.T) {
 		{name: "summary and reasoning of one item", events: `{"type":"response.reasoning_text.delta","output_index":0,"delta":"a"}
 			{"type":"response.reasoning_summary_text.delta","output_index":0,"delta":"s"}
 			{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs","summary":[{"text":"s"}],"content":[{"text":"ab"}]}}
-			` + completed, want: `{"text":"","reasoning":"ab","stop_reason":"completed","metadata":{"openai/output":[{"id":"rs","summary":[{"text":"s"}],"type":"reasoning"}]}}`},
+			` + completed, want: `{"text":"","reasoning":"ab","stop_reason":"completed","metadata":{"openai/output":[{"id":"rs","summary":[{"text":"s"}],"type":"reasoning"}],"openai/server":""}}`},
 		{name: "item of the server's own tool", events: `{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"ws","content":7,"name":["x"]}}
-			` + completed, want: `{"text":"","stop_reason":"completed","metadata":{"openai/output":[{"content":7,"id":"ws","name":["x"],"type":"web_search_call"}]}}`},
+			` + completed, want: `{"text":"","stop_reason":"completed","metadata":{"openai/output":[{"content":7,"id":"ws","name":["x"],"type":"web_search_call"}],"openai/server":""}}`},
 
 		{name: "call", events: addCall + `
 			{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"a\""}
@@ -69,7 +69,7 @@ func TestResponsesDialects(t *testing.T) {
 		{name: "cut off", events: `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, want: `{"text":"a"}`, err: "cut short"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			reply, deltas, err := decode(newResponsesDecoder(&Config{}, ""), c.events)
+			reply, deltas, err := decode(&responsesDecoder{}, c.events)
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
@@ -94,8 +94,8 @@ func TestKeptItems(t *testing.T) {
 	events := `{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","status":null,"summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":"x"}}
 		{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"fc_1","call_id":"1","name":"f","arguments":"{\"a","status":"incomplete"}}
 		` + completed
-	reply, _, err := decode(newResponsesDecoder(&Config{Stateful: true}, ""), events)
-	want := `{"openai/output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"type":"function_call","id":"fc_1","call_id":"1","name":"f","arguments":"{}"}],"openai/response":"r"}`
+	reply, _, err := decode(&responsesDecoder{stateful: true, server: "http://x"}, events)
+	want := `{"openai/output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"type":"function_call","id":"fc_1","call_id":"1","name":"f","arguments":"{}"}],"openai/response":"r","openai/server":"http://x"}`
 	if got := string(quoted(reply.Metadata)); err != nil || !sameJSON(t, got, want) {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
@@ -109,7 +109,7 @@ func TestManyItems(t *testing.T) {
 		fmt.Fprintf(&end, `{"type":"message","content":[{"text":"a"}]},`)
 	}
 	for _, e := range []string{events.String(), strings.Replace(completed, `"output":[]`, `"output":[`+strings.TrimSuffix(end.String(), ",")+`]`, 1)} {
-		if _, _, err := decode(newResponsesDecoder(&Config{}, ""), e); err == nil || !strings.Contains(err.Error(), "more than 10000 items") {
+		if _, _, err := decode(&responsesDecoder{}, e); err == nil || !strings.Contains(err.Error(), "more than 10000 items") {
 			t.Errorf("error %v, want one about the number of items", err)
 		}
 	}
@@ -122,7 +122,7 @@ func FuzzResponsesDecoder(f *testing.F) {
 	f.Add(`{"type":"response.reasoning.delta","delta":"a"}` + "\nerror:{}")
 	f.Add(strings.Replace(completed, `"output":[]`, `"output":[`+message+`,null,7]`, 1))
 	f.Fuzz(func(t *testing.T, events string) {
-		reply, deltas, _ := decode(newResponsesDecoder(&Config{}, ""), events)
+		reply, deltas, _ := decode(&responsesDecoder{}, events)
 		checkDeltas(t, reply, deltas)
 		if _, err := json.Marshal(reply); err != nil {
 			t.Errorf("%q: the reply is not JSON: %v", events, err)
@@ -132,7 +132,7 @@ func FuzzResponsesDecoder(f *testing.F) {
 
 // TestWholeResponse reads a response that is no stream twice: the second time has nothing new.
 func TestWholeResponse(t *testing.T) {
-	d := newResponsesDecoder(&Config{}, "")
+	d := &responsesDecoder{}
 	doc := []byte(`{"object":"response","status":"completed","output":[` + message + `]}`)
 	for _, want := range []int{2, 0} {
 		deltas, err := d.Whole(nil, doc)

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -87,6 +88,7 @@ func TestResponsesBody(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config openai.Config
+		path   string // of the server that gave the metadata
 		req    llm.Request
 		want   string // without model, stream, store and include
 	}{
@@ -103,6 +105,8 @@ func TestResponsesBody(t *testing.T) {
 			want: `{"input":[` + anonymous + `]}`},
 		{name: "nor that of a message that was changed", req: llm.Request{Messages: []llm.Message{edited}},
 			want: `{"input":[{"type":"message","role":"assistant","content":"another"},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"}]}`},
+		{name: "nor that of another server", path: "/other", config: openai.Config{Stateful: true}, req: llm.Request{Messages: []llm.Message{output("[" + thought + "," + rest + "]"), llm.ToolResult("1", "x")}},
+			want: `{"input":[` + made + `,` + result + `]}`},
 		{name: "stateful", config: openai.Config{Stateful: true}, req: llm.Request{System: "s", Messages: []llm.Message{user[0], output("[" + thought + "," + rest + "]"), llm.ToolResult("1", "x")}},
 			want: `{"instructions":"s","previous_response_id":"resp_0","input":[` + result + `]}`},
 		{name: "stateful, with nothing new", config: openai.Config{Stateful: true}, req: llm.Request{Messages: []llm.Message{user[0], plain}}, want: `{"input":[` + hi + `,` + made + `]}`},
@@ -121,6 +125,11 @@ func TestResponsesBody(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			url, got := responder(t, "application/json", emptyResponse)
 			c.config.Model, c.config.URL, c.config.Key, c.config.Protocol = "m", url, "test-key", openai.Responses
+			for _, m := range c.req.Messages {
+				if m.Metadata != nil {
+					m.Metadata["openai/server"] = json.RawMessage(`"` + url + cmp.Or(c.path, "/v1/responses") + `"`)
+				}
+			}
 			if _, err := llm.Collect(t.Context(), openai.New(c.config), &c.req); err != nil {
 				t.Fatal(err)
 			}
