@@ -200,7 +200,7 @@ func (t *turnStream) hear(d llm.Delta) bool {
 // again takes back what was yielded. The call measures its cost.
 func (t *turnStream) again(why error) bool {
 	t.said = false
-	return t.yield(llm.Delta{Kind: llm.Restart, Err: why, Spent: &budget.Usage{}}, nil)
+	return t.yield(llm.Delta{Kind: llm.Restart, Err: why, Reply: &llm.Reply{Spent: &budget.Usage{}}}, nil)
 }
 
 // end yields the answer of the call.
@@ -220,11 +220,11 @@ func (t *turnStream) end(a answered) {
 	if !t.said && !t.pass(reply) {
 		return
 	}
-	spent := &budget.Usage{}
+	reply.Spent = &budget.Usage{}
 	if rec := RecordOf(a.node); rec != nil {
-		spent = &rec.Usage.Usage
+		reply.Spent = &rec.Usage.Usage
 	}
-	t.yield(llm.Delta{Kind: llm.Done, Reply: reply, Spent: spent}, nil)
+	t.yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 }
 
 // pass yields the deltas of a reply that was not streamed.
@@ -250,19 +250,20 @@ func (t *turnStream) fail(err error) {
 	if t.ctx.Err() != nil {
 		err = context.Cause(t.ctx)
 	}
-	spent := &budget.Usage{}
-	if failed, ok := errors.AsType[*Error](err); ok && failed.Record != nil {
-		spent = &failed.Record.Usage.Usage
-	}
-	reply := t.reply
-	if reply == nil {
-		if reply = (&llm.Reply{}); t.said && !t.again(err) {
+	reply := llm.Reply{}
+	if t.reply != nil {
+		reply = *t.reply
+		if !t.said && !t.pass(&reply) {
 			return
 		}
-	} else if !t.said && !t.pass(reply) {
+	} else if t.said && !t.again(err) {
 		return
 	}
-	t.yield(llm.Delta{Reply: reply, Spent: spent}, err)
+	reply.Spent = &budget.Usage{}
+	if failed, ok := errors.AsType[*Error](err); ok && failed.Record != nil {
+		reply.Spent = &failed.Record.Usage.Usage
+	}
+	t.yield(llm.Delta{Reply: &reply}, err)
 }
 
 // readTurn reads the out of a call as the reply of a model.

@@ -111,13 +111,12 @@ func attempt(ctx context.Context, m Model, req *Request, again func(error) bool,
 	meter := NewMeter(ctx, m, req)
 	for d, err := range m.Stream(ctx, req) {
 		if d.Kind == Restart || d.Kind == Done || err != nil {
-			spent := meter.attempt(&d, err)
-			d.Spent = &spent
+			d.Reply = measured(&d, meter, err)
 		}
 		meter.Hear(&d)
 		switch {
 		case err != nil && again(err):
-			if yield(Delta{Kind: Restart, Err: err, Reply: d.Reply, Spent: d.Spent}, nil) {
+			if yield(Delta{Kind: Restart, Err: err, Reply: d.Reply}, nil) {
 				return err
 			}
 			return nil
@@ -127,6 +126,20 @@ func attempt(ctx context.Context, m Model, req *Request, again func(error) bool,
 	}
 	yield(Delta{Reply: &Reply{}}, errNotDone)
 	return nil
+}
+
+// measured returns the reply of an attempt with its cost.
+func measured(d *Delta, m *Meter, err error) *Reply {
+	reply := Reply{}
+	if d.Reply != nil {
+		reply = *d.Reply
+	}
+	if d.Kind == Restart {
+		err = d.Err
+	}
+	spent := m.attempt(d.Reply, err)
+	reply.Spent = &spent
+	return &reply
 }
 
 // endsRun reports whether an account refused to pay.

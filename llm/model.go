@@ -95,6 +95,9 @@ type Reply struct {
 	RequestID  string `json:"request_id,omitempty"` // from the response's headers
 	// Metadata is returned to the provider in the next turn.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
+	// Spent is the usage of the attempt that ended with this reply, from a model that
+	// measures it itself; nil leaves that to the Meter of the consumer.
+	Spent *budget.Usage `json:"-"`
 }
 
 // Message returns the reply as the turn that is appended to the conversation.
@@ -236,9 +239,6 @@ type Delta struct {
 	Err     error
 	Wait    time.Duration // with Restart
 	Elapsed time.Duration // with Progress: since the request started
-	// Spent is the usage of the attempt that ended with this delta, from a model that
-	// measures it itself; nil leaves that to the Meter of the consumer.
-	Spent *budget.Usage
 }
 
 var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with llm/llmtest")

@@ -154,10 +154,9 @@ type Meter struct {
 	price   budget.Price
 	counts  bool // an account or a price
 	req     *Request
-	started bool          // the server has answered
-	said    int           // bytes of the answer
-	void    budget.Usage  // of earlier attempts
-	told    *budget.Usage // of this attempt, by the model itself
+	started bool         // the server has answered
+	said    int          // bytes of the answer
+	void    budget.Usage // of earlier attempts
 }
 
 // NewMeter returns the meter of a request to a model.
@@ -168,9 +167,6 @@ func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
 
 // Hear takes the next delta.
 func (m *Meter) Hear(d *Delta) {
-	if d.Spent != nil && d.Kind != Restart {
-		m.told = d.Spent
-	}
 	switch d.Kind {
 	case Start:
 		m.started = true
@@ -180,25 +176,24 @@ func (m *Meter) Hear(d *Delta) {
 	case ToolCallStart:
 		m.started = true
 	case Restart:
-		m.void = m.void.Add(m.attempt(d, d.Err))
-		m.started, m.said, m.told = false, 0, nil
+		m.void = m.void.Add(m.attempt(d.Reply, d.Err))
+		m.started, m.said = false, 0
 	}
 }
 
 // Spent returns the usage of the request after the stream has ended: with a reply, or with
 // an error and the partial reply, which may be nil.
 func (m *Meter) Spent(reply *Reply, err error) budget.Usage {
-	return m.void.Add(m.attempt(&Delta{Reply: reply, Spent: m.told}, err))
+	return m.void.Add(m.attempt(reply, err))
 }
 
-// attempt returns the usage of the attempt that ended with d and err.
-func (m *Meter) attempt(d *Delta, err error) budget.Usage {
-	if d.Spent != nil {
-		return *d.Spent
-	}
-	reply := d.Reply
+// attempt returns the usage of the attempt that ended with the reply and err.
+func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	if reply == nil {
 		reply = &Reply{}
+	}
+	if reply.Spent != nil {
+		return *reply.Spent
 	}
 	u := reply.Usage.Counted()
 	if in, out := reply.Usage.InputTokens == nil, reply.Usage.OutputTokens == nil; m.counts && (err != nil && (in || out) || in && out) {
