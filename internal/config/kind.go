@@ -45,7 +45,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 				prompts[intent].Unknown("intent of this capability", intent, meta.Intents...)
 			}
 		}
-		c.Model = &lateModel{provider: p, name: at.Model}
+		c.Model = p.client(at.Model)
 		if declared || at.Priced != "" { // also if it costs nothing
 			c.Model = llm.Priced(c.Model, meta.Cost.Price)
 		}

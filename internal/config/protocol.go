@@ -34,6 +34,7 @@ type Connection struct {
 	Model      string
 	URL        string // "" is that of the protocol's provider
 	Key        llm.Secret
+	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
 	HTTPClient *http.Client
@@ -51,7 +52,7 @@ func (c *Connection) retry() llm.Retry {
 }
 
 func connectAnthropic(c Connection) llm.Model {
-	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()}
+	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()}
 	if c.Once {
 		a.MaxContinuations = -1
 	}
@@ -60,7 +61,7 @@ func connectAnthropic(c Connection) llm.Model {
 
 func connectOpenAI(p openai.Protocol) func(Connection) llm.Model {
 	return func(c Connection) llm.Model {
-		return openai.New(openai.Config{Protocol: p, Model: c.Model, URL: c.URL, Key: c.Key, Extra: c.Extra,
+		return openai.New(openai.Config{Protocol: p, Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
 			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()})
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -76,63 +74,29 @@ func (r *reader) object(m *form.Map, key string, to *map[string]any) {
 	}
 }
 
-// connect makes the client of a model. It reads the key.
-func (p *provider) connect(model string) (llm.Model, error) {
-	key := llm.NoKey
+// client makes the client of a model. The key is read when it is used, and again when the
+// server refuses it, so that a key can be replaced without a restart.
+func (p *provider) client(model string) llm.Model {
+	none, key := llm.NoKey, llm.KeyFunc(nil)
 	if p.key != (kinds.Secret{}) {
-		var err error
-		if key, err = p.key.Read(); err != nil {
-			return nil, fmt.Errorf("the key of the provider %s: %w", p.name, err)
-		}
+		none, key = "", p.read
 	}
-	return p.client(model, key), nil
+	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch})
 }
 
-func (p *provider) client(model string, key llm.Secret) llm.Model {
-	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: key, Extra: p.extra, Repetition: p.watch})
+// read is the llm.KeyFunc of the provider.
+func (p *provider) read(context.Context) (llm.Secret, time.Time, error) {
+	key, err := p.key.Read()
+	if err != nil {
+		err = fmt.Errorf("the key of the provider %s: %w", p.name, err)
+		return "", time.Time{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	}
+	return key, time.Time{}, nil
 }
 
 // host returns the address of the server.
 func (p *provider) host() string {
-	return p.client("any", llm.NoKey).(llm.Informer).Info().Endpoint
-}
-
-// lateModel is a model whose key is read when it is used.
-type lateModel struct {
-	*provider
-	name string
-
-	mu    sync.Mutex
-	model llm.Model // nil until the key has been read
-}
-
-func (m *lateModel) get() (llm.Model, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.model != nil {
-		return m.model, nil
-	}
-	model, err := m.connect(m.name)
-	if err != nil {
-		return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
-	}
-	m.model = model
-	return model, nil
-}
-
-// Check implements llm.Checker, without the key.
-func (m *lateModel) Check() error { return m.client(m.name, llm.NoKey).(llm.Checker).Check() }
-
-// Info implements llm.Informer.
-func (m *lateModel) Info() llm.Info { return m.client(m.name, llm.NoKey).(llm.Informer).Info() }
-
-// Stream implements llm.Model.
-func (m *lateModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
-	model, err := m.get()
-	if err != nil {
-		return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Reply: &llm.Reply{}}, err) }
-	}
-	return model.Stream(ctx, req)
+	return p.client("any").(llm.Informer).Info().Endpoint
 }
 
 // A price is what the tokens of a model cost.

@@ -22,6 +22,13 @@ type Config struct {
 	// empty or on api.anthropic.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
+	// KeyFunc returns a key that changes, in place of Key: x-api-key. It
+	// is called again before the key expires, and when the server refuses it.
+	KeyFunc llm.KeyFunc
+	// Edit changes or signs each request before it is sent, also when it is repeated:
+	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
+	// Errors are not cleaned of the secrets that it adds.
+	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers, such as
 	// anthropic-version.
 	Header map[string]llm.Secret
@@ -71,6 +78,7 @@ func New(c Config) *Model {
 		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
+			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-api-key",
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
 			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
 		},
@@ -83,9 +91,6 @@ func New(c Config) *Model {
 		c.MaxContinuations = 8
 	}
 	own := map[string]string{"anthropic-version": "2023-06-01"}
-	if s.Key != "" {
-		own["x-api-key"] = string(s.Key)
-	}
 	m := &Model{config: c}
 	m.Init(s, own, []string{"x-api-key", "Authorization"}, caller{m})
 	return m

@@ -2,6 +2,8 @@ package gemini
 
 import (
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/llm"
@@ -23,6 +25,13 @@ type Config struct {
 	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
 	// here. llm.NoKey sends none in any case.
 	Key llm.Secret
+	// KeyFunc returns a key that changes, in place of Key: x-goog-api-key, at Vertex AI a bearer token. It
+	// is called again before the key expires, and when the server refuses it.
+	KeyFunc llm.KeyFunc
+	// Edit changes or signs each request before it is sent, also when it is repeated:
+	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
+	// Errors are not cleaned of the secrets that it adds.
+	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a field.
@@ -69,16 +78,16 @@ func New(c Config) *Model {
 		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", Reserved: reserved,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
+			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-goog-api-key",
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
 			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
 		},
 	}
 	s.Defaults()
-	own := map[string]string{}
-	if s.Key != "" {
-		own["x-goog-api-key"] = string(s.Key)
+	if u, err := url.Parse(s.URL); err == nil && c.KeyFunc != nil && strings.HasSuffix(u.Host, "aiplatform.googleapis.com") {
+		s.KeyHeader, s.KeyPrefix = "Authorization", "Bearer "
 	}
 	m := &Model{config: c}
-	m.Init(s, own, []string{"x-goog-api-key", "Authorization"}, caller{m})
+	m.Init(s, nil, []string{"x-goog-api-key", "Authorization"}, caller{m})
 	return m
 }

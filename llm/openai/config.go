@@ -32,6 +32,13 @@ type Config struct {
 	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
+	// KeyFunc returns a key that changes, in place of Key: a bearer token, such as one of Microsoft Entra for Azure. It
+	// is called again before the key expires, and when the server refuses it.
+	KeyFunc llm.KeyFunc
+	// Edit changes or signs each request before it is sent, also when it is repeated:
+	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.
+	// Errors are not cleaned of the secrets that it adds.
+	Edit func(*http.Request) error
 	// Header is added to every request and replaces the package's own headers.
 	Header map[string]llm.Secret
 	// Extra is merged into the body of every request, at the top level; nil removes a
@@ -128,6 +135,7 @@ func New(c Config) *Model {
 		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com",
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
+			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
 			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
 		},
@@ -139,12 +147,8 @@ func New(c Config) *Model {
 		c.MaxTokensField = cmp.Or(c.MaxTokensField, maxTokensField(s.URL))
 		s.Reserved = append(slices.Clip(s.Reserved), c.MaxTokensField)
 	}
-	var own map[string]string
-	if s.Key != "" {
-		own = map[string]string{"Authorization": "Bearer " + string(s.Key)}
-	}
 	m := &Model{config: c, dialect: d}
-	m.Init(s, own, []string{"Authorization"}, caller{m})
+	m.Init(s, nil, []string{"Authorization"}, caller{m})
 	return m
 }
 

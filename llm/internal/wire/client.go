@@ -23,6 +23,10 @@ type Options struct {
 	URL               string
 	Header            http.Header
 	HTTP              *http.Client
+	KeyFunc           llm.KeyFunc // sets KeyHeader of each request; nil if there is none
+	KeyHeader         string      // that carries the key
+	KeyPrefix         string      // before the key
+	Edit              func(*http.Request) error
 	Timeouts          llm.Timeouts
 	Retry             llm.Retry
 	ProgressInterval  time.Duration
@@ -39,6 +43,9 @@ type Client struct {
 	retry    llm.Retry
 	progress time.Duration // between two Progress deltas
 	own      *redact.Set   // its secrets
+	keys     *keys         // nil if the key never changes
+	carry    [2]string     // the header of the key and what precedes the key in it
+	edit     func(*http.Request) error
 	limiter  *rate.Limiter // nil without a limit
 	slots    chan struct{} // nil without a limit
 }
@@ -56,6 +63,9 @@ func New(o Options) (*Client, error) {
 		retry:    o.Retry.WithDefaults(),
 		progress: llm.ProgressInterval,
 		own:      secretsIn(o.Header, u),
+		keys:     newKeys(o.KeyFunc),
+		carry:    [2]string{o.KeyHeader, o.KeyPrefix},
+		edit:     o.Edit,
 	}
 	if o.ProgressInterval > 0 {
 		c.progress = o.ProgressInterval
@@ -180,7 +190,7 @@ func redactedURL(s string) string {
 
 // clean redacts the secrets of the client and of the run in a text.
 func (c *Client) clean(ctx context.Context, text string) string {
-	return redact.From(ctx).Clean(c.own.Clean(text))
+	return redact.From(ctx).Clean(c.keys.secrets().Clean(c.own.Clean(text)))
 }
 
 // redact redacts secrets in an error.

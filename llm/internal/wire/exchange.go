@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -138,12 +139,25 @@ func (x *exchange) pass(ctx context.Context, answer io.ReadCloser) {
 }
 
 func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
+	return c.keyed(ctx, func(key llm.Secret) (*http.Response, error) { return c.try(ctx, q, key) })
+}
+
+// try sends the request once, with a key if it is not empty.
+func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Response, error) {
 	ctx = context.WithValue(ctx, connectLimit{}, c.timeouts.Connect)
 	req, err := http.NewRequestWithContext(ctx, q.method, q.url.String(), bytes.NewReader(q.body))
 	if err != nil {
 		return nil, err
 	}
 	req.Header = c.header.Clone()
+	if key != "" {
+		req.Header.Set(c.carry[0], c.carry[1]+string(key))
+	}
+	if c.edit != nil {
+		if err := c.edit(req); err != nil {
+			return nil, fmt.Errorf("llm: Edit: %w", err)
+		}
+	}
 	resp, err := c.http.Do(req)
 	if err == nil {
 		return resp, nil
@@ -161,7 +175,7 @@ func (c *Client) send(ctx context.Context, q question) (*http.Response, error) {
 func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // a partial body suffices
 	// The cut may be within a secret.
-	text := redact.From(ctx).CleanCut(c.own.CleanCut(string(body)))
+	text := redact.From(ctx).CleanCut(c.keys.secrets().CleanCut(c.own.CleanCut(string(body))))
 	return &llm.HTTPError{
 		Status:     resp.StatusCode,
 		Body:       strings.ToValidUTF8(text, "\uFFFD"),

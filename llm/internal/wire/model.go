@@ -44,7 +44,7 @@ func (s *Setup) Defaults() {
 	environment := s.URL == ""
 	s.Version = cmp.Or(s.Version, "v1")
 	s.URL = CompleteURL(s.base(), s.Version, s.Endpoint)
-	if s.Key == "" && (environment || ownHost(s.URL, s.DefaultURL)) {
+	if s.Key == "" && s.KeyFunc == nil && s.Edit == nil && (environment || ownHost(s.URL, s.DefaultURL)) {
 		s.Key = llm.Secret(os.Getenv(s.Env + "_API_KEY"))
 	}
 	if s.keyless = s.Key == llm.NoKey; s.keyless {
@@ -98,13 +98,19 @@ type Model struct {
 // streams a request without a guard.
 func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller llm.Model) {
 	header := Header(s.Header, provider)
-	hasKey := false
+	if s.Key != "" && header.Get(s.KeyHeader) == "" {
+		header.Set(s.KeyHeader, s.KeyPrefix+string(s.Key))
+	}
+	hasKey := s.KeyFunc != nil || s.Edit != nil
 	for _, name := range keyed {
 		hasKey = hasKey || header.Get(name) != ""
 	}
 	var errs []error
 	if s.URL == CompleteURL(s.DefaultURL, s.Version, s.Endpoint) && !hasKey && !s.keyless {
 		errs = append(errs, fmt.Errorf("no key for %s: set Config.Key or %s_API_KEY", s.DefaultURL, s.Env))
+	}
+	if s.KeyFunc != nil && (s.Key != "" || s.keyless) {
+		errs = append(errs, errors.New("Key and KeyFunc are set: set one"))
 	}
 	errs = append(errs, s.Fault, CheckExtra(s.Extra, s.Reserved))
 	s.Options.Header = header

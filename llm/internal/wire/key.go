@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/llm"
+)
+
+// keys has the key of requests, from the function of a configuration.
+type keys struct {
+	read llm.KeyFunc
+	busy chan struct{} // a lock for which a request waits no longer than its context
+	key  llm.Secret
+	end  time.Time // when it is read again; zero means after it is refused
+	// secret has the key and the one before it, which a late error may quote.
+	secret atomic.Pointer[redact.Set]
+}
+
+func newKeys(read llm.KeyFunc) *keys {
+	if read == nil {
+		return nil
+	}
+	return &keys{read: read, busy: make(chan struct{}, 1)}
+}
+
+// early is how long before its end a key is read again, or a tenth of its life if that is
+// shorter.
+const early = time.Minute
+
+// get returns the key, and reads it if there is none, it expires, or the server refused it.
+func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
+	select {
+	case k.busy <- struct{}{}:
+		defer func() { <-k.busy }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	now := time.Now()
+	if k.key != "" && k.key != refused && (k.end.IsZero() || now.Before(k.end)) {
+		return k.key, nil
+	}
+	key, end, err := k.read(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("llm: KeyFunc: %w", err)
+	case key == "" || key == llm.NoKey:
+		return "", errors.New("llm: KeyFunc returned no key")
+	}
+	if !end.IsZero() {
+		end = end.Add(-min(early, max(end.Sub(now), 0)/10))
+	}
+	secret := new(redact.Set)
+	secret.NoteHeader(string(key), string(k.key))
+	k.secret.Store(secret)
+	k.key, k.end = key, end
+	return key, nil
+}
+
+// keyed sends the request with its key. If the server refuses the key with status 401, it is
+// read again, and if it changed the request is sent once more.
+func (c *Client) keyed(ctx context.Context, send func(key llm.Secret) (*http.Response, error)) (*http.Response, error) {
+	if c.keys == nil {
+		return send("")
+	}
+	key, err := c.key(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	resp, err := send(key)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	renewed, err := c.key(ctx, key)
+	if err != nil {
+		resp.Body.Close()
+		return nil, err
+	}
+	if renewed == key {
+		return resp, nil
+	}
+	resp.Body.Close()
+	return send(renewed)
+}
+
+// key returns the key, which is a secret of the run from then on.
+func (c *Client) key(ctx context.Context, refused llm.Secret) (llm.Secret, error) {
+	key, err := c.keys.get(ctx, refused)
+	if err == nil {
+		redact.From(ctx).Join(c.keys.secret.Load())
+	}
+	return key, err
+}
+
+// secrets returns the keys to redact; nil if there are none.
+func (k *keys) secrets() *redact.Set {
+	if k == nil {
+		return nil
+	}
+	return k.secret.Load()
+}
