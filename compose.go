@@ -2,7 +2,7 @@ package stone
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
@@ -202,19 +202,14 @@ type Extractor struct {
 	schema  func() *schema.Schema // of the value, if it is known before a run
 }
 
-// Lens looks into the content of the latest node, along field names.
+// Lens looks into the content of the latest node, along field names. See dag.Lens for a
+// value with a Go type.
 func Lens(path ...string) Extractor {
+	value := dag.Lens[json.RawMessage](path...)
 	return Extractor{
 		lens:    append([]string{}, path...),
-		queries: dag.Types(dag.Latest),
-		key: func(d dag.DAG) (any, error) {
-			n := d.Latest()
-			v, ok := n.At(path...)
-			if !ok {
-				return nil, fmt.Errorf("the latest node, %s, has no field %q", n, path)
-			}
-			return v, nil
-		},
+		queries: dag.Types(value),
+		key:     func(d dag.DAG) (any, error) { return value.From(d) },
 	}
 }
 

@@ -21,9 +21,7 @@ import (
 func (v *validator) match(s *spec) {
 	unmet := len(v.unmet)
 	v.reads(s)
-	if s.lens != nil {
-		v.lens(v.here, v.last)
-	} else if len(v.unmet) == unmet {
+	if len(v.unmet) == unmet && !slices.ContainsFunc(s.queries, dag.Query.IsLatest) {
 		v.wantSome("a node to match on")
 	}
 	v.branches(s)
@@ -33,16 +31,27 @@ func (v *validator) match(s *spec) {
 // maxFields bounds the fields that a message lists.
 const maxFields = 20
 
+// look is a lens at a place: field names, and the type of the value there.
+type look struct {
+	at   *place
+	path []string
+	typ  dag.AnyType
+}
+
 // lens checks a lens against the schema of the latest node, if that is known.
-func (v *validator) lens(at *place, l latest) {
+func (v *validator) lens(look look, l latest) {
 	if l.ways != nil && l.ways.loop {
-		l.ways.lenses = append(l.ways.lenses, at)
+		l.ways.lenses = append(l.ways.lenses, look)
 		return
 	}
 	if l.typ == nil {
 		return
 	}
-	lens, whole := at.spec.lens, l.typ.Schema()
+	if err := look.typ.Err(); err != nil {
+		v.find(look.at, finding.Finding{Type: finding.BadType}, "lens path %q: %v", look.path, err)
+		return
+	}
+	at, lens, whole := look.at, look.path, l.typ.Schema()
 	for i, field := range lens {
 		if _, ok := whole.At(lens[:i+1]...); ok {
 			continue
@@ -59,6 +68,10 @@ func (v *validator) lens(at *place, l latest) {
 		v.find(at, finding.Finding{Type: finding.InvalidLens, Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
 			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
 		return
+	}
+	value, _ := whole.At(lens...)
+	if problems := schema.Compatible(value, look.typ.Schema()); len(problems) > 0 {
+		v.find(at, finding.Finding{Type: finding.SchemaMismatch}, "%s cannot read %q of the latest node, %q: %s", at.spec.name, lens, l.typ.Name(), problems[0].Message)
 	}
 }
 

@@ -30,6 +30,9 @@ func (v *validator) query(q dag.Query) {
 	switch {
 	case q.IsLatest():
 		v.wantLatest(optional)
+		if path, typ := q.Lens(); typ != nil {
+			v.lens(look{v.here, path, typ}, v.last)
+		}
 	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
@@ -163,9 +166,9 @@ type latest struct {
 // ways are the alternatives for the latest node.
 type ways struct {
 	of     []latest
-	read   bool     // a query reads it
-	loop   bool     // the last way, the previous round, is not known yet
-	lenses []*place // matches that look into it, checked once it is known
+	read   bool   // a query reads it
+	loop   bool   // the last way, the previous round, is not known yet
+	lenses []look // that look into it, checked once it is known
 }
 
 // oneOf returns the latest node after one of several ways.

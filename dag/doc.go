@@ -21,7 +21,7 @@
 // # Reading
 //
 // A [Reader] is a query with a Go type. A type reads its nearest node; [All],
-// [Maybe], [Since], [Latest] and [Everything] read in other ways, and [Derive]
+// [Maybe], [Since], [Latest], [Lens] and [Everything] read in other ways, and [Derive]
 // makes a reader of a reader:
 //
 //	replies, err := dag.All(Reply).From(d)

@@ -216,6 +216,19 @@ func (n *Node) Get(field string, fallback any) any {
 // At returns the value at the path of field names, and whether it exists. Numbers have
 // the type json.Number.
 func (n *Node) At(path ...string) (any, bool) {
+	raw, ok := n.field(path)
+	if !ok {
+		return nil, false
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err == nil
+}
+
+// field returns the JSON at the path of field names, and whether it exists.
+func (n *Node) field(path []string) (json.RawMessage, bool) {
 	if n == nil {
 		return nil, false
 	}
@@ -231,11 +244,7 @@ func (n *Node) At(path ...string) (any, bool) {
 		}
 		raw = next
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	err := dec.Decode(&v)
-	return v, err == nil
+	return raw, true
 }
 
 // Text returns the content as plain text: a string unchanged, the field "text" of an

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // A Query describes a read without the type of its result; see [Reader] for that. The
@@ -16,7 +17,14 @@ type Query struct {
 	mode     mode
 	typ      AnyType // nil for Latest, Everything and nothing
 	after    AnyType // for Since
+	lens     *lens   // for Lens
 	optional bool
+}
+
+// lens says what a query reads in the latest node.
+type lens struct {
+	path []string
+	typ  AnyType
 }
 
 type mode uint8
@@ -82,6 +90,16 @@ func (q Query) Type() AnyType { return q.typ }
 // After returns the type that a Since query starts after, or nil.
 func (q Query) After() AnyType { return q.after }
 
+// Lens returns the field names along which a query of [Lens] looks into the latest node, and
+// the type of the value there, whose name means nothing. For all other queries the type is
+// nil.
+func (q Query) Lens() ([]string, AnyType) {
+	if q.lens == nil {
+		return nil, nil
+	}
+	return slices.Clone(q.lens.path), q.lens.typ
+}
+
 // IsNearest reports whether q asks for the nearest node of its type.
 func (q Query) IsNearest() bool { return q.mode == nearest }
 
@@ -109,7 +127,9 @@ func (q Query) String() string {
 	case since:
 		name += fmt.Sprintf(" since %q", nameOf(q.after))
 	case latest:
-		name = "the latest node"
+		if name = "the latest node"; q.lens != nil && len(q.lens.path) > 0 {
+			name = fmt.Sprintf("%q of the latest node", strings.Join(q.lens.path, "."))
+		}
 	case everything:
 		name = "everything"
 	}
@@ -187,6 +207,8 @@ func (q Query) answer(d DAG, across bool) []*Node {
 var (
 	// ErrMissing means that the DAG has no node of the requested type.
 	ErrMissing = errors.New("no such node")
+	// errNoField is the error of Lens for a node without the field.
+	errNoField = errors.New("the latest node has no such field")
 	// ErrUndeclared means that a step made a read that it had not declared.
 	ErrUndeclared = errors.New("not declared")
 )

@@ -1,6 +1,13 @@
 package dag
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
+)
 
 // A Reader is a query with a Go type: it declares its queries and returns a value.
 // [Type] reads the nearest node; [All], [Maybe], [Since], [Latest] and
@@ -51,6 +58,31 @@ func (l several[T]) From(d DAG) ([]T, error) {
 	return out, nil
 }
 
+// Lens reads the value to which the field names lead in the content of the latest node,
+// whatever the type of the node:
+//
+//	stone.Map("each-file", dag.Lens[[]string]("files"), File, review)
+//
+// Without names it reads the whole content. Validation compares the names, and T, with the
+// schema of the latest node where that is known.
+func Lens[T any](path ...string) Reader[T] {
+	at := &lens{slices.Clone(path), NewType[T]("value")}
+	return readerOf[T]{[]Query{{mode: latest, lens: at}}, func(d DAG) (v T, err error) {
+		n, err := Latest.From(d)
+		if err != nil {
+			return v, err
+		}
+		raw, ok := n.field(at.path)
+		if !ok {
+			return v, fmt.Errorf("%w: %q in %s", errNoField, at.path, n)
+		}
+		if err := jsonv2.UnmarshalV1(raw, &v); err != nil {
+			return v, fmt.Errorf("%q of the latest node, %s, cannot be read as %s: %w", at.path, n, reflect.TypeFor[T](), err)
+		}
+		return v, nil
+	}}
+}
+
 // Maybe makes a read optional: it returns nil if r finds nothing, and the validator does
 // not require a producer.
 func Maybe[T any](r Reader[T]) Reader[*T] {
@@ -64,7 +96,7 @@ func Maybe[T any](r Reader[T]) Reader[*T] {
 	return readerOf[*T]{queries, func(d DAG) (*T, error) {
 		v, err := r.From(d)
 		switch {
-		case errors.Is(err, ErrMissing):
+		case errors.Is(err, ErrMissing), errors.Is(err, errNoField):
 			return nil, nil
 		case err != nil:
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
@@ -28,6 +29,7 @@ func TestReaders(t *testing.T) {
 		{"All", dag.All(T), from(dag.All(T)), `[every "t"]`, "[a b]", "[a]", "[]"},
 		{"Since", dag.Since(U, T), from(dag.Since(U, T)), `["u" since "t"]`, "[2]", "[]", "[]"},
 		{"Latest", dag.Latest, from(dag.Derive(dag.Latest, (*dag.Node).JSON)), `[the latest node]`, "2", `"a"`, "missing"},
+		{"Lens of all", dag.Lens[any](), from(dag.Lens[any]()), `[the latest node]`, "2", "a", "missing"},
 		{"Everything", dag.Everything, from(dag.Derive(dag.Everything, dag.DAG.Len)), `[everything]`, "4", "1", "0"},
 		{"Maybe", dag.Maybe(U), from(dag.Derive(dag.Maybe(U), deref[int])), `[optional "u"]`, "2", "none", "none"},
 		{"Maybe All", dag.Maybe(dag.All(U)), from(dag.Derive(dag.Maybe(dag.All(U)), deref[[]int])), `[optional every "u"]`, "[1 2]", "[]", "[]"},
@@ -52,7 +54,7 @@ func TestReaders(t *testing.T) {
 					t.Errorf("of %d nodes, with its own queries: got %s, want %s (refused %v)", in.dag.Len(), got, in.want, declared.refused)
 				}
 			}
-			if _, err := c.read(full.Within(&view{})); !errors.Is(err, dag.ErrUndeclared) && c.name != "Latest" && c.name != "Nothing" {
+			if _, err := c.read(full.Within(&view{})); !errors.Is(err, dag.ErrUndeclared) && c.name != "Latest" && c.name != "Lens of all" && c.name != "Nothing" {
 				t.Errorf("without its queries: got %v, want ErrUndeclared", err)
 			}
 			undeclared := &view{}
@@ -77,6 +79,43 @@ func TestReadersOfNothing(t *testing.T) {
 		if !slices.ContainsFunc(dag.Types(r), func(q dag.Query) bool { return q.Type() == nil }) {
 			t.Errorf("%s: queries %v, want one that asks for nothing", name, dag.Types(r))
 		}
+	}
+}
+
+// A lens reads a value of any node, as the Go type that it has here.
+func TestLens(t *testing.T) {
+	type doc struct {
+		Deep struct {
+			Words []string `json:"words"`
+			Big   int64    `json:"big"`
+		} `json:"deep"`
+	}
+	var v doc
+	v.Deep.Words, v.Deep.Big = []string{"a", "b"}, 1<<53+1
+	d := dag.Of(dag.NewType[doc]("doc").With(v))
+	if got, err := dag.Lens[[]string]("deep", "words").From(d); err != nil || !slices.Equal(got, v.Deep.Words) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := dag.Lens[int64]("deep", "big").From(d); err != nil || got != v.Deep.Big {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := dag.Maybe(dag.Lens[string]("deep", "none")).From(d); err != nil || got != nil {
+		t.Errorf("of no field: got %v, %v, want nil", got, err)
+	}
+	for want, r := range map[string]dag.Reader[int]{
+		`the latest node has no such field: ["deep" "none"] in `: dag.Lens[int]("deep", "none"),
+		`["deep" "words"] of the latest node, `:                  dag.Lens[int]("deep", "words"),
+	} {
+		if _, err := r.From(d); err == nil || !strings.HasPrefix(err.Error(), want) || errors.Is(err, dag.ErrMissing) {
+			t.Errorf("got %v, want %s…", err, want)
+		}
+	}
+	q := dag.Types(dag.Lens[int]("deep", "big"))[0]
+	if path, typ := q.Lens(); !slices.Equal(path, []string{"deep", "big"}) || typ == nil || !q.IsLatest() || q.String() != `"deep.big" of the latest node` {
+		t.Errorf("the query is %s, with %q", q, path)
+	}
+	if path, typ := dag.Types(dag.Latest)[0].Lens(); path != nil || typ != nil {
+		t.Errorf("Latest has the lens %q", path)
 	}
 }
 
