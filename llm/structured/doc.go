@@ -17,12 +17,12 @@
 // providers project the format of a request to their dialect, so callers always pass the whole
 // schema:
 //
-//   - The projection can allow more than the schema, because a provider knows neither a minimum nor
-//     a pattern. The descriptions in the projection tell the model these constraints, and Read
-//     checks them.
+//   - The projection can allow more than the schema, because no provider knows every keyword. The
+//     descriptions in the projection tell the model the constraints that are left out, such as a
+//     minimum, and Read checks them.
 //   - If the provider cannot enforce a schema at all, for example because it has an object of free
 //     names, the format is not enforced. The system text tells the model the schema instead; see
-//     [System]. So it is if Anthropic refuses a schema as too complex, which only its server knows.
+//     [System]. The same happens if Anthropic's server refuses a schema as too complex.
 //   - A schema whose values are no objects, such as a list or a number, is asked for as the
 //     property "value" of an object, and Read takes it out again.
 //
