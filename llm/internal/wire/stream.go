@@ -27,19 +27,6 @@ type Decoder interface {
 	Reply() *llm.Reply
 }
 
-// Unfinished is a Decoder of a protocol in which a server can answer before the model has
-// finished.
-type Unfinished interface {
-	Decoder
-	// Rest returns the path, below the endpoint, where the server has the answer as one
-	// document, or "" if it has no more to say than what was received. It is called after
-	// End. The Decoder then handles that document, and End again.
-	Rest() string
-}
-
-// restEvery is the time between two requests for the rest of an answer.
-const restEvery = 2 * time.Second
-
 const (
 	// maxWhole bounds an answer that is one JSON document, in bytes.
 	maxWhole = 64 << 20
@@ -102,11 +89,6 @@ func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID
 	}
 }
 
-// later is the question for the rest of an answer.
-func (c *Client) later(path string) question {
-	return question{http.MethodGet, c.url.JoinPath(path), nil}
-}
-
 // again reports whether to retry the request, and how long to wait before.
 func (c *Client) again(ctx context.Context, attempt int, s *session, err error) (time.Duration, bool) {
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
@@ -145,16 +127,6 @@ type session struct {
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
 	reply     *llm.Reply // never nil after run
-}
-
-// path returns where the rest of the answer is, if the server has not sent all of it.
-func (s *session) path(err error) string {
-	d, ok := s.decoded.(Unfinished)
-	_, cut := errors.AsType[*llm.TruncatedError](err)
-	if !ok || err != nil && !cut {
-		return ""
-	}
-	return d.Rest()
 }
 
 func (s *session) run(ctx context.Context, q question) error {
