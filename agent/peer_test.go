@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
@@ -47,6 +48,10 @@ var peerModels = map[string]func(url, id string, client *http.Client, limits llm
 	},
 	"anthropic": func(url, id string, client *http.Client, limits llm.Timeouts) llm.Model {
 		return anthropic.New(anthropic.Config{Model: "claude-sonnet-4-5", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
+			HTTPClient: client, Timeouts: limits, Retry: llm.Retry{Wait: time.Millisecond}})
+	},
+	"gemini": func(url, id string, client *http.Client, limits llm.Timeouts) llm.Model {
+		return gemini.New(gemini.Config{Model: "gemini-3-pro-preview", URL: url, Key: "test-key", Header: map[string]llm.Secret{"X-Test-Id": llm.Secret(id)},
 			HTTPClient: client, Timeouts: limits, Retry: llm.Retry{Wait: time.Millisecond}})
 	},
 }

@@ -22,8 +22,8 @@ import (
 // nearest directory .stone around the working directory. The default provider
 // is openai.
 //
-// The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. It goes to the provider's own
-// servers and to the URL of --url or STONE_URL. A URL in a file is sent only the key that
+// The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. It goes to the
+// provider's own servers and to the URL of --url or STONE_URL. A URL in a file is sent only the key that
 // the same file configures for it, as "key": {"env": "MY_KEY"}.
 //
 // It is chosen when the model is used, so that a package can have it in a

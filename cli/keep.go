@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -220,7 +221,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 // keys are the secrets of the environment that models are asked with.
 func keys() []string {
 	var keys []string
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
+	for _, name := range config.KeyEnvs() {
 		keys = append(keys, os.Getenv(name))
 	}
 	return keys

@@ -53,10 +53,10 @@ func (a *app) modelCall() *cobra.Command {
 		Short: "Send one request to a model and print its reply as JSON",
 		Long: "Call sends one request to a server and prints the parsed reply, or with --raw the bytes of the\n" +
 			"response. It shows what a server does, and does not retry. A PROMPT of - is read from standard\n" +
-			"input. The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY and is sent to the given URL, whatever\n" +
-			"it is. The provider openai is the Responses protocol for OpenAI's own servers and Chat Completions for\n" +
-			"all others. The exit code is 1 if the call failed; the printed reply then contains the text received\n" +
-			"so far and the error.",
+			"input. The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY and is sent to the\n" +
+			"given URL, whatever it is. The provider openai is the Responses protocol for OpenAI's own servers and\n" +
+			"Chat Completions for all others. The exit code is 1 if the call failed; the printed reply then\n" +
+			"contains the text received so far and the error.",
 		Example:               a.example("model call --model small \"Say hello.\"", "model call --url http://127.0.0.1:8000/v1 --model small --raw - < prompt.txt"),
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,

@@ -35,7 +35,7 @@ func call(ctx context.Context, stdin string, args ...string) (code int, stdout, 
 
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} {
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
 		t.Setenv(name, testKey)
 	}
 	s := httptest.NewServer(h)
@@ -108,6 +108,7 @@ func TestModelCallReplies(t *testing.T) {
 	} {
 		for provider, own := range map[string]*strings.Replacer{
 			"openai":           strings.NewReplacer("STOP", `"stop"`, "CALLS", `"tool_calls"`, "ID", `"chatcmpl-script"`),
+			"gemini":           strings.NewReplacer("STOP", `"STOP"`, "CALLS", `"STOP"`, "ID", `"gemini-script"`),
 			"anthropic":        strings.NewReplacer("STOP", `"end_turn"`, "CALLS", `"tool_use"`, "ID", `"msg_script"`),
 			"openai-responses": strings.NewReplacer("STOP", `"completed"`, "CALLS", `"completed"`, "ID", `"resp_script"`),
 		} {
@@ -152,7 +153,7 @@ func TestModelCallRequest(t *testing.T) {
 		if err := json.Unmarshal(raw, &v); err != nil {
 			t.Error(err)
 		}
-		if r.Header.Get("Authorization") != "Bearer "+testKey && r.Header.Get("X-Api-Key") != testKey {
+		if r.Header.Get("Authorization") != "Bearer "+testKey && r.Header.Get("X-Api-Key") != testKey && r.Header.Get("X-Goog-Api-Key") != testKey {
 			t.Error("no key in the headers")
 		}
 		bodies = append(bodies, v)
@@ -162,7 +163,7 @@ func TestModelCallRequest(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(raw))
 		model.ServeHTTP(w, r)
 	}))
-	for i, provider := range []string{"openai", "anthropic", "openai-responses"} {
+	for i, provider := range []string{"openai", "anthropic", "openai-responses", "gemini"} {
 		code, _, stderr := call(t.Context(), "Read\nthis.\n", "--provider="+provider, "--url="+url, "--model=m", "--system=Be brief.", "--max-tokens=99",
 			"--tool="+one, "--tool", two, "--schema", schema, `--extra={"seed":12345678901234567890,"nested":{"a":[1]}}`, "-")
 		if code != 0 || stderr != "" {
@@ -207,7 +208,7 @@ func TestModelCallUsage(t *testing.T) {
 		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: give the text to send to the model"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
-		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, openai, openai-chat, openai-responses: see stone model call --help`},
+		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
 		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want at least 1"},
 		{"a URL", []string{"--url", "localhost:80", "--model", "m", "hi"}, `openai: bad Config: URL "localhost:`},
 		{"extra is not JSON", at("--extra", "{"), "--extra: not JSON: unexpected end of JSON input"},

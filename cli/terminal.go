@@ -215,7 +215,7 @@ and choose the model in .stone/settings.json. All keys are optional:
 
 	{"provider": "openai", "model": "gpt-5-mini", "url": "http://localhost:8000"}
 
-The key of the provider comes from OPENAI_API_KEY or ANTHROPIC_API_KEY. Another server is sent
-the key configured next to its URL, as "key": {"env": "MY_KEY"}, or none. Then run %[1]s again, or
-%[1]s --help for all commands.
+The key of the provider comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. Another
+server is sent the key configured next to its URL, as "key": {"env": "MY_KEY"}, or none. Then run
+%[1]s again, or %[1]s --help for all commands.
 `, "\t", "    ")

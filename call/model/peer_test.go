@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 )
 
@@ -30,6 +31,7 @@ func TestPeer(t *testing.T) {
 		"openai":    openai.New(openai.Config{Model: "m", URL: url + "/v1", Key: "k", Retry: once}),
 		"responses": openai.New(openai.Config{Protocol: openai.Responses, Model: "m", URL: url + "/v1", Key: "k", Retry: once}),
 		"anthropic": anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "k", Retry: once}),
+		"gemini":    gemini.New(gemini.Config{Model: "m", URL: url, Key: "k", Retry: once}),
 	} {
 		c := model.New(call.Metadata{}, model.Config{Model: m, Schema: schemas})
 		for _, test := range []struct {

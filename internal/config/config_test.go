@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 		{"null", `{"model":null}`, `FILE:1:10: model: expected a string, found nil`},
 		{"nothing", `{"model":""}`, `FILE:1:10: model: expected a string that is not empty`},
 		{"object", `{"model":{}}`, `FILE:1:10: model: expected a string, found a map`},
-		{"provider", `{"provider":"gemini"}`, `FILE:1:13: provider: unknown name "gemini"; known are anthropic, openai, openai-chat, openai-responses`},
+		{"provider", `{"provider":"acme"}`, `FILE:1:13: provider: unknown name "acme"; known are anthropic, gemini, openai, openai-chat, openai-responses`},
 		{"url", `{"url":"localhost:8000"}`, `FILE:1:8: url: expected an address, such as "http://localhost:8000"`},
 		{"list", `[]`, `FILE:1:1: expected a map, found a vector`},
 		{"twice", `{"model":"m","model":"n"}`, `FILE:1:14: duplicate key "model" in a map, first at 1:2`},

@@ -15,7 +15,7 @@
 //
 //   - pipeline is the directory of a Go package, or a plan file, seen from the
 //     project's directory. Default: .stone itself.
-//   - provider is the protocol of the model: anthropic; openai, which is Responses for
+//   - provider is the protocol of the model: anthropic; gemini; openai, which is Responses for
 //     OpenAI's own servers and Chat Completions for all others; openai-responses or
 //     openai-chat, to choose one of them. Default: openai.
 //   - model is the name of the model.
@@ -32,8 +32,8 @@
 //     solver (solver: cel with expression, sat with variables, literals and
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
 //     go (package, args, in, out);
-//   - providers of models: protocol, url, key, extra. Those named openai and
-//     anthropic need no configuration;
+//   - providers of models: protocol, url, key, extra. Those named openai,
+//     anthropic and gemini need no configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
 //     (writable, read-only, network, unconfined), or url and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
 //   - prices: of models, for capabilities that have none of their own;

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -17,6 +18,7 @@ var protocols = map[string]struct {
 	connect func(Connection) llm.Model
 }{
 	"anthropic":        {"ANTHROPIC_API_KEY", connectAnthropic},
+	"gemini":           {"GEMINI_API_KEY", connectGemini},
 	"openai":           {"OPENAI_API_KEY", connectOpenAI("")},
 	"openai-chat":      {"OPENAI_API_KEY", connectOpenAI(openai.ChatCompletions)},
 	"openai-responses": {"OPENAI_API_KEY", connectOpenAI(openai.Responses)},
@@ -28,6 +30,16 @@ var Protocols = slices.Sorted(maps.Keys(protocols))
 
 // KeyEnv returns the variable with the key of a protocol's provider.
 func KeyEnv(protocol string) string { return protocols[protocol].env }
+
+// KeyEnvs returns the variables with the keys of all providers.
+func KeyEnvs() []string {
+	var names []string
+	for _, p := range protocols {
+		names = append(names, p.env)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
 
 // Connection is what the clients of all protocols can be configured with.
 type Connection struct {
@@ -57,6 +69,11 @@ func connectAnthropic(c Connection) llm.Model {
 		a.MaxContinuations = -1
 	}
 	return anthropic.New(a)
+}
+
+func connectGemini(c Connection) llm.Model {
+	return gemini.New(gemini.Config{Model: c.Model, URL: c.URL, Key: c.Key, Extra: c.Extra,
+		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()})
 }
 
 func connectOpenAI(p openai.Protocol) func(Connection) llm.Model {

@@ -30,6 +30,7 @@ type provider struct {
 var owners = map[string]*provider{
 	"openai":    {name: "openai", protocol: "openai", key: kinds.Secret{Env: "OPENAI_API_KEY"}},
 	"anthropic": {name: "anthropic", protocol: "anthropic", key: kinds.Secret{Env: "ANTHROPIC_API_KEY"}},
+	"gemini":    {name: "gemini", protocol: "gemini", key: kinds.Secret{Env: "GEMINI_API_KEY"}},
 }
 
 func (r *reader) readProviders(m *form.Map) {

@@ -299,13 +299,14 @@ func TestFilesAreForTheirOwner(t *testing.T) {
 
 // A checkout whose settings name a server of an attacker gets no key of the user.
 func TestSettingsGetNoKey(t *testing.T) {
-	for _, provider := range []string{"openai", "anthropic"} {
+	for _, provider := range []string{"openai", "anthropic", "gemini"} {
 		for _, file := range []string{"settings.json", "stone.json"} {
 			var header http.Header
 			s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { header = r.Header.Clone() }))
 			p := newProject(t, map[string]string{".stone/" + file: fmt.Sprintf(`{"provider":%q,"url":%q,"model":"m"}`, provider, s.URL)})
 			t.Setenv("OPENAI_API_KEY", modelKey)
 			t.Setenv("ANTHROPIC_API_KEY", modelKey)
+			t.Setenv("GEMINI_API_KEY", modelKey)
 			t.Chdir(p.dir)
 			t.Setenv("STONE_TRUST", "1") // also when its user trusts it
 			_, err := llm.Collect(t.Context(), cli.DefaultModel(), &llm.Request{Messages: []llm.Message{llm.User("hi")}})
