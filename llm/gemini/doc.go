@@ -6,9 +6,9 @@
 // Vertex AI has the same protocol under its own address, with a token in place of the key:
 //
 //	model := gemini.New(gemini.Config{
-//		Model:  "gemini-2.5-flash",
-//		URL:    "https://europe-west4-aiplatform.googleapis.com/v1/projects/PROJECT/locations/europe-west4/publishers/google",
-//		Header: map[string]llm.Secret{"Authorization": "Bearer " + token},
+//		Model:   "gemini-2.5-flash",
+//		URL:     "https://europe-west4-aiplatform.googleapis.com/v1/projects/PROJECT/locations/europe-west4/publishers/google",
+//		KeyFunc: token, // sent as a bearer token
 //	})
 //
 // # Thinking
