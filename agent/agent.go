@@ -48,6 +48,8 @@ type Config struct {
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
 	MaxTokens int
+	// Params are the settings of every turn, such as the temperature.
+	Params llm.Params
 	// NoCache leaves out the marks with which providers cache the prompt up to the end of
 	// the conversation. An agent sets them in every turn but a first one without tools.
 	NoCache bool

@@ -21,6 +21,9 @@ func (a *agent) Check() []finding.Finding {
 			out.add("bad-model", "%v", err)
 		}
 	}
+	if err := llm.CheckParams(a.model, a.cfg.Params); err != nil {
+		out.add("bad-option", "Params: %v", err)
+	}
 	if a.cfg.System == nil && a.cfg.User == nil {
 		out.warn("no-prompt", "the model gets no prompt: set System or User")
 	}

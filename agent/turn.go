@@ -131,7 +131,7 @@ func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
 	q := &question{run: r, turn: c.Turn}
 	q.req = llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
-		Tools: r.wire(c.Tools), ResponseFormat: c.Format,
+		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params,
 		// An answer without tools is probably the last: nobody would read what it writes.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
 	}

@@ -46,6 +46,16 @@ func (f *fallback) Check() error {
 	return nil
 }
 
+// CheckParams checks settings: every model must have them.
+func (f *fallback) CheckParams(p Params) error {
+	for _, m := range f.models {
+		if err := CheckParams(m, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Info describes the first model.
 func (f *fallback) Info() Info {
 	if len(f.models) == 0 {

@@ -67,6 +67,7 @@ type Request struct {
 	MaxTokens      int     `json:"max_tokens,omitempty"`
 	Tools          []Tool  `json:"tools,omitempty"`
 	ResponseFormat *Format `json:"response_format,omitempty"`
+	Params         Params  `json:"params,omitzero"`
 	// Cache says that a later request will start like this one: with the same tools, system
 	// text and messages. Providers that cache a prompt only where it is marked get the marks;
 	// others cache by themselves. It changes the cost of an answer, not the answer, so it is

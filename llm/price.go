@@ -41,6 +41,9 @@ func (p *priced) Check() error {
 	return nil
 }
 
+// CheckParams checks settings like the model.
+func (p *priced) CheckParams(params Params) error { return CheckParams(p.model, params) }
+
 // Info implements Informer.
 func (p *priced) Info() Info {
 	info := InfoOf(p.model)

@@ -19,8 +19,9 @@ import (
 // Config configures the model and its prompts. Only Model is required.
 type Config struct {
 	Model     llm.Model
-	Name      string // of the model, instead of the one that Model was made with
-	MaxTokens int    // of an answer; zero means the limit of Model
+	Name      string     // of the model, instead of the one that Model was made with
+	MaxTokens int        // of an answer; zero means the limit of Model
+	Params    llm.Params // settings, such as the temperature; those of an agent's turn take precedence
 
 	// Prompt applies to every request, Intents to the requests of one intent. Role is the
 	// role of the model in this capability, such as a judge. It is placed between the
@@ -42,9 +43,11 @@ func (c Config) Check() error {
 		return errors.New("model: MaxTokens is negative: want zero for the model's own limit")
 	}
 	if checker, ok := c.Model.(llm.Checker); ok {
-		return checker.Check()
+		if err := checker.Check(); err != nil {
+			return err
+		}
 	}
-	return nil
+	return llm.CheckParams(c.Model, c.Params)
 }
 
 // New returns a capability. Its id defaults to llm/model, its kind to llm.
@@ -94,7 +97,7 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}
 	return &llm.Request{
 		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: llm.Bound(c.MaxTokens, req.Budget),
-		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.form.Format(),
+		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.form.Format(), Params: c.Params,
 	}, nil
 }
 

@@ -15,6 +15,7 @@ func (c Config) turn(req *call.Request) *llm.Request {
 	turn := *req.Turn
 	turn.Model = cmp.Or(c.Name, turn.Model)
 	turn.System = strings.TrimSpace(c.system(req.Intent, wanted{}) + "\n\n" + turn.System)
+	turn.Params = turn.Params.Or(c.Params)
 	turn.MaxTokens = llm.Bound(cmp.Or(turn.MaxTokens, c.MaxTokens), req.Budget)
 	if text := strings.Join(beside(req), "\n\n"); text != "" {
 		turn.Messages = append(slices.Clip(turn.Messages), llm.User(text))

@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/stonelayer/stone/call"
@@ -31,6 +32,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 	_, declared := m.Field("cap/cost")
 	m.Int("max-tokens", &c.MaxTokens, 1, 1<<30)
+	m.Map("params", func(m *form.Map) { readParams(m, &c.Params) })
 	m.Map("prompts", func(m *form.Map) {
 		r.Text(m, "default", &c.Prompt)
 		r.Text(m, "role", &c.Role)
@@ -99,4 +101,37 @@ func (r *reader) plan(m *form.Map, at *kinds.Reached) kinds.Builder {
 		}
 	}
 	return func(meta call.Metadata) (call.Capability, error) { return plan.Capability(meta, p) }
+}
+
+// readParams reads the settings of the requests to a model.
+func readParams(m *form.Map, to *llm.Params) {
+	number := func(key string, to **float64, high float64) {
+		var v float64
+		if m.Float(key, &v, 0, high) {
+			*to = &v
+		}
+	}
+	number("temperature", &to.Temperature, 2)
+	number("top-p", &to.TopP, 1)
+	m.Texts("stop", &to.Stop)
+	var seed int
+	if m.Int("seed", &seed, math.MinInt32, math.MaxInt32) {
+		to.Seed = new(int64(seed))
+	}
+	kinds.SomeText(m, "tool-choice", &to.ToolChoice)
+	var parallel bool
+	if m.Bool("parallel-tools", &parallel) {
+		to.ParallelTools = &parallel
+	}
+	kinds.SomeText(m, "effort", &to.Effort)
+	kinds.SomeText(m, "service-tier", &to.ServiceTier)
+	m.Entries("metadata", func(name string, v form.Value) {
+		var text string
+		if v.Text(&text) {
+			if to.Metadata == nil {
+				to.Metadata = map[string]string{}
+			}
+			to.Metadata[name] = text
+		}
+	})
 }

@@ -87,6 +87,8 @@ func TestFaults(t *testing.T) {
 		{"intent", `{:intents {:a {:in-schema :req/txt}}}`, `1:27: intents.a.in-schema: unknown schema "req/txt"; `},
 		{"prompt", `{:capabilities {:a {:cap/kind :llm :provider :openai :model "m" :cap/intents #{:say} :prompts {:intents {:sya "x"}}}}}`, `1:111: capabilities.a.prompts.intents.sya: unknown intent of this capability "sya"; known are say; did you mean "say"?`},
 		{"prompt file", `{:capabilities {:a {:cap/kind :llm :provider :openai :model "m" :prompts {:default {:file "p"}}}}}`, `1:84: capabilities.a.prompts.default: `},
+		{"setting", `{:capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:temperature 3}}}}`, `1:87: capabilities.a.params.temperature: expected a number from 0 to 2, found 3`},
+		{"setting of another protocol", `{:capabilities {:a {:cap/kind :llm :provider :anthropic :model "m" :params {:seed 1}}}}`, `1:20: capabilities.a: the protocol has no setting seed: `},
 		{"unknown intent", `{:intents {:say {}} :capabilities {:a {:cap/kind :solver :solver :sat :cap/intents #{:sya}}}}`, `1:84: capabilities.a.cap/intents: unknown intent "sya"; known are say, eval/grade; did you mean "say"?`},
 		{"rules of nothing", `{:intents {:say {}} :policy {:intents {:sya {:fallback []}}}}`, `1:45: policy.intents.sya: unknown intent "sya"; known are say; did you mean "say"?`},
 		{"check twice", `{:checks {:a {:max-chars 1 :regex "x"}}}`, `1:14: checks.a: expected an expression in a string, or a map with one of `},

@@ -20,6 +20,7 @@ const (
 
 var chatDialect = dialect{
 	endpoint: "/chat/completions",
+	params:   chatParams,
 	reserved: []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"},
 	body:     (*Model).chatBody,
 	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },

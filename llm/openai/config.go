@@ -110,6 +110,7 @@ const (
 type dialect struct {
 	endpoint string
 	reserved []string // fields of the body that Extra must not set
+	params   wire.ParamRules
 	body     func(m *Model, req *llm.Request, model string) (object, error)
 	decoder  func(m *Model, requestID string) wire.Decoder
 }
@@ -141,7 +142,7 @@ func New(c Config) *Model {
 		},
 	}
 	d, err := c.choose(&s)
-	s.Endpoint, s.Reserved, s.Fault = d.endpoint, d.reserved, err
+	s.Endpoint, s.Reserved, s.Params, s.Fault = d.endpoint, d.reserved, d.params, err
 	s.Defaults()
 	if d == &chatDialect {
 		c.MaxTokensField = cmp.Or(c.MaxTokensField, maxTokensField(s.URL))

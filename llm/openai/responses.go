@@ -25,6 +25,7 @@ const encrypted = "reasoning.encrypted_content"
 
 var responsesDialect = dialect{
 	endpoint: "/responses",
+	params:   responsesParams,
 	reserved: []string{"model", "input", "instructions", "max_output_tokens", "previous_response_id", "tools", "stream"},
 	body:     (*Model).responsesBody,
 	decoder: func(m *Model, id string) wire.Decoder {

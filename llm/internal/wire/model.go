@@ -26,6 +26,7 @@ type Setup struct {
 	Version    string   // of the API, for a base URL without one; default "v1"
 	Endpoint   string   // the path behind the base URL
 	Reserved   []string // fields of the body that Extra must not set
+	Params     ParamRules
 
 	Model      string
 	Key        llm.Secret
@@ -137,6 +138,9 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 		return nil, fmt.Errorf("%s: a request without messages: Request.Messages needs at least one", m.setup.Provider)
 	}
 	body, err := build(model)
+	if err == nil {
+		err = m.SetParams(body, req)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.setup.Provider, err)
 	}

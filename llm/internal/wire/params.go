@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// ParamRules put each setting of llm.Params into the body of a request. A setting without a rule
+// is refused.
+type ParamRules map[string]func(body map[string]any, value any) error
+
+// Put returns the rule that sets the field at the path. Objects on the way, which may be those
+// of Extra, are copied.
+func Put(path ...string) func(map[string]any, any) error {
+	return func(body map[string]any, value any) error {
+		for _, name := range path[:len(path)-1] {
+			inner := map[string]any{}
+			if own, ok := body[name].(map[string]any); ok {
+				maps.Copy(inner, own)
+			} else if body[name] != nil {
+				return fmt.Errorf("%s in Extra is a %T: use a map[string]any", name, body[name])
+			}
+			body[name], body = inner, inner
+		}
+		body[path[len(path)-1]] = value
+		return nil
+	}
+}
+
+// Choice returns the rule of tool_choice: modes are the provider's values for auto, none and
+// required, tool is its value for a named tool.
+func Choice(put func(map[string]any, any) error, modes map[string]any, tool func(name string) any) func(map[string]any, any) error {
+	return func(body map[string]any, value any) error {
+		name := value.(string)
+		if mode, ok := modes[name]; ok {
+			return put(body, mode)
+		}
+		return put(body, tool(name))
+	}
+}
+
+// CheckParams returns an error for settings that the provider does not have.
+func (m *Model) CheckParams(p llm.Params) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	for name := range p.All() {
+		if m.setup.Params[name] == nil {
+			return fmt.Errorf("the protocol has no setting %s: leave it out, set a field of the vendor in Extra, or use one of %s", name, strings.Join(slices.Sorted(maps.Keys(m.setup.Params)), ", "))
+		}
+	}
+	return nil
+}
+
+// SetParams puts the settings of a request into its body, which has the fields of Extra. Those of
+// tools are left out of a request that offers none.
+func (m *Model) SetParams(body map[string]any, req *llm.Request) error {
+	if err := m.CheckParams(req.Params); err != nil {
+		return err
+	}
+	for name, value := range req.Params.All() {
+		if len(req.Tools) == 0 && (name == "tool_choice" || name == "parallel_tools") {
+			if name == "tool_choice" && value != "auto" && value != "none" {
+				return fmt.Errorf("tool_choice is %q, but the request offers no tools", value)
+			}
+			continue
+		}
+		if err := m.setup.Params[name](body, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package llm
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+)
+
+// Params are settings of a request that most providers know. Unset fields leave the provider's
+// default. A provider that lacks a setting refuses the request with an error that names it.
+// Settings of one vendor belong into Extra of its Config.
+type Params struct {
+	Temperature *float64 `json:"temperature,omitempty"` // from 0
+	TopP        *float64 `json:"top_p,omitempty"`       // in (0, 1]
+	// Stop ends the answer before any of these texts.
+	Stop []string `json:"stop,omitempty"`
+	Seed *int64   `json:"seed,omitempty"`
+	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an
+	// agent it applies to every turn. Without tools only "required" and names are refused.
+	ToolChoice string `json:"tool_choice,omitempty"`
+	// ParallelTools permits several tool calls in one answer.
+	ParallelTools *bool `json:"parallel_tools,omitempty"`
+	// Effort is how much a model thinks, such as "low", "medium" or "high".
+	Effort      string            `json:"effort,omitempty"`
+	ServiceTier string            `json:"service_tier,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// All ranges over the settings that are set, by their names in JSON.
+func (p *Params) All() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		_ = (p.Temperature == nil || yield("temperature", *p.Temperature)) &&
+			(p.TopP == nil || yield("top_p", *p.TopP)) &&
+			(len(p.Stop) == 0 || yield("stop", p.Stop)) &&
+			(p.Seed == nil || yield("seed", *p.Seed)) &&
+			(p.ToolChoice == "" || yield("tool_choice", p.ToolChoice)) &&
+			(p.ParallelTools == nil || yield("parallel_tools", *p.ParallelTools)) &&
+			(p.Effort == "" || yield("effort", p.Effort)) &&
+			(p.ServiceTier == "" || yield("service_tier", p.ServiceTier)) &&
+			(len(p.Metadata) == 0 || yield("metadata", p.Metadata))
+	}
+}
+
+// Or returns p with the settings of q where p has none.
+func (p Params) Or(q Params) Params {
+	p.Temperature, p.TopP, p.Seed = cmp.Or(p.Temperature, q.Temperature), cmp.Or(p.TopP, q.TopP), cmp.Or(p.Seed, q.Seed)
+	p.ToolChoice, p.ParallelTools = cmp.Or(p.ToolChoice, q.ToolChoice), cmp.Or(p.ParallelTools, q.ParallelTools)
+	p.Effort, p.ServiceTier = cmp.Or(p.Effort, q.Effort), cmp.Or(p.ServiceTier, q.ServiceTier)
+	if p.Stop == nil {
+		p.Stop = q.Stop
+	}
+	if p.Metadata == nil {
+		p.Metadata = q.Metadata
+	}
+	return p
+}
+
+// Check returns an error if a setting is out of its range.
+func (p *Params) Check() error {
+	if t := p.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		return fmt.Errorf("temperature is %v: want 0 to 2", *t)
+	}
+	if t := p.TopP; t != nil && !(*t > 0 && *t <= 1) {
+		return fmt.Errorf("top_p is %v: want more than 0 and at most 1", *t)
+	}
+	return nil
+}
+
+// CheckParams returns an error for settings that the model does not have, if it can tell.
+func CheckParams(m Model, p Params) error {
+	if c, ok := m.(interface{ CheckParams(p Params) error }); ok {
+		return c.CheckParams(p)
+	}
+	return p.Check()
+}
