@@ -3,9 +3,6 @@ package stone
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -19,7 +16,7 @@ type ground struct {
 	awaited bool
 	bare    dag.DAG // the result of Await, for the failure of the leaf
 	full    dag.DAG // bare and the kept nodes, for its node
-	kept    []keptNode
+	kept    dag.Delta
 }
 
 // bodyOf returns the frame of the body that was given ctx, and that of its visit.
@@ -106,11 +103,7 @@ func (f *frame) keep(body *frame, d dag.DAG, lanes []dag.DAG) (dag.DAG, error) {
 	if err != nil {
 		return d, err
 	}
-	var nodes []*dag.Node
-	for _, lane := range lanes {
-		nodes = append(nodes, lane.Within(nil).Beyond(d)...)
-	}
-	kept, err := keptNodes(nodes, d.Next())
+	kept, err := d.Delta(lanes...)
 	if err != nil {
 		return d, err
 	}
@@ -219,41 +212,8 @@ func (w *flowing) turn(i int) chan struct{} {
 
 // keptRecord is the ground of a leaf in its Record.
 type keptRecord struct {
-	Awaited bool       `json:"awaited,omitempty"`
-	Nodes   []keptNode `json:"nodes,omitempty"`
-}
-
-// keptNode is a node that a leaf has kept. Its parents are numbers, so that the same
-// record fits in another run: n means the n-th kept node, and -1-n the n-th of the nodes
-// that the lanes follow. An empty list means all of the latter.
-type keptNode struct {
-	Type    string            `json:"type"`
-	Content json.RawMessage   `json:"content"`
-	Parents []int             `json:"parents,omitempty"`
-	Meta    map[string]string `json:"meta,omitempty"`
-	Time    time.Time         `json:"time"`
-}
-
-func keptNodes(nodes, before []*dag.Node) ([]keptNode, error) {
-	at := make(map[dag.ID]int, len(before)+len(nodes))
-	for i, n := range before {
-		at[n.ID()] = -1 - i
-	}
-	kept := make([]keptNode, len(nodes))
-	for i, n := range nodes {
-		k := keptNode{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
-		if parents := n.Parents(); !slices.Equal(parents, before) {
-			for _, p := range parents {
-				place, ok := at[p.ID()]
-				if !ok {
-					return nil, fmt.Errorf("%s cannot be kept: its parent %s is neither kept nor among those that the lanes follow", n, p)
-				}
-				k.Parents = append(k.Parents, place)
-			}
-		}
-		at[n.ID()], kept[i] = i, k
-	}
-	return kept, nil
+	Awaited bool      `json:"awaited,omitempty"`
+	Nodes   dag.Delta `json:"nodes,omitempty"`
 }
 
 // groundRecord returns the ground of f for its record. A failed leaf keeps no nodes.
@@ -299,7 +259,7 @@ func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) erro
 	d, err := dag.Origin(d)
 	if err == nil {
 		var lane dag.DAG
-		if lane, err = rec.lane(d); err == nil {
+		if lane, err = rec.Nodes.Apply(d); err == nil {
 			_, err = f.keep(f, d, []dag.DAG{lane})
 		}
 	}
@@ -307,31 +267,4 @@ func (f *frame) restoreGround(key step.Key, d dag.DAG, raw json.RawMessage) erro
 		return f.mismatch(key, "its kept nodes are invalid: %w", err)
 	}
 	return nil
-}
-
-// lane restores the nodes, on d.
-func (rec keptRecord) lane(d dag.DAG) (dag.DAG, error) {
-	before := d.Next()
-	nodes := make([]*dag.Node, len(rec.Nodes))
-	for i, k := range rec.Nodes {
-		spec := dag.Spec{Type: k.Type, Content: k.Content, Parents: before, Meta: k.Meta, Time: k.Time}
-		if len(k.Parents) > 0 {
-			spec.Parents = make([]*dag.Node, len(k.Parents))
-		}
-		for j, place := range k.Parents {
-			switch {
-			case place >= i || place < -len(before):
-				return d, fmt.Errorf("node %d has the parent %d: want an earlier one", i, place)
-			case place >= 0:
-				spec.Parents[j] = nodes[place]
-			default:
-				spec.Parents[j] = before[-1-place]
-			}
-		}
-		var err error
-		if nodes[i], err = dag.NewNode(spec); err != nil {
-			return d, err
-		}
-	}
-	return dag.Extend(d, nodes)
 }

@@ -323,6 +323,11 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 		return f.fail(d, err)
 	}
 	f.unshare()
+	if body, _ := bodyOf(f); body != nil {
+		if now, declared := body.spec.child(p); declared {
+			p = now
+		}
+	}
 	return f.within(ctx, p, d, func(next *frame) dag.DAG {
 		if granted := effect.Narrow(f.granted(), grant); granted != nil {
 			next.more().grant = granted

@@ -181,17 +181,31 @@ func (a *agent) options() []stone.LeafOption {
 		}
 	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
+	if walk, any := a.walk(); any {
+		options = append(options, stone.Children(walk))
+	}
+	return options
+}
+
+// walk declares the pipelines that are tools, and the judges. It reports false if there are
+// none.
+func (a *agent) walk() (w stone.Walk, any bool) {
+	for _, t := range a.offered {
+		if t.runs != nil {
+			w, any = w.Writes(t.runs.in).Perhaps(t.runs.ashlar), true
+		}
+	}
 	var judges []stone.Ashlar
 	for _, judge := range []stone.Ashlar{a.cfg.Adversary, a.cfg.Healer} {
 		if !judge.IsZero() {
 			judges = append(judges, judge)
 		}
 	}
-	if judges != nil {
-		// The healer sees the DAG of the adversary, without the adversary's nodes.
-		options = append(options, stone.Children(stone.Walk{}.Writes(a.draft.typ).OneOf(judges...)))
+	if judges == nil {
+		return w, any
 	}
-	return options
+	// The healer sees the DAG of the adversary, without the adversary's nodes.
+	return w.Writes(a.draft.typ).OneOf(judges...), true
 }
 
 func effectsOf(use []Middleware) []string {
@@ -213,7 +227,7 @@ func effectsOf(use []Middleware) []string {
 }
 
 // Rebuild returns the agent with another list of middlewares, and reports false
-// if the ashlar is no agent. The agents among its adversary and healer are
+// if the ashlar is no agent. The agents among its adversary, its healer and its tools are
 // rebuilt too. With Ashlar.Replace it exchanges a tool wherever it is used in a
 // pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
@@ -224,6 +238,14 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 	again := func(a stone.Ashlar) (stone.Ashlar, bool) { return Rebuild(a, edit) }
 	cfg := old.cfg
 	cfg.Use = edit(slices.Clone(cfg.Use))
+	for i, m := range cfg.Use {
+		if m.Tool != nil && m.Tool.runs != nil {
+			t, runs := *m.Tool, *m.Tool.runs
+			runs.ashlar = runs.ashlar.Replace(again)
+			t.runs = &runs
+			cfg.Use[i].Tool = &t
+		}
+	}
 	if !cfg.Adversary.IsZero() {
 		cfg.Adversary = cfg.Adversary.Replace(again)
 	}

@@ -32,6 +32,15 @@
 // The model is told of every failed call and can react: a tool that does not exist,
 // arguments that do not fit the tool's schema or were cut off, an error, a panic.
 //
+// # Agents as tools
+//
+// [AsTool] makes a tool of an agent, a call or any other pipeline. It runs below the tool
+// call, as a part of the run: recorded, on the same account, within the same grant. Its
+// nodes are kept beside the result of the agent.
+//
+// A hand-off needs no tool: an agent produces the name of the one that takes over, and
+// stone.Match runs that one; see the example.
+//
 // # Result
 //
 // The result is a node of the produced type. If that is [Text], the model answers

@@ -132,3 +132,90 @@ func ExampleWrap() {
 	// turn 2: You fix bugs.
 	// turn 3: You fix bugs. Be brief.
 }
+
+type Question struct {
+	Text string `json:"text" jsonschema:"one question, complete in itself"`
+}
+
+type Finding struct {
+	Answer string `json:"answer"`
+	Source string `json:"source"`
+}
+
+// An agent uses another agent as a tool. The findings stay in the DAG beside the report.
+func ExampleAsTool() {
+	question := dag.NewType[Question]("question")
+	finding := dag.NewType[Finding]("finding")
+	report := dag.NewType[agent.Text]("report")
+
+	research := agent.New("research", finding, script.New(
+		script.Text(`{"answer":"1.26","source":"go.mod"}`),
+		script.Text(`{"answer":"MIT","source":"LICENSE"}`),
+	), agent.Config{
+		System: agent.Say("You answer one question about a repository."),
+		User:   agent.Prompt(question, func(q Question) string { return q.Text }),
+	})
+	lead := agent.New("lead", report, script.New(
+		script.Call("research", `{"text":"Which Go?"}`),
+		script.Call("research", `{"text":"Which license?"}`),
+		script.Text("It needs Go 1.26 and has the MIT license."),
+	), agent.Config{
+		User: agent.Say("Describe the repository."),
+		Use:  []agent.Middleware{agent.AsTool("research", "Answers one question.", research, question, finding)},
+	})
+
+	res, err := stone.Run(context.Background(), lead, stone.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text, err := report.Of(res.Node)
+	fmt.Println(text.Text, err)
+	findings, err := dag.All(finding).From(res.DAG)
+	for _, f := range findings {
+		fmt.Println(f.Source, f.Answer)
+	}
+	fmt.Println(err)
+	// Output:
+	// It needs Go 1.26 and has the MIT license. <nil>
+	// go.mod 1.26
+	// LICENSE MIT
+	// <nil>
+}
+
+type Transfer struct {
+	To      string `json:"to" jsonschema:"billing or technical"`
+	Summary string `json:"summary" jsonschema:"what the customer wants"`
+}
+
+// A hand-off needs no tool. The first agent produces the name of the one that takes over and
+// what it has to know, and a Match runs that one.
+func Example_handOff() {
+	transfer := dag.NewType[Transfer]("transfer")
+	answer := dag.NewType[agent.Text]("answer")
+
+	takeOver := func(name, reply string) stone.Ashlar {
+		return agent.New(name, answer, script.New(script.Text(reply)), agent.Config{
+			System: agent.Say("You are the " + name + " department."),
+			User:   agent.Prompt(transfer, func(t Transfer) string { return t.Summary }),
+		})
+	}
+	support := stone.Seq("support",
+		agent.New("front-desk", transfer, script.New(script.Text(`{"to":"billing","summary":"was charged twice"}`)), agent.Config{
+			System: agent.Say("You find out who can help."),
+			User:   agent.Say("I was charged twice!"),
+		}),
+		stone.Match("hand-off", stone.On(transfer, func(t Transfer) string { return t.To }),
+			stone.Case("billing", takeOver("billing", "The second charge is refunded.")),
+			stone.Case("technical", takeOver("technical", "Please restart it.")),
+		),
+	)
+	res, err := stone.Run(context.Background(), support, stone.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	said, err := answer.Of(res.Node)
+	fmt.Println(said.Text, err)
+	// Output: The second charge is refunded. <nil>
+}

@@ -113,6 +113,8 @@ type Tool struct {
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,
 	// or nil. Validation reports it.
 	Err error
+
+	runs *pipeline // see AsTool
 }
 
 // A Result is the result of a tool call.

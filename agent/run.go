@@ -26,6 +26,8 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
+	base     dag.DAG   // on which pipelines that are tools start
+	lanes    []dag.DAG // what they have made
 	turn     int
 	limit    int
 	repaired bool // the answer was sent back, and none has fitted since
@@ -74,7 +76,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 			return nil, err
 		}
 		if next.done {
-			return r.finish(next.draft, conversation)
+			return r.finish(ctx, next.draft, conversation)
 		}
 		conversation = append(conversation, next.say...)
 	}
@@ -166,15 +168,19 @@ func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 }
 
 // finish makes the node of an accepted draft.
-func (r *run) finish(v any, conversation []llm.Message) (n *dag.Node, err error) {
+func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n *dag.Node, err error) {
 	if r.cfg.Finalize.run != nil {
 		if v, err = r.cfg.Finalize.run(v); err != nil {
 			return nil, err
 		}
 	}
+	full, err := r.keep(ctx)
+	if err != nil {
+		return nil, err
+	}
 	content, err := r.content(v, conversation)
 	if err == nil {
-		n, err = dag.NewNode(dag.Spec{Type: r.out.Name(), Content: content, Parents: r.dag.Next(), Meta: r.meta()})
+		n, err = dag.NewNode(dag.Spec{Type: r.out.Name(), Content: content, Parents: full.Next(), Meta: r.meta()})
 	}
 	if err != nil {
 		return nil, failure(kind.BadContent, err, "%v", err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -31,12 +32,19 @@ type outcome struct {
 	Meta      json.RawMessage `json:"meta,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
+	Ran       dag.Delta       `json:"ran,omitempty"` // the nodes of the pipeline that the tool has run
 }
 
 // dispatch runs the calls of the reply, in their order except for those that may run
 // concurrently, and adds results and recommendations in their order.
 func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	calls := c.Reply.ToolCalls
+	if r.base.Len() == 0 && slices.ContainsFunc(c.Tools, func(t Tool) bool { return t.runs != nil }) {
+		var err error
+		if r.base, err = dag.Origin(r.dag); err != nil {
+			return c, err
+		}
+	}
 	outcomes := make([]outcome, len(calls))
 	for from := 0; from < len(calls); {
 		to := from + 1
@@ -57,6 +65,9 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	c.Messages = slices.Grow(c.Messages, len(calls))
 	c.Advice = slices.Grow(slices.Clip(c.Advice), len(calls))
 	for i, call := range calls {
+		if err := r.note(outcomes[i].Ran); err != nil {
+			return c, err
+		}
 		c.Messages = append(c.Messages, result(call, outcomes[i]))
 		c.Advice = append(c.Advice, outcomes[i].advice(call.Name))
 	}
@@ -147,6 +158,7 @@ type job struct {
 	call           llm.ToolCall
 	tool           *Tool // nil if no tool has the name
 	start          time.Time
+	ran            dag.Delta
 }
 
 // refuse returns the reason for the model why a call is not run, "" if it can be run.
@@ -212,6 +224,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 		return outcome{}, err
 	}
 	j.dispatching()
+	if j.tool.runs != nil {
+		ctx = context.WithValue(ctx, jobKey{}, j)
+	}
 	res, err := j.guarded(ctx)
 	switch {
 	case err == nil:
@@ -220,7 +235,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case errors.Is(err, kind.Waiting) || endsRun(err):
 		return outcome{}, err
 	}
-	o := outcome{Text: utf8Only(j.tool.cut(res.Text)), Recommend: res.Recommend, Failed: err != nil}
+	o := outcome{Text: utf8Only(j.tool.cut(res.Text)), Recommend: res.Recommend, Failed: err != nil, Ran: j.ran}
 	if err != nil {
 		o.Text = utf8Only(j.tool.cut(err.Error()))
 	}

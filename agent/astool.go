@@ -1,0 +1,144 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// AsTool makes a tool of an agent, a call or any other pipeline:
+//
+//	research := agent.New("research", Findings, model, agent.Config{
+//		User: agent.Prompt(Question, func(q QuestionDoc) string { return q.Text }),
+//		Use:  []agent.Middleware{search},
+//	})
+//	lead := agent.New("lead", Report, model, agent.Config{
+//		User: agent.Prompt(Topic, func(t TopicDoc) string { return t.Text }),
+//		Use: []agent.Middleware{
+//			agent.AsTool("research", "Answers one question.", research, Question, Findings, tool.Parallel()),
+//		},
+//	})
+//
+// The arguments of a call are the content of a node of type in, which must be an object. P
+// starts on the DAG of the agent with that node added; the queries of p count as those of
+// the agent. The content of the nearest node of type out that p makes is the result for the
+// model, without a conversation; of an agent that produces [Text], the text.
+//
+// P is part of the run. Its steps are recorded below the call, as in
+// "lead/tool-2-1/research/turn-1", so a resumed run continues within it. It draws on the
+// account of the agent. Its effects are those of the tool, and its questions reach the
+// frontend of the run. If p fails, the model is told and can react; an exhausted account, a
+// cancellation and a question that waits for its answer end the agent as they do
+// elsewhere. When the agent ends, the nodes of p are kept beside its node, where later
+// steps find them with dag.Maybe(dag.All(out)): the model may not have called the tool.
+//
+// The options are those of package tool, such as tool.Parallel: calls of one turn then run
+// p several times at once. Validate checks p as a part of the agent.
+func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, options ...func(*Tool)) Middleware {
+	t := Tool{Tool: llm.Tool{Name: name, Description: description, Schema: json.RawMessage(`{"type":"object"}`)}}
+	if t.Err = pipelineFault(p, in, out); t.Err != nil {
+		t.Err = fmt.Errorf("tool %s: %w", name, t.Err)
+		t.Run = func(context.Context, json.RawMessage) (Result, error) { return Result{}, t.Err }
+		return Use(t)
+	}
+	t.Schema, t.Effects = in.Schema().JSON(), p.Effects()
+	t.runs = &pipeline{p, in, out}
+	t.Run = t.runs.run
+	for _, o := range options {
+		o(&t)
+	}
+	return Use(t)
+}
+
+func pipelineFault(p stone.Ashlar, in, out dag.AnyType) error {
+	switch {
+	case p.IsZero():
+		return fmt.Errorf("the pipeline is the zero Ashlar: give it one")
+	case in == nil || out == nil:
+		return fmt.Errorf("the type of the input or of the output is nil: give both")
+	case in.Err() != nil:
+		return in.Err()
+	case out.Err() != nil:
+		return out.Err()
+	case in.Schema() == nil || !isObject(in.Schema()):
+		return fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
+	}
+	return nil
+}
+
+// pipeline is what a tool of AsTool runs.
+type pipeline struct {
+	ashlar  stone.Ashlar
+	in, out dag.AnyType
+}
+
+// jobKey is the key of the *job in the context of a tool of AsTool.
+type jobKey struct{}
+
+// run is the Run of the tool. Outside of an agent it starts on an empty DAG.
+func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, error) {
+	var start dag.DAG
+	j, within := ctx.Value(jobKey{}).(*job)
+	if within {
+		p = j.tool.runs // as Rebuild has changed it
+		var err error
+		// The number of the lane is unique among the calls of the agent.
+		if start, err = dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1); err != nil {
+			return Result{}, err
+		}
+	}
+	n, err := dag.NewNode(dag.Spec{Type: p.in.Name(), Content: input, Parents: start.Next()})
+	if err != nil {
+		return Result{}, err
+	}
+	if start, err = start.Append(n); err != nil {
+		return Result{}, err
+	}
+	end := stone.In(ctx).RunDynamic(p.ashlar, start, nil)
+	if within {
+		// The call is recorded with the nodes, since a replayed call does not run p.
+		if j.ran, err = j.base.Delta(end); err != nil {
+			return Result{}, err
+		}
+	}
+	if end.InFlight() {
+		return Result{}, end.Cause()
+	}
+	if n, err = end.Nearest(p.out.Name()); err != nil || !slices.Contains(end.Beyond(start), n) {
+		return Result{}, fmt.Errorf("%q made no %s", p.ashlar.Name(), p.out.Name())
+	}
+	return p.result(n)
+}
+
+// result returns what the model gets of the node.
+func (p *pipeline) result(n *dag.Node) (Result, error) {
+	t, free := p.out.(dag.Type[Text])
+	if !free {
+		return Result{Text: n.Own()}, nil
+	}
+	text, err := t.Of(n)
+	return Result{Text: text.Text}, err
+}
+
+// note notes the nodes of a call until the end of the agent.
+func (r *run) note(ran dag.Delta) error {
+	if len(ran) == 0 {
+		return nil
+	}
+	lane, err := ran.Apply(r.base)
+	r.lanes = append(r.lanes, lane)
+	return err
+}
+
+// keep keeps the nodes of all calls, and returns the DAG that the node of the agent follows.
+func (r *run) keep(ctx context.Context) (dag.DAG, error) {
+	if len(r.lanes) == 0 {
+		return r.dag, nil
+	}
+	return stone.In(ctx).Keep(r.base, r.lanes...)
+}
