@@ -28,6 +28,9 @@ type Config struct {
 	// see [Say] and [Prompt]. They are read once, before the first turn. The agent
 	// declares their queries.
 	System, User dag.Reader[string]
+	// Conversation is the conversation so far: the messages between System and User. Nil
+	// means that it starts with User. See [ConversationOf].
+	Conversation dag.Reader[[]llm.Message]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
@@ -180,6 +183,9 @@ func (a *agent) options() []stone.LeafOption {
 			queries = append(queries, prompt)
 		}
 	}
+	if a.cfg.Conversation != nil {
+		queries = append(queries, a.cfg.Conversation)
+	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
 	if walk, any := a.walk(); any {
 		options = append(options, stone.Children(walk))
@@ -257,6 +263,22 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 
 // ErrNoConversation is the error of Conversation for a node that no agent produced.
 var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
+
+// ConversationOf returns a reader of the conversation in the nearest node of type t, which an
+// agent produced: another one, or the same one in an earlier run, so that a chat goes on.
+// If there is no such node, the conversation is empty.
+func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
+	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
+		n, err := d.Nearest(t.Name())
+		if errors.Is(err, dag.ErrMissing) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Conversation(n)
+	}, t.Query().Optional())
+}
 
 // Conversation reads the conversation from a node that an agent produced.
 func Conversation(n *dag.Node) ([]llm.Message, error) {

@@ -24,8 +24,8 @@ func (a *agent) Check() []finding.Finding {
 	if err := llm.CheckParams(a.model, a.cfg.Params); err != nil {
 		out.add("bad-option", "Params: %v", err)
 	}
-	if a.cfg.System == nil && a.cfg.User == nil {
-		out.warn("no-prompt", "the model gets no prompt: set System or User")
+	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Conversation == nil {
+		out.warn("no-prompt", "the model gets no prompt: set System, User or Conversation")
 	}
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
 		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)

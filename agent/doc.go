@@ -63,6 +63,14 @@
 // see the example of that name. If the server can do both, one agent is cheaper and
 // has one prompt to tune.
 //
+// # Chats
+//
+// Config.Conversation gives an agent the messages so far, from wherever a pipeline has
+// them: [ConversationOf] reads those of an agent's result, so that the next run of a chat
+// starts on the DAG of the last one with the next question appended; see the example of
+// that name. Messages from elsewhere are a field of a node like any other. A result contains
+// the whole conversation.
+//
 // # Budget
 //
 // A turn is a round trip on the account in the context, see package budget. Its tokens

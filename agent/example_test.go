@@ -219,3 +219,71 @@ func Example_handOff() {
 	fmt.Println(said.Text, err)
 	// Output: The second charge is refunded. <nil>
 }
+
+// A chat is one pipeline that runs once for each question, on the DAG of the run before.
+func ExampleConversationOf() {
+	question := dag.NewType[Question]("question")
+	answer := dag.NewType[agent.Text]("answer")
+
+	model := script.New(script.Text("Slate is split, ashlar is cut."), script.Text("Slate."))
+	chat := agent.New("chat", answer, model, agent.Config{
+		System:       agent.Say("You answer questions about stone."),
+		Conversation: agent.ConversationOf(answer),
+		User:         agent.Prompt(question, func(q Question) string { return q.Text }),
+	})
+
+	var soFar dag.DAG
+	for _, text := range []string{"How do slate and ashlar differ?", "Which is cheaper?"} {
+		input, err := question.Append(soFar, Question{text})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		res, err := stone.Run(context.Background(), chat, stone.Config{Input: input})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		soFar = res.DAG
+	}
+	for _, m := range model.Requests()[1].Messages {
+		fmt.Printf("%s: %s\n", m.Role, m.Text())
+	}
+	// Output:
+	// user: How do slate and ashlar differ?
+	// assistant: Slate is split, ashlar is cut.
+	// user: Which is cheaper?
+}
+
+type Chat struct {
+	Messages []llm.Message `json:"messages"`
+}
+
+// A pipeline whose input is a chat, as a web server or another program sends it: an
+// agent answers the messages so far.
+func Example_chatAsInput() {
+	chat := dag.NewType[Chat]("chat")
+	answer := dag.NewType[agent.Text]("answer")
+
+	reply := agent.New("reply", answer, script.New(script.Text("Slate.")), agent.Config{
+		System:       agent.Say("You answer questions about stone."),
+		Conversation: dag.Derive(chat, func(c Chat) []llm.Message { return c.Messages }),
+	})
+	input, err := chat.Append(dag.DAG{}, Chat{[]llm.Message{
+		llm.User("How do slate and ashlar differ?"),
+		{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "Slate is split, ashlar is cut."}}},
+		llm.User("Which is cheaper?"),
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	res, err := stone.Run(context.Background(), reply, stone.Config{Input: input})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	said, err := agent.Conversation(res.Node)
+	fmt.Println(len(said), said[len(said)-1].Text(), err)
+	// Output: 4 Slate. <nil>
+}

@@ -39,6 +39,9 @@ func (a *agent) Facts() iter.Seq2[string, string] {
 				facts = append(facts, [2]string{p.name, shownPrompt(p.text)})
 			}
 		}
+		if a.cfg.Conversation != nil {
+			facts = append(facts, [2]string{"conversation", madeOf(a.cfg.Conversation)})
+		}
 		for _, m := range a.cfg.Use {
 			facts = append(facts, m.fact())
 		}
@@ -89,12 +92,8 @@ func (m *Middleware) fact() [2]string {
 // shownPrompt is the first line of a prompt that reads nothing, or the types that it is
 // made of.
 func shownPrompt(r dag.Reader[string]) string {
-	var reads []string
-	for _, q := range r.Queries() {
-		reads = append(reads, strings.ReplaceAll(q.String(), `"`, ""))
-	}
-	if reads != nil {
-		return "made of " + strings.Join(reads, ", ")
+	if reads := madeOf(r); reads != "" {
+		return reads
 	}
 	text, err := prompt(r, dag.DAG{})
 	if err != nil {
@@ -105,4 +104,16 @@ func shownPrompt(r dag.Reader[string]) string {
 		first += fmt.Sprintf(" … (%d lines)", strings.Count(rest, "\n")+2)
 	}
 	return first
+}
+
+// madeOf names the types that a reader reads, "" for none.
+func madeOf(r dag.Querier) string {
+	var reads []string
+	for _, q := range r.Queries() {
+		reads = append(reads, strings.ReplaceAll(q.String(), `"`, ""))
+	}
+	if reads == nil {
+		return ""
+	}
+	return "made of " + strings.Join(reads, ", ")
 }

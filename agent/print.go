@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -56,7 +57,8 @@ func (a *agent) Fingerprint() []byte {
 	return data
 }
 
-// Render returns the prompts, which are a part of the keys of the leaf.
+// Render returns the prompts and the conversation so far, which are a part of the keys of
+// the leaf. The keys of reuse cover nodes without their conversations.
 func (a *agent) Render(d dag.DAG) ([]byte, error) {
 	system, err := prompt(a.cfg.System, d)
 	if err != nil {
@@ -66,5 +68,10 @@ func (a *agent) Render(d dag.DAG) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(strconv.Itoa(len(system)) + ":" + system + user), nil
+	text := []byte(strconv.Itoa(len(system)) + ":" + system + user)
+	said, err := a.cfg.said(d)
+	if err != nil || len(said) == 0 {
+		return text, err
+	}
+	return canon.Append([]byte(strconv.Itoa(len(text))+":"+string(text)), said)
 }

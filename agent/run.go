@@ -93,11 +93,15 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	if err != nil {
 		return c, err
 	}
+	said, err := r.cfg.said(r.dag)
+	if err != nil {
+		return c, err
+	}
 	// An undeclared read has canceled the context: no request must be sent then.
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
-	c.System, c.Messages = system, make([]llm.Message, 0, 8)
+	c.System, c.Messages = system, append(make([]llm.Message, 0, len(said)+8), said...)
 	if user != "" {
 		c.Messages = append(c.Messages, llm.User(user))
 	}
@@ -110,6 +114,14 @@ func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
 	}
 	text, err := p.From(d)
 	return utf8Only(text), err
+}
+
+// said returns the conversation before the prompt.
+func (c *Config) said(d dag.DAG) ([]llm.Message, error) {
+	if c.Conversation == nil {
+		return nil, nil
+	}
+	return c.Conversation.From(d)
 }
 
 // next is the result of a turn: the end, with the draft, or another turn.
