@@ -75,6 +75,8 @@ func (x *till) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case req.Model == "bad":
 		text = "bad"
+	case req.Model == "judge":
+		text = `{\"score\":1,\"pass\":true}`
 	case req.Model == "tools" && req.Messages[len(req.Messages)-1].Role != "tool":
 		send(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"look","arguments":"{}"}}]}}]}`)
 		done = `"finish_reason":"tool_calls"`
@@ -120,17 +122,7 @@ func (x *till) app(names ...string) *call.Applicator {
 		if name == "judge" {
 			m.Intents = []string{call.EvalGrade}
 		}
-		c := model.New(m, model.Config{Model: x.model(name)})
-		if asks := c.Invoke; name == "judge" {
-			c.Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
-				reply, err := asks(ctx, req)
-				if err == nil {
-					reply.Out = call.JSON(`{"score":1,"pass":true}`)
-				}
-				return reply, err
-			}
-		}
-		caps = append(caps, c)
+		caps = append(caps, model.New(m, model.Config{Model: x.model(name)}))
 	}
 	return &call.Applicator{Registry: call.NewRegistry(caps...), Checks: map[string]call.Check{"good": func(_ context.Context, s call.Subject) error {
 		if strings.Contains(string(s.Out), "bad") {
