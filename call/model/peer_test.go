@@ -17,10 +17,11 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// TestPeer asks a model server that others have written, in both protocols.
+// TestPeer asks a model server that others have written, in all protocols.
 func TestPeer(t *testing.T) {
 	url := peer.Aimock(t, `{"fixtures": [
 		{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 3},
+		{"match": {"userMessage": "Your answer"}, "response": {"content": "Grüezi again"}},
 		{"match": {"userMessage": "cake"}, "response": {"content": "{\"cake\":\"sponge\"}"}},
 		{"match": {"userMessage": "plan"}, "response": {"content": "{:nodes [{:op :emit :input 1}]}"}},
 		{"match": {"userMessage": "busy"}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429, "retryAfter": 2}},
