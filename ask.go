@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -91,9 +94,51 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	return a
 }
 
-// Choices are the answers that an Ask accepts.
+// Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text
+// in that place: "no: …" accepts "no: not today".
 func Choices(choices ...string) AskOption {
 	return askOption(func(s *spec) { s.question.Choices = choices })
+}
+
+// Ask puts a question to the frontend of the run, as the ashlar Ask does, and returns the
+// answer, or "" if the question was cancelled. It sets RunID and Path.
+//
+// Call it at most once in a Step, whose path identifies the question. If the answer does
+// not come while the process lives, Ask returns an error that is kind.Waiting, and the
+// body must return it: a resumed run calls the Step again, and Ask returns the answer.
+func (b Body) Ask(q ask.Question) (string, error) {
+	f := frameOf(b.ctx)
+	if f == nil {
+		return "", errNoRun
+	}
+	q.RunID, q.Path, q.Text = f.run.id, f.path(), strings.ToValidUTF8(q.Text, "\uFFFD") // as a journal keeps it
+	if len(q.Standing) == 0 {
+		return put(b.ctx, q)
+	}
+	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
+	select { // one after the other: an answer may be the answer to the rest
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-b.ctx.Done():
+		return "", b.ctx.Err()
+	}
+	if slices.Contains(q.Standing, t.answer) {
+		return t.answer, nil
+	}
+	response, err := put(b.ctx, q)
+	if err == nil && slices.Contains(q.Standing, response) {
+		t.answer = response
+	}
+	return response, err
+}
+
+// topicKey is the name that questions with a standing answer share.
+type topicKey string
+
+// topic has the standing answer to the questions of a name in a run.
+type topic struct {
+	turn   chan struct{} // holds a token while a question is open; guards answer
+	answer string
 }
 
 // put puts a question to the frontend until an answer fits, at most maxAnswers times.

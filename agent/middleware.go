@@ -97,8 +97,12 @@ type Tool struct {
 	llm.Tool
 	// Run runs a call. Its input fits Schema. The model gets an error, or a panic, as
 	// text; it does not end the agent, unless the context is done or the error is
-	// kind.Waiting.
+	// kind.Waiting or kind.NoFrontend.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
+	// Preview returns what a person is shown before the call in place of its arguments, for
+	// example the difference to a file. Its error is that of the call. Nil shows the
+	// arguments.
+	Preview func(ctx context.Context, input json.RawMessage) (string, error)
 	// Parallel permits Run at the same time as other calls of a turn whose tools
 	// are Parallel.
 	Parallel bool

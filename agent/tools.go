@@ -232,7 +232,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case err == nil:
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
-	case errors.Is(err, kind.Waiting) || endsRun(err):
+	case errors.Is(err, kind.Waiting) || errors.Is(err, kind.NoFrontend) || endsRun(err):
 		return outcome{}, err
 	}
 	o := outcome{Text: utf8Only(j.tool.cut(res.Text)), Recommend: res.Recommend, Failed: err != nil, Ran: j.ran}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/schema"
 )
@@ -18,9 +19,29 @@ type Question struct {
 	RunID   string         // the id of the run; empty before a run
 	Path    string         // the address of the ashlar; empty before a run
 	Text    string         // for the person; empty before a run
-	Choices []string       // if not empty, the answer must be one of them
+	Choices []string       // if not empty, the answer must be one of them; see Blank
 	Schema  *schema.Schema // if not nil, the answer must be JSON that fits it
 	Problem string         // why the previous answer was rejected, or ""
+
+	// Standing are the choices that also answer all later questions of this Name in the
+	// run, which are then not asked.
+	Standing []string
+	// Exact makes an answer count only for the Text to which it was given. If a resumed run
+	// asks with another Text, the question is put again.
+	Exact bool
+}
+
+// Blank returns the text before the blank of a choice that ends in "…". A response may
+// have any text in place of the blank: "no: …" accepts "no: not today".
+func Blank(choice string) (before string, ok bool) { return strings.CutSuffix(choice, "…") }
+
+// Chosen reports whether the response is one of the choices.
+func Chosen(choices []string, response string) bool {
+	return slices.ContainsFunc(choices, func(c string) bool {
+		before, blank := Blank(c)
+		text, begins := strings.CutPrefix(response, before)
+		return !blank && c == response || blank && begins && strings.Trim(text, " …") != ""
+	})
 }
 
 // Check returns why a response is rejected, or nil. The empty response, which cancels
@@ -29,7 +50,7 @@ func (q *Question) Check(response string) error {
 	if response == "" {
 		return nil
 	}
-	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
+	if len(q.Choices) > 0 && !Chosen(q.Choices, response) {
 		return fmt.Errorf("%.200q is no answer: want one of %q", response, q.Choices)
 	}
 	if q.Schema != nil {

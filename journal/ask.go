@@ -47,7 +47,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 	if response == "" {
 		return nil
 	}
-	if len(q.Choices) > 0 && !slices.Contains(q.Choices, response) {
+	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, response) {
 		return fmt.Errorf("%.200q is no answer to %q: want one of %q", response, q.Name, q.Choices)
 	}
 	if len(q.Schema) == 0 {
@@ -93,16 +93,45 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 		q.Schema = json.RawMessage(asked.Schema.JSON())
 	}
 	kept, err := f.journal.Ask(ctx, q)
+	if err == nil && asked.Exact && kept.Text != q.Text {
+		q.Problem = "the question has changed since it was asked"
+		asked.Problem = q.Problem
+		kept, err = f.journal.Ask(ctx, q)
+	}
 	switch {
 	case err != nil:
 		return "", &storeError{err}
 	case !kept.Open():
 		return kept.Response, nil
+	}
+	q.Problem = "" // it was withdrawn
+	switch response, err := f.standing(ctx, asked); {
+	case err != nil:
+		return "", &storeError{err}
+	case response != "":
+		return f.keep(q, response)
 	case f.next == nil:
 		return "", kind.Waiting
 	}
-	q.Problem = "" // it was withdrawn
 	return f.either(ctx, asked, q)
+}
+
+// standing returns the latest answer in the journal that also answers the question, or "".
+func (f *frontend) standing(ctx context.Context, asked ask.Question) (string, error) {
+	if len(asked.Standing) == 0 {
+		return "", nil
+	}
+	questions, err := f.journal.Questions(ctx, asked.RunID)
+	if err != nil {
+		return "", err
+	}
+	var last Question
+	for _, q := range questions {
+		if q.Name == asked.Name && slices.Contains(asked.Standing, q.Response) && !q.Answered.Before(last.Answered) {
+			last = q
+		}
+	}
+	return last.Response, nil
 }
 
 // A storeError is an error of the journal, not of the frontend.

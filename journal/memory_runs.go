@@ -198,7 +198,7 @@ func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 		kept = &q
 		r.questions = append(r.questions, kept)
 	} else if q.Problem != "" {
-		kept.Problem, kept.Answered, kept.Response = q.Problem, time.Time{}, ""
+		kept.Text, kept.Problem, kept.Answered, kept.Response = q.Text, q.Problem, time.Time{}, ""
 	}
 	return *kept, nil
 }

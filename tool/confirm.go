@@ -11,33 +11,59 @@ import (
 // ApprovalNeeded is the reason of the recommendation of a call that was not approved.
 const ApprovalNeeded = "approval-needed"
 
-// An Approve reports whether a call may run. It may ask a person and block, but must
-// return when the context is done.
-type Approve func(ctx context.Context, name string, input json.RawMessage) (bool, error)
+// A Call is a call of a tool that needs approval.
+type Call struct {
+	Tool  string
+	Input json.RawMessage
+
+	preview func(context.Context, json.RawMessage) (string, error)
+}
+
+// Preview returns what a person should see of the call: what it would change, such as the
+// difference to a file, or else its arguments. An error means that the call would fail.
+func (c Call) Preview(ctx context.Context) (string, error) {
+	if c.preview == nil {
+		return arguments(c.Input), nil
+	}
+	return c.preview(ctx, c.Input)
+}
+
+// A Decision is the decision on a call. The zero Decision refuses it.
+type Decision struct {
+	Allowed bool
+	Reason  string // of a refusal, for the model; may be empty
+}
+
+// An Approve decides whether a call may run. It may ask a person and block, but must
+// return when the context is done. Its error is that of the call.
+type Approve func(ctx context.Context, call Call) (Decision, error)
 
 // Always allows every call.
-func Always(context.Context, string, json.RawMessage) (bool, error) { return true, nil }
+func Always(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }
 
-// Confirm runs the tool of m only if approve returns true. Otherwise the model is told,
+// Confirm runs the tool of m only if approve allows the call. Otherwise the model is told,
 // and the call recommends another turn, with the reason ApprovalNeeded. A nil Approve
-// allows no call.
+// allows no call. The timeout of the tool does not include the approval.
+//
+//	tool.Confirm(fs.Write(root), tool.Ask)
 func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 	if m.Tool == nil {
 		return broken(m.Name, fmt.Errorf("tool.Confirm: the middleware %q offers no tool", m.Name))
 	}
 	gated := *m.Tool
+	gated.Timeout = 0 // that of run
 	gated.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
+		var decision Decision
 		if approve != nil {
-			if ok, err := approve(ctx, gated.Name, input); err != nil {
-				return agent.Result{}, fmt.Errorf("asking for approval: %w", err)
-			} else if ok {
-				return m.Tool.Run(ctx, input)
+			var err error
+			if decision, err = approve(ctx, Call{gated.Name, input, gated.Preview}); err != nil {
+				return agent.Result{}, err
 			}
 		}
-		return agent.Result{
-			Text:      gated.Name + " did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed.",
-			Recommend: &agent.Recommendation{Action: agent.Loop, Source: gated.Name, Reason: ApprovalNeeded},
-		}, nil
+		if decision.Allowed {
+			return run(ctx, m.Tool, input)
+		}
+		return refused(gated.Name, decision.Reason), nil
 	}
 	out := m
 	out.Tool = &gated
@@ -50,4 +76,29 @@ func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 		})
 	}
 	return out
+}
+
+func refused(name, reason string) agent.Result {
+	text := name + " did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed."
+	if reason != "" {
+		text = name + " did not run: " + reason
+	}
+	return agent.Result{
+		Text:      text,
+		Recommend: &agent.Recommendation{Action: agent.Loop, Source: name, Reason: ApprovalNeeded},
+	}
+}
+
+// run runs an approved call within the timeout of its tool.
+func run(ctx context.Context, t *agent.Tool, input json.RawMessage) (agent.Result, error) {
+	if t.Timeout <= 0 {
+		return t.Run(ctx, input)
+	}
+	within, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	res, err := t.Run(within, input)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", t.Name, t.Timeout, err)
+	}
+	return res, err
 }

@@ -30,9 +30,11 @@
 //
 // # Approval by a person
 //
-// [Confirm] asks for approval before each call of a tool. A nil Approve means no:
+// [Confirm] asks for approval before each call of a tool. With [Ask], a person decides,
+// also if the process ends before the answer comes; any other [Approve] can decide by
+// itself. A nil Approve means no:
 //
-//	tool.Confirm(fs.Write(root), askOnTerminal)
+//	tool.Confirm(fs.Write(root), tool.Ask)
 //
 // # Construction
 //

@@ -39,6 +39,21 @@ func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }
 
+// Preview gives the tool a text for the person who approves a call, in place of its
+// arguments: what the call would change. An error of fn is that of the call.
+func Preview[I any](fn func(context.Context, I) (string, error)) Option {
+	return func(t *agent.Tool) {
+		name := t.Name
+		t.Preview = func(ctx context.Context, raw json.RawMessage) (string, error) {
+			var in I
+			if err := json.Unmarshal(raw, &in); err != nil {
+				return "", &InputError{Tool: name, Problems: []string{err.Error()}}
+			}
+			return fn(ctx, in)
+		}
+	}
+}
+
 // Func makes a tool of a function. The name has 1 to 64 ASCII letters, digits, "_" and
 // "-", which every provider accepts; the description tells the model when to use it. I
 // is a struct or a map with string keys; the model may give only properties that the

@@ -141,11 +141,11 @@ func TestConfirm(t *testing.T) {
 		return next(ctx, c.Offer(*plain.Tool))
 	}
 	ask := func(answer bool, err error) tool.Approve {
-		return func(_ context.Context, name string, input json.RawMessage) (bool, error) {
-			if name != "wipe" || string(input) != `{}` {
-				t.Errorf("asked about %s %s", name, input)
+		return func(_ context.Context, call tool.Call) (tool.Decision, error) {
+			if call.Tool != "wipe" || string(call.Input) != `{}` {
+				t.Errorf("asked about %s %s", call.Tool, call.Input)
 			}
-			return answer, err
+			return tool.Decision{Allowed: answer}, err
 		}
 	}
 	for _, tt := range []struct {

@@ -2,10 +2,11 @@ package tui
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/stonelayer/stone/ask"
 )
 
 // key handles a key.
@@ -116,9 +117,24 @@ func (m *model) enter() {
 	case len(q.Choices) == 0:
 		m.refusal = "type an answer first, or press ctrl+d to give none"
 	case m.choice >= 0:
-		m.answer(q.Choices[m.choice])
+		m.choose(q.Choices[m.choice], strings.TrimSpace(typed))
 	case strings.TrimSpace(typed) == "":
 		m.refusal = "choose first: type the beginning of a choice, or press ↑ or ↓"
+	}
+}
+
+// choose answers with a choice. The text in place of its blank must be typed.
+func (m *model) choose(choice, typed string) {
+	before, blank := ask.Blank(choice)
+	switch {
+	case !blank:
+		m.answer(choice)
+	case ask.Chosen([]string{choice}, typed):
+		m.answer(typed)
+	default:
+		m.input.SetValue(before)
+		m.input.CursorEnd()
+		m.refusal = "type the text in place of …"
 	}
 }
 
@@ -143,11 +159,11 @@ func chosen(choices []string, typed string) (at int, why string) {
 	if typed == "" {
 		return -1, ""
 	}
-	if i := slices.Index(choices, typed); i >= 0 {
-		return i, ""
-	}
 	var fits []int
 	for i, c := range choices {
+		if ask.Chosen([]string{c}, typed) { // with the text in place of its blank
+			return i, ""
+		}
 		if len(c) >= len(typed) && strings.EqualFold(c[:len(typed)], typed) {
 			fits = append(fits, i)
 		}

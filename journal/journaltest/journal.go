@@ -268,9 +268,9 @@ func testQuestions(t *testing.T, j tested) {
 	if q.Text != "why?" || fmt.Sprint(q.Choices) != "[x y]" || string(q.Schema) != `{"type":"string"}` || !q.Asked.Equal(moment) || q.Name != "a" {
 		t.Errorf("recorded question: %+v", q)
 	}
-	first.Problem = "no good"
-	if kept := ask(first); !kept.Open() || kept.Problem != "no good" {
-		t.Errorf("after its answer was refused: %+v, want it open", kept)
+	first.Problem, first.Text = "no good", "why not?"
+	if kept := ask(first); !kept.Open() || kept.Problem != "no good" || kept.Text != "why not?" {
+		t.Errorf("after its answer was refused: %+v, want it open, with its new text", kept)
 	}
 	must(t, j.Answer(t.Context(), "run", "p/a", ""))
 	first.Problem = ""

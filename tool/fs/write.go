@@ -43,7 +43,31 @@ func Write(r Root) agent.Middleware {
 			}
 			return p.result(fmt.Sprintf("wrote %d bytes to %s", len(in.Content), p.shown),
 				map[string]any{"bytes": len(in.Content)}), nil
-		}, tool.Effects("fs/write"))
+		}, tool.Effects("fs/write"), tool.Preview(r.previewWrite))
+}
+
+// previewWrite shows how a write would change the file.
+func (r Root) previewWrite(ctx context.Context, in writeInput) (string, error) {
+	p, err := r.at(ctx, in.Path)
+	if err != nil {
+		return "", err
+	}
+	defer p.Close()
+	switch _, err := p.Lstat(p.name); {
+	case errors.Is(err, iofs.ErrNotExist):
+		d := differ{lines: []string{fmt.Sprintf("new file %s of %d bytes:", p.shown, len(in.Content))}}
+		for _, line := range splitLines([]byte(in.Content)) {
+			d.line("+", line)
+		}
+		return strings.Join(d.lines, "\n"), nil
+	case err != nil:
+		return "", explain(p.shown, err)
+	}
+	old, err := p.load(r.maxFile())
+	if err != nil {
+		return "", err
+	}
+	return difference(p.shown, old, []byte(in.Content)), nil
 }
 
 // replace gives the file a new content in one step.
@@ -122,21 +146,38 @@ func Edit(r Root) agent.Middleware {
 			defer p.Close()
 			changing.Lock()
 			defer changing.Unlock()
-			old, err := p.load(r.maxFile())
+			old, edited, at, err := p.edit(in, r.maxFile())
 			if err != nil {
 				return agent.Result{}, err
 			}
-			at, err := only(p.shown, old, in.Old, in.New)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			edited := append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...)
 			if err := p.replace(edited, r.maxFile()); err != nil {
 				return agent.Result{}, explain(p.shown, err)
 			}
 			line := lineOf(old, at)
 			return p.result(fmt.Sprintf("edited %s at line %d", p.shown, line), map[string]any{"line": line}), nil
-		}, tool.Effects("fs/read", "fs/write"))
+		}, tool.Effects("fs/read", "fs/write"), tool.Preview(func(ctx context.Context, in editInput) (string, error) {
+			p, err := r.at(ctx, in.Path)
+			if err != nil {
+				return "", err
+			}
+			defer p.Close()
+			old, edited, _, err := p.edit(in, r.maxFile())
+			if err != nil {
+				return "", err
+			}
+			return difference(p.shown, old, edited), nil
+		}))
+}
+
+// edit returns the file before and after an edit, and the offset of the edit.
+func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err error) {
+	if old, err = p.load(limit); err != nil {
+		return nil, nil, 0, err
+	}
+	if at, err = only(p.shown, old, in.Old, in.New); err != nil {
+		return nil, nil, 0, err
+	}
+	return old, append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...), at, nil
 }
 
 // load returns the file as a whole, if it is not larger than limit.
@@ -203,7 +244,8 @@ func whyMissing(text, old string) string {
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
 
 // Delete makes the tool delete_file, which deletes a file or an empty directory
-// if approve allows it. A nil approve allows nothing; [tool.Always] allows all.
+// if approve allows it. A nil approve allows nothing, [tool.Ask] asks a person, and
+// [tool.Always] allows all.
 func Delete(r Root, approve tool.Approve) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
 		func(ctx context.Context, in pathInput) (agent.Result, error) {

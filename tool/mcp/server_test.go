@@ -20,6 +20,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/tool"
 )
 
 // TestTransports does the same over every way to a server.
@@ -108,9 +109,9 @@ func TestApprove(t *testing.T) {
 	var asked []string
 	cfg := overMemory(t)
 	cfg.Harmless = []string{"echo"}
-	cfg.Approve = func(_ context.Context, name string, _ json.RawMessage) (bool, error) {
-		asked = append(asked, name)
-		return name == "fail", nil
+	cfg.Approve = func(_ context.Context, call tool.Call) (tool.Decision, error) {
+		asked = append(asked, call.Tool)
+		return tool.Decision{Allowed: call.Tool == "fail"}, nil
 	}
 	s := connect(t, cfg)
 	want(t, s, "echo", "a", "a")

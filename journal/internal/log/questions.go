@@ -41,7 +41,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			kept = *found
 		}
 		if kept.Problem = q.Problem; q.Problem != "" || found == nil {
-			kept.Answered, kept.Response = time.Time{}, ""
+			kept.Text, kept.Answered, kept.Response = q.Text, time.Time{}, ""
 		}
 		return t.keepQuestion(row.Row, kept)
 	}})

@@ -1,0 +1,126 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/ask"
+)
+
+// The answers to a question of Ask.
+const (
+	yes    = "yes"
+	no     = "no"
+	noWhy  = "no: …"
+	always = "always"
+	never  = "never"
+)
+
+// Ask is an Approve that asks a person, through the frontend of the run. The question
+// shows the call: its arguments, or what the tool would change. It is named after agent
+// and tool, as "fix/write_file". Its answers are:
+//
+//   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
+//   - always and never also answer all later calls of the tool by this agent in the
+//     run, in all its lanes and rounds, and after the run is resumed.
+//
+// A cancelled question is a no. In a run that a journal keeps, the process may end before
+// the answer comes; the resumed run continues with this call and does not ask the model
+// again. If the call has changed by then, for example because the file has, the
+// person is asked again. Without a frontend the agent fails with kind "no-frontend".
+func Ask(ctx context.Context, c Call) (Decision, error) {
+	shown, err := c.Preview(ctx)
+	if err != nil {
+		return Decision{}, err
+	}
+	path := stone.In(ctx).Path()
+	agent := cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
+	response, err := stone.In(ctx).Ask(ask.Question{
+		Name: agent + "/" + c.Tool,
+		Text: fmt.Sprintf("%s wants to call %s:\n%s\n(always and never decide for all later calls of %s by %s in this run)",
+			agent, c.Tool, indented(cut(shown)), c.Tool, agent),
+		Choices:  []string{yes, no, noWhy, always, never},
+		Standing: []string{always, never},
+		Exact:    true,
+	})
+	if err != nil {
+		return Decision{}, err
+	}
+	why, _ := ask.Blank(noWhy)
+	reason, given := strings.CutPrefix(response, why)
+	switch {
+	case response == yes, response == always:
+		return Decision{Allowed: true}, nil
+	case response == never:
+		return Decision{Reason: "a person has refused all its calls in this run. Continue without it."}, nil
+	case given:
+		return Decision{Reason: "a person refused this call: " + reason}, nil
+	}
+	return Decision{}, nil
+}
+
+// arguments returns the arguments of a call as lines "name: value".
+func arguments(input json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(input, &fields); err != nil {
+		return string(input)
+	}
+	if len(fields) == 0 {
+		return "(no arguments)"
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		fmt.Fprintf(&b, "%s: %s\n", quoted(name), argument(fields[name]))
+	}
+	return b.String()
+}
+
+// quoted returns a name that cannot be taken for more than a name.
+func quoted(name string) string {
+	if validName.MatchString(name) {
+		return name
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// argument returns the lines of a text indented, and any other value as JSON.
+func argument(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
+		if strings.Contains(text, "\n") {
+			return "\n" + indented(text)
+		}
+		return text
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, value, "", "  "); err != nil {
+		return string(value)
+	}
+	return b.String()
+}
+
+func indented(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
+}
+
+// maxShown bounds what a person is shown of a call, in bytes.
+const maxShown = 16 << 10
+
+// cut bounds a text for a person. The digest identifies what is not shown, so that an
+// answer does not count for a call that differs only there.
+func cut(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	kept := strings.ToValidUTF8(text[:maxShown], "")
+	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes, SHA-256 %x]", kept, len(kept), len(text), sha256.Sum256([]byte(text)))
+}
