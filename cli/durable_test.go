@@ -5,6 +5,7 @@ package cli_test
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -14,14 +15,20 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/tool"
+	"github.com/stonelayer/stone/tool/fs"
 )
 
 func init() {
 	programs["stages"], programs["slow"] = stages, slow
 	programs["asks"], programs["wide"] = asks, wide
+	programs["approves"] = approves
 	programs["spill"] = func() stone.Ashlar {
 		return stone.Func0("spill", word, func(context.Context) (string, error) { return "the key is " + os.Getenv("OPENAI_API_KEY"), nil })
 	}
@@ -95,6 +102,25 @@ func asks() stone.Ashlar {
 		stone.Func("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
 			return "published: " + a.Response, done("publish")
 		}))
+}
+
+// approves is an agent that writes two files with approval.
+func approves() stone.Ashlar {
+	write := func(name string) llm.ToolCall {
+		return llm.ToolCall{ID: name, Name: "write_file", Input: json.RawMessage(`{"path":"` + name + `","content":"\u001b[31mred\n"}`)}
+	}
+	model := script.Func(func(n int, req *llm.Request) script.Answer {
+		if err := done(fmt.Sprint("request with ", len(req.Messages))); err != nil {
+			return script.Fail(err)
+		}
+		if len(req.Messages) == 1 {
+			return script.Calls(write("a"), write("b"))
+		}
+		return script.Text(req.Messages[2].Text() + "; " + req.Messages[3].Text())
+	})
+	return agent.New("approves", dag.NewType[agent.Text]("report"), model, agent.Config{
+		User: agent.Say("write"), Use: []agent.Middleware{tool.Confirm(fs.Write(fs.Root{Dir: "."}), tool.Ask)},
+	})
 }
 
 // wide has many lanes, of which one is lost.
