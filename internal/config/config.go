@@ -26,6 +26,7 @@ type Config struct {
 	App    *call.Applicator
 	Budget budget.Limits
 	Prices budget.Prices // of models that pipelines ask themselves
+	Models []Model       // the table of models, in the order of the text
 	Plan   plan.Options  // the mode and the limits of plans
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached

@@ -36,7 +36,8 @@
 //     anthropic and gemini need no configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
 //     (writable, read-only, network, unconfined), or url and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
-//   - prices: of models, for capabilities that have none of their own;
+//   - prices: the table of models, with price, date, window and what each can do; the prices
+//     are for capabilities that have none of their own;
 //   - schemas, by their names, as they are or as {:file "path"}; intents;
 //   - checks, by their names: an expression of CEL over call and out in a string,
 //     or a map with one of schema, max-chars, regex, command and capability (with

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -107,9 +108,21 @@ type price struct {
 	date            string // of when it was looked up
 }
 
+// A Model is a row of the model table: what its owner found out about a model, and when.
+type Model struct {
+	Model    string   `json:"model"`
+	Provider string   `json:"provider,omitempty"` // "" is any
+	Window   int      `json:"window,omitempty"`   // tokens of prompt and answer; 0 is unknown
+	Can      []string `json:"can,omitempty"`
+	budget.Price
+	Date string   `json:"date"`
+	Caps []string `json:"capabilities,omitempty"` // that ask it at this price
+}
+
 func (r *reader) readPrices(m *form.Map) {
 	m.Each("prices", func(_ int, v form.Value) {
 		var p price
+		var row Model
 		good := v.Map(func(m *form.Map) {
 			m.Need("model", "usd-per-mtok-in", "usd-per-mtok-out", "date")
 			kinds.SomeText(m, "model", &p.model)
@@ -117,6 +130,8 @@ func (r *reader) readPrices(m *form.Map) {
 				kinds.CheckEach(v, "provider", r.providerNames())
 			}
 			call.ReadPrice(m, &p.cost)
+			m.Int("window", &row.Window, 1, math.MaxInt32)
+			m.NameSet("can", &row.Can)
 			if m.Text("date", &p.date) {
 				if _, err := time.Parse(time.DateOnly, p.date); err != nil {
 					m.FaultAt("date", form.Invalid, "expected the day when the price was looked up, as \"2026-11-21\"")
@@ -128,6 +143,8 @@ func (r *reader) readPrices(m *form.Map) {
 			v.Fault(form.Duplicate, "there is another price of %q", p.model)
 		}
 		r.prices = append(r.prices, p)
+		row.Model, row.Provider, row.Price, row.Date = p.model, p.provider, p.cost, p.date
+		r.Models = append(r.Models, row)
 	})
 }
 

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/config"
+)
+
+func TestModelTable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.edn")
+	err := os.WriteFile(file, []byte(`{:capabilities {:a {:cap/kind :llm :provider :openai :model "m"} :b {:cap/kind :llm :provider :openai :model "n"}}
+		:prices [{:model "m" :date "2026-01-01" :usd-per-mtok-in 3 :usd-per-mtok-out 15 :usd-per-mtok-cache-read 0.3 :usd-per-mtok-cache-write 3.75 :window 200000 :can #{:tools}}
+			{:model "o" :date "2026-11-01" :usd-per-mtok-in 0 :usd-per-mtok-out 0}]}`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conf.Close()
+	rows, warnings := modelTable(conf, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+	want := []string{
+		"b asks n of openai, which has no price: a budget over USD refuses it",
+		"the price of m is of 2026-01-01: look it up again",
+		"no capability asks o",
+	}
+	if !slices.Equal(warnings, want) {
+		t.Errorf("warnings %q, want %q", warnings, want)
+	}
+	var out strings.Builder
+	if err := printTable(&out, 0, modelColumns(rows)); err != nil {
+		t.Fatal(err)
+	}
+	first := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[1]), " ")
+	if first != "m 200000 3 15 0.3 3.75 tools 2026-01-01 a" {
+		t.Errorf("the first row is %q", first)
+	}
+}
