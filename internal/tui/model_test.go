@@ -232,7 +232,19 @@ func TestConsent(t *testing.T) {
 			t.Errorf("%q: answer %q, want %q; want %q on the screen:\n%s", c.keys, got, c.want, c.says, m.shown())
 		}
 	}
+	// A choice with a blank needs a text in its place.
 	m := still(t, 80, 24)
+	q := question1()
+	q.Choices = []string{"yes", "no", "no: …"}
+	m.take(q)
+	press(m, "no:", "enter")
+	if len(q.answer) != 0 || !strings.Contains(m.shown(), "type the text in place of …") {
+		t.Errorf("an answer without its text:\n%s", m.shown())
+	}
+	if press(m, "too long", "enter"); len(q.answer) != 1 || <-q.answer != "no: too long" {
+		t.Error("the answer with its text is not given")
+	}
+	m = still(t, 80, 24)
 	m.take(question2())
 	if press(m, "enter"); len(m.questions) != 1 || !strings.Contains(m.shown(), "type an answer first") {
 		t.Errorf("an empty answer:\n%s", m.shown())
