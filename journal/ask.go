@@ -77,6 +77,9 @@ func (f *frontend) Ask(ctx context.Context, asked ask.Question) (string, error) 
 		return "", err // the same question again, by a Retry
 	}
 	response, err := f.answer(ctx, asked)
+	if err == nil && slices.Contains(asked.Standing, response) {
+		err = f.settle(ctx, asked, response)
+	}
 	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
 		trouble.note(store.error)
 	}
@@ -114,6 +117,23 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 		return "", kind.Waiting
 	}
 	return f.either(ctx, asked, q)
+}
+
+// settle answers the open questions that an earlier process has asked and that a standing
+// answer answers too: they are not asked again.
+func (f *frontend) settle(ctx context.Context, asked ask.Question, response string) error {
+	questions, err := f.journal.Questions(ctx, asked.RunID)
+	if err != nil {
+		return &storeError{err}
+	}
+	for _, q := range questions {
+		if q.Name == asked.Name && q.Open() {
+			if _, err := f.keep(q, response); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // standing returns the latest answer in the journal that also answers the question, or "".
