@@ -95,7 +95,7 @@ func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
 		c = c.Say(llm.User("Continue."))
 	}
-	reply, err := r.recall(ctx, c)
+	reply, err := r.recall(ctx, &c)
 	if err != nil {
 		return c, err
 	}
@@ -127,14 +127,8 @@ type turnRecord struct {
 }
 
 // recall asks the model, or takes its answer from the run's records.
-func (r *run) recall(ctx context.Context, c Context) (*llm.Reply, error) {
-	q := &question{run: r, turn: c.Turn}
-	q.req = llm.Request{
-		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
-		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params,
-		// An answer without tools is probably the last: nobody would read what it writes.
-		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
-	}
+func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
+	q := r.question(c)
 	step := "turn-" + strconv.Itoa(c.Turn)
 	var err error
 	if q.payment, err = pay(ctx, step, r.model, &q.req); err != nil {
@@ -185,6 +179,16 @@ type question struct {
 	req   llm.Request
 	asked bool // and not replayed
 	tell  *llm.Report
+}
+
+// question makes the request of a turn.
+func (r *run) question(c *Context) *question {
+	return &question{run: r, turn: c.Turn, req: llm.Request{
+		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
+		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params,
+		// An answer without tools is probably the last, after which nothing reads the cache.
+		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
+	}}
 }
 
 // ask asks the model.
