@@ -52,15 +52,25 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	at.Context = ctx
 	defer at.release()
 	if f.run.recorder == nil {
-		v, err := given(at, in, fn)
-		if err != nil {
-			return zero, err
-		}
-		return kept(name, v)
+		return unrecorded(at, in, fn)
 	}
+	return recorded(at, in, fn)
+}
+
+// unrecorded and recorded are functions of their own to keep the stack of a waiting step small.
+func unrecorded[A, T any](at *frame, in A, fn func(context.Context, A) (T, error)) (T, error) {
+	v, err := given(at, in, fn)
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return kept(at.spec.name, v)
+}
+
+func recorded[A, T any](at *frame, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	input, err := canon.Append(nil, &in)
 	if err != nil {
-		return zero, noInput(name, err)
+		return v, noInput(at.spec.name, err)
 	}
 	key := at.stepKey(input)
 	rec, err := at.record(key, func(own *frame) (step.Record, error) {
@@ -71,10 +81,10 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 		return own.valueRecord(&v) // as a variable, for methods with a pointer receiver
 	})
 	if err != nil {
-		return zero, err
+		return v, err
 	}
-	var v T
 	if err := jsonv2.UnmarshalV1(rec.Content, &v); err != nil {
+		var zero T
 		return zero, at.mismatch(key, "its value cannot be read as %T: %w", v, err)
 	}
 	return v, nil
