@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,10 +39,13 @@ func glued(called *int) stone.Ashlar {
 func TestGlue(t *testing.T) {
 	called := 0
 	p := glued(&called)
+	var mu sync.Mutex // steps run at the same time
 	var events []string
 	cfg := stone.Config{RunID: "r", Recorder: journal.Keep(new(journal.Memory), journal.Options{}), Watch: event.Func(slog.LevelDebug, func(e event.Event) {
 		if _, ok := e.Data.(event.StepStarted); ok {
+			mu.Lock()
 			events = append(events, e.Path)
+			mu.Unlock()
 		}
 	})}
 	first, err := stone.Run(t.Context(), p, cfg)
@@ -59,7 +63,9 @@ func TestGlue(t *testing.T) {
 	cfg.Watch = nil
 	cfg.Recorder = nil
 	cfg.Executor = elsewhere{crowd{2}, func(ctx context.Context, o step.Order) (step.Record, error) {
+		mu.Lock()
 		performed = append(performed, o.Key.Path)
+		mu.Unlock()
 		return stone.Perform(ctx, p, o, stone.Config{})
 	}}
 	there, err := stone.Run(t.Context(), p, cfg)
