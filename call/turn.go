@@ -84,7 +84,7 @@ func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spe
 func (m *turns) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
-		t := &turnStream{yield: yield, heard: make(chan heard), ctx: ctx, begun: time.Now()}
+		t := &turnStream{yield: yield, heard: make(chan heard), ctx: ctx, start: time.Now()}
 		t.live = m.spec.Dispatch.Strategy == "" || m.spec.Dispatch.Strategy == Cascade
 		answer, gone := make(chan answered, 1), make(chan struct{})
 		go func() {
@@ -124,7 +124,7 @@ type turnStream struct {
 	yield   func(llm.Delta, error) bool
 	heard   chan heard
 	live    bool // one invocation at a time: what is heard is yielded
-	begun   time.Time
+	start   time.Time
 	latest  atomic.Int64 // the number of the latest invocation
 	started bool
 	said    bool       // a piece of an answer was yielded that no Restart has taken back
@@ -159,7 +159,7 @@ func (t *turnStream) run(answer <-chan answered) {
 		case h := <-t.heard:
 			more = h.invocation != t.latest.Load() || t.hear(h.delta)
 		case <-progress.C:
-			more = t.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(t.begun)}, nil)
+			more = t.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(t.start)}, nil)
 		case a := <-answer:
 			t.end(a)
 			return

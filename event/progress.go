@@ -19,7 +19,7 @@ const (
 // goroutines at once.
 type Reporter struct {
 	place Place
-	begun time.Time
+	start time.Time
 
 	mu   sync.Mutex // held while an event is sent
 	sent time.Time
@@ -31,7 +31,7 @@ func (p Place) Report() *Reporter {
 	if !p.Wants(slog.LevelInfo) {
 		return nil
 	}
-	return &Reporter{place: p, begun: time.Now()}
+	return &Reporter{place: p, start: time.Now()}
 }
 
 // Progress reports how far the operation is. A message is cut at 500 bytes; take secrets
@@ -50,5 +50,5 @@ func (r *Reporter) Progress(message string, done, total float64) {
 	if len(message) > maxProgress {
 		message = strings.ToValidUTF8(message[:maxProgress], "") + "…"
 	}
-	r.place.Send(Progress{Elapsed: now.Sub(r.begun), Message: message, Done: done, Total: total})
+	r.place.Send(Progress{Elapsed: now.Sub(r.start), Message: message, Done: done, Total: total})
 }

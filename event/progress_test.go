@@ -30,6 +30,6 @@ func TestReporter(t *testing.T) {
 	r := eventtest.Recorder{Level: slog.LevelError}
 	report := event.At(eventtest.Context(t.Context(), &r)).Report()
 	if report.Progress("x", 1, 2); report != nil || len(r.Events()) != 0 {
-		t.Error("a report that nobody wants")
+		t.Error("a report without a watcher")
 	}
 }
