@@ -22,8 +22,8 @@ type Config struct {
 	// empty or on api.anthropic.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key: x-api-key. It
-	// is called again before the key expires, and when the server refuses it.
+	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
+	// expires, and when the server refuses it.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request before it is sent, also when it is repeated:
 	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.

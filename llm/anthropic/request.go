@@ -46,7 +46,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 		body["system"] = system
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = tools(req.Tools)
+		body["tools"] = wire.Tools(req.Tools, "input_schema")
 	}
 	if req.Cache {
 		mark(body, req, messages)
@@ -242,15 +242,4 @@ func unchanged(m llm.Message, blocks []receivedBlock) bool {
 	}
 	return text.String() == m.Text() &&
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
-}
-
-func tools(list []llm.Tool) []object {
-	wired := make([]object, len(list))
-	for i, tool := range list {
-		wired[i] = object{"name": tool.Name, "input_schema": wire.ToolSchema(tool)}
-		if tool.Description != "" {
-			wired[i]["description"] = tool.Description
-		}
-	}
-	return wired
 }

@@ -25,8 +25,9 @@ type Config struct {
 	// empty or on generativelanguage.googleapis.com; other servers get only a key that is set
 	// here. llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key: x-goog-api-key, at Vertex AI a bearer token. It
-	// is called again before the key expires, and when the server refuses it.
+	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
+	// expires, and when the server refuses it. At Vertex AI it is
+	// sent as a bearer token.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request before it is sent, also when it is repeated:
 	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.

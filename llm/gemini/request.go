@@ -33,7 +33,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 		body["systemInstruction"] = object{"parts": []object{{"text": system}}}
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = []object{{"functionDeclarations": declarations(req.Tools)}}
+		body["tools"] = []object{{"functionDeclarations": wire.Tools(req.Tools, "parametersJsonSchema")}}
 	}
 	wire.Merge(body, c.Extra)
 	settings := object{}
@@ -155,17 +155,6 @@ func resultPart(m llm.Message, call functionCall) object {
 		result["parts"] = media
 	}
 	return object{"functionResponse": result}
-}
-
-func declarations(list []llm.Tool) []object {
-	wired := make([]object, len(list))
-	for i, tool := range list {
-		wired[i] = object{"name": tool.Name, "parametersJsonSchema": wire.ToolSchema(tool)}
-		if tool.Description != "" {
-			wired[i]["description"] = tool.Description
-		}
-	}
-	return wired
 }
 
 // substitute is the signature of a tool call that has none. Without it, newer models refuse the

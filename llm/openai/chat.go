@@ -59,7 +59,7 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 		body[c.MaxTokensField] = limit
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = tools(req.Tools)
+		body["tools"] = chatTools(req.Tools)
 	}
 	if f := req.ResponseFormat; f != nil {
 		body["response_format"] = object{"type": "json_schema", "json_schema": jsonSchema(f, strict)}
@@ -70,7 +70,7 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 
 func (c *Config) message(m llm.Message) (object, error) {
 	wired := object{"role": m.Role}
-	content, err := content(m)
+	content, err := content(m, "text", mediaPart)
 	if err != nil {
 		return nil, err
 	}
@@ -98,18 +98,19 @@ func (c *Config) message(m llm.Message) (object, error) {
 	return wired, nil
 }
 
-// content returns a string, or a list of parts if the message has more than text.
-func content(m llm.Message) (any, error) {
+// content returns a string, or a list of parts if the message has more than text: texts of the
+// type, and what media makes of the rest.
+func content(m llm.Message, text string, media func(*llm.Media) (object, error)) (any, error) {
 	if !hasMedia(m) {
 		return m.Text(), nil
 	}
 	parts := make([]object, 0, len(m.Content))
 	for _, p := range m.Content {
 		if p.Media == nil {
-			parts = append(parts, object{"type": "text", "text": p.Text + string(p.Value)})
+			parts = append(parts, object{"type": text, "text": p.Text + string(p.Value)})
 			continue
 		}
-		part, err := mediaPart(p.Media)
+		part, err := media(p.Media)
 		if err != nil {
 			return nil, err
 		}
@@ -168,14 +169,10 @@ func sentArguments(call llm.ToolCall) string {
 	return string(call.Input)
 }
 
-func tools(list []llm.Tool) []object {
-	wired := make([]object, len(list))
-	for i, tool := range list {
-		f := object{"name": tool.Name, "parameters": wire.ToolSchema(tool)}
-		if tool.Description != "" {
-			f["description"] = tool.Description
-		}
-		wired[i] = object{"type": "function", "function": f}
+func chatTools(list []llm.Tool) []object {
+	wired := wire.Tools(list, "parameters")
+	for i, function := range wired {
+		wired[i] = object{"type": "function", "function": function}
 	}
 	return wired
 }

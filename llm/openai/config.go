@@ -32,8 +32,9 @@ type Config struct {
 	// empty or on api.openai.com; other servers get only a key that is set here.
 	// llm.NoKey sends none in any case.
 	Key llm.Secret
-	// KeyFunc returns a key that changes, in place of Key: a bearer token, such as one of Microsoft Entra for Azure. It
-	// is called again before the key expires, and when the server refuses it.
+	// KeyFunc returns a key that changes, in place of Key. It is called again before the key
+	// expires, and when the server refuses it. For Azure, it can
+	// return tokens of Microsoft Entra.
 	KeyFunc llm.KeyFunc
 	// Edit changes or signs each request before it is sent, also when it is repeated:
 	// headers, address and, with GetBody, the body. With it, no key of the environment is sent.

@@ -113,35 +113,15 @@ func inputItems(m llm.Message, server string) ([]any, error) {
 	case llm.RoleSystem:
 		return []any{object{"type": "message", "role": "system", "content": m.Text()}}, nil
 	case llm.RoleUser:
-		content, err := inputContent(m)
+		content, err := content(m, "input_text", inputMedia)
 		return []any{object{"type": "message", "role": "user", "content": content}}, err
 	case llm.RoleTool:
-		content, err := inputContent(m)
+		content, err := content(m, "input_text", inputMedia)
 		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content}}, err
 	case llm.RoleAssistant:
 		return assistantItems(m, server), nil
 	}
 	return nil, unknownRole(m.Role)
-}
-
-// inputContent returns a string, or a list of parts if the message has more than text.
-func inputContent(m llm.Message) (any, error) {
-	if !hasMedia(m) {
-		return m.Text(), nil
-	}
-	parts := make([]object, 0, len(m.Content))
-	for _, p := range m.Content {
-		if p.Media == nil {
-			parts = append(parts, object{"type": "input_text", "text": p.Text + string(p.Value)})
-			continue
-		}
-		part, err := inputMedia(p.Media)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-	}
-	return parts, nil
 }
 
 func inputMedia(m *llm.Media) (object, error) {
@@ -215,13 +195,10 @@ func keptItems(m llm.Message) []any {
 }
 
 func responsesTools(list []llm.Tool) []object {
-	wired := make([]object, len(list))
-	for i, tool := range list {
+	wired := wire.Tools(list, "parameters")
+	for _, tool := range wired {
 		// The default of strict is true, which refuses most schemas.
-		wired[i] = object{"type": "function", "name": tool.Name, "parameters": wire.ToolSchema(tool), "strict": false}
-		if tool.Description != "" {
-			wired[i]["description"] = tool.Description
-		}
+		tool["type"], tool["strict"] = "function", false
 	}
 	return wired
 }

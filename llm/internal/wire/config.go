@@ -81,8 +81,21 @@ func Merge(body, extra map[string]any) {
 	}
 }
 
-// ToolSchema returns the schema of a tool's input; a tool without one takes nothing.
-func ToolSchema(t llm.Tool) json.RawMessage {
+// Tools returns the tools as most protocols have them: name, description, and the schema of
+// the input in the field of that name.
+func Tools(list []llm.Tool, schema string) []map[string]any {
+	wired := make([]map[string]any, len(list))
+	for i, tool := range list {
+		wired[i] = map[string]any{"name": tool.Name, schema: toolSchema(tool)}
+		if tool.Description != "" {
+			wired[i]["description"] = tool.Description
+		}
+	}
+	return wired
+}
+
+// toolSchema returns the schema of a tool's input; a tool without one takes nothing.
+func toolSchema(t llm.Tool) json.RawMessage {
 	if len(t.Schema) == 0 {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
