@@ -296,6 +296,21 @@ func TestHTTPList(t *testing.T) {
 	group.Wait()
 }
 
+// A key that can be guessed serves nothing: neither the list of a run, nor an answer.
+func TestHTTPShortKey(t *testing.T) {
+	h := &frontend.HTTP{Key: []byte("guess")}
+	if _, err := h.Ask(t.Context(), ask.Question{}); err == nil || !strings.Contains(err.Error(), "want 16 or more") {
+		t.Errorf("Ask returned %v", err)
+	}
+	for _, r := range []*http.Request{httptest.NewRequest(http.MethodGet, "/?run=a", nil), httptest.NewRequest(http.MethodPost, "/x", strings.NewReader("yes"))} {
+		r.Header.Set("Authorization", "Bearer "+h.Token("a"))
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "want 16 or more") {
+			t.Errorf("%s %s: %d %s", r.Method, r.URL, w.Code, w.Body)
+		}
+	}
+}
+
 // TestHTTPLate checks that an address outlives the process that made it, with its key.
 func TestHTTPLate(t *testing.T) {
 	key := []byte("a key of the store")

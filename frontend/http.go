@@ -101,8 +101,8 @@ var defaultClient = &http.Client{
 
 // Ask implements ask.Frontend.
 func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
-	if n := len(h.Key); n > 0 && n < minKey {
-		return "", fmt.Errorf("frontend.HTTP: Key has %d bytes: want %d or more", n, minKey)
+	if err := h.checkKey(); err != nil {
+		return "", err
 	}
 	key, answer := h.address(q.RunID, q.Path), make(chan string, 1)
 	posted := Posted{Run: q.RunID, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
@@ -239,6 +239,14 @@ func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again b
 	return a.Response, false, nil
 }
 
+// checkKey reports a Key that is short enough to be guessed.
+func (h *HTTP) checkKey() error {
+	if n := len(h.Key); n > 0 && n < minKey {
+		return fmt.Errorf("frontend.HTTP: Key has %d bytes: want %d or more", n, minKey)
+	}
+	return nil
+}
+
 // sign returns a signature of words, of 128 bits.
 func (h *HTTP) sign(words ...string) []byte {
 	key := h.Key
@@ -290,6 +298,10 @@ func (h *HTTP) Token(run string) string { return encoding.EncodeToString(h.sign(
 // ServeHTTP lists the open questions of a run on GET of the root, and takes answers on
 // POST of a question's address.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.checkKey(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	key := strings.Trim(r.URL.Path, "/")
 	switch {
 	case key == "" && r.Method == http.MethodGet:
