@@ -63,7 +63,7 @@ type parts struct {
 	*composite
 }
 
-// composite has the fields of some composites only, and those that Replace sets. All
+// composite has the fields of some composites only, and the fields that Replace sets. All
 // other ashlars, most of them leaves, share an empty one.
 type composite struct {
 	replaced   map[*spec]Ashlar      // by original child: the child that replaced it

@@ -265,7 +265,7 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
 // ConversationOf returns a reader of the conversation in the nearest node of type t, which an
-// agent produced: another one, or the same one in an earlier run, so that a chat goes on.
+// agent produced: another one, or the same one in an earlier run, which continues a chat.
 // If there is no such node, the conversation is empty.
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {

@@ -31,7 +31,7 @@ func next(t *testing.T, d dag.DAG, text string) dag.DAG {
 	return d
 }
 
-// TestChat checks that a chat goes on over several runs, tool calls included, and that a run that
+// TestChat checks that a chat continues over several runs, tool calls included, and that a run that
 // was killed continues with the conversation that it had.
 func TestChat(t *testing.T) {
 	first := model(calls("echo", `{"text":"x"}`), says("one"))

@@ -78,7 +78,7 @@
 // is exhausted fails with the kind "budget/exhausted".
 //
 // Every turn repeats the conversation before it. Requests therefore ask the provider to cache
-// their prompt, see llm.Request.Cache, and the usage counts what was read and written apart.
+// their prompt, see llm.Request.Cache, and the usage counts cache reads and writes apart.
 //
 // # Durability
 //

@@ -78,8 +78,8 @@ type Request struct {
 	Effects []string // that are granted to the answer
 	Cache   Cache    // of the call, in which no answer was found
 	Attempt int      // from 1, of this capability in this call
-	// Stack lists the calls in which this one is made, the outermost first: of capabilities
-	// that are pipelines or programs, and of those that returned the plan in which it stands.
+	// Stack lists the calls around this one, the outermost first: calls whose capability is a
+	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame
 	// Key is the same whenever the same invocation is repeated, after a crash for
 	// instance. Use it as an idempotency key for a service that bills. It is "" outside

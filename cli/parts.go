@@ -46,7 +46,7 @@ type part struct {
 	Reads    []string `json:"reads,omitempty"`
 	Produces string   `json:"produces,omitempty"`
 	Effects  []string `json:"effects,omitempty"`
-	Facts    facts    `json:"facts,omitempty"` // that it says of itself
+	Facts    facts    `json:"facts,omitempty"` // of its detail, see tree.Facts
 	rows     [][2]string
 }
 

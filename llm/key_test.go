@@ -82,7 +82,7 @@ func Example_bedrock() {
 	// Output: <nil>
 }
 
-// keyed makes a model of each provider, and says how it sends a key.
+// keyed makes a model of each provider, with the header in which it sends a key.
 var keyed = map[string]struct {
 	make           func(url string, key llm.KeyFunc, edit func(*http.Request) error) llm.Model
 	header, prefix string

@@ -51,7 +51,7 @@ func (p *priced) Info() Info {
 	return info
 }
 
-// InfoOf returns what a model says about itself, the zero Info if it says nothing.
+// InfoOf returns the Info of a model that is an Informer, or the zero Info.
 func InfoOf(m Model) (info Info) {
 	if i, ok := m.(Informer); ok {
 		info = i.Info()

@@ -21,7 +21,7 @@ type Config struct {
 	// Client makes the requests; by default a client with http.DefaultTransport. Its
 	// CheckRedirect is replaced.
 	Client *http.Client
-	Scope  scope.Scope // the server, and those that it redirects to, must be in Net; if that is nil, no other server is followed to
+	Scope  scope.Scope // bounds the server and the targets of its redirects; with a nil Net, redirects to other servers fail
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }

@@ -89,7 +89,7 @@ func TestResponsesDialects(t *testing.T) {
 	}
 }
 
-// TestKeptItems checks what is kept of a response for the next turn.
+// TestKeptItems checks which items of a response are kept for the next turn.
 func TestKeptItems(t *testing.T) {
 	events := `{"type":"response.output_item.done","output_index":0,"item":{"type":"reasoning","id":"rs_1","status":null,"summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":"x"}}
 		{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","id":"fc_1","call_id":"1","name":"f","arguments":"{\"a","status":"incomplete"}}
