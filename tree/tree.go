@@ -1,6 +1,6 @@
 // Package tree inspects a pipeline without running it: it lists the names of its
-// ashlars, the facts that they state about themselves, the paths through its leaves, and
-// the questions that it can ask.
+// ashlars, the facts that they state about themselves, the paths through its leaves,
+// the questions that it can ask, and the input that it needs.
 package tree
 
 import (

@@ -73,7 +73,7 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-	{"tree", "."},
+	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},
 	{"agent", ". budget llm llm/structured llm/repetition"},
 	{"tool", "agent"},

@@ -1,0 +1,192 @@
+package tree
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/schema"
+)
+
+// An Input is a type of node that a pipeline reads and no earlier step within it writes.
+type Input struct {
+	Type     dag.AnyType
+	Optional bool // every reader can do without it
+	Many     bool // every reader reads all nodes of the type
+}
+
+// Inputs returns what a run of p needs in its input DAG, in the order of the names of the
+// types. It leaves out readers of the latest node and of the whole DAG, which ask for no
+// type.
+func Inputs(p stone.Ashlar) []Input {
+	index := map[string]int{}
+	var out []Input
+	for _, q := range p.QueriesAll() {
+		t := q.Type()
+		if t == nil || t.Name() == dag.Failure.Name() {
+			continue
+		}
+		i, known := index[t.Name()]
+		if !known {
+			i = len(out)
+			index[t.Name()] = i
+			out = append(out, Input{t, true, true})
+		}
+		out[i].Optional = out[i].Optional && q.IsOptional()
+		out[i].Many = out[i].Many && q.IsAll()
+	}
+	slices.SortFunc(out, func(a, b Input) int { return strings.Compare(a.Type.Name(), b.Type.Name()) })
+	return out
+}
+
+// InputSchema returns the schema of the JSON that [ReadInput] reads. For a pipeline with
+// one input, this is the schema of its type. For any other it is a closed object with a
+// property for each type, of the type's name. An input that is Many is an array.
+func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
+	inputs := Inputs(p)
+	if len(inputs) == 1 {
+		return inputs[0].schema()
+	}
+	object := struct {
+		Type       string                     `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required,omitempty"`
+		Closed     bool                       `json:"additionalProperties"`
+	}{Type: "object", Properties: map[string]json.RawMessage{}}
+	for _, in := range inputs {
+		s, err := in.schema()
+		if err != nil {
+			return nil, err
+		}
+		object.Properties[in.Type.Name()] = s.Ordered()
+		if !in.Optional {
+			object.Required = append(object.Required, in.Type.Name())
+		}
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Parse(text)
+}
+
+// schema returns the schema of the input's JSON.
+func (in Input) schema() (*schema.Schema, error) {
+	if err := in.Type.Err(); err != nil {
+		return nil, fmt.Errorf("input %q: %w", in.Type.Name(), err)
+	}
+	if !in.Many {
+		return in.Type.Schema(), nil
+	}
+	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Ordered(), []byte(`}`)))
+}
+
+// ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an
+// object with the contents of its inputs by the names of their types, where it has several
+// or none. It checks every content against the schema of its type. The errors say which
+// input is missing, unknown or does not fit, and where.
+func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
+	inputs := Inputs(p)
+	given := map[string]json.RawMessage{}
+	if len(inputs) == 1 {
+		if data = json.RawMessage(strings.TrimSpace(string(data))); len(data) > 0 {
+			given[inputs[0].Type.Name()] = data
+		}
+	} else if len(data) > 0 {
+		if err := json.Unmarshal(data, &given); err != nil {
+			return dag.DAG{}, fmt.Errorf("the input: want an object with %s: %w", wanted(inputs), err)
+		}
+	}
+	var d dag.DAG
+	for _, in := range inputs {
+		name := in.Type.Name()
+		raw, ok := given[name]
+		delete(given, name)
+		if !ok {
+			if !in.Optional {
+				return d, fmt.Errorf("the input %q is missing: give %s", name, wanted(inputs))
+			}
+			continue
+		}
+		var err error
+		if d, err = in.read(ctx, d, raw); err != nil {
+			return d, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		return d, unknown(name, inputs)
+	}
+	return d, nil
+}
+
+// read appends the nodes of one input.
+func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.DAG, error) {
+	name := in.Type.Name()
+	contents := []json.RawMessage{raw}
+	if in.Many {
+		contents = nil
+		if err := json.Unmarshal(raw, &contents); err != nil {
+			return d, fmt.Errorf("the input %q: want an array: %w", name, err)
+		}
+	}
+	for i, content := range contents {
+		place := fmt.Sprintf("the input %q", name)
+		if in.Many {
+			place += fmt.Sprintf(", number %d", i+1)
+		}
+		if err := in.Type.Err(); err != nil {
+			return d, fmt.Errorf("%s: %w", place, err)
+		}
+		if err := in.Type.Schema().Validate(ctx, content); err != nil {
+			return d, fmt.Errorf("%s: %w", place, err)
+		}
+		n, err := dag.NewNode(dag.Spec{Type: name, Content: content, Parents: d.Next()})
+		if err != nil {
+			return d, fmt.Errorf("%s: %w", place, err)
+		}
+		if d, err = d.Append(n); err != nil {
+			return d, fmt.Errorf("%s: %w", place, err)
+		}
+	}
+	return d, nil
+}
+
+// wanted names the inputs.
+func wanted(inputs []Input) string {
+	if len(inputs) == 0 {
+		return "no fields, since the pipeline has no input"
+	}
+	var names []string
+	for _, in := range inputs {
+		name := fmt.Sprintf("%q", in.Type.Name())
+		if in.Optional {
+			name += " (optional)"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func unknown(name string, inputs []Input) error {
+	near := suggest.Closest(name, func(yield func(string) bool) {
+		for _, in := range inputs {
+			if !yield(in.Type.Name()) {
+				return
+			}
+		}
+	})
+	if near != "" {
+		return fmt.Errorf("the pipeline has no input %q: did you mean %q?", name, near)
+	}
+	if len(inputs) == 0 {
+		return errors.New("the pipeline has no input: leave it out")
+	}
+	return fmt.Errorf("the pipeline has no input %q: want %s", name, wanted(inputs))
+}

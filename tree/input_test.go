@@ -1,0 +1,111 @@
+package tree_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/tree"
+)
+
+type ticketDoc struct {
+	Text string `json:"text"`
+	Tags []int  `json:"tags,omitempty"`
+}
+
+var (
+	ticket = dag.NewType[ticketDoc]("ticket")
+	note   = dag.NewType[string]("note")
+)
+
+func reads[A any](in dag.Reader[A]) stone.Ashlar {
+	return stone.Func("read", in, text, func(_ context.Context, a A) (string, error) { return fmt.Sprintf("%+v", a), nil })
+}
+
+func TestReadInput(t *testing.T) {
+	one, optional, many := reads(ticket), reads(dag.Maybe(ticket)), reads(dag.All(ticket))
+	two := stone.Func2("read", ticket, dag.Maybe(note), text, func(_ context.Context, a ticketDoc, n *string) (string, error) {
+		return a.Text + deref(n), nil
+	})
+	inner := stone.Seq("p", stone.Func("make", note, ticket, func(context.Context, string) (ticketDoc, error) { return ticketDoc{}, nil }), one)
+	none := leaf("a")
+	for _, tt := range []struct {
+		name   string
+		p      stone.Ashlar
+		schema string
+		in     string
+		want   string // the nodes, or the error
+	}{
+		{"one", one, ticket.Schema().String(), ` {"text":"a"} `, `ticket {"text":"a"}`},
+		{"one, missing", one, "", ``, `the input "ticket" is missing: give "ticket"`},
+		{"one that does not fit", one, "", `{"text":1}`, `the input "ticket": does not fit the schema: text: `},
+		{"one, no JSON", one, "", `{"text`, `the input "ticket": `},
+		{"optional", optional, ticket.Schema().String(), ``, ``},
+		{"null is a value", optional, "", `null`, `the input "ticket": `},
+		{"many", many, `{"items":` + ticket.Schema().String() + `,"type":"array"}`, `[{"text":"a"},{"text":"b"}]`, `ticket {"text":"a"}, ticket {"text":"b"}`},
+		{"many, none of them", many, "", `[]`, ``},
+		{"many, one does not fit", many, "", `[{"text":"a"},{}]`, `the input "ticket", number 2: `},
+		{"many, no array", many, "", `{"text":"a"}`, `the input "ticket": want an array`},
+		{"two", two, `{"additionalProperties":false,"properties":{"note":{"type":"string"},"ticket":` + ticket.Schema().String() + `},"required":["ticket"],"type":"object"}`,
+			`{"ticket":{"text":"a"},"note":"n"}`, `note "n", ticket {"text":"a"}`},
+		{"two, one of them", two, "", `{"ticket":{"text":"a"}}`, `ticket {"text":"a"}`},
+		{"two, the other one", two, "", `{"note":"n"}`, `the input "ticket" is missing: give "note" (optional), "ticket"`},
+		{"two, unknown", two, "", `{"ticket":{"text":"a"},"nota":1}`, `the pipeline has no input "nota": did you mean "note"?`},
+		{"two, no object", two, "", `[]`, `the input: want an object with "note" (optional), "ticket"`},
+		{"what the pipeline makes is no input", inner, note.Schema().String(), `"n"`, `note "n"`},
+		{"none", none, `{"additionalProperties":false,"properties":{},"type":"object"}`, ``, ``},
+		{"none, an object", none, "", `{}`, ``},
+		{"none, a field", none, "", `{"x":1}`, `the pipeline has no input: leave it out`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if s, err := tree.InputSchema(tt.p); err != nil || tt.schema != "" && s.String() != tt.schema {
+				t.Errorf("the schema is %s, %v, want %s", s, err, tt.schema)
+			}
+			d, err := tree.ReadInput(t.Context(), tt.p, json.RawMessage(tt.in))
+			var nodes []string
+			for n := range d.Nodes() {
+				nodes = append(nodes, n.Type()+" "+n.JSON())
+			}
+			got := strings.Join(nodes, ", ")
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// An input that was read has the id that the same values have in Go.
+func TestReadInputIsThatOfGo(t *testing.T) {
+	p := reads(ticket)
+	d, err := tree.ReadInput(t.Context(), p, json.RawMessage(`{"tags":[2,1],"text":"a"}`))
+	want := dag.Of(ticket.With(ticketDoc{Text: "a", Tags: []int{2, 1}}))
+	if err != nil || d.Latest().ID() != want.Latest().ID() {
+		t.Errorf("got %s, %v, want %s", d.Latest(), err, want.Latest())
+	}
+}
+
+func ExampleReadInput() {
+	p := stone.Func("loud", note, text, func(_ context.Context, n string) (string, error) { return strings.ToUpper(n), nil })
+	input, err := tree.ReadInput(context.Background(), p, json.RawMessage(`"stone"`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	out, err := stone.Produce(context.Background(), p, text, stone.Config{Input: input})
+	fmt.Println(out, err)
+	// Output: STONE <nil>
+}
