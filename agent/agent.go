@@ -184,7 +184,7 @@ func (a *agent) options() []stone.LeafOption {
 		}
 	}
 	if a.cfg.Conversation != nil {
-		queries = append(queries, a.cfg.Conversation)
+		queries = append(queries, a.cfg.Conversation, dag.Maybe(dag.All(keptType)))
 	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
 	if walk, any := a.walk(); any {

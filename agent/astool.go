@@ -87,8 +87,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 	if within {
 		p = j.tool.runs // as Rebuild has changed it
 		var err error
-		// The number of the lane is unique among the calls of the agent.
-		if start, err = dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1); err != nil {
+		if start, err = j.lane(); err != nil {
 			return Result{}, err
 		}
 	}
@@ -101,10 +100,7 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 	}
 	end := stone.In(ctx).RunDynamic(p.ashlar, start, nil)
 	if within {
-		// The call is recorded with the nodes, since a replayed call does not run p.
-		if j.ran, err = j.base.Delta(end); err != nil {
-			return Result{}, err
-		}
+		j.end = end
 	}
 	if end.InFlight() {
 		return Result{}, end.Cause()

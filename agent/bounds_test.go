@@ -30,12 +30,12 @@ func TestToolBounds(t *testing.T) {
 		want string
 		long int
 	}{
-		"by default": {agent.Tool{Run: text(strings.Repeat("é", 1<<20))}, "[cut: these are the first 262144 of 2097152 bytes]", 300 << 10},
-		"its own":    {agent.Tool{Run: text("abcdef"), MaxResult: 3}, "abc\n[cut: these are the first 3 of 6 bytes]", 100},
+		"by default": {agent.Tool{Run: text(strings.Repeat("é", 1<<20))}, "[cut: these are the first 65536 of 2097152 bytes]", 66 << 10},
+		"its own":    {agent.Tool{Run: text("abcdef"), MaxResult: 3}, "abc\n[cut: these are the first 3 of 6 bytes]", 150},
 		"unlimited":  {agent.Tool{Run: text(strings.Repeat("a", 1<<20)), MaxResult: -1}, "aaa", 2 << 20},
 		"an error": {agent.Tool{MaxResult: 3, Run: func(context.Context, json.RawMessage) (agent.Result, error) {
 			return agent.Result{}, errors.New("abcdef")
-		}}, "abc\n[cut", 100},
+		}}, "abc\n[cut", 150},
 		"a time": {agent.Tool{Run: hang, Timeout: time.Millisecond}, "was stopped after 1ms", 300},
 	} {
 		var got string

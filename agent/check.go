@@ -99,6 +99,9 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	if structured.Name(t.Name) != t.Name || t.Name == "" {
 		out.add("bad-tool", "the tool %q has a name that providers refuse: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 	}
+	if t.Name == readName {
+		out.add("bad-tool", "the tool %q has the name of the tool that reads long results: rename it", t.Name)
+	}
 	if t.Run == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
 	}

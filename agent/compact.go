@@ -42,8 +42,8 @@ const (
 // Compact makes a middleware that shortens a conversation which outgrows the
 // model's window. The first message and the last turns stay; one message replaces
 // those between. A tool call is never separated from its result. The shorter
-// conversation is the agent's from then on, and the one in its node. Put it innermost,
-// after all middlewares that add messages.
+// conversation is the agent's from then on, and the one in its node. The handles of long
+// results are kept. Put it innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.MaxTokens <= 0 {
 		cfg.MaxTokens = defaultCompactTokens
@@ -66,9 +66,25 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 	if err != nil {
 		return c, err
 	}
-	note := llm.User(summary.Text)
+	note, err := leftOut(summary.Text, handles(c.Messages[from:to]))
+	if err != nil {
+		return c, err
+	}
 	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
 	return next(ctx, c)
+}
+
+// leftOut returns the message in place of others. The model can still read the kept results
+// of these.
+func leftOut(text string, of []handle) (llm.Message, error) {
+	if len(of) > 0 {
+		text += "\n[Results that can still be read with " + readName + ":"
+		for _, h := range of {
+			text += fmt.Sprintf("\n%s, %s, %d bytes", h.Handle, h.Tool, h.Bytes)
+		}
+		text += "]"
+	}
+	return noted(llm.User(text), of...)
 }
 
 // middle returns the range of messages to leave out, which is empty if the
@@ -120,7 +136,7 @@ func size(m llm.Message) int {
 		n += len(call.Name) + len(call.Input) + len(call.InputText)
 	}
 	for key, value := range m.Metadata {
-		if key != MetaKey {
+		if key != MetaKey && key != handlesKey {
 			n += len(value)
 		}
 	}

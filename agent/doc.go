@@ -32,6 +32,16 @@
 // The model is told of every failed call and can react: a tool that does not exist,
 // arguments that do not fit the tool's schema or were cut off, an error, a panic.
 //
+// # Long results
+//
+// A result that is longer than Tool.MaxResult is kept whole: in the record of the call, and
+// when the agent ends, in a node of type "agent/result" beside its node. The model is given the
+// beginning, the size and a handle, which is a short digest. With the handle it can call
+// read_result, which reads a part or searches, and which the agent offers by itself from then
+// on, also after [Compact], and in an agent that continues the conversation. A kept result
+// has at most 8 MiB, those of an agent 64 MiB together; beyond, the call fails with the
+// beginning. Secrets of the run are removed first.
+//
 // # Agents as tools
 //
 // [AsTool] makes a tool of an agent, a call or any other pipeline. It runs below the tool

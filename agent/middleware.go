@@ -109,8 +109,8 @@ type Tool struct {
 	// Timeout ends the context of a call; the model is told. Zero means unlimited. The
 	// agent still waits for a Run that ignores its context.
 	Timeout time.Duration
-	// MaxResult bounds the text of a result, in bytes; zero means 256 KiB, a negative
-	// value means unlimited. The model is told how much was cut.
+	// MaxResult bounds the text of a result that the model is given, in bytes; zero means
+	// 64 KiB, a negative value means unlimited. A longer one is kept, see the package comment.
 	MaxResult int
 	// Effects are its effects on the world, such as "fs/write".
 	Effects []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -26,8 +27,9 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
-	base     dag.DAG   // on which pipelines that are tools start
-	lanes    []dag.DAG // what they have made
+	base     dag.DAG      // on which the nodes of tool calls start
+	lanes    []dag.DAG    // with those nodes
+	room     atomic.Int64 // for kept results, in bytes
 	turn     int
 	limit    int
 	repaired bool // the answer was sent back, and none has fitted since
@@ -42,6 +44,7 @@ type run struct {
 func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	r := &run{agent: a, onion: onion{events: eventsOf(ctx), offered: a.offered}, dag: d, limit: a.cfg.MaxTurns}
 	r.inner = r.ask
+	r.room.Store(maxAllKept)
 	ended := r.started()
 	n, err := inTime(ctx, r.work)
 	if ended != nil {

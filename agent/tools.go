@@ -32,14 +32,15 @@ type outcome struct {
 	Meta      json.RawMessage `json:"meta,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
-	Ran       dag.Delta       `json:"ran,omitempty"` // the nodes of the pipeline that the tool has run
+	Kept      *handle         `json:"kept,omitempty"` // of the whole text
+	Ran       dag.Delta       `json:"ran,omitempty"`  // the nodes of the call: of its pipeline, and its kept result
 }
 
 // dispatch runs the calls of the reply, in their order except for those that may run
 // concurrently, and adds results and recommendations in their order.
 func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	calls := c.Reply.ToolCalls
-	if r.base.Len() == 0 && slices.ContainsFunc(c.Tools, func(t Tool) bool { return t.runs != nil }) {
+	if r.base.Len() == 0 {
 		var err error
 		if r.base, err = dag.Origin(r.dag); err != nil {
 			return c, err
@@ -68,19 +69,26 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 		if err := r.note(outcomes[i].Ran); err != nil {
 			return c, err
 		}
-		c.Messages = append(c.Messages, result(call, outcomes[i]))
+		m, err := result(call, outcomes[i])
+		if err != nil {
+			return c, err
+		}
+		c.Messages = append(c.Messages, m)
 		c.Advice = append(c.Advice, outcomes[i].advice(call.Name))
 	}
 	return c, nil
 }
 
-func result(call llm.ToolCall, o outcome) llm.Message {
+func result(call llm.ToolCall, o outcome) (llm.Message, error) {
 	m := llm.ToolResult(call.ID, o.Text)
 	m.IsError = o.Failed
 	if o.Meta != nil {
 		m.Metadata = map[string]json.RawMessage{MetaKey: o.Meta}
 	}
-	return m
+	if o.Kept == nil {
+		return m, nil
+	}
+	return noted(m, *o.Kept)
 }
 
 func (o *outcome) advice(tool string) Recommendation {
@@ -142,7 +150,11 @@ func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
 		j.dispatched(o)
 		return o, nil
 	}
-	return stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
+	o, err := stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
+	if o.Kept != nil && !j.done {
+		r.room.Add(-int64(o.Kept.Bytes))
+	}
+	return o, err
 }
 
 // toolInput is the input of the step of a tool call. It omits the provider's call id.
@@ -158,7 +170,8 @@ type job struct {
 	call           llm.ToolCall
 	tool           *Tool // nil if no tool has the name
 	start          time.Time
-	ran            dag.Delta
+	done           bool    // and not replayed
+	end            dag.DAG // with the nodes of the call; empty if it has none
 }
 
 // refuse returns the reason for the model why a call is not run, "" if it can be run.
@@ -223,6 +236,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}
+	j.done = true
 	j.dispatching()
 	if j.tool.runs != nil {
 		ctx = context.WithValue(ctx, jobKey{}, j)
@@ -235,9 +249,19 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case errors.Is(err, kind.Waiting) || errors.Is(err, kind.NoFrontend) || endsRun(err):
 		return outcome{}, err
 	}
-	o := outcome{Text: utf8Only(j.tool.cut(res.Text)), Recommend: res.Recommend, Failed: err != nil, Ran: j.ran}
+	o := outcome{Recommend: res.Recommend, Failed: err != nil}
+	text := res.Text
 	if err != nil {
-		o.Text = utf8Only(j.tool.cut(err.Error()))
+		text = err.Error()
+	}
+	if err := j.fit(ctx, &o, text); err != nil {
+		return o, err
+	}
+	if j.end.Len() > 0 {
+		// The call is recorded with its nodes, since a replayed call does not make them again.
+		if o.Ran, err = j.base.Delta(j.end); err != nil {
+			return o, err
+		}
 	}
 	if res.Meta != nil {
 		if o.Meta, err = json.Marshal(res.Meta); err != nil {
@@ -272,19 +296,6 @@ func (j *job) guarded(ctx context.Context) (res Result, err error) {
 		err = fmt.Errorf("the tool %q was stopped after %v, which is its limit: %w", j.tool.Name, limit, err)
 	}
 	return res, err
-}
-
-// defaultMaxResult bounds the text of a result, in bytes.
-const defaultMaxResult = 256 << 10
-
-// cut bounds the text of a result and notes the cut.
-func (t *Tool) cut(text string) string {
-	most := cmp.Or(t.MaxResult, defaultMaxResult)
-	if most < 0 || len(text) <= most {
-		return text
-	}
-	kept := strings.ToValidUTF8(text[:most], "")
-	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", kept, len(kept), len(text))
 }
 
 // schemas compiles the schema of a tool once for the life of the agent.

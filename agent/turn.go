@@ -87,6 +87,7 @@ func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	if err := ctx.Err(); err != nil {
 		return c, err
 	}
+	r.offerReads(&c)
 	if err := r.granted(c.Tools); err != nil {
 		return c, err
 	}

@@ -21,6 +21,13 @@
 // returned unchanged. The model reads either and can call again, so errors should
 // explain how to do better.
 //
+// # Bounds
+//
+// [Timeout] ends the context of a call; the agent waits for the function to return. The
+// model is told, and can call again. [MaxResult] bounds what the model is given of a result;
+// the agent keeps the rest, and the model reads it with the tool read_result. See package
+// agent.
+//
 // # Paths
 //
 // A tool that takes a path from the model must not trust it. Root.Resolve of package

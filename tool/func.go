@@ -33,8 +33,9 @@ func Timeout(d time.Duration) Option {
 	return func(t *agent.Tool) { t.Timeout = d }
 }
 
-// MaxResult bounds the text of a result, in bytes; the default is 256 KiB. Longer text is
-// cut, and the model is told. A negative number means unlimited.
+// MaxResult bounds the text of a result that the model is given, in bytes; the default is
+// 64 KiB. The agent keeps a longer one, and the model reads the rest with read_result; see
+// package agent. A negative number means unlimited.
 func MaxResult(n int) Option {
 	return func(t *agent.Tool) { t.MaxResult = n }
 }

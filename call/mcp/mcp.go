@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
@@ -94,6 +95,9 @@ func failure(ctx context.Context, err error) error {
 func outOf(result agent.Result) (call.JSON, error) {
 	if data, ok := result.Meta["structured"].(json.RawMessage); ok {
 		return call.JSON(data), nil
+	}
+	if len(result.Text) > maxResult {
+		return nil, &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf("the result has %d bytes of text: want at most %d", len(result.Text), maxResult)}
 	}
 	return json.Marshal(map[string]string{"text": result.Text})
 }

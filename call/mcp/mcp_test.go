@@ -133,6 +133,7 @@ func TestAnswers(t *testing.T) {
 		{"today", `{"city":"Nowhere"}`, `runtime/invoke-failed: there is no such city`},
 		{"today", `{"town":"Bern"}`, `input/schema-invalid: the input does not fit the schema of the tool today`},
 		{"today", `{}`, `input/schema-invalid: `},
+		{"say", `{"city":"` + strings.Repeat("x", 8<<20) + `"}`, `runtime/invoke-failed: the result has 8388616 bytes of text: want at most 8388608`},
 		{"todya", `{}`, `runtime/unavailable: `},
 	} {
 		reply, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: test.tool}).Invoke(t.Context(), &call.Request{Input: call.JSON(test.input)})

@@ -20,7 +20,7 @@ type Config = mcp.Config
 
 const (
 	defaultIdle = time.Minute
-	maxResult   = 8 << 20 // bytes of text, and of data
+	maxResult   = 8 << 20 // bytes of text, and by default of data
 )
 
 // ErrClosed is the error of calls to a Server that was closed.
@@ -48,7 +48,7 @@ type Server struct {
 // in scope.Net.
 func NewServer(cfg Config, s scope.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
-	cfg.MaxText, cfg.MaxData = cmp.Or(cfg.MaxText, maxResult), cmp.Or(cfg.MaxData, maxResult)
+	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
 	if cfg.URL != "" && s.Net != nil {
 		cfg.Client = held(cfg.Client, s.Net)
 	}

@@ -73,9 +73,9 @@ type Config struct {
 	// again by the next call. Zero keeps it; in the lazy form it is a minute.
 	Idle time.Duration
 
-	// MaxText bounds the text of a result for the model, in bytes; the default is
-	// 100,000. MaxData bounds the data of a result in Meta, in bytes; the default is
-	// 1,000,000. More is cut, and marked as cut.
+	// MaxText bounds the text of a result that the model is given, in bytes; the default is
+	// 64 KiB. The agent keeps a longer one, see agent.Tool. MaxData bounds the data of a
+	// result in Meta, in bytes; the default is 1,000,000. Parts beyond are left out and marked.
 	MaxText, MaxData int
 
 	// Logger logs the data that the protocol library ignores, such as tools with
@@ -87,7 +87,6 @@ const (
 	defaultStartTimeout = time.Minute
 	defaultTimeout      = 2 * time.Minute
 	defaultIdle         = time.Minute
-	defaultMaxText      = 100_000
 	defaultMaxData      = 1_000_000
 )
 
@@ -122,7 +121,6 @@ func (c Config) complete() (Config, error) {
 	}
 	c.StartTimeout = cmp.Or(c.StartTimeout, defaultStartTimeout)
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	c.MaxText = cmp.Or(c.MaxText, defaultMaxText)
 	c.MaxData = cmp.Or(c.MaxData, defaultMaxData)
 	return c, nil
 }

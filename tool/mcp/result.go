@@ -9,7 +9,6 @@ import (
 	"math"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -26,9 +25,9 @@ const (
 
 // A reader converts a server's results into text for the model.
 type reader struct {
-	maxText, maxData int
-	output           *schema.Schema // nil is anything
-	secrets          *redact.Set
+	maxData int
+	output  *schema.Schema // nil is anything
+	secrets *redact.Set
 }
 
 func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
@@ -68,7 +67,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 		}
 		lines = append(lines, r.structured(ctx, res, data)...)
 	}
-	out := agent.Result{Text: r.cut(redact.From(ctx).Clean(r.secrets.Clean(strings.Join(lines, "\n"))))}
+	out := agent.Result{Text: redact.From(ctx).Clean(r.secrets.Clean(strings.Join(lines, "\n")))}
 	if len(meta) > 0 {
 		out.Meta = meta
 	}
@@ -171,18 +170,6 @@ func nonEmpty(list []string) (out []string) {
 		}
 	}
 	return out
-}
-
-// cut bounds a text, at the end of a character.
-func (r reader) cut(text string) string {
-	if len(text) <= r.maxText {
-		return text
-	}
-	n := r.maxText
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", text[:n], n, len(text))
 }
 
 // encode writes JSON without escaping <, > and &.

@@ -177,11 +177,12 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	if len(description) > maxDescription {
 		description = strings.ToValidUTF8(description[:maxDescription], "") + " [cut]"
 	}
-	reading := reader{maxText: s.cfg.MaxText, maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
+	reading := reader{maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
 	m := agent.Use(agent.Tool{
-		Tool:     llm.Tool{Name: offered, Description: description, Schema: input},
-		Parallel: harmless,
-		Effects:  slices.Clone(s.needs),
+		Tool:      llm.Tool{Name: offered, Description: description, Schema: input},
+		Parallel:  harmless,
+		MaxResult: s.cfg.MaxText,
+		Effects:   slices.Clone(s.needs),
 		Run: func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 			if len(input) == 0 {
 				input = json.RawMessage("{}")

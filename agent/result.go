@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/llm"
+)
+
+const (
+	// defaultMaxResult bounds the text of a result that the model is given, in bytes.
+	defaultMaxResult = 64 << 10
+	// maxKept bounds the text of a kept result, maxAllKept those of an agent together.
+	maxKept    = 8 << 20
+	maxAllKept = 64 << 20
+	// maxHandles bounds the handles in a message. A compaction forgets older ones.
+	maxHandles = 100
+)
+
+// kept is the content of the node of a result that is longer than what the model is given.
+type kept struct {
+	Tool string `json:"tool"`
+	Text string `json:"text"`
+}
+
+// keptType is the type of those nodes. Their handle is in their meta.
+var keptType = dag.NewType[kept]("agent/result")
+
+const handleField = "handle"
+
+// A handle names a kept result for the model. The message with the beginning of the result
+// has it in its metadata, under handlesKey; after a compaction, the message in its place.
+type handle struct {
+	Handle string `json:"handle"`
+	Tool   string `json:"tool"`
+	Bytes  int    `json:"bytes"`
+}
+
+const handlesKey = "stone/results"
+
+// fit sets the text of an outcome. If the text is too long for the model, it is kept in a
+// node of the call. Secrets are removed before: the cut could divide one, and the handle is
+// a digest of the text.
+func (j *job) fit(ctx context.Context, o *outcome, text string) error {
+	o.Text = utf8Only(text)
+	most := cmp.Or(j.tool.MaxResult, defaultMaxResult)
+	if most < 0 || len(o.Text) <= most {
+		return nil
+	}
+	text = redact.From(ctx).Clean(o.Text)
+	head := strings.ToValidUTF8(text[:min(most, len(text))], "")
+	o.Text = fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", head, len(head), len(text))
+	if len(text) > maxKept || j.room.Add(-int64(len(text))) < 0 {
+		o.Failed = true
+		o.Text += fmt.Sprintf("\n[The call was made, but the rest of its result is lost: a kept result has at most %d bytes, and all together %d. Ask for less at once.]", maxKept, maxAllKept)
+		return nil
+	}
+	sum := sha256.Sum256([]byte(text))
+	h := handle{fmt.Sprintf("%x", sum[:6]), j.tool.Name, len(text)}
+	if err := j.store(h, text); err != nil {
+		return err
+	}
+	o.Kept = &h
+	o.Text += fmt.Sprintf("\n[the whole result is kept: call %s with the handle %q]", readName, h.Handle)
+	return nil
+}
+
+// store adds the node of a kept result to the nodes of the call.
+func (j *job) store(h handle, text string) (err error) {
+	to := j.end.WithoutFailure()
+	if to.Len() == 0 {
+		if to, err = j.lane(); err != nil {
+			return err
+		}
+	}
+	n, err := dag.NewNode(dag.Spec{Type: keptType.Name(), Content: kept{h.Tool, text}, Parents: to.Next(), Meta: map[string]string{handleField: h.Handle}})
+	if err == nil {
+		j.end, err = to.Append(n)
+	}
+	return err
+}
+
+// lane returns the DAG on which the nodes of the call start. Its number is unique among the
+// calls of the agent.
+func (j *job) lane() (dag.DAG, error) {
+	return dag.Lane(j.base, (j.turn-1)*j.cfg.MaxCalls+j.position-1)
+}
+
+// handles returns the handles in the metadata of messages, the oldest first.
+func handles(messages []llm.Message) (all []handle) {
+	for i := range messages {
+		raw, ok := messages[i].Metadata[handlesKey]
+		var found []handle
+		if !ok || json.Unmarshal(raw, &found) != nil { // a foreign conversation has no results
+			continue
+		}
+		for _, h := range found {
+			if !slices.Contains(all, h) {
+				all = append(all, h)
+			}
+		}
+	}
+	return all[max(0, len(all)-maxHandles):]
+}
+
+// noted returns a message with handles in its metadata.
+func noted(m llm.Message, of ...handle) (llm.Message, error) {
+	if len(of) == 0 {
+		return m, nil
+	}
+	raw, err := json.Marshal(of)
+	if err != nil {
+		return m, err
+	}
+	m.Metadata = maps.Clone(m.Metadata)
+	if m.Metadata == nil {
+		m.Metadata = map[string]json.RawMessage{}
+	}
+	m.Metadata[handlesKey] = raw
+	return m, nil
+}
+
+// find returns the text of a kept result: of this agent, or of one whose conversation it
+// continues.
+func (r *run) find(name string) (string, error) {
+	var nodes []*dag.Node
+	for _, lane := range r.lanes {
+		nodes = append(nodes, lane.Within(nil).Beyond(r.base)...)
+	}
+	if r.cfg.Conversation != nil {
+		before, err := r.dag.All(keptType.Name())
+		if err != nil {
+			return "", err
+		}
+		nodes = append(nodes, before...)
+	}
+	for _, n := range nodes {
+		if n.Type() == keptType.Name() && n.Meta()[handleField] == name {
+			found, err := keptType.Of(n)
+			return found.Text, err
+		}
+	}
+	return "", fmt.Errorf("there is no result with the handle %q: copy the handle from the end of a cut result", name)
+}
