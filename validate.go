@@ -252,13 +252,20 @@ func (v *validator) own(s *spec) {
 		if other := v.asked[s.name]; other != nil && other != s {
 			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
-		if v.asked[s.name] == nil && v.unattended {
-			v.find(v.here, finding.Finding{Type: finding.NoFrontend, Warning: true, Queried: s.name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", s.name)
+		if v.asked[s.name] == nil {
+			v.unanswered(s.name)
 		}
 		v.asked[s.name] = s
 	}
 	if s.detail != nil {
 		v.checkDetail(s)
+	}
+}
+
+// unanswered warns of a question that no one answers.
+func (v *validator) unanswered(name string) {
+	if v.unattended {
+		v.find(v.here, finding.Finding{Type: finding.NoFrontend, Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
 	}
 }
 
@@ -282,6 +289,11 @@ func (v *validator) checkDetail(s *spec) {
 	}
 	for _, f := range found {
 		v.find(v.here, f, "%s", f.Message)
+	}
+	if asks, ok := s.detail.(interface{ Questions() []string }); ok {
+		for _, name := range asks.Questions() {
+			v.unanswered(name)
+		}
 	}
 }
 

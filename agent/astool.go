@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
 // AsTool makes a tool of an agent, a call or any other pipeline:
@@ -35,18 +36,19 @@ import (
 // frontend of the run. If p fails, the model is told and can react; an exhausted account, a
 // cancellation and a question that waits for its answer end the agent as they do
 // elsewhere. When the agent ends, the nodes of p are kept beside its node, where later
-// steps find them with dag.Maybe(dag.All(out)): the model may not have called the tool.
+// steps read them with [Made].
 //
 // The options are those of package tool, such as tool.Parallel: calls of one turn then run
 // p several times at once. Validate checks p as a part of the agent.
 func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, options ...func(*Tool)) Middleware {
 	t := Tool{Tool: llm.Tool{Name: name, Description: description, Schema: json.RawMessage(`{"type":"object"}`)}}
-	if t.Err = pipelineFault(p, in, out); t.Err != nil {
+	arguments, err := argumentsOf(p, in, out)
+	if t.Err = err; err != nil {
 		t.Err = fmt.Errorf("tool %s: %w", name, t.Err)
 		t.Run = func(context.Context, json.RawMessage) (Result, error) { return Result{}, t.Err }
 		return Use(t)
 	}
-	t.Schema, t.Effects = in.Schema().JSON(), p.Effects()
+	t.Schema, t.Effects = arguments.JSON(), p.Effects()
 	t.runs = &pipeline{p, in, out}
 	t.Run = t.runs.run
 	for _, o := range options {
@@ -55,20 +57,35 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-func pipelineFault(p stone.Ashlar, in, out dag.AnyType) error {
+// Made returns a reader of all nodes of type t that earlier steps have made, also those of
+// pipelines that are tools. The list is empty if the model has not called them.
+func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
+	return dag.Derive(dag.Maybe(dag.All(t)), func(list *[]T) []T {
+		if list == nil {
+			return nil
+		}
+		return *list
+	})
+}
+
+// argumentsOf returns the schema of the arguments of a tool.
+func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	switch {
 	case p.IsZero():
-		return fmt.Errorf("the pipeline is the zero Ashlar: give it one")
+		return nil, fmt.Errorf("the pipeline is the zero Ashlar: give it one")
 	case in == nil || out == nil:
-		return fmt.Errorf("the type of the input or of the output is nil: give both")
+		return nil, fmt.Errorf("the type of the input or of the output is nil: give both")
 	case in.Err() != nil:
-		return in.Err()
+		return nil, in.Err()
 	case out.Err() != nil:
-		return out.Err()
-	case in.Schema() == nil || !isObject(in.Schema()):
-		return fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
+		return nil, out.Err()
 	}
-	return nil
+	if s := in.Schema(); s != nil {
+		if closed, err := s.Closed(); err == nil {
+			return closed, nil
+		}
+	}
+	return nil, fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
 }
 
 // pipeline is what a tool of AsTool runs.

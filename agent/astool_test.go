@@ -39,9 +39,9 @@ func lead(boss, helper llm.Model, options ...func(*agent.Tool)) stone.Ashlar {
 // TestAsToolResume kills a run after every record in turn: the resumed run has the ids of one that
 // was not killed, and pays for nothing twice.
 func TestAsToolResume(t *testing.T) {
-	all := stone.Func("count", dag.Maybe(dag.All(ticket)), check, func(_ context.Context, found *[]ticketDoc) (passed, error) {
+	all := stone.Func("count", agent.Made(ticket), check, func(_ context.Context, found []ticketDoc) (passed, error) {
 		var b strings.Builder
-		for _, f := range *found {
+		for _, f := range found {
 			fmt.Fprintf(&b, "%s %d;", f.Title, f.Level)
 		}
 		return passed{b.String()}, nil
@@ -188,9 +188,20 @@ func TestAsToolChecked(t *testing.T) {
 		"no pipeline":   {a: use(stone.Ashlar{}, question, note), want: "the pipeline is the zero Ashlar"},
 		"no input":      {a: use(find, nil, note), want: "is nil"},
 		"a list":        {a: use(find, dag.NewType[[]string]("list"), note), want: `the input "list" is no JSON object`},
-		"its reads":     {a: use(stone.Func("find", ticket, note, func(context.Context, ticketDoc) (agent.Text, error) { return agent.Text{}, nil }), question, note), want: `"ticket"`},
-		"its effects":   {a: use(stone.Func("find", question, note, found, stone.Effects("net")), question, note), grant: []string{}, want: `"net"`},
-		"granted":       {a: use(stone.Func("find", question, note, found, stone.Effects("net")), question, note), grant: []string{"net"}},
+		"an empty list": {a: stone.Seq("all", use(find, question, note), stone.Func("count", agent.Made(question), check, func(_ context.Context, asked []questionDoc) (passed, error) {
+			return passed{fmt.Sprint(len(asked))}, nil
+		}))},
+		"unknown arguments": {a: agent.New("talk", note, model(calls("find", `{"text":"1","more":2}`), says("done")),
+			agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.AsTool("find", "", find, question, note)},
+				Decide: func(c agent.Context, advice []agent.Recommendation) agent.Recommendation {
+					if len(advice) > 0 && advice[0].Failed {
+						return agent.Recommendation{Action: agent.Halt, Reason: c.Messages[len(c.Messages)-1].Text()}
+					}
+					return agent.ContinueOnToolUse(c, advice)
+				}}), want: `"more" is not allowed`},
+		"its reads":   {a: use(stone.Func("find", ticket, note, func(context.Context, ticketDoc) (agent.Text, error) { return agent.Text{}, nil }), question, note), want: `"ticket"`},
+		"its effects": {a: use(stone.Func("find", question, note, found, stone.Effects("net")), question, note), grant: []string{}, want: `"net"`},
+		"granted":     {a: use(stone.Func("find", question, note, found, stone.Effects("net")), question, note), grant: []string{"net"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := run(t, tt.a, stone.Config{Grant: tt.grant})
@@ -198,6 +209,20 @@ func TestAsToolChecked(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestAsToolInFlow checks that a step of a flow that reads what a tool has made waits for the agent.
+func TestAsToolInFlow(t *testing.T) {
+	find := stone.Func("find", question, ticket, func(context.Context, questionDoc) (ticketDoc, error) { return ticketDoc{Title: "x"}, nil })
+	talk := agent.New("talk", note, model(calls("find", `{"text":"1"}`), says("done")),
+		agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.AsTool("find", "", find, question, ticket)}})
+	count := stone.Func("count", agent.Made(ticket), check, func(_ context.Context, made []ticketDoc) (passed, error) {
+		return passed{fmt.Sprint(len(made))}, nil
+	})
+	res, err := run(t, stone.Flow("all", talk, count), stone.Config{})
+	if err != nil || !strings.Contains(res.Node.JSON(), `"1"`) {
+		t.Errorf("%v, %v", res.Node, err)
 	}
 }
 

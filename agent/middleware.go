@@ -112,6 +112,9 @@ type Tool struct {
 	// MaxResult bounds the text of a result that the model is given, in bytes; zero means
 	// 64 KiB, a negative value means unlimited. A longer one is kept, see the package comment.
 	MaxResult int
+	// Asks means that Run may ask a person, in a question named after agent and tool, such as
+	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
+	Asks bool
 	// Effects are its effects on the world, such as "fs/write".
 	Effects []string
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,

@@ -116,6 +116,16 @@ func (a *agent) CheckGrant(grant []string) []finding.Finding {
 	return nil
 }
 
+// Questions returns the names of the questions that the tools may ask.
+func (a *agent) Questions() (names []string) {
+	for _, t := range a.offered {
+		if t.Asks {
+			names = append(names, a.name+"/"+t.Name)
+		}
+	}
+	return names
+}
+
 // Unpriced returns the models of the agent whose price is unknown: a budget that bounds
 // money refuses them.
 func (a *agent) Unpriced(ctx context.Context) []string {

@@ -316,3 +316,22 @@ func ExampleAsk() {
 	// ["yes" "no" "no: …" "always" "never"]
 	// write_file did not run: a person refused this call: say it in German
 }
+
+// TestAskUnattended checks that Validate warns of a tool that asks if no one can answer.
+func TestAskUnattended(t *testing.T) {
+	p := writing(t.TempDir(), script.New(script.Text("done")))
+	want := `[no-frontend] fix: no one answers the question "fix/write_file": set Config.Frontend, or a journal in which it can wait`
+	found := stone.Validate(p, stone.Given{Unattended: true})
+	if len(found) != 2 || found[0].String() != want || !found[0].Warning {
+		t.Errorf("got %v, want %s, and edit_file", found, want)
+	}
+	for _, f := range stone.Validate(p, stone.Given{}) {
+		t.Error(f)
+	}
+	own := func(context.Context, tool.Call) (tool.Decision, error) { return tool.Decision{Allowed: true}, nil }
+	quiet := agent.New("fix", note, script.New(script.Text("done")), agent.Config{User: agent.Say("go"),
+		Use: []agent.Middleware{tool.Confirm(fs.Write(fs.Root{Dir: t.TempDir()}), own)}})
+	for _, f := range stone.Validate(quiet, stone.Given{Unattended: true}) {
+		t.Error(f)
+	}
+}

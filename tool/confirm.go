@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 
 	"github.com/stonelayer/stone/agent"
 )
@@ -52,6 +53,7 @@ func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
 	}
 	gated := *m.Tool
 	gated.Timeout = 0 // that of run
+	gated.Asks = gated.Asks || approve != nil && reflect.ValueOf(approve).Pointer() == reflect.ValueOf(Ask).Pointer()
 	gated.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 		var decision Decision
 		if approve != nil {

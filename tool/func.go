@@ -111,19 +111,10 @@ func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o map[string]json.RawMessage
-	if err := json.Unmarshal(s.JSON(), &o); err != nil || !strings.Contains(string(o["type"]), `"object"`) {
+	if s, err = s.Closed(); err != nil {
 		return nil, fmt.Errorf("the input must be a struct or a map with string keys, got %v", t)
 	}
-	o["type"] = json.RawMessage(`"object"`)
-	if _, open := o["additionalProperties"]; !open {
-		o["additionalProperties"] = json.RawMessage("false")
-	}
-	data, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	return schema.Parse(data)
+	return s, nil
 }
 
 // An InputError is the reason why the input of a call is refused. Its text is for the

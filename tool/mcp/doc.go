@@ -29,8 +29,8 @@
 // is written as JSON unless a text part has the same content; content that does not fit
 // the output schema of the tool is marked. Images, sound and other data are described in
 // a line and kept in the Meta of the result, under "content", with the structured
-// content under "structured". A result that is marked as an error is one. A text longer than
-// Config.MaxText is kept by the agent, which reads it in parts.
+// content under "structured". A result that is marked as an error is one. The agent keeps a
+// text longer than Config.MaxText, and the model reads it in parts.
 //
 // # Lost servers
 //
