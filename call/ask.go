@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 )
 
 // An answer is the recorded result of an invocation. A resumed run finds it and does not
@@ -134,13 +135,14 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 // was stopped because ctx ended. Loose marks an invocation that the other lanes do not
 // wait for.
 func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, error) {
-	if err := e.enter(ctx); err != nil {
+	place, err := e.enter(ctx)
+	if err != nil {
 		a, err := failing(err, ctx)
 		a.told = true // no capability was invoked
 		return a, err
 	}
 	start, end := time.Now(), stopped
-	defer func() { e.leave(end) }() // also if the capability ends its goroutine
+	defer func() { e.leave(place, end) }() // also if the capability ends its goroutine
 	reply, end, err := e.invoke(ctx, req, loose)
 	var a answer
 	switch {
@@ -178,7 +180,7 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, e.Limits.Timeout, &Error{Type: SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
+		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
 		defer cancel()
 		limited = true
 	}
@@ -238,7 +240,10 @@ func endingOf(ctx context.Context, err error) ending {
 		return well
 	}
 	var unreached net.Error
+	var late *limit.TooLateError
 	switch e := (*Error)(nil); {
+	case errors.As(err, &late): // nothing was sent
+		return stopped
 	case errors.As(err, &e) && e.Type == SoftTimeout:
 		return badly
 	case ctx.Err() != nil:

@@ -2,9 +2,12 @@ package call
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/limit"
 )
 
 const (
@@ -89,65 +92,31 @@ const (
 	badly
 )
 
-// A window limits the starts in any minute. The token bucket of x/time/rate would allow
-// nearly twice as many in its first minute.
-type window struct {
-	mu     sync.Mutex
-	starts []time.Time // of the latest invocations; next is the index of the oldest
-	next   int
-}
-
-func newWindow(perMinute int) *window { return &window{starts: make([]time.Time, perMinute)} }
-
-// wait returns when the next invocation may start. An invocation that is cancelled while
-// it waits has still used its place.
-func (w *window) wait(ctx context.Context) error {
-	w.mu.Lock()
-	now := time.Now()
-	at := w.starts[w.next].Add(time.Minute)
-	if at.Before(now) {
-		at = now
-	}
-	if end, ok := ctx.Deadline(); ok && at.After(end) {
-		w.mu.Unlock()
-		return &Error{Type: Unavailable, Message: fmt.Sprintf("its limit of %d invocations a minute is used up until after the deadline", len(w.starts))}
-	}
-	w.starts[w.next] = at
-	w.next = (w.next + 1) % len(w.starts)
-	w.mu.Unlock()
-	return pause(ctx, at.Sub(now))
-}
-
 // enter waits until the capability may be invoked. After a nil error the caller must call
 // leave.
-func (e *entry) enter(ctx context.Context) error {
+func (e *entry) enter(ctx context.Context) (*limit.Place, error) {
 	if !e.breaker.enter() {
-		return &Error{Type: Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
+		return nil, &Error{Type: Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
 	}
-	if e.slots != nil {
-		select {
-		case e.slots <- struct{}{}:
-		case <-ctx.Done():
-			e.breaker.leave(stopped)
-			return context.Cause(ctx)
-		}
+	begin := time.Now()
+	place, err := e.limiter.Enter(ctx, limit.Request{Waiting: func(w limit.Wait) {
+		event.At(ctx).Send(event.Progress{Elapsed: time.Since(begin), Message: e.ID + ": " + w.String()})
+	}})
+	if late := (*limit.TooLateError)(nil); errors.As(err, &late) {
+		err = &Error{Type: Unavailable, Message: e.ID + ": " + err.Error(), Cause: err}
+	}
+	if err != nil {
+		e.breaker.leave(stopped)
+		return nil, err
 	}
 	e.flights.Add(1)
-	if e.rate != nil {
-		if err := e.rate.wait(ctx); err != nil {
-			e.leave(stopped)
-			return err
-		}
-	}
-	return nil
+	return place, nil
 }
 
 // leave notes how an invocation ended.
-func (e *entry) leave(end ending) {
+func (e *entry) leave(place *limit.Place, end ending) {
 	e.flights.Add(-1)
-	if e.slots != nil {
-		<-e.slots
-	}
+	place.Leave(0)
 	e.breaker.leave(end)
 }
 

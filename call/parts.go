@@ -91,14 +91,14 @@ func (d *Done) read(m *form.Map) {
 
 // readBudget reads limits. An explicit 0 allows no spending.
 func readBudget(m *form.Map, to *Budget) {
-	limit(m.Int("max-roundtrips", &to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
-	limit(m.Int("max-tokens", &to.Tokens, 0, math.MaxInt), &to.Tokens)
-	limit(m.Float("max-usd", &to.USD, 0, math.Inf(1)), &to.USD)
-	limit(m.Duration("latency-ms", &to.Latency), &to.Latency)
+	zeroIsNone(m.Int("max-roundtrips", &to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
+	zeroIsNone(m.Int("max-tokens", &to.Tokens, 0, math.MaxInt), &to.Tokens)
+	zeroIsNone(m.Float("max-usd", &to.USD, 0, math.Inf(1)), &to.USD)
+	zeroIsNone(m.Duration("latency-ms", &to.Latency), &to.Latency)
 }
 
-// limit maps an explicit 0 to -1, because zero means unlimited.
-func limit[N int | float64 | time.Duration](stated bool, to *N) {
+// zeroIsNone maps an explicit 0 to -1, because zero means unlimited.
+func zeroIsNone[N int | float64 | time.Duration](stated bool, to *N) {
 	if stated && *to == 0 {
 		*to = -1
 	}

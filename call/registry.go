@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/stonelayer/stone/limit"
 )
 
 // A Registry contains capabilities by id, and their state: which are down, and how many
@@ -25,9 +27,8 @@ type entry struct {
 	Capability
 	step    string // the id in names of steps, where a slash would have to be escaped
 	breaker breaker
-	slots   chan struct{} // bounds the running invocations; nil means unlimited
-	rate    *window       // nil means unlimited
-	held    atomic.Bool   // set by SetDown
+	limiter *limit.Limiter
+	held    atomic.Bool // set by SetDown
 	flights atomic.Int64
 }
 
@@ -48,12 +49,7 @@ func NewRegistry(caps ...Capability) *Registry {
 			faults = append(faults, fmt.Errorf("capability %q (number %d): there is another one with this cap/id: rename one", c.ID, i+1))
 		default:
 			e := &entry{Capability: c, step: strings.ReplaceAll(c.ID, "/", "|")}
-			if n := c.Limits.Concurrency; n > 0 {
-				e.slots = make(chan struct{}, n)
-			}
-			if n := c.Limits.PerMinute; n > 0 {
-				e.rate = newWindow(n)
-			}
+			e.limiter = limit.New(limit.Limits{RequestsPerMinute: c.Limits.PerMinute, Concurrency: c.Limits.Concurrency})
 			r.entries[c.ID], r.order = e, append(r.order, e)
 		}
 	}

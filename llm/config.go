@@ -8,7 +8,7 @@ type Timeouts struct {
 	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
 	Silence   time.Duration // between two bytes of the answer; default 2 min
-	Total     time.Duration // the whole request, with retries and waits; default 30 min
+	Total     time.Duration // the whole request, with retries, without waits for a Limiter; default 30 min
 }
 
 // WithDefaults returns t with zero values replaced by the defaults.

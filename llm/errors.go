@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/stonelayer/stone/limit"
 )
 
 // RetriedError is the last error of a request that was made several times.
@@ -234,6 +236,17 @@ func Retryable(err error) bool {
 	_, connect := errors.AsType[*ConnectError](err)
 	_, cut := errors.AsType[*TruncatedError](err)
 	return connect || cut
+}
+
+// RetryAfter returns how long the server asks to wait before the next request, or 0.
+func RetryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[*HTTPError](err); ok {
+		return e.RetryAfter
+	}
+	if e, ok := errors.AsType[*limit.TooLateError](err); ok && e.Patience > 0 {
+		return e.Wait
+	}
+	return 0
 }
 
 type decided interface {

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -270,7 +271,7 @@ func TestBreak(t *testing.T) {
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{steps: []step{{status: 200, body: []string{"~1s", helloAll}}}}
-		m := openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: &http.Client{Transport: s}, Concurrency: 3})
+		m := openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: &http.Client{Transport: s}, Limiter: limit.New(limit.Limits{Concurrency: 3})})
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range 9 {
@@ -284,15 +285,15 @@ func TestLimits(t *testing.T) {
 		if n, d := s.mostOpen.Load(), time.Since(start).Round(time.Second); n != 3 || d != 3*time.Second {
 			t.Errorf("9 requests, 3 at once: %d at once in %s, want 3 in 3s", n, d)
 		}
-		m = openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: &http.Client{Transport: s}, RequestsPerMinute: 20})
+		m = openai.New(openai.Config{Model: "m", URL: "http://test.invalid", HTTPClient: &http.Client{Transport: s}, Limiter: limit.New(limit.Limits{RequestsPerMinute: 2})})
 		start = time.Now()
 		for range 5 {
 			if _, _, err := ask(t.Context(), m); err != nil {
 				t.Error(err)
 			}
 		}
-		if d := time.Since(start).Round(time.Second); d != 13*time.Second {
-			t.Errorf("5 requests at 20 a minute took %s, want 13s", d)
+		if d := time.Since(start).Round(time.Second); d != 2*time.Minute+time.Second {
+			t.Errorf("5 requests at 2 a minute took %s, want 2m1s", d)
 		}
 	})
 }

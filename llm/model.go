@@ -217,7 +217,8 @@ const (
 	ToolCallStart
 	// ToolInput: Text is the next piece of the arguments of call number Index.
 	ToolInput
-	// Progress: the request is still running. Sent in regular intervals.
+	// Progress: the request is still running, or waits for a Limiter; Text says for what. Sent in
+	// regular intervals.
 	Progress
 	// Restart: the attempt failed with Err and is retried after Wait. The earlier deltas
 	// are void; Reply has them, if they are known.

@@ -78,6 +78,9 @@ const (
 	mediaTokens  = 4096
 )
 
+// Tokens estimates the tokens of the request: of its input, and of the longest answer.
+func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
+
 // inputTokens estimates how many tokens a request has.
 func (r *Request) inputTokens() int {
 	n, media := len(r.System), 0
@@ -121,7 +124,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		return budget.Quote{}
 	}
 	price, ok := PriceOf(ctx, m, req)
-	in, out := req.inputTokens(), cmp.Or(req.MaxTokens, answerTokens)
+	in, out := req.Tokens()
 	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
 	if req.Cache { // all of the prompt may be read from the cache, or written to it
 		least.CacheReadTokens, most.CacheWriteTokens = in, in

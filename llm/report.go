@@ -60,7 +60,7 @@ func (r *Report) Hear(d *Delta) {
 	case ToolInput:
 		r.voice.Argue(d.Index, "", d.Text)
 	case Progress:
-		r.at.Send(event.Progress{Turn: r.turn, Elapsed: d.Elapsed})
+		r.at.Send(event.Progress{Turn: r.turn, Elapsed: d.Elapsed, Message: d.Text})
 	case Restart:
 		r.restarted(d)
 	case Done:

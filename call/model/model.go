@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
@@ -215,14 +214,7 @@ func failure(ctx context.Context, err error) error {
 	}
 	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}
 	if llm.Retryable(err) {
-		failed.Type, failed.Retryable, failed.RetryAfter = call.Unavailable, true, retryAfter(err)
+		failed.Type, failed.Retryable, failed.RetryAfter = call.Unavailable, true, llm.RetryAfter(err)
 	}
 	return failed
-}
-
-func retryAfter(err error) time.Duration {
-	if e, ok := errors.AsType[*llm.HTTPError](err); ok {
-		return e.RetryAfter
-	}
-	return 0
 }

@@ -60,9 +60,10 @@ var table = []struct{ pkg, imports string }{
 	{"llm/structured", "llm schema"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event"},
+	{"llm", "event limit"},
 
 	{"budget", ""},
+	{"limit", ""},
 	{"internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call call/scope internal/kinds tool/mcp"},
@@ -70,7 +71,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/kinds", "call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
 	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse llm llm/structured"},
-	{"call", ". budget internal/form internal/edn internal/panics internal/suggest llm/repetition"},
+	{"call", ". budget limit internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"tree", ". schema internal/suggest"},
@@ -188,7 +189,7 @@ var (
 	light = []string{
 		"github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
-		"golang.org/x/text", "golang.org/x/time", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
+		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
 	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/uci", "internal/expr", "internal/tui", "stonetest", "tool/..."}
 )

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -50,12 +51,13 @@ type Config struct {
 	// negative none.
 	MaxRetries int
 
-	Timeouts          llm.Timeouts
-	Retry             llm.Retry
-	ProgressInterval  time.Duration // between two Progress deltas; default llm.ProgressInterval
-	RequestsPerMinute int           // 0 means unlimited; shared by all users of the Model
-	Concurrency       int           // requests at the same time; 0 means unlimited, shared likewise
-	HTTPClient        *http.Client  // default: one with a transport shared by all models
+	Timeouts         llm.Timeouts
+	Retry            llm.Retry
+	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
+	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
+	// Limiter of this Model alone, without limits but those that the server reports.
+	Limiter    *limit.Limiter
+	HTTPClient *http.Client // default: one with a transport shared by all models
 }
 
 // reserved are the fields that Extra must not set.
@@ -80,7 +82,8 @@ func New(c Config) *Model {
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-api-key",
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
-			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+			// "cache_read_input_tokens do not count towards ITPM" (Anthropic's page "Rate limits").
+			Limiter: c.Limiter, FreeCache: true,
 		},
 	}
 	s.Defaults()

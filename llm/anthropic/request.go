@@ -27,7 +27,7 @@ type turnBlocks struct {
 }
 
 // body returns the JSON of the request.
-func (m *Model) body(req *llm.Request) ([]byte, error) {
+func (m *Model) body(req *llm.Request) (wire.Body, error) {
 	return m.Body(req, func(model string) (object, error) { return m.fields(req, model) })
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -76,12 +77,13 @@ type Config struct {
 	// negative none.
 	MaxRetries int
 
-	Timeouts          llm.Timeouts
-	Retry             llm.Retry
-	ProgressInterval  time.Duration // between two Progress deltas; default llm.ProgressInterval
-	RequestsPerMinute int           // 0 means unlimited; shared by all users of the Model
-	Concurrency       int           // requests at the same time; 0 means unlimited, shared likewise
-	HTTPClient        *http.Client  // default: one with a transport shared by all models
+	Timeouts         llm.Timeouts
+	Retry            llm.Retry
+	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
+	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
+	// Limiter of this Model alone, without limits but those that the server reports.
+	Limiter    *limit.Limiter
+	HTTPClient *http.Client // default: one with a transport shared by all models
 }
 
 // Protocol is a protocol that OpenAI defined.
@@ -139,7 +141,7 @@ func New(c Config) *Model {
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
-			RequestsPerMinute: c.RequestsPerMinute, Concurrency: c.Concurrency,
+			Limiter: c.Limiter,
 		},
 	}
 	d, err := c.choose(&s)

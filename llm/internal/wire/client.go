@@ -14,40 +14,40 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
-	"golang.org/x/time/rate"
 )
 
 // Options configure a Client. They are the common part of the providers' Config.
 type Options struct {
-	URL               string
-	Header            http.Header
-	HTTP              *http.Client
-	KeyFunc           llm.KeyFunc // sets KeyHeader of each request; nil if there is none
-	KeyHeader         string      // that carries the key
-	KeyPrefix         string      // before the key
-	Edit              func(*http.Request) error
-	Timeouts          llm.Timeouts
-	Retry             llm.Retry
-	ProgressInterval  time.Duration
-	RequestsPerMinute int
-	Concurrency       int
+	URL              string
+	Header           http.Header
+	HTTP             *http.Client
+	KeyFunc          llm.KeyFunc // sets KeyHeader of each request; nil if there is none
+	KeyHeader        string      // that carries the key
+	KeyPrefix        string      // before the key
+	Edit             func(*http.Request) error
+	Timeouts         llm.Timeouts
+	Retry            llm.Retry
+	ProgressInterval time.Duration
+	Limiter          *limit.Limiter // nil for one without limits
+	FreeCache        bool           // tokens that are read from a cache count towards no limit
 }
 
 // Client sends requests to one endpoint. It is safe for concurrent use.
 type Client struct {
-	url      *url.URL
-	header   http.Header
-	http     *http.Client
-	timeouts llm.Timeouts
-	retry    llm.Retry
-	progress time.Duration // between two Progress deltas
-	own      *redact.Set   // its secrets
-	keys     *keys         // nil if the key never changes
-	carry    [2]string     // the header of the key and what precedes the key in it
-	edit     func(*http.Request) error
-	limiter  *rate.Limiter // nil without a limit
-	slots    chan struct{} // nil without a limit
+	url       *url.URL
+	header    http.Header
+	http      *http.Client
+	timeouts  llm.Timeouts
+	retry     llm.Retry
+	progress  time.Duration // between two Progress deltas
+	own       *redact.Set   // its secrets
+	keys      *keys         // nil if the key never changes
+	carry     [2]string     // the header of the key and what precedes the key in it
+	edit      func(*http.Request) error
+	limiter   *limit.Limiter
+	freeCache bool
 }
 
 // New returns a Client, or an error if the options are invalid.
@@ -57,25 +57,23 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("URL %q is not an absolute http or https URL", redactedURL(o.URL))
 	}
 	c := &Client{
-		url:      u,
-		header:   o.Header,
-		timeouts: o.Timeouts.WithDefaults(),
-		retry:    o.Retry.WithDefaults(),
-		progress: llm.ProgressInterval,
-		own:      secretsIn(o.Header, u),
-		keys:     newKeys(o.KeyFunc),
-		carry:    [2]string{o.KeyHeader, o.KeyPrefix},
-		edit:     o.Edit,
+		url:       u,
+		header:    o.Header,
+		timeouts:  o.Timeouts.WithDefaults(),
+		retry:     o.Retry.WithDefaults(),
+		progress:  llm.ProgressInterval,
+		own:       secretsIn(o.Header, u),
+		keys:      newKeys(o.KeyFunc),
+		carry:     [2]string{o.KeyHeader, o.KeyPrefix},
+		freeCache: o.FreeCache,
+		edit:      o.Edit,
 	}
 	if o.ProgressInterval > 0 {
 		c.progress = o.ProgressInterval
 	}
 	c.http = httpClient(o.HTTP)
-	if o.RequestsPerMinute > 0 {
-		c.limiter = rate.NewLimiter(rate.Every(time.Minute/time.Duration(o.RequestsPerMinute)), 1)
-	}
-	if o.Concurrency > 0 {
-		c.slots = make(chan struct{}, o.Concurrency)
+	if c.limiter = o.Limiter; c.limiter == nil {
+		c.limiter = new(limit.Limiter)
 	}
 	return c, nil
 }
@@ -139,29 +137,6 @@ func httpClient(own *http.Client) *http.Client {
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c
-}
-
-// acquire waits for the concurrency limit and the rate limit.
-func (c *Client) acquire(ctx context.Context) (release func(), err error) {
-	release = func() {}
-	if c.slots != nil {
-		select {
-		case c.slots <- struct{}{}:
-			release = func() { <-c.slots }
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	if c.limiter != nil {
-		if err := c.limiter.Wait(ctx); err != nil {
-			release()
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			return nil, fmt.Errorf("llm: RequestsPerMinute leaves no place before the deadline: %w", err)
-		}
-	}
-	return release, nil
 }
 
 // harmless are headers without secrets.

@@ -38,7 +38,7 @@ func TestConnectTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	var last error
-	c.Stream(t.Context(), nil, func(string) Decoder { return nothing{} }, func(_ llm.Delta, err error) bool {
+	c.Stream(t.Context(), Body{}, func(string) Decoder { return nothing{} }, func(_ llm.Delta, err error) bool {
 		last = err
 		return true
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -30,6 +31,7 @@ type question struct {
 	method string
 	url    *url.URL
 	body   []byte
+	tokens int // estimated
 }
 
 // exchange is one request and its answer. Its own goroutine sends and reads, so that the
@@ -48,6 +50,7 @@ type head struct {
 	status    int
 	mediaType string
 	requestID string
+	quota     limit.Answer // what the server says about its limits
 	err       error
 }
 
@@ -105,7 +108,7 @@ func (c *Client) open(ctx context.Context, q question) (io.ReadCloser, head) {
 	if err != nil {
 		return nil, head{err: err}
 	}
-	h := head{status: resp.StatusCode, requestID: c.clean(ctx, requestID(resp.Header))}
+	h := head{status: resp.StatusCode, requestID: c.clean(ctx, requestID(resp.Header)), quota: quotaOf(resp.Header, time.Now())}
 	h.mediaType, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 {
 		h.err = c.httpError(ctx, resp, h.requestID)

@@ -125,30 +125,38 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 	}
 }
 
-// Body returns the JSON of a request; build makes the provider's own fields.
-func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any, error)) ([]byte, error) {
+// Body is the body of a request, and its estimated tokens.
+type Body struct {
+	json   []byte
+	tokens int
+}
+
+// Body returns the body of a request; build makes the provider's own fields.
+func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any, error)) (Body, error) {
+	var none Body
 	if m.err != nil {
-		return nil, m.err
+		return none, m.err
 	}
 	model := cmp.Or(req.Model, m.setup.Model)
 	switch {
 	case model == "":
-		return nil, fmt.Errorf("%s: no model: name one in Config.Model or Request.Model", m.setup.Provider)
+		return none, fmt.Errorf("%s: no model: name one in Config.Model or Request.Model", m.setup.Provider)
 	case len(req.Messages) == 0:
-		return nil, fmt.Errorf("%s: a request without messages: Request.Messages needs at least one", m.setup.Provider)
+		return none, fmt.Errorf("%s: a request without messages: Request.Messages needs at least one", m.setup.Provider)
 	}
 	body, err := build(model)
 	if err == nil {
 		err = m.SetParams(body, req)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.setup.Provider, err)
+		return none, fmt.Errorf("%s: %w", m.setup.Provider, err)
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return nil, fmt.Errorf("%s: the request is not JSON: %w", m.setup.Provider, err)
+		return none, fmt.Errorf("%s: the request is not JSON: %w", m.setup.Provider, err)
 	}
-	return data, nil
+	in, out := req.Tokens()
+	return Body{data, in + out}, nil
 }
 
 // Check returns every fault of the configuration in one line, or nil.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/sse"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -43,50 +44,73 @@ var errStopped = errors.New("stopped")
 // settings allow. The function decoder returns a fresh Decoder for each attempt. Stream
 // returns the reply on success. It returns nil after it has yielded an error or the
 // consumer has stopped.
-func (c *Client) Stream(ctx context.Context, body []byte, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
-	if limit := c.timeouts.Total; limit > 0 {
+func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID string) Decoder, yield func(llm.Delta, error) bool) *llm.Reply {
+	if total := c.timeouts.Total; total > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &llm.TimeoutError{Phase: "total", Limit: limit})
+		ctx, cancel = limit.WithTimeout(ctx, total, &llm.TimeoutError{Phase: "total", Limit: total})
 		defer cancel()
 	}
 	redact.From(ctx).Join(c.own)
 	start := time.Now()
-	q := question{http.MethodPost, c.url, body}
+	q := question{http.MethodPost, c.url, body.json, body.tokens}
 	var rest Decoder // of an answer whose rest is requested
 	for attempt := 1; ; attempt++ {
-		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start}
-		err := c.redact(ctx, s.run(ctx, q))
-		path := s.path(err)
-		wait, again := restEvery, true
+		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start, reply: &llm.Reply{}}
+		o := s.attempt(ctx, q, attempt)
 		switch {
-		case errors.Is(err, errStopped):
+		case errors.Is(o.err, errStopped):
 			return nil
-		case err == nil && path == "":
+		case o.err == nil && o.path == "":
 			return s.reply
-		case err == nil: // the model has not finished
-			q, rest, attempt = c.later(path), s.decoded, 0
-		case path != "" && attempt <= c.retry.Max: // the model continues without us
-			q, rest = c.later(path), s.decoded
-		default:
-			wait, again = c.again(ctx, attempt, s, err)
-		}
-		if !again {
+		case !o.again:
 			if attempt > 1 {
-				err = &llm.RetriedError{Tried: attempt, Err: err}
+				o.err = &llm.RetriedError{Tried: attempt, Err: o.err}
 			}
-			yield(llm.Delta{Reply: s.reply}, err)
+			yield(llm.Delta{Reply: s.reply}, o.err)
+			return nil
+		case o.path != "":
+			q, rest = c.later(o.path), s.decoded
+			if o.err == nil { // the model has not finished
+				attempt = 0
+			}
+		}
+		if rest == nil && !yield(llm.Delta{Kind: llm.Restart, Err: o.err, Wait: o.wait, Reply: s.reply}, nil) {
 			return nil
 		}
-		if rest == nil && !yield(llm.Delta{Kind: llm.Restart, Err: err, Wait: wait, Reply: s.reply}, nil) {
-			return nil
+		if refused(o.err) {
+			continue // it waits for a place, as all other requests do
 		}
-		if err := s.sleep(ctx, wait); err != nil {
+		if err := s.sleep(ctx, o.wait); err != nil {
 			if err != errStopped {
 				yield(llm.Delta{Reply: s.reply}, err)
 			}
 			return nil
 		}
 	}
+}
+
+// outcome is how an attempt ended.
+type outcome struct {
+	err   error
+	path  string // where the rest of the answer is, "" if there is no more
+	wait  time.Duration
+	again bool // another attempt follows after wait
+}
+
+// attempt makes the n-th attempt, in a place of the limiter.
+func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
+	if err := s.enter(ctx, q.tokens); err != nil {
+		return outcome{err: err}
+	}
+	defer func() { s.leave(o.err, o.wait) }()
+	o.err = s.client.redact(ctx, s.run(ctx, q))
+	if o.path = s.path(o.err); o.path != "" && (o.err == nil || n <= s.client.retry.Max) { // the model continues without us
+		o.wait, o.again = restEvery, true
+		return o
+	}
+	o.path = ""
+	o.wait, o.again = s.client.again(ctx, n, s, o.err)
+	return o
 }
 
 // again reports whether to retry the request, and how long to wait before.
@@ -100,8 +124,8 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.started {
 		return 0, false // the server may be working on it, and will bill it
 	}
-	if e, ok := errors.AsType[*llm.HTTPError](err); ok && e.RetryAfter > 0 {
-		return e.RetryAfter, e.RetryAfter <= c.retry.MaxWait
+	if wait := llm.RetryAfter(err); wait > 0 {
+		return wait, wait <= c.retry.MaxWait
 	}
 	wait := min(c.retry.Wait<<min(attempt-1, 20), c.retry.MaxWait)
 	return wait/2 + rand.N(wait/2+1), true
@@ -116,6 +140,8 @@ type session struct {
 	yield   func(llm.Delta, error) bool
 	start   time.Time
 
+	place     *limit.Place
+	quota     limit.Answer // what the server says about its limits, until the place has heard it
 	x         *exchange
 	progress  *time.Ticker
 	quiet     *time.Timer // expires when the current phase takes too long
@@ -126,19 +152,13 @@ type session struct {
 	deltas    []llm.Delta
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
-	reply     *llm.Reply // never nil after run
+	reply     *llm.Reply // never nil
 }
 
 func (s *session) run(ctx context.Context, q question) error {
-	s.reply = &llm.Reply{}
 	if s.rest != nil {
 		s.reply = s.rest.Reply()
 	}
-	release, err := s.client.acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("llm: waiting for a free place: %w", err)
-	}
-	defer release()
 	s.progress = time.NewTicker(s.client.progress)
 	defer s.progress.Stop()
 	s.x = s.client.begin(ctx, q)
@@ -152,6 +172,10 @@ func (s *session) run(ctx context.Context, q question) error {
 		return err
 	}
 	s.requestID = h.requestID
+	if s.quota = h.quota; h.status != 0 && !refused(h.err) {
+		s.place.Heard(s.quota)
+		s.quota = limit.Answer{}
+	}
 	if s.rest == nil {
 		s.reply.RequestID = h.requestID
 	}
@@ -318,7 +342,7 @@ func (s *session) awaitHead(ctx context.Context) (head, error) {
 			}
 			return h, nil
 		case <-s.progress.C:
-			if !s.tick() {
+			if !s.tick("") {
 				return head{}, errStopped
 			}
 		case <-s.quiet.C:
@@ -343,7 +367,7 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 			}
 			return piece, ok, nil
 		case <-s.progress.C:
-			if !s.tick() {
+			if !s.tick("") {
 				return nil, false, errStopped
 			}
 		case <-s.quiet.C:
@@ -365,7 +389,7 @@ func (s *session) sleep(ctx context.Context, wait time.Duration) error {
 		case <-over.C:
 			return nil
 		case <-progress.C:
-			if !s.tick() {
+			if !s.tick("") {
 				return errStopped
 			}
 		case <-ctx.Done():
@@ -374,8 +398,9 @@ func (s *session) sleep(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-func (s *session) tick() bool {
-	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start)}, nil)
+// tick yields a Progress. Waits says what the request waits for, "" if it is running.
+func (s *session) tick(waits string) bool {
+	return s.yield(llm.Delta{Kind: llm.Progress, Elapsed: time.Since(s.start), Text: waits}, nil)
 }
 
 func (s *session) timeout() error {

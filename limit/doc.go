@@ -1,0 +1,30 @@
+// Package limit paces requests to a server that many users of a process share: models,
+// capabilities, and the runs that ask them.
+//
+// A [Limiter] bounds the requests and tokens per minute and the requests at once. Models that
+// are given the same Limiter share its limits:
+//
+//	shared := limit.New(limit.Limits{RequestsPerMinute: 500, TokensPerMinute: 200_000, Concurrency: 20})
+//	large := openai.New(openai.Config{Model: "gpt-5", Limiter: shared})
+//	small := openai.New(openai.Config{Model: "gpt-5-mini", Limiter: shared})
+//
+// # What the server says
+//
+// A Limiter believes the server. If a server reports that it accepts no request before a time,
+// nothing is sent before it, and the rest that it reports is not exceeded until it is renewed.
+// If it refuses a request because of its rate, all requests wait. After a pause one request
+// goes first, and the others follow when the server has accepted it.
+//
+// # Who goes first
+//
+// Requests wait in the order in which they came, in two queues: those of contexts that
+// [Interactive] has marked, and the others. While both queues wait, three of four places go to
+// the first one and the fourth to the second. So a person waits for few others, and a batch
+// still makes progress. The request whose turn it is lets no later one pass, so a large one
+// is not overtaken by small ones for ever.
+//
+// # Waiting
+//
+// The end of the context ends the wait at once. Time spent waiting does not count
+// towards a timeout of [WithTimeout]: it says nothing about the server's speed.
+package limit

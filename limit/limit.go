@@ -1,0 +1,219 @@
+package limit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Limits bound the requests to a server. Zero means unlimited.
+type Limits struct {
+	RequestsPerMinute int // started in any minute
+	TokensPerMinute   int // of input and answers; see Request.Tokens
+	Concurrency       int // requests at the same time
+}
+
+// A Limiter lets requests start as its limits and the server allow. The zero value has no
+// limits of its own. It is safe for concurrent use and has no goroutine.
+type Limiter struct {
+	limits Limits
+
+	mu      sync.Mutex
+	minute  minute
+	running int
+	queues  [2]queue // of the other requests, and of interactive ones
+	row     int      // interactive requests started in a row while others waited
+	server  server
+	timer   *time.Timer // calls advance when time alone lets the next request start
+}
+
+// New returns a Limiter with the limits. Negative ones are unlimited.
+func New(l Limits) *Limiter { return &Limiter{limits: l} }
+
+// Limits returns the limits that the Limiter was made with.
+func (l *Limiter) Limits() Limits { return l.limits }
+
+// A Request describes what asks for a place.
+type Request struct {
+	// Tokens is an estimate, which is reserved until Place.Leave tells the truth. A request of more
+	// tokens than the limit of a minute waits until nothing else is counted, and has a
+	// minute for itself.
+	Tokens int
+	// Patience is the longest pause of the server that the request waits for; zero means any.
+	Patience time.Duration
+	// Waiting is called on the caller's goroutine while the request waits, once in Every. It may
+	// be nil.
+	Waiting func(Wait)
+	Every   time.Duration // default 5 s
+}
+
+// A Wait describes how a request waits.
+type Wait struct {
+	Reason  string        // such as "at most 60 requests a minute"
+	Ahead   int           // the requests before it in its queue
+	Elapsed time.Duration // since it started to wait
+}
+
+// String returns the wait in words.
+func (w Wait) String() string {
+	s := fmt.Sprintf("waiting for %v: %s", w.Elapsed.Round(time.Second), w.Reason)
+	if w.Ahead > 0 {
+		s += fmt.Sprintf("; %d requests are before it", w.Ahead)
+	}
+	return s
+}
+
+// A TooLateError reports a request that was not sent, because it would have to wait beyond its
+// deadline or its patience.
+type TooLateError struct {
+	Reason   string
+	Wait     time.Duration // at least
+	Patience time.Duration // of the request; zero if Wait exceeds the deadline of its context
+}
+
+// Error says how long the wait would be, and why.
+func (e *TooLateError) Error() string {
+	beyond := "its deadline"
+	if e.Patience > 0 {
+		beyond = fmt.Sprintf("the longest wait of %v", e.Patience)
+	}
+	return fmt.Sprintf("no request may be sent for %v, beyond %s: %s", e.Wait.Round(time.Millisecond), beyond, e.Reason)
+}
+
+// Retryable returns true: later, the same request may be sent.
+func (e *TooLateError) Retryable() bool { return true }
+
+type interactiveKey struct{}
+
+// Interactive marks a context whose requests a person waits for. They start before others, see
+// the package comment.
+func Interactive(ctx context.Context) context.Context {
+	return context.WithValue(ctx, interactiveKey{}, true)
+}
+
+// A waiter is a request in a queue.
+type waiter struct {
+	tokens   int
+	patience time.Duration
+	class    int
+	since    time.Time
+	done     chan struct{} // closed when place or err is set
+	place    *Place
+	err      error
+}
+
+type queue []*waiter
+
+// Enter waits until the request may be sent. The caller must call Leave of the place when the
+// request is over. An error is the cause of the context's end, which ends the wait, or a *TooLateError.
+func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
+	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, since: time.Now(), done: make(chan struct{})}
+	if ctx.Value(interactiveKey{}) != nil {
+		w.class = 1
+	}
+	deadline, _ := ctx.Deadline()
+	l.mu.Lock()
+	l.queues[w.class] = append(l.queues[w.class], w)
+	l.advance()
+	if w.place == nil && w.err == nil && !deadline.IsZero() {
+		if at, reason := l.earliest(w); at.After(deadline) {
+			w.err = &TooLateError{Reason: reason, Wait: at.Sub(w.since)}
+			l.remove(w)
+		}
+	}
+	place, err := w.place, w.err
+	l.mu.Unlock()
+	if place != nil || err != nil {
+		return place, err
+	}
+	defer pause(ctx)()
+	return l.wait(ctx, r, w)
+}
+
+// wait waits until the waiter has a place.
+func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error) {
+	tell := time.NewTicker(cmp.Or(r.Every, 5*time.Second))
+	defer tell.Stop()
+	for {
+		select {
+		case <-w.done:
+			return w.place, w.err
+		case <-ctx.Done():
+			l.mu.Lock()
+			place, err := w.place, w.err
+			l.remove(w)
+			l.advance()
+			l.mu.Unlock()
+			if place == nil && err == nil {
+				return nil, context.Cause(ctx)
+			}
+			return place, err
+		case <-tell.C:
+			if r.Waiting != nil {
+				r.Waiting(l.state(w))
+			}
+		}
+	}
+}
+
+// state describes how the waiter waits.
+func (l *Limiter) state(w *waiter) Wait {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, reason := l.earliest(w)
+	return Wait{Reason: reason, Ahead: max(slices.Index(l.queues[w.class], w), 0), Elapsed: time.Since(w.since)}
+}
+
+// remove takes a waiter out of its queue.
+func (l *Limiter) remove(w *waiter) {
+	q := &l.queues[w.class]
+	*q = slices.DeleteFunc(*q, func(other *waiter) bool { return other == w })
+}
+
+// A Place is a request that was let in. Its methods may be called on a nil Place.
+type Place struct {
+	limiter  *Limiter
+	number   uint64
+	tokens   int    // reserved
+	spent    *spent // where they are counted
+	answered bool
+	left     bool
+}
+
+// Leave ends the request. Tokens is its usage; a negative number means that it is unknown, and keeps
+// the estimate. Only the first call counts.
+func (p *Place) Leave(tokens int) {
+	if p == nil {
+		return
+	}
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left = true
+	l.running--
+	l.server.answered(p)
+	if tokens >= 0 {
+		l.minute.settle(p, tokens, time.Now())
+	}
+	if l.server.probe == p {
+		l.server.probe = nil
+	}
+	l.advance()
+}
+
+// Heard notes what the server said about its limits in the answer to this request.
+func (p *Place) Heard(a Answer) {
+	if p == nil {
+		return
+	}
+	p.limiter.mu.Lock()
+	defer p.limiter.mu.Unlock()
+	p.limiter.server.heard(p, a, time.Now())
+	p.limiter.advance()
+}

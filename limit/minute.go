@@ -1,0 +1,77 @@
+package limit
+
+import "time"
+
+// minute counts what started within the last minute. It is bounded: what starts within
+// grain of each other is counted together.
+type minute struct {
+	spent []*spent // the oldest first
+}
+
+// grain bounds the precision: a place is free again at most this much after its minute.
+const grain = 250 * time.Millisecond
+
+// spent counts requests that started at about the same time.
+type spent struct {
+	from, to         time.Time
+	requests, tokens int
+}
+
+// add counts a request.
+func (m *minute) add(tokens int, now time.Time) *spent {
+	s := m.at(now)
+	s.requests++
+	s.tokens += tokens
+	return s
+}
+
+// at returns the count of now.
+func (m *minute) at(now time.Time) *spent {
+	m.forget(now)
+	if n := len(m.spent); n > 0 && now.Sub(m.spent[n-1].from) < grain {
+		m.spent[n-1].to = now
+		return m.spent[n-1]
+	}
+	s := &spent{from: now, to: now}
+	m.spent = append(m.spent, s)
+	return s
+}
+
+// forget drops what is older than a minute.
+func (m *minute) forget(now time.Time) {
+	n := 0
+	for n < len(m.spent) && !m.spent[n].to.Add(time.Minute).After(now) {
+		n++
+	}
+	m.spent = append(m.spent[:0], m.spent[n:]...)
+}
+
+// settle replaces the estimate of a place by the truth. What was reserved in vain is given back to the
+// minute in which the request started; what was used beyond it counts from now on.
+func (m *minute) settle(p *Place, tokens int, now time.Time) {
+	switch {
+	case p.spent == nil:
+	case tokens <= p.tokens:
+		p.spent.tokens -= p.tokens - tokens
+	default:
+		m.at(now).tokens += tokens - p.tokens
+	}
+}
+
+// room returns when at most so much of what is counted is within the last minute.
+func (m *minute) room(now time.Time, most int, count func(*spent) int) time.Time {
+	m.forget(now)
+	sum := 0
+	for _, s := range m.spent {
+		sum += count(s)
+	}
+	at := now
+	for _, s := range m.spent {
+		if sum <= most {
+			break
+		}
+		sum -= count(s)
+		at = s.to.Add(time.Minute)
+	}
+	return at
+}

@@ -1,0 +1,137 @@
+package limit
+
+import (
+	"fmt"
+	"time"
+)
+
+// inRow is how many interactive requests may start before one of the others that wait.
+const inRow = 3
+
+// next returns the waiter whose turn it is, or nil.
+func (l *Limiter) next() *waiter {
+	others, people := l.queues[0], l.queues[1]
+	switch {
+	case len(people) > 0 && (len(others) == 0 || l.row < inRow):
+		return people[0]
+	case len(others) > 0:
+		return others[0]
+	}
+	return nil
+}
+
+// advance lets in all requests that may start now, and sets the timer for the next one.
+func (l *Limiter) advance() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.dismiss()
+	for w := l.next(); w != nil; w = l.next() {
+		now := time.Now()
+		at, _ := l.mayStart(w.tokens, now)
+		if at.IsZero() { // not before another request has ended
+			return
+		}
+		if at.After(now) {
+			l.wake(at.Sub(now))
+			return
+		}
+		l.start(w, now)
+	}
+}
+
+func (l *Limiter) wake(after time.Duration) {
+	if l.timer != nil {
+		l.timer.Reset(after)
+		return
+	}
+	l.timer = time.AfterFunc(after, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.advance()
+	})
+}
+
+// start lets the waiter in.
+func (l *Limiter) start(w *waiter, now time.Time) {
+	l.remove(w)
+	switch {
+	case w.class == 0:
+		l.row = 0
+	case len(l.queues[0]) > 0:
+		l.row++
+	}
+	l.running++
+	w.place = &Place{limiter: l, tokens: w.tokens}
+	if l.limits.RequestsPerMinute > 0 || l.limits.TokensPerMinute > 0 {
+		w.place.spent = l.minute.add(w.tokens, now)
+	}
+	l.server.started(w.place)
+	close(w.done)
+}
+
+// dismiss ends the wait of all whose patience is shorter than the server's pause.
+func (l *Limiter) dismiss() {
+	pause := time.Until(l.server.until)
+	if pause <= 0 {
+		return
+	}
+	for class := range l.queues {
+		kept := l.queues[class][:0]
+		for _, w := range l.queues[class] {
+			if w.patience == 0 || pause <= w.patience {
+				kept = append(kept, w)
+				continue
+			}
+			w.err = &TooLateError{l.server.reason, pause, w.patience}
+			close(w.done)
+		}
+		clear(l.queues[class][len(kept):])
+		l.queues[class] = kept
+	}
+}
+
+// mayStart returns when a request of so many tokens may start if nothing else does: now, later, or the
+// zero time if another request has to end first. The reason says why not now.
+func (l *Limiter) mayStart(tokens int, now time.Time) (at time.Time, reason string) {
+	at = now
+	later := func(t time.Time, why string) {
+		if t.After(at) {
+			at, reason = t, why
+		}
+	}
+	if n := l.limits.Concurrency; n > 0 && l.running >= n {
+		return time.Time{}, fmt.Sprintf("at most %d requests at once", n)
+	}
+	if l.server.probe != nil {
+		return time.Time{}, "one request tries whether the server accepts requests again"
+	}
+	if n := l.limits.RequestsPerMinute; n > 0 {
+		later(l.minute.room(now, n-1, func(s *spent) int { return s.requests }), fmt.Sprintf("at most %d requests a minute", n))
+	}
+	if n := l.limits.TokensPerMinute; n > 0 {
+		later(l.minute.room(now, max(n-tokens, 0), func(s *spent) int { return s.tokens }), fmt.Sprintf("at most %d tokens a minute", n))
+	}
+	later(l.server.mayStart(tokens, now))
+	return at, reason
+}
+
+// earliest returns a time before which the waiter cannot start, and why.
+func (l *Limiter) earliest(w *waiter) (time.Time, string) {
+	now := time.Now()
+	at, reason := l.mayStart(w.tokens, now)
+	if at.IsZero() {
+		at = now
+	}
+	if n := l.limits.RequestsPerMinute; n > 0 {
+		ahead := 0
+		for ahead < len(l.queues[w.class]) && l.queues[w.class][ahead] != w {
+			ahead++
+		}
+		at = at.Add(time.Duration(ahead/n) * time.Minute)
+	}
+	if reason == "" {
+		reason = "others are before it"
+	}
+	return at, reason
+}

@@ -1,0 +1,129 @@
+package limit
+
+import "time"
+
+// maxPause bounds how long a server can stop all requests.
+const maxPause = 24 * time.Hour
+
+// An Answer is what a server said about its limits. The zero value says nothing.
+type Answer struct {
+	// Refused says that the request was refused because of its rate. All requests wait for
+	// Pause.
+	Refused bool
+	Pause   time.Duration
+	// Requests and Tokens are what the server accepts until it renews them.
+	Requests, Tokens Quota
+}
+
+// A Quota is what is left of a limit until a time. It is unknown if Until is zero.
+type Quota struct {
+	Left  int
+	Until time.Time
+}
+
+// server is what a server said about its limits.
+type server struct {
+	until            time.Time // nothing is sent before
+	reason           string    // of until
+	requests, tokens quota     // less what was sent and may not be counted in it
+	careful          bool      // after a pause, until a request was accepted
+	probe            *Place    // the only request while careful
+
+	sent       uint64 // numbers the requests
+	latest     uint64 // the number of the latest request whose answer was heard
+	unanswered struct{ requests, tokens int }
+}
+
+// A quota remembers whether it made a request wait.
+type quota struct {
+	Quota
+	blocked bool
+}
+
+// heard notes an answer to the request of a place. What later requests were told counts, less the
+// requests that the server may not have counted yet.
+func (s *server) heard(p *Place, a Answer, now time.Time) {
+	s.answered(p)
+	for _, q := range []struct {
+		of   *quota
+		said Quota
+		sent int
+		name string
+	}{{&s.requests, a.Requests, s.unanswered.requests, "requests"}, {&s.tokens, a.Tokens, s.unanswered.tokens, "tokens"}} {
+		if q.said.Until.IsZero() {
+			continue
+		}
+		if p.number >= s.latest {
+			*q.of = quota{Quota: Quota{q.said.Left - q.sent, q.said.Until}}
+		}
+		if q.said.Left <= 0 {
+			s.stop(q.said.Until, "the server accepts no more "+q.name, now)
+		}
+	}
+	s.latest = max(s.latest, p.number)
+	if a.Refused {
+		s.careful = true
+		s.stop(now.Add(a.Pause), "the server refused a request because of its rate", now)
+	} else if p == s.probe {
+		s.careful = false
+	}
+	if p == s.probe {
+		s.probe = nil
+	}
+}
+
+// stop lets nothing start before a time.
+func (s *server) stop(until time.Time, reason string, now time.Time) {
+	if latest := now.Add(maxPause); until.After(latest) {
+		until = latest
+	}
+	if until.After(s.until) {
+		s.until, s.reason = until, reason
+	}
+}
+
+// started notes that a request is sent.
+func (s *server) started(p *Place) {
+	if s.careful {
+		s.probe = p
+	}
+	s.sent++
+	p.number = s.sent
+	s.requests.Left--
+	s.tokens.Left -= p.tokens
+	s.unanswered.requests++
+	s.unanswered.tokens += p.tokens
+}
+
+// answered notes that a request has its answer, or will have none.
+func (s *server) answered(p *Place) {
+	if p.answered {
+		return
+	}
+	p.answered = true
+	s.unanswered.requests--
+	s.unanswered.tokens -= p.tokens
+}
+
+// mayStart returns before which time a request may not start. After a quota that made requests wait,
+// one goes first: what is left then is not known.
+func (s *server) mayStart(tokens int, now time.Time) (time.Time, string) {
+	at, reason := s.until, s.reason
+	for _, q := range []struct {
+		of     *quota
+		need   int
+		reason string
+	}{{&s.requests, 1, "the server accepts no more requests"}, {&s.tokens, tokens, "the server accepts fewer tokens than the request has"}} {
+		switch {
+		case !q.of.Until.After(now): // it was renewed
+			s.careful = s.careful || q.of.blocked
+			q.of.blocked = false
+		case q.of.Left < q.need:
+			q.of.blocked = true
+			if q.of.Until.After(at) {
+				at, reason = q.of.Until, q.reason
+			}
+		}
+	}
+	return at, reason
+}

@@ -1,0 +1,67 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// WithTimeout is like context.WithTimeoutCause, without the time during which a request of the context
+// waits for a Limiter. The context has no deadline of its own.
+func WithTimeout(ctx context.Context, timeout time.Duration, cause error) (context.Context, context.CancelFunc) {
+	outer, _ := ctx.Value(clockKey{}).(*clock)
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &clock{outer: outer, left: timeout, since: time.Now()}
+	c.timer = time.AfterFunc(timeout, func() { cancel(cause) })
+	return context.WithValue(ctx, clockKey{}, c), func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = true
+		c.timer.Stop()
+		cancel(context.Canceled)
+	}
+}
+
+type clockKey struct{}
+
+// A clock is a timeout that stops while requests wait.
+type clock struct {
+	outer   *clock
+	mu      sync.Mutex
+	timer   *time.Timer
+	left    time.Duration // from since on
+	since   time.Time
+	waiting int
+	over    bool
+}
+
+// pause stops the timeouts of the context until the returned function is called.
+func pause(ctx context.Context) (resume func()) {
+	inner, _ := ctx.Value(clockKey{}).(*clock)
+	for c := inner; c != nil; c = c.outer {
+		c.wait(1)
+	}
+	return func() {
+		for c := inner; c != nil; c = c.outer {
+			c.wait(-1)
+		}
+	}
+}
+
+// wait notes that one request more or less waits.
+func (c *clock) wait(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.waiting
+	c.waiting += more
+	switch {
+	case c.over:
+	case before == 0:
+		if c.timer.Stop() {
+			c.left = max(c.left-time.Since(c.since), 1)
+		}
+	case c.waiting == 0:
+		c.since = time.Now()
+		c.timer.Reset(c.left)
+	}
+}

@@ -1,0 +1,61 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm"
+)
+
+// enter waits for a place of the limiter, and tells the consumer what the request waits for.
+func (s *session) enter(ctx context.Context, tokens int) error {
+	waiting, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	place, err := s.client.limiter.Enter(waiting, limit.Request{
+		Tokens: tokens, Patience: s.client.retry.MaxWait, Every: s.client.progress,
+		Waiting: func(w limit.Wait) {
+			if !s.tick(w.String()) {
+				stop(errStopped)
+			}
+		},
+	})
+	switch {
+	case err == nil && waiting.Err() != nil: // it ended while it was let in
+		place.Leave(0)
+		err = context.Cause(waiting)
+	case err == nil:
+		s.place = place
+		return nil
+	}
+	switch {
+	case errors.Is(err, errStopped):
+		return err
+	case ctx.Err() != nil:
+		return s.ended(ctx)
+	}
+	return fmt.Errorf("llm: %w", err)
+}
+
+// leave gives the place back, with what the server said by its error and by the reported usage. Wait is the
+// time until the next attempt, 0 if there is none.
+func (s *session) leave(err error, wait time.Duration) {
+	if refused(err) {
+		s.quota.Refused, s.quota.Pause = true, cmp.Or(llm.RetryAfter(err), wait, s.client.retry.Wait)
+		s.place.Heard(s.quota)
+	}
+	tokens := -1
+	if u := s.reply.Usage; u.InputTokens != nil || u.OutputTokens != nil {
+		used := u.Counted()
+		tokens = used.Tokens()
+		if s.client.freeCache {
+			tokens -= used.CacheReadTokens
+		}
+	} else if _, failed := errors.AsType[*llm.HTTPError](err); failed {
+		tokens = 0
+	}
+	s.place.Leave(tokens)
+}
