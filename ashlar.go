@@ -180,6 +180,10 @@ func (a Ashlar) QueriesAll() []dag.Query {
 	return out
 }
 
+// Result returns the type of the last node of a run of a, or nil if it depends on the run
+// or a adds no node.
+func (a Ashlar) Result() dag.AnyType { return check(a, Given{}).last.typ }
+
 // Lens returns the field names along which a match looks into the latest node,
 // nil for everything else.
 func (a Ashlar) Lens() []string { return append([]string(nil), a.spec().lens...) }

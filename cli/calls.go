@@ -147,23 +147,32 @@ func (a *app) closeCalls() {
 // spending opens the account of a run that has a budget. Flags override the
 // configuration.
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
+	err := k.limit(f)
+	if k.conf != nil {
+		ctx = budget.WithPrices(ctx, k.prices)
+	}
+	if err != nil || k.limits == (budget.Limits{}) {
+		return ctx, err
+	}
+	// What makes no call has to end in time, too.
+	account := budget.New(k.limits)
+	ctx, k.release = account.Context(ctx)
+	return budget.With(ctx, account), nil
+}
+
+// limit reads the limits of a run and the prices of models.
+func (k *calls) limit(f *pflag.FlagSet) error {
 	var limits budget.Limits
 	if k.conf != nil {
 		limits, k.prices = k.conf.Budget, k.conf.Prices
-		ctx = budget.WithPrices(ctx, k.prices)
 	}
 	err := errors.Join(
 		bounded(f, "max-usd", k.budget.USD, &limits.USD),
 		bounded(f, "max-tokens", k.budget.Tokens, &limits.Tokens),
 		bounded(f, "max-roundtrips", k.budget.Roundtrips, &limits.Roundtrips),
 		bounded(f, "max-time", k.budget.Latency, &limits.Latency))
-	if k.limits = limits; err != nil || limits == (budget.Limits{}) {
-		return ctx, err
-	}
-	// What makes no call has to end in time, too.
-	account := budget.New(limits)
-	ctx, k.release = account.Context(ctx)
-	return budget.With(ctx, account), nil
+	k.limits = limits
+	return err
 }
 
 // bounded takes a limit over from its flag. A limit of 0 leaves nothing to spend.

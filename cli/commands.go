@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/publish"
 )
 
 func (a *app) root() *cobra.Command {
@@ -36,6 +37,9 @@ func (a *app) root() *cobra.Command {
 			return output(err)
 		},
 	})
+	if publish.Serve != nil {
+		root.AddCommand(a.serve())
+	}
 	return root
 }
 

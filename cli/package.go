@@ -44,20 +44,24 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	})
 }
 
-// relinked hands the command over to a program that links the packages of capabilities,
-// if the configuration names any that this program does not. The error is then not nil,
-// and has the exit code.
-func (a *app) relinked(c *cobra.Command) error {
+// relinked hands the command over to a program that links the packages of capabilities
+// and the others, if this program does not. The error is then not nil, and has the exit
+// code.
+func (a *app) relinked(c *cobra.Command, others ...string) error {
 	conf, err := a.configured()
-	if err != nil || !a.fromArgument() || len(kinds.Unprovided(conf.Packages())) == 0 {
+	if err != nil || !a.fromArgument() {
 		return err
+	}
+	missing := kinds.Unprovided(append(others, conf.Packages()...))
+	if len(missing) == 0 {
+		return nil
 	}
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
 	link := load.Linked{
 		Always:       []string{"github.com/stonelayer/stone/cli/all"},
-		Capabilities: kinds.Unprovided(conf.Packages()), Dir: conf.Dir,
+		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
 	err = a.handOver(c, a.Args, "the capabilities", func(ctx context.Context) (load.Program, error) {
@@ -127,8 +131,11 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 // linked are the packages that the program of a package links: the kinds that the
 // configuration names, and the screen if it is shown there.
 func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
-	if c == c.Root() {
+	switch {
+	case c == c.Root():
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
+	case c.Name() == "serve":
+		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/serve")
 	}
 	if paths, configured := config.Imports(a.calls.config); configured {
 		link.Always = append(link.Always, paths...)

@@ -1,0 +1,80 @@
+// Package serve links the server into a program: with it, the command of cli.Main has the
+// sub-command serve.
+//
+//	import _ "github.com/stonelayer/stone/cli/serve"
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/serve"
+)
+
+func init() { publish.Serve = run }
+
+// closeTime is how long open requests may take when the server ends. Streams end at once.
+const closeTime = 5 * time.Second
+
+func run(ctx context.Context, cfg publish.Config) error {
+	of := serve.Config{
+		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
+		Log: slog.New(warner{cfg.Warn}),
+	}
+	for _, p := range cfg.Pipelines {
+		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
+	}
+	s, err := serve.New(of)
+	if err != nil {
+		return errors.Join(err, cfg.Listener.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-cfg.Drain:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	failed := make(chan error, 1)
+	go func() {
+		failed <- server.Serve(cfg.Listener)
+		cancel()
+	}()
+	s.Run(ctx) // returns when its runs have stopped
+	over, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer stop()
+	if err := server.Shutdown(over); err != nil {
+		_ = server.Close() // requests that take longer are cut
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// warner is a handler of logs that says each record in one line.
+type warner struct{ say func(string) }
+
+func (w warner) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (w warner) WithAttrs([]slog.Attr) slog.Handler               { return w }
+func (w warner) WithGroup(string) slog.Handler                    { return w }
+
+func (w warner) Handle(_ context.Context, r slog.Record) error {
+	var line strings.Builder
+	line.WriteString(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		fmt.Fprintf(&line, " %s=%v", a.Key, a.Value)
+		return true
+	})
+	w.say(line.String())
+	return nil
+}

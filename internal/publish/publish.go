@@ -1,0 +1,42 @@
+// Package publish is where the server registers itself, so that package cli can start it
+// without linking it.
+package publish
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/journal"
+)
+
+// Config says what to publish and where. Its fields are those of serve.Config.
+type Config struct {
+	Listener   net.Listener
+	Journal    journal.Journal
+	Pipelines  []Pipeline
+	Applicator *call.Applicator // nil without a configuration
+	Grant      []string
+	Limits     budget.Limits
+	Base       func() context.Context
+	Grace      time.Duration
+	Drain      <-chan struct{} // ends the server gently
+	Warn       func(string)    // says what goes wrong
+}
+
+// Pipeline is a published pipeline.
+type Pipeline struct {
+	Name        string
+	Description string
+	Result      string
+	Ashlar      stone.Ashlar
+	Grant       []string
+	Limits      budget.Limits
+}
+
+// Serve publishes until ctx is done or the server is drained. It is nil in a program
+// without a server.
+var Serve func(context.Context, Config) error

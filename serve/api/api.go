@@ -1,0 +1,137 @@
+// Package api is the JSON that stone serve speaks: the requests and replies of its HTTP
+// interface under /v1. The OpenAPI document of a server is made from these types.
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/journal"
+)
+
+// Pipeline is a published pipeline.
+type Pipeline struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
+	Output      json.RawMessage `json:"output,omitempty"`  // that of the result, if it is the same in every run
+	Effects     []string        `json:"effects,omitempty"` // that it needs
+	Asks        bool            `json:"asks,omitempty"`    // it may ask a person
+}
+
+// Start starts a run.
+type Start struct {
+	Pipeline string            `json:"pipeline"`
+	Input    json.RawMessage   `json:"input,omitempty"` // fits Pipeline.Input
+	Labels   map[string]string `json:"labels,omitempty"`
+	Budget   *Budget           `json:"budget,omitempty"` // never more than that of the pipeline and of the caller
+}
+
+// Budget limits what a run may spend. Zero fields do not limit.
+type Budget struct {
+	USD        float64 `json:"usd,omitempty"`
+	Tokens     int     `json:"tokens,omitempty"`
+	Roundtrips int     `json:"roundtrips,omitempty"`
+	Seconds    float64 `json:"seconds,omitempty"` // of each process that runs it
+}
+
+// Run describes a run.
+type Run struct {
+	ID       string            `json:"id"`
+	Pipeline string            `json:"pipeline"`
+	State    journal.State     `json:"state"`
+	Started  time.Time         `json:"started,omitzero"`
+	Ended    time.Time         `json:"ended,omitzero"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Steps    int               `json:"steps"` // with a result; counted when the run ends or stops
+	Usage    budget.Usage      `json:"usage,omitzero"`
+	Failure  *journal.Failure  `json:"failure,omitempty"`
+	Lanes    dag.Losses        `json:"lanes,omitzero"`
+	Result   *Node             `json:"result,omitempty"` // only where a result was asked for
+}
+
+// Over reports whether nothing more will happen to the run by itself.
+func (r Run) Over() bool {
+	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled
+}
+
+// Node is a node of a run.
+type Node struct {
+	ID      dag.ID            `json:"id"`
+	Type    string            `json:"type"`
+	Parents []dag.ID          `json:"parents,omitempty"`
+	Content json.RawMessage   `json:"content"`
+	Meta    map[string]string `json:"meta,omitempty"`
+	Time    time.Time         `json:"time,omitzero"`
+}
+
+// Runs is a page of runs, the newest first.
+type Runs struct {
+	Runs []Run  `json:"runs"`
+	Next string `json:"next,omitempty"` // the value of before for the next page
+}
+
+// Questions are open questions, those of the oldest run first.
+type Questions struct {
+	Questions []Question `json:"questions"`
+}
+
+// Question is a question that a run asks.
+type Question struct {
+	Run      string          `json:"run"`
+	Path     string          `json:"path"`
+	Name     string          `json:"name"`
+	Text     string          `json:"text"`
+	Choices  []string        `json:"choices,omitempty"`
+	Schema   json.RawMessage `json:"schema,omitempty"`  // of the answer, where it is JSON
+	Problem  string          `json:"problem,omitempty"` // why the previous answer was not accepted
+	Asked    time.Time       `json:"asked"`
+	Answered time.Time       `json:"answered,omitzero"` // zero while it is open
+	Response string          `json:"response,omitempty"`
+}
+
+// Answer answers a question.
+type Answer struct {
+	Question string `json:"question"` // its path
+	Response string `json:"response"` // empty cancels the question
+}
+
+// Problem is an error, as in RFC 9457.
+type Problem struct {
+	Type     string       `json:"type"` // one of the codes of this package, as a relative reference
+	Title    string       `json:"title"`
+	Status   int          `json:"status"`
+	Detail   string       `json:"detail,omitempty"` // what is wrong, and what to do
+	Findings finding.List `json:"findings,omitempty"`
+}
+
+// Error returns the detail, or else the title.
+func (p *Problem) Error() string {
+	if p.Detail != "" {
+		return p.Detail
+	}
+	return p.Title
+}
+
+// The types of problems.
+const (
+	Invalid    = "invalid"      // the request cannot be read, or does not fit
+	NotFound   = "not-found"    // no such thing, or not for this caller
+	Conflict   = "conflict"     // it is in a state in which this cannot be done
+	Forbidden  = "forbidden"    // the caller may not do this
+	Unknown    = "unauthorized" // the caller did not say who it is
+	TooMuch    = "too-many"     // of the caller's requests
+	Closing    = "unavailable"  // the server ends; another one answers
+	Internal   = "internal"     // a fault of the server
+	BadPath    = "no-such-path"
+	NoPipeline = "no-such-pipeline"
+)
+
+// Event is the data of a server-sent event of a run.
+type Event struct {
+	Step *journal.Row `json:"step,omitempty"` // of an event "step": one started or ended
+	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
+}

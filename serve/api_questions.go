@@ -1,0 +1,152 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/tree"
+)
+
+func (s *Server) questionRoutes() []route {
+	return []route{
+		{"GET /v1/questions", Read, s.openQuestions},
+		{"GET /v1/runs/{id}/questions", Read, s.runQuestions},
+		{"POST /v1/runs/{id}/answers", Answer, s.postAnswer},
+	}
+}
+
+func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Principal) error {
+	all, err := journal.OpenQuestions(r.Context(), s.cfg.Journal)
+	if err != nil {
+		return err
+	}
+	out := api.Questions{Questions: []api.Question{}}
+	for _, q := range all {
+		if who.Tenant != "" {
+			if _, err := s.owned(r.Context(), who, nameOf(who, q.Run)); errors.Is(err, journal.ErrNoRun) {
+				continue
+			} else if err != nil {
+				return err
+			}
+		}
+		out.Questions = append(out.Questions, question(who, q))
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+// question describes a question for a caller.
+func question(who Principal, q journal.Question) api.Question {
+	out := api.Question(q)
+	out.Run = nameOf(who, q.Run)
+	return out
+}
+
+func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	all, err := s.cfg.Journal.Questions(r.Context(), info.ID)
+	if err != nil {
+		return err
+	}
+	out := api.Questions{Questions: []api.Question{}}
+	for _, q := range all {
+		out.Questions = append(out.Questions, question(who, q))
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+// postAnswer answers a question, after which the run goes on.
+func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principal) error {
+	var answer api.Answer
+	if err := readBody(w, r, &answer); err != nil {
+		return err
+	}
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	if err := s.answer(r.Context(), info, answer); err != nil {
+		return err
+	}
+	if info, err = s.find(r, who); err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, run(who, info))
+}
+
+// answer records an answer and goes on with the run.
+func (s *Server) answer(ctx context.Context, info journal.RunInfo, a api.Answer) error {
+	all, err := s.cfg.Journal.Questions(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	var found *journal.Question
+	for i, q := range all {
+		if q.Path == a.Question {
+			found = &all[i]
+		}
+	}
+	switch {
+	case found == nil:
+		return notFound("the run asks no question at %q: GET /v1/runs/ID/questions lists them", a.Question)
+	case !found.Open():
+		return conflict("the question is answered")
+	}
+	if err := found.Check(ctx, a.Response); err != nil {
+		return invalid("%v", err)
+	}
+	if err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, a.Response); errors.Is(err, journal.ErrNoQuestion) {
+		return conflict("the question is answered")
+	} else if err != nil {
+		return err
+	}
+	s.resume(info) // where the pipeline is not published here, another process does
+	return nil
+}
+
+func (s *Server) pipelineRoutes() []route {
+	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}}
+}
+
+func (s *Server) listPipelines(w http.ResponseWriter, _ *http.Request, _ Principal) error {
+	out := struct {
+		Pipelines []api.Pipeline `json:"pipelines"`
+	}{[]api.Pipeline{}}
+	for _, p := range s.published() {
+		described, err := p.describe()
+		if err != nil {
+			return err
+		}
+		out.Pipelines = append(out.Pipelines, described)
+	}
+	return reply(w, http.StatusOK, out)
+}
+
+func (s *Server) getPipeline(w http.ResponseWriter, r *http.Request, _ Principal) error {
+	p := s.pipelines[r.PathValue("name")]
+	if p == nil {
+		return s.noPipeline(r.PathValue("name"))
+	}
+	described, err := p.describe()
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, described)
+}
+
+func (p *Pipeline) describe() (api.Pipeline, error) {
+	in, err := tree.InputSchema(p.Ashlar)
+	if err != nil {
+		return api.Pipeline{}, err
+	}
+	out := api.Pipeline{Name: p.Name, Description: p.Description, Input: in.Ordered(), Effects: p.Ashlar.Effects(), Asks: len(tree.Questions(p.Ashlar)) > 0}
+	if t := p.Ashlar.Result(); t != nil && t.Err() == nil && p.Result == "" {
+		out.Output = t.Schema().Ordered()
+	}
+	return out, nil
+}

@@ -1,0 +1,291 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// oneRun is the cheapest query.
+var oneRun = journal.Query{Limit: 1}
+
+func (s *Server) runRoutes() []route {
+	return []route{
+		{"PUT /v1/runs/{id}", Start, s.putRun},
+		{"POST /v1/runs", Start, s.postRun},
+		{"GET /v1/runs", Read, s.listRuns},
+		{"GET /v1/runs/{id}", Read, s.getRun},
+		{"GET /v1/runs/{id}/result", Read, s.getResult},
+		{"GET /v1/runs/{id}/events", Read, s.getEvents},
+		{"GET /v1/runs/{id}/nodes/{node}", Read, s.getNode},
+		{"POST /v1/runs/{id}/cancel", Start, s.cancelRun},
+		{"POST /v1/runs/{id}/resume", Start, s.resumeRun},
+		{"DELETE /v1/runs/{id}", Start, s.removeRun},
+	}
+}
+
+// runName is what a caller may call a run.
+var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
+func (s *Server) putRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	id := r.PathValue("id")
+	if !runName.MatchString(id) {
+		return invalid("the id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", id)
+	}
+	return s.startRun(w, r, who, id)
+}
+
+func (s *Server) postRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	return s.startRun(w, r, who, freshID())
+}
+
+func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal, id string) error {
+	var req api.Start
+	if err := readBody(w, r, &req); err != nil {
+		return err
+	}
+	info, created, err := s.start(r.Context(), who, id, req)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/runs/"+url.PathEscape(id))
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return reply(w, status, run(who, info))
+}
+
+// run describes a run for a caller.
+func run(who Principal, info journal.RunInfo) api.Run {
+	return api.Run{
+		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
+		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: info.Failure, Lanes: info.Lanes,
+	}
+}
+
+// find returns the run that the path of a request names.
+func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
+	return s.owned(r.Context(), who, r.PathValue("id"))
+}
+
+// owned returns the run that the caller calls id.
+func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.RunInfo, error) {
+	info, err := s.exactly(ctx, keyOf(who, id))
+	if err == nil && info.Labels[tenantLabel] != who.Tenant && who.Tenant != "" {
+		return journal.RunInfo{}, journal.ErrNoRun
+	}
+	return info, err
+}
+
+// listRuns lists runs as its query says: state, pipeline, text, min-usd, since, until,
+// before, limit, and label.NAME.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal) error {
+	q, err := selection(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if who.Tenant != "" {
+		q.Labels[tenantLabel] = who.Tenant
+	}
+	if q.Before != "" {
+		q.Before = keyOf(who, q.Before)
+	}
+	runs, err := s.cfg.Journal.Runs(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	page := api.Runs{Runs: make([]api.Run, 0, len(runs))}
+	for _, info := range runs {
+		page.Runs = append(page.Runs, run(who, info))
+	}
+	if len(runs) == q.Limit {
+		page.Next = page.Runs[len(runs)-1].ID
+	}
+	return reply(w, http.StatusOK, page)
+}
+
+// maxPage is the largest number of runs on a page.
+const maxPage = 1000
+
+// selection reads the query of a list of runs.
+func selection(values url.Values) (journal.Query, error) {
+	q := journal.Query{Labels: map[string]string{}, Limit: journal.DefaultLimit}
+	for name, all := range values {
+		value := all[len(all)-1]
+		var err error
+		switch {
+		case name == "state":
+			for _, v := range all {
+				q.States = append(q.States, journal.State(v))
+			}
+		case name == "pipeline":
+			q.Pipeline = value
+		case name == "text":
+			q.Text = value
+		case name == "min-usd":
+			q.MinCost, err = strconv.ParseFloat(value, 64)
+		case name == "since":
+			q.Since, err = time.Parse(time.RFC3339, value)
+		case name == "until":
+			q.Until, err = time.Parse(time.RFC3339, value)
+		case name == "before":
+			q.Before = value
+		case name == "limit":
+			if q.Limit, err = strconv.Atoi(value); err == nil && (q.Limit < 1 || q.Limit > maxPage) {
+				return q, unreadable("limit is %d: want 1 to %d", q.Limit, maxPage)
+			}
+		case strings.HasPrefix(name, "label.") && name != "label."+tenantLabel:
+			q.Labels[strings.TrimPrefix(name, "label.")] = value
+		default:
+			return q, unreadable("unknown parameter %q: want state, pipeline, text, min-usd, since, until, before, limit or label.NAME", name)
+		}
+		if err != nil {
+			return q, unreadable("the parameter %s cannot be read: %v", name, err)
+		}
+	}
+	return q, nil
+}
+
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, run(who, info))
+}
+
+// maxWait bounds the parameter wait.
+const maxWait = time.Minute
+
+// getResult answers with the run and its result, at once or when the run stops within
+// the time of the parameter wait. The status is 202 while it has not stopped.
+func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal) error {
+	wait, err := time.ParseDuration(r.URL.Query().Get("wait") + "s")
+	if text := r.URL.Query().Get("wait"); text == "" {
+		wait = 0
+	} else if err != nil {
+		if wait, err = time.ParseDuration(text); err != nil {
+			return unreadable("the parameter wait is %q: want a duration, such as 30s", text)
+		}
+	}
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, 0), maxWait))
+	defer cancel()
+	for goesOn(info.State) && ctx.Err() == nil {
+		if info, err = s.settled(ctx, info); err != nil {
+			return err
+		}
+	}
+	out, status := run(who, info), http.StatusOK
+	switch {
+	case info.State == journal.Done:
+		if out.Result, err = s.result(r.Context(), info); err != nil {
+			return err
+		}
+	case !out.Over():
+		status = http.StatusAccepted
+	}
+	return reply(w, status, out)
+}
+
+// goesOn reports whether a run in the state goes on without a person.
+func goesOn(state journal.State) bool {
+	switch state {
+	case journal.Running, journal.Drained, journal.Interrupted, journal.Answered:
+		return true
+	}
+	return false
+}
+
+// pollEvery is how often a run of another process is looked at.
+const pollEvery = 200 * time.Millisecond
+
+// settled returns the run when it has stopped or a moment has passed.
+func (s *Server) settled(ctx context.Context, info journal.RunInfo) (journal.RunInfo, error) {
+	s.mu.Lock()
+	run := s.active[info.ID]
+	s.mu.Unlock()
+	if run != nil {
+		_ = waitFor(ctx, run.ended) // the state says how far it is
+	} else {
+		_ = waitFor(ctx, after(pollEvery))
+	}
+	return s.exactly(context.WithoutCancel(ctx), info.ID)
+}
+
+func after(d time.Duration) <-chan struct{} {
+	c := make(chan struct{})
+	time.AfterFunc(d, func() { close(c) })
+	return c
+}
+
+func (s *Server) getNode(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	n, err := s.cfg.Journal.Node(r.Context(), info.ID, r.PathValue("node"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, api.Node(n))
+}
+
+func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	if err := s.stop(r.Context(), info); err != nil {
+		return err
+	}
+	if info, err = s.find(r, who); err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, run(who, info))
+}
+
+// resumeRun goes on with a run that has stopped: a failed one is tried again.
+func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	if info.State == journal.Done || info.State == journal.Running {
+		return conflict("the run is %s", info.State)
+	}
+	active, ok := s.resume(info)
+	if !ok {
+		return conflict("this server does not publish the pipeline of the run")
+	}
+	if err := waitFor(r.Context(), active.begun); err != nil {
+		return err
+	}
+	if info, err = s.find(r, who); err != nil {
+		return err
+	}
+	return reply(w, http.StatusAccepted, run(who, info))
+}
+
+func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.Journal.Remove(r.Context(), info.ID); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,30 @@
+// Package serve publishes pipelines over HTTP: an API with durable runs.
+//
+//	db, err := sqlite.Open("stone.db", sqlite.Options{})
+//	…
+//	s, err := serve.New(serve.Config{
+//		Journal:   db,
+//		Pipelines: []serve.Pipeline{{Name: "page", Ashlar: page}},
+//	})
+//	…
+//	go s.Run(ctx)                                 // goes on with unfinished runs
+//	err = http.ListenAndServe("127.0.0.1:8080", s)
+//
+// The command stone serve is this with a listener and the pipelines of its arguments.
+//
+// # Runs
+//
+// A run is started with PUT /v1/runs/ID, where the caller chooses the id, or with
+// POST /v1/runs. It is in the journal before the reply. The same request again is the
+// same run, in whichever process; another request with that id is a conflict. So a
+// caller that lost a reply sends its request again.
+//
+// Several servers may share a journal. Each goes on with the runs of published pipelines
+// that nobody holds: those of a server that was stopped or died, and those whose
+// questions have been answered, wherever that happened.
+//
+// # Callers
+//
+// Config.Access says who sends a request. A caller with a tenant sees and starts only
+// runs of that tenant; to it those of others do not exist.
+package serve

@@ -1,0 +1,78 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+func problem(code string, status int, format string, args ...any) *api.Problem {
+	return &api.Problem{Type: code, Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
+func invalid(format string, args ...any) *api.Problem {
+	return problem(api.Invalid, http.StatusUnprocessableEntity, format, args...)
+}
+
+func unreadable(format string, args ...any) *api.Problem {
+	return problem(api.Invalid, http.StatusBadRequest, format, args...)
+}
+
+func conflict(format string, args ...any) *api.Problem {
+	return problem(api.Conflict, http.StatusConflict, format, args...)
+}
+
+func notFound(format string, args ...any) *api.Problem {
+	return problem(api.NotFound, http.StatusNotFound, format, args...)
+}
+
+func closing() *api.Problem {
+	return problem(api.Closing, http.StatusServiceUnavailable, "the server is closing: send the request again")
+}
+
+func (s *Server) noPipeline(name string) *api.Problem {
+	p := notFound("no pipeline %q is published: GET /v1/pipelines lists them", name)
+	if near := s.similar(name); near != "" {
+		p.Detail = fmt.Sprintf("no pipeline %q is published: did you mean %q?", name, near)
+	}
+	p.Type = api.NoPipeline
+	return p
+}
+
+// problemOf returns what a caller learns of an error. What is not the caller's fault is
+// logged and not told.
+func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
+	var p *api.Problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, journal.ErrNoRun):
+		return notFound("no such run")
+	case errors.Is(err, journal.ErrNoNode):
+		return notFound("no such node in the run")
+	case errors.As(err, new(*journal.AmbiguousError)):
+		return notFound("the id is the beginning of several: give all of it")
+	case errors.As(err, new(*journal.HeldError)):
+		return conflict("another process has the run")
+	case errors.As(err, new(*journal.ChangedError)):
+		return conflict("%v", err)
+	case errors.As(err, new(*http.MaxBytesError)):
+		return problem(api.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
+	case r.Context().Err() != nil:
+		return problem(api.Closing, http.StatusServiceUnavailable, "the request was given up")
+	}
+	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
+}
+
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := s.problemOf(r, err)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // or the client has gone
+}

@@ -1,0 +1,154 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// maxBody is the largest body of a request.
+const maxBody = 8 << 20
+
+// bodyTime is how long a body may take to arrive.
+const bodyTime = 30 * time.Second
+
+// A route handles the requests of one pattern of http.ServeMux.
+type route struct {
+	pattern string
+	role    Role // that the caller needs; empty for everyone who is let in
+	handle  func(w http.ResponseWriter, r *http.Request, who Principal) error
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes()) {
+		mux.HandleFunc(r.pattern, s.serve(r))
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) })
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
+	}))
+	return s.shielded(guard.Handler(mux))
+}
+
+// shielded refuses requests for other hosts, and sets the headers of every reply.
+func (s *Server) shielded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if !s.serves(r.Host) {
+			s.fail(w, r, problem(api.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serves reports whether the server is reached under the host.
+func (s *Server) serves(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.Trim(host, "[]"))
+	if len(s.cfg.Hosts) > 0 {
+		return slices.Contains(s.cfg.Hosts, host)
+	}
+	return host == "localhost" || net.ParseIP(host) != nil
+}
+
+// serve finds out who sends a request, and handles it.
+func (s *Server) serve(route route) http.HandlerFunc {
+	access := s.cfg.Access
+	if access == nil {
+		access = everyone{}
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := access.Principal(r)
+		if err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			var p *api.Problem
+			if !errors.As(err, &p) {
+				p = problem(api.Unknown, http.StatusUnauthorized, "%v", err)
+			}
+			s.fail(w, r, p)
+			return
+		}
+		if route.role != "" && !who.may(route.role) {
+			s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", route.role))
+			return
+		}
+		if err := route.handle(w, r, who); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// unrouted is the error of a request for which there is no route.
+func (s *Server) unrouted(r *http.Request) error {
+	p := notFound("there is no %s %s: see /openapi.json", r.Method, r.URL.Path)
+	p.Type = api.BadPath
+	return p
+}
+
+// ready says whether the server takes work: it is not closing, and its journal answers.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if s.closing() {
+		s.fail(w, r, closing())
+		return
+	}
+	if _, err := s.cfg.Journal.Runs(r.Context(), oneRun); err != nil {
+		s.cfg.Log.Error("the journal does not answer", "error", err)
+		s.fail(w, r, problem(api.Closing, http.StatusServiceUnavailable, "the journal does not answer"))
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// readBody reads the body of a request, which is one JSON value with known fields alone.
+func readBody(w http.ResponseWriter, r *http.Request, to any) error {
+	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {
+		return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json", kind)
+	}
+	// A server behind a test has no connection with deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	err := in.Decode(to)
+	if err == nil {
+		if _, err = in.Token(); err == io.EOF {
+			return nil
+		} else if err == nil {
+			err = errors.New("something follows the value")
+		}
+	}
+	if errors.As(err, new(*http.MaxBytesError)) {
+		return err
+	}
+	return unreadable("the body cannot be read: %v", err)
+}
+
+// reply writes a value as JSON.
+func reply(w http.ResponseWriter, status int, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // or the client has gone
+	return nil
+}

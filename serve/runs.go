@@ -1,0 +1,367 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/tree"
+)
+
+// source is what a server keeps with a run, to go on with it.
+type source struct {
+	Published string      `json:"published"` // name of the pipeline
+	Request   string      `json:"request"`   // digest of the api.Start
+	Grant     []string    `json:"grant"`     // of the run; null for all
+	Budget    *api.Budget `json:"budget,omitempty"`
+}
+
+func sourceOf(info journal.RunInfo) (src source, ok bool) {
+	return src, json.Unmarshal(info.Source, &src) == nil && src.Published != ""
+}
+
+// tenantLabel is the label with the tenant of a run.
+const tenantLabel = "tenant"
+
+// keyOf returns the id in the journal of the run that a caller calls id. The ids of
+// tenants are apart, so that no tenant can find out which ids another one uses.
+func keyOf(who Principal, id string) string {
+	if who.Tenant == "" {
+		return id
+	}
+	return who.Tenant + "." + id
+}
+
+// nameOf is the inverse of keyOf.
+func nameOf(who Principal, key string) string {
+	if who.Tenant == "" {
+		return key
+	}
+	return strings.TrimPrefix(key, who.Tenant+".")
+}
+
+// active is a run of this process.
+type active struct {
+	cancel context.CancelFunc
+	begun  chan struct{} // closed when the run is in the journal, or has ended
+	ended  chan struct{}
+	err    error // why it did not begin; valid after ended
+}
+
+// start starts the run with the id, or returns the one that the same request started.
+func (s *Server) start(ctx context.Context, who Principal, id string, req api.Start) (info journal.RunInfo, created bool, err error) {
+	p := s.pipelines[req.Pipeline]
+	if p == nil {
+		return info, false, s.noPipeline(req.Pipeline)
+	}
+	input, err := tree.ReadInput(ctx, p.Ashlar, req.Input)
+	if err != nil {
+		return info, false, invalid("%v", err)
+	}
+	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget)}
+	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
+	if err := checked(p.Ashlar, cfg); err != nil {
+		return info, false, err
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, req.Labels)
+	if delete(labels, tenantLabel); who.Tenant != "" {
+		labels[tenantLabel] = who.Tenant
+	}
+	if info, err := s.same(ctx, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
+		return info, false, err
+	}
+	run, fresh := s.launch(p, cfg, src, journal.Options{Labels: labels})
+	if run == nil {
+		return info, false, closing()
+	}
+	select {
+	case <-run.begun:
+	case <-ctx.Done():
+		return info, false, context.Cause(ctx)
+	}
+	info, err = s.same(ctx, cfg.RunID, src)
+	if errors.Is(err, journal.ErrNoRun) { // it has not begun
+		<-run.ended
+		err = cmp.Or(run.err, err)
+	}
+	return info, fresh, err
+}
+
+// same returns the run with the id, if the same request has started it. The error is
+// journal.ErrNoRun, or a conflict.
+func (s *Server) same(ctx context.Context, key string, src source) (journal.RunInfo, error) {
+	info, err := s.exactly(ctx, key)
+	if err != nil {
+		return info, err
+	}
+	if was, ok := sourceOf(info); !ok || was.Request != src.Request {
+		return info, conflict("the run exists and another request started it: choose another id")
+	}
+	return info, nil
+}
+
+// exactly returns the run with the id, which is not only the beginning of one.
+func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, error) {
+	info, err := s.cfg.Journal.Find(ctx, key)
+	if errors.As(err, new(*journal.AmbiguousError)) || err == nil && info.ID != key {
+		return journal.RunInfo{}, journal.ErrNoRun
+	}
+	return info, err
+}
+
+// launch runs a pipeline in the background, unless this process is running it already.
+// Fresh is false then. It returns nil if the server is closing.
+func (s *Server) launch(p *Pipeline, cfg stone.Config, src source, opts journal.Options) (run *active, fresh bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing() {
+		return nil, false
+	}
+	if run := s.active[cfg.RunID]; run != nil {
+		return run, false
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
+	run = &active{cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	s.active[cfg.RunID] = run
+	opts.Pipeline, opts.Drain, opts.Grace = p.Name, s.drain, s.cfg.Grace
+	var err error
+	if opts.Source, err = json.Marshal(src); err != nil { // it holds nothing but text and numbers
+		panic(err)
+	}
+	cfg.Recorder = journal.Keep(s.cfg.Journal, opts)
+	cfg.Watch = event.All(cfg.Watch, first(run.begun))
+	s.running.Go(func() {
+		defer cancel()
+		run.err = s.run(ctx, p, cfg, src)
+		s.mu.Lock()
+		delete(s.active, cfg.RunID)
+		s.mu.Unlock()
+		close(run.ended)
+		if !isClosed(run.begun) {
+			close(run.begun)
+		}
+	})
+	return run, true
+}
+
+// run runs a pipeline to its end, within its budget.
+func (s *Server) run(ctx context.Context, p *Pipeline, cfg stone.Config, src source) error {
+	if l := limitsOf(src.Budget); l != (budget.Limits{}) {
+		account := budget.New(l)
+		var release context.CancelFunc
+		ctx, release = account.Context(ctx)
+		defer release()
+		ctx = budget.With(ctx, account)
+	}
+	_, err := stone.Run(ctx, p.Ashlar, cfg)
+	if err != nil && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
+		s.cfg.Log.Info("a run ended without a result", "run", cfg.RunID, "error", err)
+	}
+	return err
+}
+
+// first is a watcher that closes the channel at the first event.
+func first(begun chan struct{}) event.Watcher {
+	return event.Func(slog.LevelInfo, func(event.Event) {
+		if !isClosed(begun) {
+			close(begun)
+		}
+	})
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// goOn goes on with the runs of published pipelines that nobody holds.
+func (s *Server) goOn(ctx context.Context) error {
+	runs, err := journal.Resumable(ctx, s.cfg.Journal)
+	if err != nil {
+		return err
+	}
+	for _, info := range runs {
+		s.resume(info)
+	}
+	return nil
+}
+
+// resume goes on with a run of a published pipeline. It returns false for any other run,
+// and if the server is closing.
+func (s *Server) resume(info journal.RunInfo) (*active, bool) {
+	src, ok := sourceOf(info)
+	if !ok {
+		return nil, false
+	}
+	p := s.pipelines[src.Published]
+	if p == nil {
+		return nil, false
+	}
+	run, _ := s.launch(p, stone.Config{RunID: info.ID, Grant: src.Grant}, src, journal.Options{Resume: true})
+	return run, run != nil
+}
+
+// stop cancels a run. One that waits for an answer is resumed for that, with a context
+// that is over.
+func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
+	s.mu.Lock()
+	run := s.active[info.ID]
+	s.mu.Unlock()
+	if run != nil {
+		run.cancel()
+		return waitFor(ctx, run.ended)
+	}
+	switch info.State {
+	case journal.Done, journal.Failed, journal.Canceled:
+		return conflict("the run is %s already", info.State)
+	}
+	run, ok := s.resume(info)
+	if !ok {
+		return conflict("this server does not publish the pipeline of the run")
+	}
+	run.cancel()
+	if err := waitFor(ctx, run.ended); err != nil {
+		return err
+	}
+	if errors.As(run.err, new(*journal.HeldError)) {
+		return conflict("another process runs it: send this to that one")
+	}
+	return nil
+}
+
+func waitFor(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// checked validates a pipeline for a run.
+func checked(p stone.Ashlar, cfg stone.Config) error {
+	given := cfg.Given()
+	given.Unattended = false // its questions wait in the journal
+	found := stone.Validate(p, given)
+	if err := found.Err(); err != nil {
+		e := invalid("%v", err)
+		e.Findings = finding.List(found.Errors())
+		return e
+	}
+	return nil
+}
+
+// digestOf returns the digest of a request. Equal requests have equal digests, however
+// their JSON was written.
+func digestOf(req api.Start) string {
+	text, err := json.Marshal(req)
+	if err == nil {
+		text, err = canon.AppendJSON(nil, text)
+	}
+	if err != nil { // it was read from JSON
+		panic(fmt.Sprintf("the digest of a request: %v", err))
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// freshID is an id for a caller that chose none: 130 random bits.
+func freshID() string { return strings.ToLower(rand.Text()) }
+
+// narrowed returns the effects that both grants allow. Nil allows all.
+func narrowed(a, b []string) []string {
+	if a == nil || b == nil {
+		return slices.Concat(a, b)
+	}
+	out := []string{}
+	for _, e := range a {
+		if effect.Allowed(e, b) {
+			out = append(out, e)
+		}
+	}
+	for _, e := range b {
+		if effect.Allowed(e, a) && !slices.Contains(out, e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// least returns the strictest of several limits, nil for none.
+func least(a, b budget.Limits, c *api.Budget) *api.Budget {
+	l := a
+	for _, o := range []budget.Limits{b, limitsOf(c)} {
+		l.USD, l.Tokens = lesser(l.USD, o.USD), lesser(l.Tokens, o.Tokens)
+		l.Roundtrips, l.Latency = lesser(l.Roundtrips, o.Roundtrips), lesser(l.Latency, o.Latency)
+	}
+	if l == (budget.Limits{}) {
+		return nil
+	}
+	return &api.Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips, Seconds: l.Latency.Seconds()}
+}
+
+// limitsOf returns the limits of a budget, which may be nil.
+func limitsOf(b *api.Budget) budget.Limits {
+	if b == nil {
+		return budget.Limits{}
+	}
+	return budget.Limits{USD: b.USD, Tokens: b.Tokens, Roundtrips: b.Roundtrips, Latency: time.Duration(b.Seconds * float64(time.Second))}
+}
+
+// lesser returns the stricter of two limits, of which zero limits nothing.
+func lesser[N int | float64 | time.Duration](a, b N) N {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// result returns the node that is the result of a finished run.
+func (s *Server) result(ctx context.Context, info journal.RunInfo) (*api.Node, error) {
+	want := info.Node
+	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" {
+		d, err := s.cfg.Journal.DAG(ctx, info.ID)
+		if err != nil {
+			return nil, err
+		}
+		n, err := d.Nearest(s.pipelines[src.Published].Result)
+		if err != nil {
+			return nil, fmt.Errorf("the run has no result: %w", err)
+		}
+		want = n.ID()
+	}
+	if want == (dag.ID{}) {
+		return nil, nil
+	}
+	n, err := s.cfg.Journal.Node(ctx, info.ID, want.String())
+	if err != nil {
+		return nil, err
+	}
+	node := api.Node(n)
+	return &node, nil
+}

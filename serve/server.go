@@ -1,0 +1,185 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/journal"
+)
+
+// Config configures a Server. Only Journal is required.
+type Config struct {
+	// Journal keeps the runs. Several servers may share one.
+	Journal journal.Journal
+	// Pipelines are the published ones.
+	Pipelines []Pipeline
+	// Applicator answers requests for capabilities; nil answers none.
+	Applicator *call.Applicator
+	// Grant lists the effects that requests for capabilities may have; nil grants none.
+	Grant []string
+	// Limits bound what one request for a capability may spend.
+	Limits budget.Limits
+	// Access says who sends a request. Nil means that everyone who can reach the server
+	// may do everything.
+	Access Access
+	// Hosts are the names under which the server is reached. A request for another host
+	// is refused, which stops pages that were given the server's address under a name of
+	// their own. Empty means localhost and every IP address.
+	Hosts []string
+	// Scan is how often the journal is searched for runs that can go on; 5 s if zero.
+	Scan time.Duration
+	// Grace is how long running steps may take when the server ends; 30 s if zero.
+	Grace time.Duration
+	// Base returns the context of every run, which gives runs their values, such as the
+	// prices of models (see package budget); nil is context.Background. Runs are not
+	// cancelled with it.
+	Base func() context.Context
+	// Log receives what goes wrong beside a request; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// Pipeline is a published pipeline.
+type Pipeline struct {
+	Name        string // in requests; that of the Ashlar if empty
+	Description string
+	Result      string // type of the node that is the result of a run; empty for the last one
+	Ashlar      stone.Ashlar
+	Grant       []string      // the effects of its runs; nil grants all
+	Limits      budget.Limits // of each run
+}
+
+// Server publishes pipelines. It is an http.Handler.
+type Server struct {
+	cfg       Config
+	pipelines map[string]*Pipeline
+	handler   http.Handler
+	drain     chan struct{}
+	ending    sync.Once
+
+	mu      sync.Mutex
+	active  map[string]*active // runs of this process
+	running sync.WaitGroup
+}
+
+// pipelineName is what a pipeline may be called: it stands in paths and in names of tools.
+var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// New makes a server. It reports pipelines that are not valid, or have no name or that of
+// another one.
+func New(cfg Config) (*Server, error) {
+	if cfg.Journal == nil {
+		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
+	}
+	cfg.Scan = cmp.Or(cfg.Scan, 5*time.Second)
+	if cfg.Base == nil {
+		cfg.Base = context.Background
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	s := &Server{cfg: cfg, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}}
+	for _, p := range cfg.Pipelines {
+		if err := s.publish(p); err != nil {
+			return nil, err
+		}
+	}
+	s.handler = s.routes()
+	return s, nil
+}
+
+func (s *Server) publish(p Pipeline) error {
+	p.Name = cmp.Or(p.Name, p.Ashlar.Name())
+	switch {
+	case !pipelineName.MatchString(p.Name):
+		return fmt.Errorf("serve: a pipeline has the name %q: want up to 64 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", p.Name)
+	case s.pipelines[p.Name] != nil:
+		return fmt.Errorf("serve: two pipelines have the name %q: give one of them another Name", p.Name)
+	}
+	given := stone.Given{Grant: p.Grant}
+	for _, q := range p.Ashlar.QueriesAll() {
+		if t := q.Type(); t != nil {
+			given.Input = append(given.Input, t)
+		}
+	}
+	if err := stone.Validate(p.Ashlar, given).Err(); err != nil {
+		return fmt.Errorf("serve: pipeline %q: %w", p.Name, err)
+	}
+	s.pipelines[p.Name] = &p
+	return nil
+}
+
+// published returns the pipelines in the order of their names.
+func (s *Server) published() []*Pipeline {
+	var all []*Pipeline
+	for _, p := range s.pipelines {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *Pipeline) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// similar returns the name of the published pipeline that is most like name, or "".
+func (s *Server) similar(name string) string {
+	return suggest.Closest(name, func(yield func(string) bool) {
+		for _, p := range s.published() {
+			if !yield(p.Name) {
+				return
+			}
+		}
+	})
+}
+
+// ServeHTTP serves the API.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Run goes on with runs that nobody holds, now and as long as ctx lasts. Then it drains:
+// running steps finish, no new ones start, and it returns when all runs of this process
+// have stopped. Requests are then answered with "unavailable".
+func (s *Server) Run(ctx context.Context) {
+	ticks := time.NewTicker(s.cfg.Scan)
+	defer ticks.Stop()
+	for {
+		if err := s.goOn(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Error("search the journal for unfinished runs", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			s.Close()
+			return
+		case <-ticks.C:
+		}
+	}
+}
+
+// Close drains the server and returns when all its runs have stopped.
+func (s *Server) Close() {
+	s.ending.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.drain)
+	})
+	s.running.Wait()
+}
+
+// closing reports whether the server drains.
+func (s *Server) closing() bool {
+	select {
+	case <-s.drain:
+		return true
+	default:
+		return false
+	}
+}
