@@ -57,6 +57,16 @@ type Config struct {
 	// the conversation. An agent sets them in every turn but a first one without tools.
 	NoCache bool
 
+	// Admit checks the input before the model sees any of it: an ashlar that sees the
+	// pipeline's DAG with a node of type [Asked], the prompts and the conversation, as its
+	// latest one. If it fails, the agent fails with KindRejected and is not retried.
+	// call.Admit makes one of the checks of calls:
+	//
+	//	Admit: call.Admit("door", app, call.From(agent.Asked), call.Done{Must: []string{"no-secrets"}}),
+	//
+	// Results of tools are not a part of the input: see the package comment.
+	Admit stone.Ashlar
+
 	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
 	// draft as its latest node, of the produced type or of that which Finalize names. If
 	// it fails, the model is told
@@ -193,13 +203,16 @@ func (a *agent) options() []stone.LeafOption {
 	return options
 }
 
-// walk declares the pipelines that are tools, and the judges. It reports false if there are
-// none.
+// walk declares the pipelines that are tools, the check of the input, and the judges. It
+// reports false if there are none.
 func (a *agent) walk() (w stone.Walk, any bool) {
 	for _, t := range a.offered {
 		if t.runs != nil {
 			w, any = w.Writes(t.runs.in).Perhaps(t.runs.ashlar), true
 		}
+	}
+	if !a.cfg.Admit.IsZero() {
+		w, any = w.Writes(Asked).InOrder(a.cfg.Admit), true
 	}
 	var judges []stone.Ashlar
 	for _, judge := range []stone.Ashlar{a.cfg.Adversary, a.cfg.Healer} {
@@ -233,7 +246,7 @@ func effectsOf(use []Middleware) []string {
 }
 
 // Rebuild returns the agent with another list of middlewares, and reports false
-// if the ashlar is no agent. The agents among its adversary, its healer and its tools are
+// if the ashlar is no agent. The agents in its Admit, its adversary, its healer and its tools are
 // rebuilt too. With Ashlar.Replace it exchanges a tool wherever it is used in a
 // pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
@@ -251,6 +264,9 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 			t.runs = &runs
 			cfg.Use[i].Tool = &t
 		}
+	}
+	if !cfg.Admit.IsZero() {
+		cfg.Admit = cfg.Admit.Replace(again)
 	}
 	if !cfg.Adversary.IsZero() {
 		cfg.Adversary = cfg.Adversary.Replace(again)

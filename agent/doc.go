@@ -73,6 +73,13 @@
 // see the example of that name. If the server can do both, one agent is cheaper and
 // has one prompt to tune.
 //
+// # Guardrails
+//
+// Config.Admit checks what the agent is asked, before a model sees any of it; Adversary checks
+// its drafts. Results of tools are input too, which arrives later and from elsewhere: wrap
+// the tool that returns them in a middleware, or ask a call.Model whose Spec has Admit, which
+// checks every request of every turn.
+//
 // # Chats
 //
 // Config.Conversation gives an agent the messages so far, from wherever a pipeline has

@@ -22,6 +22,8 @@ const (
 	// KindHealingExhausted is a draft that the adversary rejected after MaxHealing
 	// rounds of healing.
 	KindHealingExhausted kind.Kind = "healing-exhausted"
+	// KindRejected is an input that Config.Admit rejected. The model was not asked.
+	KindRejected kind.Kind = "input/rejected"
 	// KindHalted is a tool, a middleware or a decide function that returned Halt.
 	KindHalted kind.Kind = "halted"
 )

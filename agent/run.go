@@ -59,6 +59,9 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.admit(ctx, start); err != nil {
+		return nil, err
+	}
 	conversation := start.Messages
 	for {
 		if r.turn == r.limit {

@@ -23,11 +23,8 @@ type Applicator struct {
 	Schemas map[string]*schema.Schema
 	// Checks by name, in addition to the built-in ones.
 	Checks map[string]Check
-	// CheckNeeds lists the effects of checks by name. A check that starts a program needs
-	// the effect process, and passes only in a run that grants it. A check listed here,
-	// even with no effects, is costly: it is not run as a should of an answer that is
-	// already rejected.
-	CheckNeeds map[string][]string
+	// CheckFacts describes checks by name. Most checks need no entry.
+	CheckFacts map[string]CheckFacts
 	Policy     Policy
 	// Plans runs the plans that capabilities return; nil rejects such answers. Package
 	// plan provides a Planner.
@@ -54,14 +51,38 @@ const EmitType = "stone/emit"
 // must return soon after ctx is done. A panic is a failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// A Subject is the answer that a check judges, with its request.
+// CheckFacts are what Validate and the gate know of a check before it runs.
+type CheckFacts struct {
+	// Needs are the effects of the check. A check that starts a program needs the effect
+	// process, and passes only in a run that grants it.
+	Needs []string
+	// Costly marks a check that starts a program or asks a capability. It is not run as a
+	// should of a value that is already rejected.
+	Costly bool
+	// Fits compares the check with the types of the call's input and out, of which a nil one
+	// is unknown. Its error is a finding of Validate. A nil Fits fits everything.
+	Fits func(input, out *schema.Schema) error
+}
+
+// A Subject is what a check judges: an answer with its request, or the input of a call.
 type Subject struct {
 	Request *Request
-	Out     JSON
-	Schema  *schema.Schema // of the out; nil without a schema
+	// Out is the answer. At the door, before there is an answer, it is the input, so that
+	// every check can judge both. See Spec.Admit.
+	Out    JSON
+	Schema *schema.Schema // of the out; nil without a schema
 	// Step names the attempt within its call. A costly check does its work in a
 	// stone.Step whose name contains its own name and this one, see Paid.
 	Step string
 
 	invalid error // what Schema says
+	atDoor  bool  // Out is the input
+}
+
+// what names the value that is judged.
+func (s *Subject) what() string {
+	if s.atDoor {
+		return "the input"
+	}
+	return "the out"
 }

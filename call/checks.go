@@ -76,7 +76,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 		if e == nil {
 			return fmt.Errorf("unknown capability %q", cap)
 		}
-		input, err := gradeInput(&s, "")
+		input, err := s.Material("")
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func valueEnd(data JSON) int {
 func nonEmpty(_ context.Context, s Subject) error {
 	text, isText := textOf(s.Out)
 	if isText && strings.TrimSpace(text) == "" || !isText && (text == "null" || text == "[]" || text == "{}") {
-		return errors.New("the out is empty")
+		return errors.New(s.what() + " is empty")
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func maxChars(_ context.Context, s Subject) error {
 	}
 	text, _ := textOf(s.Out)
 	if n := utf8.RuneCountInString(text); n > limit {
-		return fmt.Errorf("the out has %d characters: want at most %d", n, limit)
+		return fmt.Errorf("%s has %d characters: want at most %d", s.what(), n, limit)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func matches(ctx context.Context, s Subject) error {
 	case err != nil:
 		return fmt.Errorf("constraints.regex: %w", err)
 	case !ok:
-		return fmt.Errorf("the out does not match %.200s", expr)
+		return fmt.Errorf("%s does not match %.200s", s.what(), expr)
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func noRepetition(_ context.Context, s Subject) error {
 	var detector repetition.NGram
 	_, _ = detector.Write([]byte(text)) // never fails
 	if hit := detector.Tripped(); hit != nil {
-		return fmt.Errorf("the out repeats itself: %v", hit)
+		return fmt.Errorf("%s repeats itself: %v", s.what(), hit)
 	}
 	return nil
 }

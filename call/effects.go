@@ -62,8 +62,7 @@ func (c *caller) CheckGrant(grant []string) []finding.Finding {
 			if slices.Contains(c.spec.Effects, e) || slices.ContainsFunc(found, known) {
 				continue // the leaf declares it
 			}
-			found = append(found, finding.Finding{Type: finding.EffectNotGranted, Queried: e,
-				Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)})
+			found = append(found, lacking(who, e))
 		}
 	}
 	var ids, needs []string
@@ -82,10 +81,16 @@ func (c *caller) CheckGrant(grant []string) []finding.Finding {
 			lacks(e.ID, e.Needs)
 		}
 	}
-	for _, check := range slices.Concat(r.must, r.should) {
-		lacks("the check "+check.name, check.needs)
+	for _, check := range slices.Concat(r.answer.must, r.answer.should, r.door.must, r.door.should) {
+		lacks("the check "+check.name, check.Needs)
 	}
 	return found
+}
+
+// lacking is the finding about an effect that the run does not grant.
+func lacking(who, e string) finding.Finding {
+	return finding.Finding{Type: finding.EffectNotGranted, Queried: e,
+		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}
 }
 
 // denied returns the failure of a capability or check that needs more effects than the

@@ -23,5 +23,6 @@ func (c *caller) Facts() iter.Seq2[string, string] {
 				return
 			}
 		}
+		s.Admit.facts(yield)
 	}
 }

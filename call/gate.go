@@ -27,10 +27,15 @@ type failedCheck struct {
 }
 
 type namedCheck struct {
-	name  string
-	run   Check
-	needs []string // effects
-	costs bool     // it starts a program or invokes a capability
+	name string
+	run  Check
+	CheckFacts
+}
+
+// A bar is the checks that a value must pass: an answer, or an input.
+type bar struct {
+	must, should []namedCheck
+	scoreMin     float64
 }
 
 // gate checks an answer: first its schema, then must and should, then the judge. The
@@ -44,29 +49,8 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return v, err
 	}
-	skipped := 0
-	if v.must, err = failed(ctx, l.must, sub); err == nil {
-		should := l.should
-		if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
-			should = slices.DeleteFunc(slices.Clone(should), func(c namedCheck) bool { return c.costs })
-			skipped = len(l.should) - len(should)
-		}
-		v.should, err = failed(ctx, should, sub)
-	}
-	if err != nil {
+	if v, err = l.answer.weigh(ctx, sub); err != nil || v.failure != nil {
 		return v, err
-	}
-	v.score = 1
-	if n := len(l.should); n > 0 {
-		v.score = float64(n-skipped-len(v.should)) / float64(n)
-	}
-	switch {
-	case sub.invalid != nil:
-		v.failure = &Error{Type: SchemaInvalid, Message: sub.invalid.Error(), Where: "result.out"}
-		return v, nil
-	case len(v.must) > 0:
-		v.failure = &Error{Type: MustFailed, Message: list(v.must)}
-		return v, nil
 	}
 	vetoed := false
 	if l.judged(ctx, sub) {
@@ -76,16 +60,49 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 		if v.judge != nil {
 			w := l.effective.judge.weight
 			v.score = (1-w)*v.score + w**v.judge
-			vetoed = l.effective.judge.veto && *v.judge < l.scoreMin
+			vetoed = l.effective.judge.veto && *v.judge < l.answer.scoreMin
 		}
 	}
-	switch {
-	case vetoed:
-		v.failure = &Error{Type: LowScore, Message: fmt.Sprintf("the judge's score is %.3g, want %.3g", *v.judge, l.scoreMin)}
-	case v.score < l.scoreMin:
-		v.failure = &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, l.scoreMin, list(v.should)), ": ")}
+	if v.failure = l.answer.low(&v); vetoed {
+		v.failure = &Error{Type: LowScore, Message: fmt.Sprintf("the judge's score is %.3g, want %.3g", *v.judge, l.answer.scoreMin)}
 	}
 	return v, nil
+}
+
+// weigh runs must and should, and sets the score and the failure of an invalid value or of
+// a must.
+func (b *bar) weigh(ctx context.Context, sub *Subject) (v verdict, err error) {
+	skipped := 0
+	if v.must, err = failed(ctx, b.must, sub); err == nil {
+		should := b.should
+		if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
+			should = slices.DeleteFunc(slices.Clone(should), func(c namedCheck) bool { return c.Costly })
+			skipped = len(b.should) - len(should)
+		}
+		v.should, err = failed(ctx, should, sub)
+	}
+	if err != nil {
+		return v, err
+	}
+	v.score = 1
+	if n := len(b.should); n > 0 {
+		v.score = float64(n-skipped-len(v.should)) / float64(n)
+	}
+	switch {
+	case sub.invalid != nil:
+		v.failure = &Error{Type: SchemaInvalid, Message: sub.invalid.Error(), Where: "result.out"}
+	case len(v.must) > 0:
+		v.failure = &Error{Type: MustFailed, Message: list(v.must)}
+	}
+	return v, nil
+}
+
+// low is the failure of a score that is too low, or nil.
+func (b *bar) low(v *verdict) *Error {
+	if v.score >= b.scoreMin {
+		return nil
+	}
+	return &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
 // failed runs checks and returns the failed ones. The error means that a check did not
@@ -105,7 +122,7 @@ func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []faile
 }
 
 func (c *namedCheck) holds(ctx context.Context, sub *Subject) (err error) {
-	if err := denied("the check", c.needs, stone.In(ctx).Grant()); err != nil {
+	if err := denied("the check", c.Needs, stone.In(ctx).Grant()); err != nil {
 		return err
 	}
 	defer func() {

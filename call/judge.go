@@ -64,7 +64,7 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 		step = fmt.Sprintf("%s attempt %d", step, n)
 	}
 	req.Intent, req.Cap, req.Attempt, req.judges = EvalGrade, e.ID, n, true
-	if req.Input, err = gradeInput(sub, l.effective.judge.rubric); err != nil {
+	if req.Input, err = sub.Material(l.effective.judge.rubric); err != nil {
 		return a, nil, err
 	}
 	// The effects granted to the answer are not granted to the judge.
@@ -74,19 +74,25 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	return l.pay(ctx, e, &req, step)
 }
 
-// gradeInput returns the input of the judge.
-func gradeInput(sub *Subject, rubric string) (JSON, error) {
-	r := sub.Request
+// Material returns the input of a capability that judges the subject by a rubric, as of
+// [EvalRequest]. At the door, "out" is the input, "input" is null and "of" is "input".
+func (s *Subject) Material(rubric string) (JSON, error) {
+	r := s.Request
+	input, of := r.Input, ""
+	if s.atDoor {
+		input, of = nil, "input"
+	}
 	return canon.Append(nil, struct {
 		Rubric      string `json:"rubric,omitempty"`
 		Intent      string `json:"intent"`
-		Cap         string `json:"cap/id"` // the capability that answered
+		Cap         string `json:"cap/id,omitempty"` // the capability that answered
+		Of          string `json:"of,omitempty"`
 		Input       JSON   `json:"input"`
 		Context     JSON   `json:"context,omitempty"`
 		Constraints JSON   `json:"constraints,omitempty"`
 		Done        Done   `json:"done"`
 		Out         JSON   `json:"out"`
-	}{rubric, r.Intent, r.Cap, r.Input, r.Context, r.Constraints, r.Done, sub.Out})
+	}{rubric, r.Intent, r.Cap, of, input, r.Context, r.Constraints, r.Done, s.Out})
 }
 
 // gradeOf reads the judge's answer: an object with a number "score", or the number alone.

@@ -36,6 +36,9 @@ func (app *Applicator) Effective(s Spec) Rules {
 		Judge: Judge{On: &e.judge.on, Weight: &e.judge.weight, Veto: &e.judge.veto, OnError: "closed", Canary: &e.judge.canary,
 			Cap: e.judge.cap, Rubric: e.judge.rubric, MaxAttempts: &e.judge.attempts},
 	}
+	if e.admit.any() {
+		r.Admit = e.admit
+	}
 	if e.fallbackMax >= 0 {
 		r.Retry.FallbackMax = &e.fallbackMax
 	}

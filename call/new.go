@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -107,16 +106,16 @@ type resolved struct {
 	effective
 	candidates []candidate
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
-	must       []namedCheck
-	should     []namedCheck
-	in         *schema.Schema   // of the intent; nil accepts anything
-	outSchemas []*schema.Schema // of the call or its intent, then that of the type
-	wanted     *schema.Schema   // the one of them that a model is told
-	wantedID   string           // its digest
+	answer     bar                       // of an answer
+	door       bar                       // of the input
+	in         *schema.Schema            // of the intent; nil accepts anything
+	outSchemas []*schema.Schema          // of the call or its intent, then that of the type
+	wanted     *schema.Schema            // the one of them that a model is told
+	wantedID   string                    // its digest
 	judge      *entry
 	repairs    int
 	repairer   *entry // nil means the capability that answered
-	faults     []finding.Finding
+	faults
 }
 
 // A session is one execution of a call.
@@ -129,6 +128,8 @@ type session struct {
 	account *budget.Account
 	request Request
 	reasons []string // why each candidate is skipped, or "", in the order of candidates
+	// admitted is the verdict on the input; nil if there are no checks at the door.
+	admitted *Admission
 
 	awaited   sync.Once // afterwards dag is complete, and plans start from base: see ground
 	base      dag.DAG
@@ -157,6 +158,9 @@ func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	}
 	s.request.Trace = traceOf(ctx)
 	if err := s.nested(); err != nil {
+		return nil, err
+	}
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	start := time.Now()
@@ -205,7 +209,10 @@ func (s *session) prepare() (err error) {
 
 // refused records a call that failed before any capability was invoked, and returns e.
 func (s *session) refused(e *Error) error {
-	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message}
+	e.Record = &Record{Intent: s.spec.Intent, Failure: e.Type, Error: e.Message, Input: s.admitted}
+	if s.account != nil { // of the checks at the door
+		e.Record.Usage = Usage{Usage: s.account.Used()}
+	}
 	s.tell(e.Record)
 	return e
 }
@@ -234,7 +241,7 @@ func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 
 // record returns the Record of the call.
 func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Record {
-	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried,
+	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried, Input: s.admitted,
 		MustFailed: names(win.verdict.must), ShouldFailed: names(win.verdict.should)}
 	for i, reason := range s.reasons {
 		if reason != "" {

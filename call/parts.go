@@ -14,7 +14,7 @@ import (
 const counted = 1_000_000
 
 // readParts reads parts of a call from the fields of the same names: "requires",
-// "dispatch", "done", "budget" and "effects". Nodes of plans, requests and policies share
+// "dispatch", "done", "admit", "budget" and "effects". Nodes of plans, requests and policies share
 // them.
 func readParts(m *form.Map, to *Spec, parts ...string) {
 	for _, part := range parts {
@@ -30,6 +30,8 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 			})
 		case "done":
 			m.Map(part, to.Done.read)
+		case "admit":
+			m.Map(part, to.Admit.read)
 		case "cache":
 			m.Map(part, to.Cache.read)
 		case "budget":

@@ -11,8 +11,7 @@ var switchesOn = []string{SchemaInvalid, FormatDrift, LowScore, MustFailed, Soft
 // effective is a policy applied to one call. Its levels, the most specific first, are the
 // call itself, its intent, the default and the routing.
 type effective struct {
-	done         Done
-	scoreMin     float64
+	done, admit  Done // with a ScoreMin
 	sameCapMax   int
 	fallbackMax  int // negative means unlimited
 	switchOn     []string
@@ -32,16 +31,15 @@ type judging struct {
 // sets it, since a tool has its effects each time; it is never judged.
 func (p *Policy) resolve(s *Spec) effective {
 	intent := p.Intents[s.Intent]
-	levels := []Rules{{Done: s.Done, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
+	levels := []Rules{{Done: s.Done, Admit: s.Admit, Retry: s.Dispatch.Retry, SwitchOn: s.Dispatch.SwitchOn}, intent, p.Default,
 		{Retry: p.Routing.Retry, SwitchOn: p.Routing.SwitchOn}}
 	if s.Tool != "" {
-		levels = []Rules{levels[0], {Done: p.Default.Done}}
+		levels = []Rules{levels[0], {Done: p.Default.Done, Admit: p.Default.Admit}}
 	}
-	e := effective{fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1, attempts: 1}}
+	e := effective{done: Done{ScoreMin: new(0.0)}, admit: Done{ScoreMin: new(0.0)}, fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1, attempts: 1}}
 	for _, l := range slices.Backward(levels) {
-		e.done.Must = union(e.done.Must, l.Done.Must)
-		e.done.Should = union(e.done.Should, l.Done.Should)
-		over(&e.scoreMin, l.Done.ScoreMin)
+		e.done.over(l.Done)
+		e.admit.over(l.Admit)
 		e.judge.over(l.Judge)
 		over(&e.sameCapMax, l.Retry.SameCapMax)
 		over(&e.fallbackMax, l.Retry.FallbackMax)
@@ -52,7 +50,6 @@ func (p *Policy) resolve(s *Spec) effective {
 	if e.cache = s.Cache; e.cache.MaxAge == 0 && s.Tool == "" {
 		e.cache = intent.Cache
 	}
-	e.done.ScoreMin = new(e.scoreMin)
 	e.judge.on = e.judge.on && s.Intent != EvalGrade
 	return e
 }
@@ -65,6 +62,12 @@ func (p *Policy) fallback(intent string) []string {
 // recoverable reports whether another capability may be asked after a failure.
 func (e *effective) recoverable(err *Error) bool {
 	return slices.Contains(e.switchOn, err.Type) || err.Retryable && !e.switchStated
+}
+
+// over adds the checks of a more specific level, whose minimum replaces the one before it.
+func (d *Done) over(level Done) {
+	d.Must, d.Should = union(d.Must, level.Must), union(d.Should, level.Should)
+	over(d.ScoreMin, level.ScoreMin)
 }
 
 func (j *judging) over(level Judge) {

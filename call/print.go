@@ -19,6 +19,7 @@ type printed struct {
 	Dispatch Dispatch `json:"dispatch"`
 	Done     Done     `json:"done"` // including the policy's
 	Effects  []string `json:"effects"`
+	Admit    *Done    `json:"admit,omitempty"`
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
 
@@ -31,7 +32,10 @@ func (c *caller) Fingerprint() []byte {
 	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects}
 	if s.Applicator != nil {
 		e := s.Applicator.Policy.resolve(s)
-		p.Done, p.ScoreMin, p.Judge = e.done, e.scoreMin, fmt.Sprintf("%+v", e.judge)
+		if e.admit.any() {
+			p.Admit = &e.admit
+		}
+		p.Done, p.ScoreMin, p.Judge = e.done, *e.done.ScoreMin, fmt.Sprintf("%+v", e.judge)
 		p.Versions = s.Applicator.versions(s, &e)
 	}
 	data, err := canon.Append(nil, p)

@@ -33,8 +33,9 @@ func (c *caller) resolve() *resolved {
 			r.fault("bad-capability", "a tool: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		r.resolveSchemas(c, app)
-		r.must = r.checks(app, r.done.Must)
-		r.should = r.checks(app, r.done.Should)
+		in := r.inputType(&c.spec)
+		r.answer = r.bar(app, r.done, in, nil)
+		r.door = r.bar(app, r.admit, in, in)
 		r.resolveCandidates(&c.spec, app)
 		r.resolveJudge(app)
 	})
@@ -47,13 +48,16 @@ func (c *caller) Check() []finding.Finding {
 	return append(slices.Clone(r.faults), c.unpayable()...)
 }
 
-func (r *resolved) fault(typ finding.Code, format string, args ...any) *finding.Finding {
-	r.faults = append(r.faults, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
-	return &r.faults[len(r.faults)-1]
+// faults are what Validate reports of a call or a door.
+type faults []finding.Finding
+
+func (r *faults) fault(typ finding.Code, format string, args ...any) *finding.Finding {
+	*r = append(*r, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+	return &(*r)[len(*r)-1]
 }
 
 // unknown reports an undefined name.
-func (r *resolved) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
+func (r *faults) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "there is no %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
 }
@@ -74,8 +78,10 @@ func (r *resolved) checkSpec(s *Spec) {
 		bad("hedge-ms is %v: want at least 0", s.Dispatch.Hedge)
 	}
 	share := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
-	if !share(r.scoreMin) {
-		bad("score-min is %v: want 0 to 1", r.scoreMin)
+	for _, done := range []Done{r.done, r.admit} {
+		if !share(*done.ScoreMin) {
+			bad("score-min is %v: want 0 to 1", *done.ScoreMin)
+		}
 	}
 	if r.sameCapMax < 0 {
 		bad("same-cap-max is %d: want at least 0", r.sameCapMax)
@@ -184,12 +190,31 @@ func (r *resolved) outSchema() *schema.Schema {
 	return r.outSchemas[0]
 }
 
-func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
-	var out []namedCheck
+// inputType returns the schema of the input as far as Validate knows it: that of the intent,
+// or of the Go value. A built-in schema says too little.
+func (r *resolved) inputType(s *Spec) *schema.Schema {
+	if in, ok := s.Input.(*part); ok && (r.in == nil || builtin[s.Applicator.Intents[s.Intent].In] != nil) {
+		return in.typed()
+	}
+	return r.in
+}
+
+// bar finds the checks of a contract and compares them with the types that they will see.
+func (r *faults) bar(app *Applicator, done Done, in, out *schema.Schema) bar {
+	return bar{must: r.checks(app, done.Must, in, out), should: r.checks(app, done.Should, in, out), scoreMin: *done.ScoreMin}
+}
+
+func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema) []namedCheck {
+	var all []namedCheck
 	for _, name := range names {
 		if run := app.check(name); run != nil {
-			needs, costs := app.CheckNeeds[name]
-			out = append(out, namedCheck{name, run, needs, costs})
+			c := namedCheck{name, run, app.CheckFacts[name]}
+			if c.Fits != nil {
+				if err := c.Fits(in, out); err != nil {
+					r.fault("bad-expression", "the check %q: %v", name, err).Queried = name
+				}
+			}
+			all = append(all, c)
 			continue
 		}
 		r.unknown("unknown-check", "check", name, func(yield func(string) bool) {
@@ -202,7 +227,7 @@ func (r *resolved) checks(app *Applicator, names []string) []namedCheck {
 			}
 		})
 	}
-	return out
+	return all
 }
 
 // resolveCandidates finds the candidates. At least one must pass the tests on its

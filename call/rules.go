@@ -36,6 +36,7 @@ func readRouting(m *form.Map, to *Rules) {
 func (r *Rules) read(m *form.Map) {
 	readRouting(m, r)
 	m.Map("done", r.Done.read)
+	m.Map("admit", r.Admit.read)
 	m.Map("judge", r.Judge.read)
 }
 

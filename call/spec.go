@@ -2,10 +2,12 @@ package call
 
 import (
 	"encoding/json"
+	"reflect"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/schema"
 )
 
 // A Spec describes one call: the task, the candidates, the requirements on the answer,
@@ -22,6 +24,9 @@ type Spec struct {
 	Requires Requires
 	Dispatch Dispatch
 	Done     Done
+	// Admit lists the requirements on the input. They are checked before any capability is
+	// asked. An input that does not meet them fails the call with [InputRejected].
+	Admit Done
 	// Budget limits this call within the account of the run.
 	Budget Budget
 	// CapFrom and CandidatesFrom read the ids of the capabilities to ask, in place of Cap
@@ -48,7 +53,22 @@ type Spec struct {
 
 // From makes a part of a request: the JSON of the value that r reads.
 func From[A any](r dag.Reader[A]) dag.Reader[any] {
-	return dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r)
+	return &part{dag.ReaderFunc(func(d dag.DAG) (any, error) { return r.From(d) }, r), reflect.TypeFor[A]()}
+}
+
+// A part is a part of a request whose Go type is known.
+type part struct {
+	dag.Reader[any]
+	goType reflect.Type
+}
+
+// typed returns the schema of the part; nil if it may be anything.
+func (p *part) typed() *schema.Schema {
+	s, err := schema.ForType(p.goType)
+	if err != nil {
+		return nil // the value is checked when it is read
+	}
+	return specific(s)
 }
 
 // Requires is a hard filter on the capabilities that may answer.
@@ -96,7 +116,7 @@ type Repair struct {
 	Max int    `json:"max,omitempty"`    // at most this often; 1 if zero
 }
 
-// Done lists the requirements on an answer.
+// Done lists the requirements on an answer, or on an input.
 type Done struct {
 	Must     []string `json:"must,omitempty"`      // names of checks that must pass
 	Should   []string `json:"should,omitempty"`    // names of checks; the share that passes is the score
@@ -109,6 +129,7 @@ type Budget = budget.Limits
 // Rules are one level of a policy. They apply to calls that set nothing else.
 type Rules struct {
 	Done     Done     `json:"done,omitzero"`
+	Admit    Done     `json:"admit,omitzero"` // requirements on the input
 	Retry    Retry    `json:"retry,omitzero"`
 	SwitchOn []string `json:"switch-on,omitempty"`
 	Fallback []string `json:"fallback,omitempty"` // capabilities to ask after those that the call lists

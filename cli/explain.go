@@ -147,6 +147,9 @@ func (e explanation) table() [][2]string {
 		rows = append(rows, [2]string{"rejected", r.Cap + ": " + r.Reason})
 	}
 	rows = append(rows, [2]string{"strategy", e.strategy()})
+	if d := e.Rules.Admit; len(d.Must)+len(d.Should) > 0 {
+		rows = append(rows, [2]string{"admit", shownDone(d)})
+	}
 	rows = append(rows, [2]string{"done", shownDone(e.Rules.Done)})
 	if j := e.Rules.Judge; *j.On {
 		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts)})

@@ -249,7 +249,9 @@ func within(at *place, f finding.Finding) *place {
 			}
 		}, func(string, *place) {})
 	case "unknown-check":
-		found = named(at, f.Queried, "done")
+		found = named(at, f.Queried, "admit", "done")
+	case badExpression:
+		found = named(at, f.Queried, "admit", "done")
 	case "unknown-schema":
 		found = named(at, f.Queried, "requires", "output")
 	case "effect-not-granted":

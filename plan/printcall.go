@@ -29,14 +29,8 @@ func (w *printer) spec(n *node) {
 		w.inner("requires", func() { w.requires(&s.Requires) })
 	}
 	w.inner("dispatch", func() { w.dispatch(n) })
-	w.inner("done", func() {
-		w.names("must", s.Done.Must, false)
-		w.names("should", s.Done.Should, false)
-		if s.Done.ScoreMin != nil {
-			w.key("score-min")
-			w.number(*s.Done.ScoreMin)
-		}
-	})
+	w.inner("admit", func() { w.done(&s.Admit) })
+	w.inner("done", func() { w.done(&s.Done) })
 	w.inner("budget", func() {
 		w.limit("max-roundtrips", float64(s.Budget.Roundtrips))
 		w.limit("max-tokens", float64(s.Budget.Tokens))
@@ -45,6 +39,15 @@ func (w *printer) spec(n *node) {
 	})
 	w.inner("cache", func() { w.limit("max-age-ms", float64(s.Cache.MaxAge)/1e6) })
 	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
+}
+
+func (w *printer) done(d *call.Done) {
+	w.names("must", d.Must, false)
+	w.names("should", d.Should, false)
+	if d.ScoreMin != nil {
+		w.key("score-min")
+		w.number(*d.ScoreMin)
+	}
 }
 
 func (w *printer) requires(r *call.Requires) {

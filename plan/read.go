@@ -191,7 +191,7 @@ func (r *reading) readCall(n *node, f fields) {
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
 	readRequires(f.Map, n)
-	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "budget", "cache", "effects")
+	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "admit", "budget", "cache", "effects")
 	f.Name("as", &n.as)
 }
 
@@ -199,7 +199,7 @@ func (r *reading) readTool(n *node, f fields) {
 	f.Need("tool/id")
 	f.Name("tool/id", &n.spec.Tool)
 	n.value = r.field(f, "input", false)
-	form.Into(f.Map, &n.spec, "dispatch", "done", "effects")
+	form.Into(f.Map, &n.spec, "dispatch", "done", "admit", "effects")
 	f.Name("as", &n.as)
 }
 

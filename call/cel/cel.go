@@ -24,10 +24,38 @@ const (
 // Check makes a check of an expression over call and out, which must yield true or false.
 // The error locates the mistake in the expression.
 func Check(expression string) (call.Check, error) {
+	c, _, err := check(expression)
+	return c, err
+}
+
+// AddCheck adds a check of an expression to the Applicator. Validate compares the expression
+// with the type of each input that it checks: a field that no such input has is a mistake.
+func AddCheck(app *call.Applicator, name, expression string) error {
+	c, facts, err := check(expression)
+	if err != nil {
+		return err
+	}
+	if app.Checks == nil {
+		app.Checks = map[string]call.Check{}
+	}
+	if app.CheckFacts == nil {
+		app.CheckFacts = map[string]call.CheckFacts{}
+	}
+	app.Checks[name], app.CheckFacts[name] = c, facts
+	return nil
+}
+
+func check(expression string) (call.Check, call.CheckFacts, error) {
 	program, err := expr.Compile(expression, []string{"call", "out"}, expr.Bool)
 	if err != nil {
-		return nil, fmt.Errorf("expression %q: %w", expression, err)
+		return nil, call.CheckFacts{}, fmt.Errorf("expression %q: %w", expression, err)
 	}
+	facts := call.CheckFacts{Fits: func(input, out *schema.Schema) error {
+		if err := program.Fits(map[string]*schema.Schema{"call.input": input, "out": out}); err != nil {
+			return fmt.Errorf("expression %q: %w", expression, err)
+		}
+		return nil
+	}}
 	readsCall := slices.Contains(program.Variables(), "call")
 	return func(ctx context.Context, s call.Subject) error {
 		variables := map[string]call.JSON{"out": s.Out}
@@ -42,7 +70,7 @@ func Check(expression string) (call.Check, error) {
 			return fmt.Errorf("%s does not hold", expression)
 		}
 		return nil
-	}, nil
+	}, facts, nil
 }
 
 // subject is the call as an expression sees it. Its parts are already JSON.

@@ -16,7 +16,7 @@ func init() {
 		Unconfigured: "{:cap/kind :solver :solver :cel}",
 	})
 	kinds.Speak(kinds.Language{
-		Check: Check,
+		Check: check,
 		Guard: func(text string, variables []string) (kinds.Guard, error) {
 			program, err := expr.Compile(text, variables, expr.Bool)
 			if err != nil {

@@ -29,7 +29,7 @@ func (r *reader) readChecks(m *form.Map) {
 		}
 		var check call.Check
 		if v.EDN().Kind() == edn.KindString {
-			check = r.expression(v)
+			check = r.expression(name, v)
 		} else {
 			v.Map(func(m *form.Map) { check = r.check(name, m) })
 		}
@@ -38,11 +38,12 @@ func (r *reader) readChecks(m *form.Map) {
 	})
 }
 
-func (r *reader) expression(v form.Value) call.Check {
-	check, err := kinds.CompileCheck(v.EDN().Text())
+func (r *reader) expression(name string, v form.Value) call.Check {
+	check, facts, err := kinds.CompileCheck(v.EDN().Text())
 	if err != nil {
 		v.Fault(form.Invalid, "%v", err)
 	}
+	r.App.CheckFacts[name] = facts
 	return check
 }
 
@@ -79,7 +80,7 @@ func (r *reader) check(name string, m *form.Map) (check call.Check) {
 			m.Fault(form.Invalid, "%v", err)
 		}
 		check = call.Paid(name, command.Check(c))
-		r.App.CheckNeeds[name] = []string{effect.Process}
+		r.App.CheckFacts[name] = call.CheckFacts{Needs: []string{effect.Process}, Costly: true}
 	}
 	if _, ok := is("capability"); ok {
 		check = r.capabilityCheck(name, m)
@@ -139,9 +140,9 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	return func(ctx context.Context, s call.Subject) error {
 		app := *r.App
 		app.Policy = call.Policy{}
-		input := map[string]any{"intent": s.Request.Intent, "cap/id": s.Request.Cap, "input": s.Request.Input, "done": s.Request.Done, "out": s.Out}
-		if rubric != "" {
-			input["rubric"] = rubric
+		input, err := s.Material(rubric)
+		if err != nil {
+			return err
 		}
 		ask := call.New("check "+name+" "+s.Step, verdictType, call.Spec{
 			Applicator: &app, Intent: call.EvalGrade, Cap: id,
@@ -196,7 +197,7 @@ type grader struct {
 func (r *reader) checkGraders() {
 	for _, g := range r.graders {
 		m, ok := r.App.Registry.Lookup(g.id)
-		r.App.CheckNeeds[g.check] = m.Needs
+		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
 		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
 			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
 		}

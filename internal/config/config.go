@@ -157,7 +157,7 @@ type reader struct {
 
 func read(v edn.Value, file, dir string) (*Config, error) {
 	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}}
-	app.Checks, app.CheckNeeds = map[string]call.Check{}, map[string][]string{}
+	app.Checks, app.CheckFacts = map[string]call.Check{}, map[string]call.CheckFacts{}
 	for _, k := range kinds.All() {
 		maps.Copy(app.Checks, k.Checks)
 	}

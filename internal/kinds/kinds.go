@@ -117,7 +117,7 @@ type Guard interface {
 // Language compiles expressions.
 type Language struct {
 	Guard func(text string, variables []string) (Guard, error)
-	Check func(text string) (call.Check, error) // over call and out
+	Check func(text string) (call.Check, call.CheckFacts, error) // over call and out
 }
 
 var language *Language
@@ -134,9 +134,9 @@ func CompileGuard(text string, variables []string) (Guard, error) {
 }
 
 // CompileCheck compiles an expression over call and out.
-func CompileCheck(text string) (call.Check, error) {
+func CompileCheck(text string) (call.Check, call.CheckFacts, error) {
 	if language == nil {
-		return nil, Missing(Expression)
+		return nil, call.CheckFacts{}, Missing(Expression)
 	}
 	return language.Check(text)
 }

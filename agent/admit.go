@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Input is what an agent is asked, as Config.Admit sees it.
+type Input struct {
+	Text     string        `json:"text"` // the text of all messages, with a blank line between two
+	System   string        `json:"system,omitempty"`
+	Messages []llm.Message `json:"messages"` // the conversation so far and the prompt
+}
+
+// Asked is the type of the node that Config.Admit reads.
+var Asked = dag.NewType[Input]("agent/input")
+
+// admit runs Config.Admit on the input of the first turn.
+func (r *run) admit(ctx context.Context, c Context) error {
+	if r.cfg.Admit.IsZero() {
+		return nil
+	}
+	in := Input{System: c.System, Messages: c.Messages}
+	var texts []string
+	for i := range c.Messages {
+		texts = append(texts, c.Messages[i].Text())
+	}
+	in.Text = strings.Join(texts, "\n\n")
+	d, err := Asked.Append(r.dag, in)
+	if err != nil {
+		return failure(kind.BadContent, err, "%v", err)
+	}
+	out := stone.In(ctx).RunChild(r.cfg.Admit, d)
+	if !out.InFlight() {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// No leaf declares a query of a pending failure.
+	rejection, err := dag.Failure.Of(out.Within(nil).Latest())
+	if err != nil {
+		return err
+	}
+	if slices.Contains(noVerdict, rejection.Kind) {
+		return out.Cause()
+	}
+	return failure(KindRejected, &rejected{out.Cause()}, "%s", rejection.Reason)
+}
+
+// rejected is the cause of a failure that another attempt cannot change.
+type rejected struct{ error }
+
+func (e *rejected) Unwrap() error { return e.error }
+
+// Retryable implements the interface of stone.Retry.
+func (e *rejected) Retryable() bool { return false }

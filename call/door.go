@@ -1,0 +1,165 @@
+package call
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// An Admission is the verdict of the checks at the door on an input.
+type Admission struct {
+	Score        float64  `json:"score"`                 // the share of the shoulds that pass
+	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
+	ShouldFailed []string `json:"should-failed,omitempty"`
+}
+
+// Admitted is the type of the node of [Admit].
+var Admitted = dag.NewType[Admission]("stone/admitted")
+
+// Admit makes a step that passes an input through checks of the Applicator, as Spec.Admit
+// does for a call. It is for pipelines and agents, which get their input elsewhere:
+//
+//	stone.Seq("answer",
+//		call.Admit("door", app, call.From(Question), call.Done{Must: []string{"no-secrets"}}),
+//		…)
+//
+// For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails
+// with [InputRejected]. The Applicator must be complete when the step is validated or run;
+// its policy does not apply.
+func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
+	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}
+	d.resolved = sync.OnceValues(d.resolve)
+	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Detail(d))
+}
+
+// A door is the Detail of the leaf of Admit.
+type door struct {
+	name     string
+	spec     Spec
+	resolved func() (bar, faults)
+}
+
+// resolve finds the checks.
+func (d *door) resolve() (b bar, found faults) {
+	if d.spec.Applicator == nil {
+		found.fault("bad-option", "the door has no Applicator: set one")
+		return b, found
+	}
+	if d.spec.Input == nil {
+		found.fault("bad-option", "the door has no input: name one, as call.From(Question)")
+		return b, found
+	}
+	done := d.spec.Admit
+	if done.ScoreMin = cmp.Or(done.ScoreMin, new(0.0)); !(*done.ScoreMin >= 0 && *done.ScoreMin <= 1) {
+		found.fault("bad-option", "score-min is %v: want 0 to 1", *done.ScoreMin)
+	}
+	in := (&resolved{}).inputType(&d.spec)
+	return found.bar(d.spec.Applicator, done, in, in), found
+}
+
+func (d *door) run(ctx context.Context, in dag.DAG) (Admission, error) {
+	b, found := d.resolved()
+	if len(found) > 0 {
+		return Admission{}, &Error{Type: InvalidRequest, Message: found[0].Message}
+	}
+	req := Request{Trace: traceOf(ctx)}
+	var err error
+	if req.Input, _, err = readPart(d.spec.Input, in); err != nil {
+		return Admission{}, err
+	}
+	admitted, failure, err := b.admit(ctx, req, d.spec.Admit)
+	if failure != nil {
+		failure.Record = &Record{Failure: failure.Type, Error: failure.Message, Input: admitted}
+		return Admission{}, failure
+	}
+	if err != nil {
+		return Admission{}, err
+	}
+	return *admitted, nil
+}
+
+// Check returns the faults of the door. Validate calls it.
+func (d *door) Check() []finding.Finding {
+	_, found := d.resolved()
+	return found
+}
+
+// CheckGrant returns a finding for each effect that a check needs and the grant lacks.
+func (d *door) CheckGrant(grant []string) (found []finding.Finding) {
+	b, _ := d.resolved()
+	for _, c := range append(b.must, b.should...) {
+		for _, e := range effect.Missing(c.Needs, grant) {
+			found = append(found, lacking("the check "+c.name, e))
+		}
+	}
+	return found
+}
+
+// Facts are what people are shown of the door.
+func (d *door) Facts() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
+}
+
+// Fingerprint returns the door's part of the fingerprint of the leaf.
+func (d *door) Fingerprint() []byte {
+	text, err := canon.Append(nil, d.spec.Admit)
+	if err != nil { // a number that JSON cannot represent; Check reports it
+		return nil
+	}
+	return text
+}
+
+// any reports whether there are checks. Without any, the score is 1.
+func (d *Done) any() bool { return len(d.Must)+len(d.Should) > 0 }
+
+// facts yields the requirements under names for people.
+func (d *Done) facts(yield func(string, string) bool) bool {
+	for _, f := range [][2]string{{"must", strings.Join(d.Must, ", ")}, {"should", strings.Join(d.Should, ", ")}} {
+		if f[1] != "" && !yield("admit "+f[0], f[1]) {
+			return false
+		}
+	}
+	return d.ScoreMin == nil || *d.ScoreMin == 0 || yield("admit score-min", strconv.FormatFloat(*d.ScoreMin, 'g', -1, 64))
+}
+
+// enter passes the input of the call through its door, before a capability is asked.
+func (s *session) enter() error {
+	if !s.admit.any() {
+		return nil
+	}
+	var failure *Error
+	var err error
+	if s.admitted, failure, err = s.door.admit(s.ctx, s.request, s.admit); failure != nil {
+		return s.refused(failure)
+	}
+	return err
+}
+
+// admit checks the input of a request. The error means that a check did not finish.
+func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *Error, error) {
+	req.Done = done
+	v, err := b.weigh(ctx, &Subject{Request: &req, Out: req.Input, Step: "input", atDoor: true})
+	if failure := unpayable(err); failure != nil || err != nil {
+		if failure != nil {
+			err = nil
+		}
+		return nil, failure, err
+	}
+	if v.failure == nil {
+		v.failure = b.low(&v)
+	}
+	verdict := &Admission{Score: v.score, MustFailed: names(v.must), ShouldFailed: names(v.should)}
+	if v.failure == nil {
+		return verdict, nil, nil
+	}
+	return verdict, &Error{Type: InputRejected, Message: v.failure.Message, Where: "input"}, nil
+}

@@ -1,0 +1,53 @@
+package expr_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/schema"
+)
+
+func TestFits(t *testing.T) {
+	type order struct {
+		Text  string            `json:"text"`
+		Count int               `json:"count"`
+		Items []struct{ Q int } `json:"items"`
+		Extra map[string]any    `json:"extra"`
+		Any   any               `json:"any"`
+	}
+	of, err := schema.For[order]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"size(call.input.text) < 9 && call.input.count > 0":              "",
+		"call.input.items.all(i, i.Q > 0 && call.input.count < i.Q)":     "",
+		"call.input.items.all(call, call.input.nothing > 0)":             "", // another call
+		"has(call.input.txt) && call.context.x == 1":                     "",
+		"call.input.extra.whatever == 1 && call.input.any.x.y.z == 'a'":  "",
+		"call.intent == 'x' && call.input.text.matches('[a-z]+')":        "",
+		"out.text == 'x' && has(out.more)":                               "",
+		"call.input.txt == 'x'":                                          "1:11: call.input has no field txt, did you mean text?",
+		"call.input.text.length == 3":                                    "1:16: call.input.text has no field length",
+		"true || out.sum > 3":                                            "1:12: out has no field sum",
+		"call.input.items.exists(i, i.Q > 0 && call.input.tex == 'x')":   "1:49: call.input has no field tex, did you mean text?",
+		"call.input.text > 3":                                            "1:17: found no matching overload",
+		"call.input.count.startsWith('x')":                               "1:28: found no matching overload",
+		"call.input.text":                                                "1:1: must be true or false, is string",
+		"has(call.input.text.x) || has(call.input.txt.y)":                "1:41: call.input has no field txt",
+		"has(call.input.text) ? call.input.text == 'a' : out.count == 3": "",
+	} {
+		p, err := expr.Compile(text, []string{"call", "out"}, expr.Bool)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		err = p.Fits(map[string]*schema.Schema{"call.input": of, "out": of})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if err := p.Fits(map[string]*schema.Schema{"call.input": nil}); err != nil {
+			t.Errorf("%s: without a schema: %v", text, err)
+		}
+	}
+}
