@@ -64,6 +64,7 @@ func TestAdmit(t *testing.T) {
 		{"a score", call.Done{Should: []string{"named", "short"}, ScoreMin: new(0.6)}, prompted{Text: "x"}, "the score is 0.5, want 0.6: named: ", 0, call.Admission{Score: 0.5, ShouldFailed: []string{"named"}}},
 		{"a score that is enough", call.Done{Should: []string{"named", "short"}, ScoreMin: new(0.5)}, prompted{Text: "x"}, "", 1, call.Admission{Score: 0.5, ShouldFailed: []string{"named"}}},
 		{"a judge", call.Done{Must: []string{"judged"}}, prompted{Text: "fine"}, "", 1.5, call.Admission{Score: 1}},
+		{"it sees nothing that a must has rejected", call.Done{Must: []string{"judged", "short"}}, prompted{Text: "an attack, and longer than that"}, "short: ", 0, call.Admission{Score: 1, MustFailed: []string{"short"}}},
 		{"it rejects", call.Done{Must: []string{"judged"}}, prompted{Text: "an attack"}, "judged: it does not hold", 0.5, call.Admission{Score: 1, MustFailed: []string{"judged"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

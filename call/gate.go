@@ -73,10 +73,18 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 // a must.
 func (b *bar) weigh(ctx context.Context, sub *Subject) (v verdict, err error) {
 	skipped := 0
-	if v.must, err = failed(ctx, b.must, sub); err == nil {
+	must, later := b.must, []namedCheck(nil)
+	if sub.atDoor { // a program or a model sees only what the other checks let through
+		must, later = cheap(b.must), costly(b.must)
+	}
+	v.must, err = failed(ctx, must, sub)
+	if err == nil && len(v.must) == 0 {
+		v.must, err = failed(ctx, later, sub)
+	}
+	if err == nil {
 		should := b.should
 		if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
-			should = slices.DeleteFunc(slices.Clone(should), func(c namedCheck) bool { return c.Costly })
+			should = cheap(should)
 			skipped = len(b.should) - len(should)
 		}
 		v.should, err = failed(ctx, should, sub)
@@ -95,6 +103,16 @@ func (b *bar) weigh(ctx context.Context, sub *Subject) (v verdict, err error) {
 		v.failure = &Error{Type: MustFailed, Message: list(v.must)}
 	}
 	return v, nil
+}
+
+// cheap returns the checks that neither start a program nor ask a capability.
+func cheap(checks []namedCheck) []namedCheck {
+	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return c.Costly })
+}
+
+// costly returns the others.
+func costly(checks []namedCheck) []namedCheck {
+	return slices.DeleteFunc(slices.Clone(checks), func(c namedCheck) bool { return !c.Costly })
 }
 
 // low is the failure of a score that is too low, or nil.

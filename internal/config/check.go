@@ -127,7 +127,8 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 var verdictType = dag.NewType[call.JSON]("stone/verdict")
 
 // capabilityCheck asks a capability for a score, with the intent eval/grade, as a
-// judge is asked. No policy applies to this call: it could demand the same check.
+// judge is asked. No policy applies to this call, which could demand the same
+// check, and the intents that requests may have do not limit it.
 func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
@@ -139,7 +140,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	m.Float("score-min", &enough, 0, 1)
 	return func(ctx context.Context, s call.Subject) error {
 		app := *r.App
-		app.Policy = call.Policy{}
+		app.Policy, app.Intents = call.Policy{}, nil
 		input, err := s.Material(rubric)
 		if err != nil {
 			return err
