@@ -7,8 +7,8 @@
 //
 // With the recorder of [Keep], stone.Run starts a run or resumes the run of that name: in
 // the same process, or in another one after a crash. [Memory] is a journal that lives as
-// long as the process; journal/sqlite keeps one in a file. Package journaltest tests any
-// implementation.
+// long as the process; journal/sqlite keeps one in a file, journal/postgres in a database
+// that several machines share. Package journaltest tests any implementation.
 //
 // # The promise
 //
@@ -50,7 +50,8 @@
 //
 // A run has one holder at a time. Another process gets a [*HeldError] that names the
 // holder, or takes the run over once the holder no longer renews its lease. Writes of a
-// former holder are refused.
+// former holder are refused, except that results of its running steps are kept for the new
+// holder: they may have been paid for. The first result of a step wins.
 //
 // # Ending early
 //

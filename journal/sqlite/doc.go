@@ -17,7 +17,6 @@
 // intent before its work, and its result together with its node and the nodes that no
 // step made. A failed write is retried, and the work is not: see Options.Retry and
 // Options.RetryResults. A write that can never succeed fails alone.
-// alone.
 //
 // New data is first in a log beside the file, whose name ends in -wal. It is copied into
 // the file when the log is large, when runs are idle and when the file is closed. A copy
@@ -42,7 +41,8 @@
 // is refused with a [*journal.HeldError]; if it stays the same for the time of the lease,
 // the run is taken over. Each side reads only its own monotonic clock, so clocks that are
 // set or differ do no harm. Each commit checks in its transaction that the run is still
-// its own, so a slow owner cannot write after the run was taken over.
+// its own, so a slow owner cannot write after the run was taken over. The results of its
+// running steps are put aside for the new owner; everything else of it is refused.
 //
 // If the DB holds the run "exp", its lease also covers inner runs such as "exp/17". The
 // start and end of an inner run need no commit of their own: they become durable with the

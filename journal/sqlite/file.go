@@ -210,6 +210,9 @@ func (f *file) transact(do func() error) error {
 	return err
 }
 
+// Listen implements [log.Database]: followers poll.
+func (f *file) Listen(func()) {}
+
 // Idle implements [log.Database]: it copies the log into the file, so that less is lost
 // with the log.
 func (f *file) Idle() error {

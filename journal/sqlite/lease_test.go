@@ -117,7 +117,8 @@ func TestExpiredLeaseIsTakenOnce(t *testing.T) {
 	}
 }
 
-// An owner that was only slow notices, and writes nothing.
+// An owner that was only slow notices. It writes nothing, but the result of its running
+// step is kept for the new owner.
 func TestSlowOwnerCannotWrite(t *testing.T) {
 	// The writer of slow pauses after one of its beats, so outside any transaction.
 	var armed atomic.Bool
@@ -142,8 +143,14 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 	wantHeld(t, err, next)
 	_, err = slow.Do(t.Context(), stepKey("r", 4), work(new(atomic.Int64)))
 	wantHeld(t, err, next)
-	if do(t, next, stepKey("r", 2)).Replayed {
+	if rows := count(t, next, "p/2"); rows > 0 {
 		t.Error("an owner that had lost the run recorded a result")
+	}
+	if rec := do(t, next, stepKey("r", 2)); !rec.Replayed || string(rec.Content) != "2" {
+		t.Errorf("the step that was finished too late has the result %s, replayed: %v; want that of the former owner", rec.Content, rec.Replayed)
+	}
+	if do(t, next, stepKey("r", 4)).Replayed {
+		t.Error("an owner that had lost the run did a step")
 	}
 }
 
@@ -175,4 +182,13 @@ func TestSharedFile(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// count returns the number of results of run r at a path.
+func count(t *testing.T, db *DB, path string) (n int) {
+	t.Helper()
+	if err := db.file.pool.QueryRow("SELECT count(*) FROM records WHERE path = ?", path).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -116,7 +116,11 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	case s.Node != nil:
 		and("node BETWEEN ? AND ? AND seq >> 32 = ?", s.Node[0][:], s.Node[1][:], run)
 	default:
-		and("seq BETWEEN ? AND ?", run<<32|(s.After+1), (run+1)<<32-1)
+		first, last := s.After+1, int64(log.Aside-1)
+		if s.Aside {
+			first, last = max(first, log.Aside), 2*log.Aside-1
+		}
+		and("seq BETWEEN ? AND ?", run<<32|first, run<<32|last)
 	}
 	if s.Under != "" {
 		and("(digest IS NULL OR path BETWEEN ? AND ?)", s.Under, s.Under+string(rune(0x10FFFF)))
@@ -216,7 +220,7 @@ type tx struct {
 func newTx(conn *sql.Conn) (*tx, error) {
 	t := &tx{reader: reader{conn}, conn: conn}
 	var err error
-	if t.advance, err = conn.PrepareContext(background, "UPDATE runs SET beat = beat + 1, rows = iif(?3 < 0, rows, ?3) WHERE run = ?1 AND owner = ?2"); err != nil {
+	if t.advance, err = conn.PrepareContext(background, "UPDATE runs SET beat = beat + 1, rows = iif(?3 < 0, rows, ?3) WHERE run = ?1 AND owner = ?2 RETURNING beat"); err != nil {
 		return nil, err
 	}
 	if t.append, err = conn.PrepareContext(background, "INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?)"); err != nil {
@@ -249,13 +253,14 @@ func (t *tx) Put(r *log.Run) error {
 }
 
 // Advance implements [log.Tx].
-func (t *tx) Advance(run int64, owner string, rows int64) (bool, error) {
-	result, err := t.advance.ExecContext(background, run, owner, rows)
-	if err != nil {
-		return false, err
+func (t *tx) Advance(beats []*log.Beat) error {
+	for _, b := range beats {
+		err := t.advance.QueryRowContext(background, b.Run, b.Owner, b.Rows).Scan(&b.Now)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 	}
-	n, err := result.RowsAffected()
-	return n == 1, err
+	return nil
 }
 
 // Append implements [log.Tx].
@@ -284,7 +289,7 @@ func (t *tx) Delete(run, first, last int64) (int64, error) {
 
 // Remove implements [log.Tx].
 func (t *tx) Remove(run int64) error {
-	_, err := t.Delete(run, 0, 1<<32-1)
+	_, err := t.Delete(run, 0, 2*log.Aside-1)
 	if err == nil {
 		_, err = t.do("DELETE FROM questions WHERE run = ?", run)
 	}

@@ -13,8 +13,11 @@ type Database interface {
 	Reader
 	// Update runs f in a transaction, which is durable when Update returns nil. No one
 	// else may change the rows that f reads before the transaction ends. The error of f is
-	// returned unchanged.
+	// returned unchanged. An *UnknownError means that the transaction may be durable.
 	Update(f func(Tx) error) error
+	// Listen is called at most once. From then on until Close the Database calls wake soon
+	// after other processes have committed, if it hears of that.
+	Listen(wake func())
 	// Idle is called when nothing has been written for a while.
 	Idle() error
 	// Check reports that the database was removed or replaced.
@@ -28,6 +31,17 @@ type Database interface {
 	Name() string
 	Close() error
 }
+
+// UnknownError is the error of a transaction that was lost while it was committed.
+type UnknownError struct {
+	Err error // Passing
+	// Committed asks the database whether the transaction is durable. It is final: a
+	// transaction that is not will never be.
+	Committed func() (bool, error)
+}
+
+func (e *UnknownError) Error() string { return e.Err.Error() }
+func (e *UnknownError) Unwrap() error { return e.Err }
 
 // A Reader reads rows.
 type Reader interface {
@@ -59,6 +73,7 @@ type Selection struct {
 	Nodes bool       // with a node
 	Steps bool       // of steps only: results and intents
 	Heads bool       // results without their Content
+	Aside bool       // with numbers from Aside on; otherwise only with lower ones
 }
 
 // QuestionSelection selects questions; its zero value selects all.
@@ -74,10 +89,10 @@ type Tx interface {
 	Insert(r *Run) error
 	// Put replaces a run, except for its ID, Beat and Rows.
 	Put(r *Run) error
-	// Advance increments the beat of a run and sets the number of its records, if the run
-	// has the owner; otherwise it changes nothing and reports false. A negative rows keeps
-	// the number.
-	Advance(run int64, owner string, rows int64) (bool, error)
+	// Advance increments the beats of runs and sets the numbers of their records. It sets
+	// each Now, to 0 for a run that has another owner, which it does not change. Until the
+	// transaction ends no other one can change the owners.
+	Advance(beats []*Beat) error
 	// Append stores records, whose Run and Seq are set.
 	Append(rows []*Row) error
 	// Delete removes the records of a run with numbers from first to last, and returns how
@@ -88,6 +103,18 @@ type Tx interface {
 	// PutQuestion stores a question, or replaces the one with its Run and Path.
 	PutQuestion(q *Question) error
 }
+
+// Beat is a sign of life of a run.
+type Beat struct {
+	Run   int64
+	Owner string // that the run must have
+	Rows  int64  // number of its records, which is kept if this is negative
+	Now   int64  // the beat
+}
+
+// Aside is the first number of the results that were put aside for the holder of a run.
+// They do not count as its records.
+const Aside = 1 << 31
 
 // Run is a run as a database keeps it.
 type Run struct {

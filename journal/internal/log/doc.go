@@ -15,7 +15,8 @@
 // is busy share the next commit. A write is encoded before it is queued. If a transaction
 // fails with an error that may pass, such as a full disk, it is retried and nothing is
 // lost. After any other error each write is retried alone, so that only the bad one
-// fails.
+// fails. If a transaction may have been committed although it failed, the writer asks the
+// database before it writes again.
 //
 // A step is two writes: an intent before its work, and its result, with its node and the
 // nodes that no step made.
@@ -29,12 +30,17 @@
 // The start and end of an inner run are queued without waiting: they become durable with
 // the next commit, and at the latest when the outer run ends.
 //
+// A process that has lost a run puts the results of its running steps aside. They are rows
+// with numbers from [Aside] on. It increments the beat too, so the holder sees that
+// somebody else wrote, and looks there before it works on a step. Only the holder numbers
+// the records of a run, so a follower never misses one.
+//
 // # Reading
 //
 // A resumed run continues while it is still being read. Every row is checked against its
 // seal, and the rows are counted, before any new work starts.
 //
-// After each commit the writer wakes the followers of a run. They also look for new rows
-// at an interval, since another process may write them. They read a batch at a time, so a
+// After each commit the writer wakes the followers of a run, and so does a database that
+// hears of the commits of other processes. They also look for new rows at an interval. They read a batch at a time, so a
 // slow follower keeps no transaction open.
 package log

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -114,6 +115,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 			fail(err)
 			return
 		}
+		j.listening.Do(func() { j.data.Listen(j.out.tell) })
 		f := &follower{Journal: j, id: run, run: r.Row, after: max(after, 0)}
 		for left := false; ; {
 			news := j.out.news() // before reading, so that no commit is missed
@@ -144,7 +146,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 
 // wait returns when this Journal has committed, or another process may have.
 func (f *follower) wait(ctx context.Context, news <-chan struct{}) error {
-	timer := time.NewTimer(f.opts.Poll)
+	timer := time.NewTimer(f.opts.Poll + rand.N(f.opts.Poll/8+1)) // followers do not poll in step
 	defer timer.Stop()
 	select {
 	case <-news:

@@ -36,6 +36,8 @@ type Journal struct {
 	out   *writer
 	now   func() time.Time
 
+	listening sync.Once
+
 	mu     sync.Mutex
 	runs   map[string]*run
 	closed bool

@@ -153,6 +153,7 @@ func (t *transaction) take(r *run, row *Run) error {
 	if r.outer != nil {
 		row.Owner, row.Lease, row.Outer = "", 0, r.outer.id
 	}
+	p.beat = row.Beat
 	var err error
 	if fresh {
 		err = t.Insert(row)

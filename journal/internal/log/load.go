@@ -28,6 +28,7 @@ func (j *Journal) startLoading(r *run) {
 	r.loading = l
 	clear(r.attempts)
 	maps.DeleteFunc(r.known, func(_ dag.ID, k *known) bool { return k.pending == nil })
+	r.aside.stale.Store(!r.fresh)
 	if r.fresh {
 		l.over = true
 		stop()

@@ -32,6 +32,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
+		if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
+			return rec, err
+		}
 		if rec, err := j.reuse(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
@@ -42,6 +45,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		}
 	}
 	j.opts.Reached("after intent")
+	if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
+		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}))
+	}
 	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
 		return step.Record{}, errors.Join(err, j.ended(ctx, r, key, err))
@@ -60,6 +66,11 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	if !ok {
 		return nil
 	}
+	return j.attempted(r, key, used)
+}
+
+// attempted records an attempt that has no result, with its usage.
+func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
 	if err := row.fill(h, step.Record{}, nil); err != nil {
@@ -80,21 +91,22 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	for {
 		x := &write{run: r, result: result}
 		first, err := j.put(ctx, r, key.Digest, x)
-		if err != nil {
-			return step.Record{}, err
-		}
-		if !first {
+		if err == nil && !first {
 			return j.find(ctx, r, key)
 		}
-		if err = j.out.wait(x); err == nil {
-			break
+		if err == nil {
+			err = j.out.wait(x)
 		}
-		if !errors.Is(err, errStale) {
+		switch {
+		case err == nil:
+			j.opts.Reached("after acknowledge")
+			return rec, nil
+		case errors.As(err, new(*journal.HeldError)) || errors.Is(err, errNotHeld):
+			return step.Record{}, j.putAside(r, result, err)
+		case !errors.Is(err, errStale):
 			return step.Record{}, err
 		}
 	}
-	j.opts.Reached("after acknowledge")
-	return rec, nil
 }
 
 // put queues a result, unless the step already has one. A run that was lost is taken

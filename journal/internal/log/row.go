@@ -22,7 +22,8 @@ import (
 // result is a row to be written, and the node of the record, if it has one.
 type result struct {
 	*Row
-	made *dag.Node
+	made   *dag.Node
+	failed bool
 }
 
 // head is the JSON of a row: the fields that the database does not need. Record lacks its
@@ -36,7 +37,7 @@ type head struct {
 	Record  *step.Record `json:"record,omitempty"`
 	Started []intent     `json:"started,omitempty"` // in a row whose content is their digests
 
-	// Of a forgotten failure, which has no digest of its own any more.
+	// Of a detached row, which has no digest of its own.
 	Step string `json:"step,omitempty"` // its digest
 	Path string `json:"path,omitempty"`
 }
@@ -103,7 +104,7 @@ func id(column []byte) (id dag.ID) {
 // newResult makes the row of a result. From is the run from which it was reused, or
 // empty.
 func newResult(ctx context.Context, key step.Key, rec step.Record, from string, at time.Time) (*result, error) {
-	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node}
+	r := &result{Row: &Row{Digest: key.Digest[:], Path: key.Path}, made: rec.Node, failed: rec.Failure != nil}
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
 		r.Reuse = key.Reuse[:]
 	}
@@ -117,8 +118,9 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	return r, nil
 }
 
-// forgotten returns the row of a forgotten failure, which keeps only its cost.
-func forgotten(r *Row, h head) (*Row, error) {
+// detached returns a row that is not the result of its step: a forgotten failure, which
+// keeps its cost, or a result that is put aside.
+func detached(r *Row, h head) (*Row, error) {
 	f := &Row{Run: r.Run, Seq: r.Seq}
 	h.Step, h.Path = id(r.Digest).String(), r.Path
 	return f, f.fill(h, *h.Record, nil)
@@ -157,7 +159,7 @@ func (r *Row) seal() {
 }
 
 func (r *Row) isResult() bool { return r.Digest != nil }
-func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a forgotten failure
+func (r *Row) isIntent() bool { return r.Digest == nil && r.Node == nil } // or a detached row
 
 var (
 	errChanged = errors.New("was changed after it was written")

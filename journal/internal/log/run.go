@@ -21,6 +21,7 @@ type run struct {
 	held     atomic.Bool // the writer gives signs of life
 
 	unwritten atomic.Int64 // results in the queue
+	aside     aside
 
 	// taking is locked during an attempt to take the lease, which waits for the
 	// writer. The writer locks mu to report its commits, so mu is never locked that long.
@@ -30,6 +31,7 @@ type run struct {
 	row   int64
 	rows  int64 // records, negative until it is loaded
 	next  int64
+	beat  int64
 	nodes map[dag.ID]bool
 
 	mu      sync.Mutex

@@ -124,10 +124,11 @@ func (t *transaction) begin(r *run, as Run) error {
 	if err := t.Put(row); err != nil {
 		return err
 	}
-	if p.rows >= 0 {
-		p.rows = row.Rows - removed
+	loaded := p.rows >= 0
+	p.rows, p.touched = row.Rows-removed, true
+	if err = t.advance(); !loaded {
+		p.rows = -1
 	}
-	_, err = t.Advance(row.Row, row.Owner, row.Rows-removed)
 	return err
 }
 
@@ -145,7 +146,7 @@ func (t *transaction) forget(r *Run, paths []string) error {
 				return refused{t.j.damage(r.ID, row, err)}
 			}
 			if h.Record.Failure != nil {
-				if row, err = forgotten(row, h); err != nil {
+				if row, err = detached(row, h); err != nil {
 					return refused{err}
 				}
 				failures = append(failures, row)
@@ -177,8 +178,10 @@ func (j *Journal) holding(id string) *run {
 }
 
 func (j *Journal) notHeld(id string) error {
-	return fmt.Errorf("run %q in %s is not held by this journal: acquire it first", id, j.data.Name())
+	return fmt.Errorf("run %q in %s %w: acquire it first", id, j.data.Name(), errNotHeld)
 }
+
+var errNotHeld = errors.New("is not held by this journal")
 
 // End implements [journal.Holder].
 func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
@@ -192,6 +195,9 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	fresh := r.fresh
+	r.mu.Unlock()
 	nodes := o.DAG
 	o.Heads, o.DAG = journal.HeadsOf(nodes), dag.DAG{}
 	text, err := json.Marshal(o)
@@ -210,6 +216,11 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		if err := t.flush(); err != nil {
 			return err
+		}
+		if !fresh {
+			if err := t.clearAside(p.row); err != nil {
+				return err
+			}
 		}
 		row, err := t.Run(background, id)
 		if err != nil {

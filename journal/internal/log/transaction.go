@@ -24,7 +24,9 @@ type part struct {
 	row     int64
 	rows    int64 // number of records, negative until it is loaded
 	next    int64 // number of a record
-	touched bool  // written to, so it must be ours
+	beat    int64
+	aside   bool // a former holder may have put results aside
+	touched bool // written to, so it must be ours
 	intents []*intent
 	nodes   []dag.ID // new in the database
 }
@@ -65,7 +67,7 @@ func (t *transaction) find(r *run) *part {
 			return p
 		}
 	}
-	p := &part{run: r, row: r.row, rows: r.rows, next: r.next}
+	p := &part{run: r, row: r.row, rows: r.rows, next: r.next, beat: r.beat}
 	t.parts = append(t.parts, p)
 	return p
 }
@@ -146,18 +148,8 @@ func (t *transaction) flush() error {
 		}
 		p.intents = nil
 	}
-	for _, p := range t.parts {
-		if !p.touched {
-			continue
-		}
-		ours, err := t.Advance(p.row, p.run.owner(t.j.owner), p.rows)
-		if err != nil {
-			return err
-		}
-		if !ours {
-			return t.lost(p)
-		}
-		p.touched = false
+	if err := t.advance(); err != nil {
+		return err
 	}
 	var err error
 	if len(t.rows) > 0 {
@@ -165,6 +157,34 @@ func (t *transaction) flush() error {
 	}
 	t.rows, t.since = nil, nil
 	return err
+}
+
+// advance gives a sign of life for each run that is written to.
+func (t *transaction) advance() error {
+	var beats []*Beat
+	var parts []*part
+	for _, p := range t.parts {
+		if p.touched {
+			parts = append(parts, p)
+			beats = append(beats, &Beat{Run: p.row, Owner: p.run.owner(t.j.owner), Rows: p.rows})
+		}
+	}
+	if len(beats) == 0 {
+		return nil
+	}
+	if err := t.Advance(beats); err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if beats[i].Now == 0 {
+			return t.lost(p)
+		}
+		p.beat++
+		// Only who puts a result aside advances a run that is not its own.
+		p.aside = p.aside || p.beat != beats[i].Now
+		p.beat, p.touched = beats[i].Now, false
+	}
+	return nil
 }
 
 // lost returns the error for the writes to a run that is no longer ours.
@@ -193,7 +213,10 @@ func (t *transaction) lost(p *part) error {
 func (t *transaction) finish(ok bool) {
 	for _, p := range t.parts {
 		if ok {
-			p.run.row, p.run.rows, p.run.next = p.row, p.rows, p.next
+			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat
+			if p.aside {
+				p.run.aside.stale.Store(true)
+			}
 			continue
 		}
 		for _, id := range p.nodes {

@@ -270,6 +270,11 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 			w.opts.Reached("before commit")
 			return nil
 		})
+		if unknown := (*UnknownError)(nil); errors.As(err, &unknown) {
+			w.using.Unlock()
+			err = w.lookUp(unknown)
+			w.using.Lock()
+		}
 		t.finish(err == nil)
 		w.using.Unlock()
 		var lost *lostError
@@ -290,6 +295,28 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 		}
 		if group = rest; len(group) == 0 {
 			return nil, nil
+		}
+	}
+}
+
+// lookUp asks until it is known whether a transaction was committed. If it was not, it
+// returns the error of the transaction, which is then written again.
+func (w *writer) lookUp(u *UnknownError) error {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		committed, err := u.Committed()
+		switch {
+		case committed:
+			return nil
+		case err == nil:
+			return u.Err
+		}
+		w.queued.Lock()
+		w.trouble = err
+		w.queued.Unlock()
+		select {
+		case <-time.After(pause):
+		case <-w.stop:
+			return err
 		}
 	}
 }

@@ -1,0 +1,268 @@
+// Package pgtest gives tests a real PostgreSQL server.
+//
+// The first call of [Database] in a test program makes a cluster in a temporary
+// directory and starts it on a Unix socket, under another user if the tests run as root,
+// since PostgreSQL refuses root. When the program ends, even by a panic or SIGKILL, a
+// shell that waits for that stops the server by its own process id and removes the
+// directory.
+//
+// STONE_PG names a server to be used instead: the address of a database whose user may
+// create databases. Without it, and without PostgreSQL's programs, tests are skipped; if
+// STONE_PG_REQUIRED is set, they fail.
+package pgtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Database makes an empty database on the server that all tests of a program share, and
+// returns its address. The database is dropped when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	s, err := shared()
+	check(t, err)
+	return s.Database(t)
+}
+
+var shared = sync.OnceValues(func() (*Server, error) {
+	if address := os.Getenv("STONE_PG"); address != "" {
+		return &Server{address: address}, nil
+	}
+	// Tests end processes and servers, never the machine.
+	return newServer("fsync=off", "full_page_writes=off")
+})
+
+var errNone = errors.New("no PostgreSQL: install it, or set STONE_PG to the address of a server")
+
+// check skips a test without a server, and fails it for any other error.
+func check(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, errNone) && os.Getenv("STONE_PG_REQUIRED") == "":
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+}
+
+// Server is a running server.
+type Server struct {
+	address string // of a database to connect to
+	home    string // its directory, "" for a server that was named
+	bin     string
+	options []string
+	janitor *os.File // closing it ends the server
+}
+
+// New starts a server for one test, with settings such as "fsync=off". The test may stop
+// and start it.
+func New(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := newServer(settings...)
+	check(t, err)
+	t.Cleanup(func() { s.janitor.Close() })
+	return s
+}
+
+const owner = "stone" // of the cluster
+
+func newServer(settings ...string) (*Server, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin}
+	if s.home, err = os.MkdirTemp("", "stone-pg-"); err != nil {
+		return nil, err
+	}
+	if who := unprivileged(); who != nil {
+		if err := os.Chown(s.home, int(who.Uid), int(who.Gid)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.watch(); err != nil {
+		return nil, err
+	}
+	if err := s.run("initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
+		return nil, err
+	}
+	s.options = []string{"-k", s.home, "-c", "listen_addresses=", "-c", "max_connections=500", "-c", "log_min_messages=panic"}
+	for _, setting := range settings {
+		s.options = append(s.options, "-c", setting)
+	}
+	s.address = "postgres://" + owner + "@/postgres?host=" + url.QueryEscape(s.home)
+	return s, s.start()
+}
+
+func (s *Server) data() string { return filepath.Join(s.home, "data") }
+
+// Socket returns the path of the server's Unix socket.
+func (s *Server) Socket() string { return filepath.Join(s.home, ".s.PGSQL.5432") }
+
+// programs returns the directory of PostgreSQL's programs. Debian keeps it out of PATH.
+func programs() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil || len(found) == 0 {
+		return "", errNone
+	}
+	version := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 is the oldest
+		return n
+	}
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
+}
+
+// unprivileged returns the user of the server if this process is root's, and otherwise nil.
+func unprivileged() *syscall.Credential {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if u, err := user.Lookup(name); err == nil {
+			uid, failed := strconv.ParseUint(u.Uid, 10, 32)
+			gid, err := strconv.ParseUint(u.Gid, 10, 32)
+			if failed == nil && err == nil {
+				return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.home
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: unprivileged(), Setpgid: true}
+	return cmd
+}
+
+func (s *Server) run(name string, args ...string) error {
+	if out, err := s.command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, out)
+	}
+	return nil
+}
+
+// watch starts the shell that ends the server when this process has ended: then its
+// standard input ends too. It stays out of the process group, so that Ctrl-C does not
+// reach it.
+func (s *Server) watch() error {
+	const script = `cat >/dev/null
+pid=$(head -n 1 "$1/data/postmaster.pid") && kill -QUIT "$pid" && while kill -0 "$pid"; do sleep 0.05; done
+rm -rf "$1"`
+	in, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	cmd := exec.Command("sh", "-c", script, "sh", s.home)
+	cmd.Stdin, cmd.SysProcAttr = in, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go cmd.Wait() // it fails if the server had ended
+	s.janitor = out
+	return nil
+}
+
+// start starts the server and returns when it answers.
+func (s *Server) start() error {
+	log, err := os.OpenFile(filepath.Join(s.home, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := s.command("postgres", append([]string{"-D", s.data()}, s.options...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := pgconn.Connect(context.Background(), s.address)
+		if err == nil {
+			return conn.Close(context.Background())
+		}
+		select {
+		case err := <-ended:
+			text, _ := os.ReadFile(log.Name()) // without it the error says enough
+			return fmt.Errorf("postgres ended: %w: %s", err, text)
+		default:
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("postgres does not answer: %w", err)
+		}
+	}
+}
+
+// Crash stops the server as a power loss would stop its processes: it finishes nothing.
+func (s *Server) Crash() error {
+	return s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop")
+}
+
+// Start starts a server that was stopped.
+func (s *Server) Start() error { return s.start() }
+
+var made atomic.Int64
+
+// Database makes an empty database and returns its address. The database is dropped when
+// the test ends.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := fmt.Sprintf("stone_%d_%d", os.Getpid(), made.Add(1))
+	if err := s.exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.exec("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)"); err != nil && s.janitor == nil {
+			t.Errorf("drop database: %v", err) // another server goes with its databases
+		}
+	})
+	address, err := url.Parse(s.address)
+	if err != nil || !strings.HasPrefix(s.address, "postgres") {
+		t.Fatalf("STONE_PG: want an address like postgres://user@host/database")
+	}
+	address.Path = "/" + name
+	return address.String()
+}
+
+func (s *Server) exec(statement string) error {
+	ctx := context.Background()
+	conn, err := pgconn.Connect(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement).ReadAll()
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// Exec executes statements in the database with the address.
+func Exec(t testing.TB, address, statements string) {
+	t.Helper()
+	s := &Server{address: address}
+	if err := s.exec(statements); err != nil {
+		t.Fatal(err)
+	}
+}

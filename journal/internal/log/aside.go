@@ -1,0 +1,110 @@
+package log
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// A process may be given up while it works: it was stopped, or cut off from the database.
+// It must not write records of the run any more, but its answers were paid for. So it puts
+// the result of a step aside, and increments the beat of the run. The holder sees from the
+// beat that somebody else wrote, and looks for results aside before it works on a step.
+
+// putAside puts a result aside for the holder of a run, since this Journal has lost the
+// run, and returns why. The first result of a step wins; failures are not kept.
+func (j *Journal) putAside(r *run, result *result, why error) error {
+	if result.failed {
+		return why
+	}
+	err := j.out.write(&write{do: func(t *transaction) error {
+		run, err := t.Run(background, r.id)
+		if err != nil || run == nil {
+			return err
+		}
+		for row, err := range t.Rows(background, run.Row, Selection{Path: result.Path}) {
+			if err != nil || id(row.Digest) == id(result.Digest) {
+				return err
+			}
+		}
+		last := int64(Aside)
+		for row, err := range t.Rows(background, run.Row, Selection{Aside: true, Heads: true}) {
+			if err != nil {
+				return err
+			}
+			last = row.Seq
+		}
+		h, err := result.open()
+		if err != nil {
+			return refused{err}
+		}
+		row, err := detached(result.Row, h)
+		if err != nil {
+			return refused{err}
+		}
+		row.Run, row.Seq = run.Row, last+1
+		if err := t.Append([]*Row{row}); err != nil {
+			return err
+		}
+		return t.Advance([]*Beat{{Run: run.Row, Owner: run.Owner, Rows: -1}})
+	}})
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	return why
+}
+
+// aside are the results that were put aside for a run.
+type aside struct {
+	stale atomic.Bool // there may be new ones
+	mu    sync.Mutex
+	found map[dag.ID]step.Record
+}
+
+// fromAside records the result that was put aside for a step, and returns it. Otherwise it
+// returns a zero Record. A damaged result is ignored.
+func (j *Journal) fromAside(ctx context.Context, r *run, key step.Key) (step.Record, error) {
+	rec, ok, err := j.lookAside(r, key.Digest)
+	if !ok || err != nil {
+		return step.Record{}, err
+	}
+	own, err := newResult(ctx, key, rec, "", j.now())
+	if err != nil {
+		return step.Record{}, err
+	}
+	return j.keep(ctx, r, key, own, rec)
+}
+
+func (j *Journal) lookAside(r *run, digest dag.ID) (rec step.Record, ok bool, err error) {
+	a := &r.aside
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stale.Swap(false) {
+		found := map[dag.ID]step.Record{}
+		err := j.rows(background, r.id, Selection{Aside: true}, func(_ *Row, h head) error {
+			digest, err := dag.ParseID(h.Step)
+			if _, second := found[digest]; err == nil && !second {
+				found[digest] = *h.Record
+			}
+			return nil
+		})
+		if err != nil && !errors.As(err, new(*journal.DamageError)) {
+			a.stale.Store(true)
+			return rec, false, err
+		}
+		a.found = found
+	}
+	rec, ok = a.found[digest]
+	return rec, ok, nil
+}
+
+// clearAside removes what was put aside for a run.
+func (t *transaction) clearAside(row int64) error {
+	_, err := t.Delete(row, Aside, 2*Aside-1)
+	return err
+}

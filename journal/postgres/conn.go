@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// A statement and its arguments: nil, int64, string, bool, []byte, texts, blobs or
+// []int64. It has no name on the server, so it works behind a pooler that gives every
+// transaction another connection.
+type statement struct {
+	text string
+	args []any
+}
+
+type (
+	texts []*string
+	blobs [][]byte
+)
+
+// exchange sends statements at once and passes the rows of the last one to each, whose
+// argument is valid only during the call. All values are in binary.
+func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each func([][]byte)) error {
+	var batch pgconn.Batch
+	for _, s := range statements {
+		values, types, formats := make([][]byte, len(s.args)), make([]uint32, len(s.args)), make([]int16, len(s.args))
+		for i, arg := range s.args {
+			values[i], types[i] = encode(arg)
+			formats[i] = pgtype.BinaryFormatCode
+		}
+		batch.ExecParams(s.text, values, types, formats, []int16{pgtype.BinaryFormatCode})
+	}
+	results := conn.ExecBatch(ctx, &batch)
+	for i := 1; results.NextResult(); i++ {
+		rows := results.ResultReader()
+		for rows.NextRow() {
+			if i == len(statements) && each != nil {
+				each(rows.Values())
+			}
+		}
+	}
+	return results.Close()
+}
+
+func encode(arg any) (value []byte, oid uint32) {
+	switch arg := arg.(type) {
+	case nil:
+		return nil, 0
+	case int64:
+		return integerOf(arg), pgtype.Int8OID
+	case string:
+		return []byte(arg), pgtype.TextOID
+	case []byte:
+		return arg, pgtype.ByteaOID
+	case bool:
+		value = []byte{0}
+		if arg {
+			value[0] = 1
+		}
+		return value, pgtype.BoolOID
+	case []int64:
+		return array(len(arg), pgtype.Int8OID, func(i int) []byte { return integerOf(arg[i]) }), pgtype.Int8ArrayOID
+	case texts:
+		return array(len(arg), pgtype.TextOID, func(i int) []byte {
+			if arg[i] == nil {
+				return nil
+			}
+			return append([]byte{}, *arg[i]...)
+		}), pgtype.TextArrayOID
+	case blobs:
+		return array(len(arg), pgtype.ByteaOID, func(i int) []byte { return arg[i] }), pgtype.ByteaArrayOID
+	}
+	panic(fmt.Sprintf("postgres: argument of type %T", arg))
+}
+
+// array encodes an array of one dimension. A nil element is NULL. The format is that of
+// array_recv in PostgreSQL's arrayfuncs.c.
+func array(n int, oid uint32, element func(int) []byte) []byte {
+	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
+	if n == 0 {
+		header = []uint32{0, 0, oid}
+	}
+	var out []byte
+	for _, field := range header {
+		out = binary.BigEndian.AppendUint32(out, field)
+	}
+	for i := range n {
+		e := element(i)
+		if e == nil {
+			out = binary.BigEndian.AppendUint32(out, 1<<32-1)
+			continue
+		}
+		out = append(binary.BigEndian.AppendUint32(out, uint32(len(e))), e...)
+	}
+	return out
+}
+
+func integerOf(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+func integer(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) }
+
+// pool holds the connections for reading.
+type pool struct {
+	config *pgconn.Config
+	places chan struct{}
+	idle   chan *pgconn.PgConn
+}
+
+func newPool(config *pgconn.Config, size int) *pool {
+	return &pool{config, make(chan struct{}, size), make(chan *pgconn.PgConn, size)}
+}
+
+// take returns a connection, which must be given back.
+func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
+	select {
+	case p.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case conn := <-p.idle:
+		return conn, nil
+	default:
+	}
+	conn, err := pgconn.ConnectConfig(ctx, p.config)
+	if err != nil {
+		<-p.places
+	}
+	return conn, err
+}
+
+// give returns a connection. One that is lost or within a transaction is closed.
+func (p *pool) give(conn *pgconn.PgConn) {
+	if conn.IsClosed() || conn.TxStatus() != 'I' {
+		drop(conn)
+	} else {
+		p.idle <- conn
+	}
+	<-p.places
+}
+
+// close closes the connections that are not in use.
+func (p *pool) close() {
+	for {
+		select {
+		case conn := <-p.idle:
+			drop(conn)
+		default:
+			return
+		}
+	}
+}
+
+// drop closes a connection that is not needed, or lost.
+func drop(conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // the server notices too
+}
+
+// query reads the rows of a statement into each. It repeats a statement that failed for a
+// reason that may pass, after reset.
+func (d *database) query(ctx context.Context, s statement, reset func(), each func([][]byte)) error {
+	started := time.Now()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		reset()
+		err := d.queryOnce(ctx, s, each)
+		if err == nil || !d.Passing(err) || time.Since(started)+pause > d.retry {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+var errSlow = errors.New("did not answer in time")
+
+func (d *database) queryOnce(ctx context.Context, s statement, each func([][]byte)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, errSlow)
+	defer cancel()
+	conn, err := d.pool.take(ctx)
+	if err != nil {
+		return err
+	}
+	err = exchange(ctx, conn, []statement{s}, each)
+	d.pool.give(conn)
+	return err
+}

@@ -1,0 +1,58 @@
+// Package postgres keeps runs in a PostgreSQL database that several processes and machines
+// share:
+//
+//	db, err := postgres.Open(ctx, "postgres://stone@db.example.com/stone", postgres.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
+//	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly", Recorder: journal.Keep(db, journal.Options{})})
+//
+// The promises are in the comment of package journal. Import the package to let the
+// command line of package cli use such databases: stone run --db postgres://….
+//
+// # Storage
+//
+// The tables are in the schema "stone" of the database, which needs PostgreSQL 13 or newer
+// and the encoding UTF8. Open makes them in a database that has none. Newer versions of
+// this package may need other tables; Open then refuses the database, and [Migrate] or
+// "stone db migrate" changes it.
+//
+// One goroutine writes, and callers that wait for the server share the next commit, in two
+// round trips. An acknowledged write is on the disk of the server. If the server ends or
+// the connection is lost, writes are retried: see Options.Retry and Options.RetryResults.
+// If the connection is lost during a commit, the DB asks the server whether the commit
+// happened, and otherwise writes again. The work of a step is not repeated for any of
+// these reasons.
+//
+// A failover to a standby that is replicated asynchronously loses acknowledged writes. Let
+// PostgreSQL wait for the standby (synchronous_standby_names), or expect that the last
+// steps run again.
+//
+// # Leases
+//
+// A run belongs to one DB at a time, from Acquire or its first step until Release or
+// Close. The owner increments a number in the run's row four times per lease, and with each
+// commit. Another process that wants the run watches that number. If it changes, the run
+// is refused with a [*journal.HeldError]; if it stays the same for the time of the lease,
+// the run is taken over. Each side reads only its own monotonic clock, so the clocks of
+// machines need not agree.
+//
+// Each commit locks the rows of its runs and compares their owners, and taking a run over
+// locks its row too. So a slow owner cannot write into a run that was taken over, whatever
+// it has checked before. The server ends a transaction whose process is silent for a
+// quarter of the lease, so that a process that was stopped keeps no lock.
+//
+// A process that was given up may still finish a step that was paid for. Its result is
+// put aside: the new owner finds it before it works on that step. Its failures, new steps
+// and ends are refused.
+//
+// DB.Abandoned finds the runs of dead processes, for services that take them over.
+//
+// # Poolers
+//
+// The DB uses no named statements and no state of a session, so it works behind PgBouncer
+// in transaction mode. Followers of runs of other processes are woken by notifications,
+// which need a session: Options.Listen is the address of the server itself. Without
+// notifications they look about once a second.
+package postgres

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Codes of PostgreSQL, Appendix A of its manual: "PostgreSQL Error Codes".
+const (
+	uniqueViolation   = "23505"
+	readOnly          = "25006" // of a standby, after a failover
+	idleTooLong       = "25P03"
+	invalidPassword   = "28P01"
+	noAuthorization   = "28000"
+	noDatabase        = "3D000"
+	noSerialization   = "40001"
+	deadlock          = "40P01"
+	noPermission      = "42501"
+	tooManyConnection = "53300"
+	diskFull          = "53100"
+	lockNotAvailable  = "55P03"
+	terminated        = "57P01"
+	crashed           = "57P02"
+	cannotConnectNow  = "57P03"
+)
+
+var passingCodes = []string{
+	readOnly, idleTooLong, noSerialization, deadlock, lockNotAvailable, terminated, crashed, cannotConnectNow,
+}
+
+// Passing implements [log.Database].
+func (d *database) Passing(err error) bool {
+	if server := (*pgconn.PgError)(nil); errors.As(err, &server) {
+		switch server.Code[:2] {
+		case "08", "53", "58": // connection, resources, the system
+			return true
+		}
+		// Another process may have made a run of the same name meanwhile.
+		return slices.Contains(passingCodes, server.Code) || server.Code == uniqueViolation && server.ConstraintName == "runs_id_key"
+	}
+	return disconnected(err)
+}
+
+// disconnected reports whether the server could not be reached, or did not answer.
+func disconnected(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.As(err, new(*pgconn.ConnectError)) || pgconn.Timeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, errSlow) || errors.Is(err, context.DeadlineExceeded) ||
+		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn exports no error for it
+}
+
+// Explain implements [log.Database]: it names the database, the problem and the remedy.
+func (d *database) Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	what := ""
+	if server := (*pgconn.PgError)(nil); errors.As(err, &server) {
+		switch server.Code {
+		case invalidPassword, noAuthorization:
+			what = "refuses the user: check the user and the password of its address, and pg_hba.conf"
+		case noDatabase:
+			what = "does not exist: make it with createdb, or name another one"
+		case noPermission:
+			what = "lacks a permission: grant CREATE on the database to make the tables, and their use afterwards"
+		case tooManyConnection:
+			what = "has no free connections: raise max_connections, or put a pooler before it"
+		case diskFull:
+			what = "has no space left: make room on its disk"
+		case readOnly:
+			what = "is read-only: name the primary server"
+		case lockNotAvailable, deadlock:
+			what = "is locked by another process: try again later"
+		default:
+			what = "failed"
+		}
+	} else if disconnected(err) {
+		what = "does not answer: check that the server runs and can be reached"
+	}
+	if what == "" {
+		return err
+	}
+	return fmt.Errorf("%s %s: %w", d.name, what, oneLine{err})
+}
+
+// oneLine is an error whose text has no line ends.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Unwrap() error { return e.error }

@@ -1,0 +1,131 @@
+package postgres
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// channel is the name under which processes tell each other of commits. The payload is the
+// number of the process.
+const channel = "stone"
+
+// coalesce is the time in which commits share a notification.
+const coalesce = 10 * time.Millisecond
+
+// news tells other processes of commits, and hears of theirs. A notification has a
+// transaction of its own: at its commit PostgreSQL takes a lock of the whole database.
+type news struct {
+	*database
+	changes chan struct{}
+	ctx     context.Context // done when the database is closed
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	telling sync.Once
+}
+
+func newNews(d *database) *news {
+	n := &news{database: d, changes: make(chan struct{}, 1)}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	return n
+}
+
+func (n *news) close() {
+	n.stop()
+	n.running.Wait()
+}
+
+// changed is called after each commit.
+func (n *news) changed() {
+	n.telling.Do(func() { n.running.Go(n.tell) })
+	select {
+	case n.changes <- struct{}{}:
+	default: // it will be told
+	}
+}
+
+// tell notifies other processes. It ignores errors: they poll too.
+func (n *news) tell() {
+	id := strconv.FormatInt(n.id.Load(), 10)
+	for {
+		select {
+		case <-n.changes:
+		case <-n.ctx.Done():
+			return
+		}
+		_ = n.notify(id)
+		n.sleep(coalesce)
+	}
+}
+
+func (n *news) notify(id string) error {
+	ctx, cancel := n.within(n.ctx)
+	defer cancel()
+	conn, err := n.pool.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer n.pool.give(conn)
+	return exchange(ctx, conn, []statement{
+		{text: "BEGIN"},
+		{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
+		{"SELECT pg_notify($1, $2)", []any{channel, id}},
+		{text: "COMMIT"},
+	}, nil)
+}
+
+func (n *news) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-n.ctx.Done():
+	}
+}
+
+// Listen implements [log.Database].
+func (d *database) Listen(wake func()) { d.news.running.Go(func() { d.news.listen(wake) }) }
+
+// listen calls wake after notifications of other processes. It connects again when the
+// connection is lost.
+func (n *news) listen(wake func()) {
+	for n.ctx.Err() == nil {
+		_ = n.hear(wake) // followers poll meanwhile
+		n.sleep(time.Second/2 + rand.N(time.Second))
+	}
+}
+
+func (n *news) hear(wake func()) error {
+	config := n.listening.Copy()
+	heard := make(chan struct{}, 1)
+	config.OnNotification = func(_ *pgconn.PgConn, note *pgconn.Notification) {
+		if note.Payload == strconv.FormatInt(n.id.Load(), 10) {
+			return
+		}
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	}
+	ctx, cancel := n.within(n.ctx)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer drop(conn)
+	if _, err := conn.Exec(ctx, "LISTEN "+channel).ReadAll(); err != nil {
+		return err
+	}
+	for wake(); ; wake() { // what was committed before LISTEN was not heard
+		for len(heard) == 0 {
+			if err := conn.WaitForNotification(n.ctx); err != nil {
+				return err
+			}
+		}
+		n.sleep(coalesce)
+		<-heard
+	}
+}

@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+// Options of a DB. The zero value suits most programs.
+type Options struct {
+	// Lease is how long a run stays with this DB after its last sign of life; another
+	// process that takes over the run of a dead one waits as long. 5 s if zero.
+	Lease time.Duration
+	// Retry is how long a failed read or write is retried before its error is reported,
+	// for example while the server restarts. 5 s if zero.
+	Retry time.Duration
+	// RetryResults is the same for the result of a step, which may have cost money. 2
+	// minutes if zero, and at least Retry. A result that is not written by then is still
+	// written when that becomes possible, as long as the DB is open.
+	RetryResults time.Duration
+	// Listen is the address of the server itself, if that of Open leads to a pooler such
+	// as PgBouncer: notifications need a session. Without it followers of runs poll.
+	Listen string
+}
+
+// DB is a [journal.Journal] over a PostgreSQL database. It may serve several runs and
+// goroutines at once. See that interface for its methods. Close writes the queued results,
+// gives up all leases and closes the connections. The error of Close contains the number
+// of lost results, if any. Close the DB when its runs have returned: running steps fail
+// with ErrClosed.
+type DB struct {
+	*shared
+	database *database
+}
+
+type shared = log.Journal
+
+// ErrClosed is the error of every use of a DB after Close.
+var ErrClosed = log.ErrClosed
+
+// Changed by tests: a function for the points at which they kill the process, the clock,
+// and how often Follow looks for rows of which it was not notified.
+var (
+	reached = func(string) {}
+	now     = time.Now
+	poll    = time.Second
+)
+
+// readers is how many connections read at the same time.
+const readers = 8
+
+// database is the [log.Database] of a DB.
+type database struct {
+	name      string
+	config    *pgconn.Config
+	listening *pgconn.Config
+	retry     time.Duration
+	patience  time.Duration // for an answer of the server
+	idle      time.Duration // after which the server ends a silent transaction
+
+	reader
+	pool *pool
+	news *news
+	id   atomic.Int64 // of this process, 0 before its first commit
+
+	// Used by the writer of the journal alone.
+	writer  *pgconn.PgConn
+	commits int64 // number of the last one that was tried
+}
+
+// Open connects to a database: "postgres://user:password@host/name", or "host=… user=…
+// dbname=…". What the address lacks comes from the environment (PGHOST, PGPASSWORD,
+// PGSSLMODE, …) as for PostgreSQL's own programs, TLS included. Open makes the tables of a
+// database that has none. It refuses a schema of another version: see Migrate.
+func Open(ctx context.Context, address string, opts Options) (*DB, error) {
+	d, err := connect(ctx, address, &opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.current(ctx); err != nil {
+		return nil, errors.Join(d.Explain(err), d.Close())
+	}
+	return &DB{log.New(d, log.Options{
+		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll,
+		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
+	}), d}, nil
+}
+
+// Migrate brings the tables of a database to the version of this program and returns the
+// versions before and after. Stop older programs first: they refuse the new version only
+// when they open the database. There is no way back but a copy of the database.
+func Migrate(ctx context.Context, address string) (from, to int, err error) {
+	d, err := connect(ctx, address, new(Options))
+	if err != nil {
+		return 0, 0, err
+	}
+	if from, err = d.migrate(ctx); err != nil {
+		return 0, 0, errors.Join(d.Explain(err), d.Close())
+	}
+	return from, version, d.Close()
+}
+
+// Name returns what an address leads to, without its password, for people.
+func Name(address string) (string, error) {
+	config, err := parse(address)
+	if err != nil {
+		return "", err
+	}
+	return nameOf(config), nil
+}
+
+func parse(address string) (*pgconn.Config, error) {
+	config, err := pgconn.ParseConfig(address)
+	if err != nil { // its text may contain the password
+		return nil, errors.New("the address of the database cannot be read: want one like postgres://user:password@host:5432/name?sslmode=verify-full")
+	}
+	return config, nil
+}
+
+func nameOf(c *pgconn.Config) string {
+	at := c.Host
+	if !strings.HasPrefix(at, "/") {
+		at = net.JoinHostPort(c.Host, fmt.Sprint(c.Port))
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s", c.User, at, cmp.Or(c.Database, c.User))
+}
+
+// connect returns a database whose schema is not checked, and completes the options.
+func connect(ctx context.Context, address string, opts *Options) (*database, error) {
+	config, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	d := &database{name: "database " + nameOf(config), config: config, listening: config}
+	if opts.Listen != "" {
+		if d.listening, err = parse(opts.Listen); err != nil {
+			return nil, fmt.Errorf("Listen: %w", err)
+		}
+	}
+	if opts.Lease < 0 || opts.Retry < 0 || opts.RetryResults < 0 {
+		return nil, fmt.Errorf("%s: Lease %v, Retry %v and RetryResults %v must not be negative", d.name, opts.Lease, opts.Retry, opts.RetryResults)
+	}
+	opts.Lease, opts.Retry = cmp.Or(opts.Lease, 5*time.Second), cmp.Or(opts.Retry, 5*time.Second)
+	opts.RetryResults = max(opts.Retry, cmp.Or(opts.RetryResults, 2*time.Minute))
+	d.retry, d.patience, d.idle = opts.Retry, max(opts.Retry, opts.Lease), max(opts.Lease/4, time.Millisecond)
+	for _, c := range []*pgconn.Config{d.config, d.listening} {
+		if c.RuntimeParams["application_name"] == "" {
+			c.RuntimeParams["application_name"] = "stone"
+		}
+	}
+	d.reader, d.pool, d.news = reader{d}, newPool(config, readers), newNews(d)
+	if err := d.suits(ctx); err != nil {
+		return nil, errors.Join(d.Explain(err), d.Close())
+	}
+	return d, nil
+}
+
+// suits checks the settings on which the promises depend.
+func (d *database) suits(ctx context.Context) error {
+	found, err := rows(ctx, d.reader, func(v [][]byte) [2]string { return [2]string{string(v[0]), string(v[1])} },
+		"SELECT current_setting('synchronous_commit'), current_setting('server_encoding')")
+	switch {
+	case err != nil:
+		return err
+	case found[0][0] == "off":
+		return fmt.Errorf("%s has synchronous_commit off, which loses acknowledged steps: set it on for this user", d.name)
+	case found[0][1] != "UTF8":
+		return fmt.Errorf("%s has the encoding %s: make one with the encoding UTF8", d.name, found[0][1])
+	}
+	return nil
+}
+
+// within bounds how long the server may take to answer.
+func (d *database) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d.patience, errSlow)
+}
+
+// Name implements [log.Database].
+func (d *database) Name() string { return d.name }
+
+// Check implements [log.Database]: if the database is removed, the next commit fails.
+func (d *database) Check() error { return nil }
+
+// Idle implements [log.Database]: it closes the connections for reading that nobody uses.
+func (d *database) Idle() error {
+	d.pool.close()
+	return nil
+}
+
+// Close implements [log.Database].
+func (d *database) Close() error {
+	d.news.close()
+	if d.writer != nil {
+		ctx, cancel := d.within(background)
+		defer cancel()
+		// If it fails, another process removes the row in time.
+		_ = exchange(ctx, d.writer, []statement{{"DELETE FROM stone.writers WHERE writer = $1", []any{d.id.Load()}}}, nil)
+		drop(d.writer)
+	}
+	d.pool.close()
+	return nil
+}

@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+// reader is a [log.Reader] over the pool, or within a transaction.
+type reader struct {
+	source interface {
+		// query passes the rows of a statement to each. It calls reset before the first
+		// row, and again if it repeats the statement.
+		query(ctx context.Context, s statement, reset func(), each func([][]byte)) error
+	}
+}
+
+// rows returns the rows of a query, each as scan reads it. They are read completely, so
+// that a slow caller keeps no connection and no transaction.
+func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text string, args ...any) (found []T, err error) {
+	err = r.source.query(ctx, statement{text, args}, func() { found = found[:0] }, func(values [][]byte) {
+		found = append(found, scan(values))
+	})
+	return found, err
+}
+
+// Sizes of pages. The first is small, since many callers need few rows; later ones have as
+// many rows as fit into a number of bytes.
+const (
+	firstPage = 64
+	mostRows  = 8192
+	mostBytes = 4 << 20
+)
+
+// pages ranges over a query that next continues after the last row, in pages.
+func pages[T any](next func(after *T, limit int64) ([]T, error), size func(T) int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var last *T
+		for limit := int64(firstPage); ; {
+			page, err := next(last, limit)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			bytes := 1
+			for _, row := range page {
+				bytes += size(row)
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if len(page) < int(limit) {
+				return
+			}
+			last = &page[len(page)-1]
+			limit = max(firstPage, min(8*limit, mostRows, int64(mostBytes*len(page)/bytes)))
+		}
+	}
+}
+
+const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
+
+func scanRun(v [][]byte) *log.Run {
+	r := &log.Run{
+		Row: integer(v[0]), ID: string(v[1]), Owner: string(v[2]), Beat: integer(v[3]), Lease: integer(v[4]), Outer: string(v[5]),
+		Rows: integer(v[6]), State: string(v[7]), Tail: integer(v[8]), Tip: integer(v[9]),
+		Seal: clone(v[10]), Info: clone(v[11]), Outcome: clone(v[12]),
+	}
+	if len(v) > 13 {
+		r.Shape = clone(v[13])
+	}
+	return r
+}
+
+// clone copies a value, nil for NULL.
+func clone(value []byte) []byte {
+	if value == nil {
+		return nil
+	}
+	return append([]byte{}, value...)
+}
+
+// Run implements [log.Reader].
+func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
+	return r.run(ctx, id, "")
+}
+
+func (r reader) run(ctx context.Context, id, lock string) (*log.Run, error) {
+	found, err := rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs WHERE id = $1"+lock, id)
+	if len(found) == 0 {
+		return nil, err
+	}
+	return found[0], err
+}
+
+// Runs implements [log.Reader].
+func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
+	return pages(func(last **log.Run, limit int64) ([]*log.Run, error) {
+		if last != nil {
+			before = (*last).Row
+		}
+		text, args := "SELECT "+runColumns+" FROM stone.runs WHERE ($1 = 0 OR run < $1)", []any{before, limit}
+		if len(states) > 0 {
+			text, args = text+" AND state = ANY ($3)", append(args, textsOf(states))
+		}
+		return rows(ctx, r, scanRun, text+" ORDER BY run DESC LIMIT $2", args...)
+	}, func(r *log.Run) int { return len(r.Info) + len(r.Outcome) })
+}
+
+func textsOf(list []string) texts {
+	out := make(texts, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+// lastRune is the last character of Unicode: whatever begins with a prefix sorts before
+// prefix+lastRune.
+const lastRune = "\U0010FFFF"
+
+// Named implements [log.Reader].
+func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
+	return rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3",
+		prefix, prefix+lastRune, int64(limit))
+}
+
+const rowColumns = "run, seq, digest, reuse, node, parents, path, head, seal, content"
+
+// headColumns lacks the content of results and nodes, which may be long.
+const headColumns = "run, seq, digest, reuse, node, parents, path, head, seal, CASE WHEN digest IS NULL AND node IS NULL THEN content END"
+
+// scanRow copies the values at once: a resumed run reads all its rows.
+func scanRow(v [][]byte) *log.Row {
+	size := 0
+	for _, value := range v[2:] {
+		size += len(value)
+	}
+	all := make([]byte, 0, size)
+	take := func(value []byte) []byte {
+		if value == nil {
+			return nil
+		}
+		from := len(all)
+		all = append(all, value...)
+		return all[from:len(all):len(all)]
+	}
+	return &log.Row{
+		Run: integer(v[0]), Seq: integer(v[1]),
+		Digest: take(v[2]), Reuse: take(v[3]), Node: take(v[4]), Parents: take(v[5]), Path: string(v[6]), Head: take(v[7]), Seal: take(v[8]), Content: take(v[9]),
+	}
+}
+
+func sizeOf(r *log.Row) int { return len(r.Head) + len(r.Content) + 200 }
+
+// Rows implements [log.Reader].
+func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
+	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
+		if last != nil {
+			s.After = (*last).Seq
+		}
+		text, args := selecting(run, s, limit)
+		return rows(ctx, r, scanRow, text, args...)
+	}, sizeOf)
+}
+
+// selecting returns the query for a page of a selection, and its arguments.
+func selecting(run int64, s log.Selection, limit int64) (text string, args []any) {
+	columns := rowColumns
+	if s.Heads {
+		columns = headColumns
+	}
+	text, args = "SELECT "+columns+" FROM stone.records WHERE run = $1 AND seq > $2", []any{run, s.After}
+	and := func(condition string, more ...any) {
+		places := make([]any, len(more))
+		for i := range more {
+			places[i] = len(args) + i + 1
+		}
+		text, args = text+" AND "+fmt.Sprintf(condition, places...), append(args, more...)
+	}
+	if s.Aside {
+		and("seq >= $%d", int64(log.Aside))
+	} else {
+		and("seq < $%d", int64(log.Aside))
+	}
+	if s.Seq > 0 {
+		and("seq = $%d", s.Seq)
+	}
+	if s.Path != "" {
+		and("path = $%d", s.Path)
+	}
+	if s.Node != nil {
+		and("node BETWEEN $%d AND $%d", s.Node[0][:], s.Node[1][:])
+	}
+	if s.Under != "" {
+		and("(digest IS NULL OR path BETWEEN $%d AND $%d)", s.Under, s.Under+lastRune)
+	}
+	if s.Nodes {
+		and("node IS NOT NULL")
+	}
+	if s.Steps {
+		and("(digest IS NOT NULL OR node IS NULL)")
+	}
+	and("TRUE ORDER BY seq LIMIT $%d", limit)
+	return text, args
+}
+
+// Reusable implements [log.Reader].
+func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
+	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
+		var run, seq int64
+		if last != nil {
+			run, seq = (*last).Run, (*last).Seq
+		}
+		return rows(ctx, r, scanRow, "SELECT "+rowColumns+` FROM stone.records
+			WHERE reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5) ORDER BY run, seq LIMIT $6`,
+			reuse, from, but, run, seq, limit)
+	}, sizeOf)
+}
+
+// Questions implements [log.Reader].
+func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+	text, args := "SELECT run, path, open, question, seal FROM stone.questions WHERE run = $1", []any{run}
+	if s.Path != "" {
+		text, args = text+" AND path = $2", append(args, s.Path)
+	}
+	if s.Open {
+		text += " AND open"
+	}
+	return func(yield func(*log.Question, error) bool) {
+		found, err := rows(ctx, r, func(v [][]byte) *log.Question {
+			return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
+		}, text+" ORDER BY seq", args...)
+		for _, q := range found {
+			if !yield(q, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+var background = context.Background()
+
+// advance is the fence: a run that another transaction is taking over is locked, and after
+// the wait the owner is compared again. A test replaces it by one that only looks.
+var advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.rows < 0 THEN r.rows ELSE b.rows END
+	FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS b (run, owner, rows)
+	WHERE r.run = b.run AND r.owner = b.owner RETURNING r.run, r.beat`
+
+// Update implements [log.Database].
+func (d *database) Update(do func(log.Tx) error) error {
+	if err := d.connect(); err != nil {
+		return err
+	}
+	t := &tx{database: d}
+	t.reader = reader{t}
+	err := do(t)
+	if err == nil && !t.started && len(t.queue) == 0 {
+		return nil
+	}
+	if err == nil && !t.started {
+		err = t.send(nil) // the row of this process must be locked before COMMIT is sent
+	}
+	if err != nil {
+		if t.started {
+			t.queue = nil
+			t.exec("ROLLBACK")
+			_ = t.send(nil) // the server rolls back also when the connection is lost
+		}
+		return err
+	}
+	t.exec("COMMIT")
+	err = t.send(nil)
+	if err == nil {
+		d.news.changed()
+		return nil
+	}
+	if d.writer.IsClosed() { // the server may have got it
+		n := d.commits
+		return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(n) }}
+	}
+	return err
+}
+
+// connect opens the writing connection and makes the row of this process.
+func (d *database) connect() error {
+	if d.writer != nil && !d.writer.IsClosed() && d.writer.TxStatus() == 'I' && d.id.Load() != 0 {
+		return nil
+	}
+	if d.writer != nil {
+		drop(d.writer)
+		d.writer = nil
+	}
+	ctx, cancel := d.within(background)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return err
+	}
+	d.writer = conn
+	if d.id.Load() != 0 {
+		return nil
+	}
+	// Processes that ended without a word leave their rows. Those of live ones are kept,
+	// unless thousands of others have come since.
+	const most = 10_000
+	register := []statement{
+		{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
+		{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer"},
+	}
+	return exchange(ctx, conn, register, func(v [][]byte) { d.id.Store(integer(v[0])) })
+}
+
+// committed reports whether a commit whose answer was lost is durable. Its transaction
+// locked the row of this process before the commit was sent, so a lock of the row waits
+// for its end; the server ends it at the latest when it has been silent for idle.
+func (d *database) committed(n int64) (bool, error) {
+	if err := d.connect(); err != nil {
+		return false, err
+	}
+	ctx, cancel := d.within(background)
+	defer cancel()
+	var last int64
+	err := exchange(ctx, d.writer, []statement{{"SELECT commits FROM stone.writers WHERE writer = $1 FOR UPDATE", []any{d.id.Load()}}},
+		func(v [][]byte) { last = integer(v[0]) })
+	return last >= n, err
+}
+
+// tx is a [log.Tx]. It sends statements when it needs an answer.
+type tx struct {
+	*database
+	reader
+	started bool // BEGIN was sent
+	queue   []statement
+}
+
+// exec queues a statement.
+func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statement{text, args}) }
+
+// send sends the queue, and passes the rows of its last statement to each. The first time
+// it begins the transaction, and counts it. A server ends a transaction whose process is
+// silent, so that a process that was stopped keeps no lock.
+func (t *tx) send(each func([][]byte)) error {
+	if !t.started {
+		t.started = true
+		t.commits++
+		idle := fmt.Sprint(t.idle.Milliseconds())
+		t.queue = append([]statement{
+			{text: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+			{"SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", []any{idle}},
+			{`INSERT INTO stone.writers (writer, commits) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
+				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, []any{t.id.Load(), t.commits}},
+		}, t.queue...)
+	}
+	ctx, cancel := t.within(background)
+	defer cancel()
+	queue := t.queue
+	t.queue = nil
+	return exchange(ctx, t.writer, queue, each)
+}
+
+// query implements the source of a reader.
+func (t *tx) query(_ context.Context, s statement, reset func(), each func([][]byte)) error {
+	reset()
+	t.queue = append(t.queue, s)
+	return t.send(each)
+}
+
+// Run implements [log.Reader]. It locks the run until the transaction ends, since what
+// follows depends on it.
+func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
+	return t.reader.run(ctx, id, " FOR UPDATE")
+}
+
+// Insert implements [log.Tx].
+func (t *tx) Insert(r *log.Run) error {
+	found, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) },
+		"INSERT INTO stone.runs (id, owner, beat, lease, outside) VALUES ($1, $2, 0, $3, $4) RETURNING run", r.ID, r.Owner, r.Lease, r.Outer)
+	if err == nil {
+		r.Row = found[0]
+	}
+	return err
+}
+
+// Put implements [log.Tx].
+func (t *tx) Put(r *log.Run) error {
+	t.exec("UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, state = $5, tail = $6, tip = $7, seal = $8, info = $9, outcome = $10, shape = $11 WHERE run = $1",
+		r.Row, r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Seal, text(r.Info), text(r.Outcome), text(r.Shape))
+	return nil
+}
+
+// Advance implements [log.Tx].
+func (t *tx) Advance(beats []*log.Beat) error {
+	var runs, numbers []int64
+	var owners texts
+	byRun := map[int64]*log.Beat{}
+	for _, b := range beats {
+		runs, owners, numbers = append(runs, b.Run), append(owners, &b.Owner), append(numbers, b.Rows)
+		byRun[b.Run] = b
+	}
+	type beat struct{ run, now int64 }
+	found, err := rows(background, t.reader, func(v [][]byte) beat { return beat{integer(v[0]), integer(v[1])} }, advance, runs, owners, numbers)
+	for _, b := range found {
+		byRun[b.run].Now = b.now
+	}
+	return err
+}
+
+// Append implements [log.Tx].
+func (t *tx) Append(rows []*log.Row) error {
+	var runs, numbers []int64
+	var paths, heads texts
+	var digests, reuses, nodes, parents, seals, contents blobs
+	for _, r := range rows {
+		runs, numbers = append(runs, r.Run), append(numbers, r.Seq)
+		digests, reuses, nodes, parents = append(digests, r.Digest), append(reuses, r.Reuse), append(nodes, r.Node), append(parents, r.Parents)
+		path, head := (*string)(nil), string(r.Head)
+		if r.Digest != nil {
+			path = &r.Path
+		}
+		paths, heads, seals, contents = append(paths, path), append(heads, &head), append(seals, r.Seal), append(contents, r.Content)
+	}
+	t.exec(`INSERT INTO stone.records (run, seq, digest, reuse, node, parents, path, head, seal, content)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[])`,
+		runs, numbers, digests, reuses, nodes, parents, paths, heads, seals, contents)
+	return nil
+}
+
+// Delete implements [log.Tx].
+func (t *tx) Delete(run, first, last int64) (int64, error) {
+	found, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) },
+		"WITH gone AS (DELETE FROM stone.records WHERE run = $1 AND seq BETWEEN $2 AND $3 RETURNING 1) SELECT count(*) FROM gone", run, first, last)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
+}
+
+// Remove implements [log.Tx].
+func (t *tx) Remove(run int64) error {
+	t.exec("DELETE FROM stone.records WHERE run = $1", run)
+	t.exec("DELETE FROM stone.questions WHERE run = $1", run)
+	t.exec("DELETE FROM stone.runs WHERE run = $1", run)
+	return nil
+}
+
+// PutQuestion implements [log.Tx].
+func (t *tx) PutQuestion(q *log.Question) error {
+	t.exec(`INSERT INTO stone.questions (run, path, open, question, seal) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (run, path) DO UPDATE SET open = excluded.open, question = excluded.question, seal = excluded.seal`,
+		q.Run, q.Path, q.Open, string(q.Text), q.Seal)
+	return nil
+}
+
+// text is NULL for nil.
+func text(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return string(b)
+}
