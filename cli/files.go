@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +16,27 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/trace"
+	"github.com/stonelayer/stone/tree"
 )
+
+// input returns the DAG with which a run begins.
+func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
+	if flags.input == "" {
+		return readDAG(flags.from)
+	}
+	data := []byte(flags.input)
+	if file, ok := strings.CutPrefix(flags.input, "@"); ok {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return dag.DAG{}, fmt.Errorf("--input: %w", err)
+		}
+	}
+	d, err := tree.ReadInput(ctx, p, data)
+	if err != nil {
+		return d, fmt.Errorf("--input: %w", err)
+	}
+	return d, nil
+}
 
 // readDAG reads the DAG with which a run begins.
 func readDAG(path string) (dag.DAG, error) {
@@ -24,16 +45,16 @@ func readDAG(path string) (dag.DAG, error) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return dag.DAG{}, fmt.Errorf("--input: %w", err)
+		return dag.DAG{}, fmt.Errorf("--input-dag: %w", err)
 	}
 	defer f.Close()
 	d, err := dag.Read(f)
 	var bad *dag.FormatError
 	if errors.As(err, &bad) {
-		return d, fmt.Errorf("--input: %s:%d: %s", path, bad.Line, bad.Reason)
+		return d, fmt.Errorf("--input-dag: %s:%d: %s", path, bad.Line, bad.Reason)
 	}
 	if err != nil {
-		return d, fmt.Errorf("--input: %s: %w", path, err)
+		return d, fmt.Errorf("--input-dag: %s: %w", path, err)
 	}
 	return d, nil
 }

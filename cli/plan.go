@@ -34,8 +34,10 @@ func isPlan(pipeline string) bool {
 func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	k := &a.calls
-	if f := c.Flags().Lookup("input"); f != nil && f.Changed {
-		return errors.New("--input is for packages: a plan begins with --bind NAME=VALUE")
+	for _, name := range []string{"input", "input-dag"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			return fmt.Errorf("--%s is for packages: a plan begins with --bind NAME=VALUE", name)
+		}
 	}
 	if err := a.readPlan(file, after, c.Name() == "run"); err != nil {
 		return err

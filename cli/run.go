@@ -22,6 +22,7 @@ type runFlags struct {
 	quiet  bool
 	stream bool
 	input  string
+	from   string // file of a DAG to start with
 	dag    string
 	trace  string
 	keep   keepFlags
@@ -39,7 +40,9 @@ func (a *app) run() *cobra.Command {
 			"and resume continue it.",
 		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
-	c.Flags().StringVar(&flags.input, "input", "", "start with the DAG in `FILE`, as written by --dag")
+	c.Flags().StringVar(&flags.input, "input", "", "start with an input: its `JSON`, or @FILE")
+	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
+	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	flags.shown(c.Flags())
 	a.trustFlag(c.Flags())
 	addKeepFlags(c, &flags.keep)
@@ -63,7 +66,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	input, err := readDAG(flags.input)
+	input, err := a.input(ctx, p, flags)
 	if err != nil {
 		return err
 	}
