@@ -19,6 +19,19 @@
 // [Fallback] asks the next model when one fails; call.Model is a model that routes every
 // request to a capability.
 //
+// # Media
+//
+// A message has images, sounds, videos and documents as parts, with their bytes or their URL:
+//
+//	picture, err := llm.ReadMedia("receipt.jpg")
+//	…
+//	llm.User("What was bought?", picture)
+//
+// Media may be in messages of the user and in results of tools. What a protocol has no form for is
+// refused by its type before anything is sent; [CheckMedia] asks in advance. A protocol whose
+// results of tools are text gets their media after the results of the turn, in a message of the
+// user, and a text in both places says which is which.
+//
 // # Partial replies are kept
 //
 // Streams break: connections drop, providers send errors under status 200, time

@@ -56,6 +56,16 @@ func (f *fallback) CheckParams(p Params) error {
 	return nil
 }
 
+// CheckMedia checks media: every model must take it.
+func (f *fallback) CheckMedia(role Role, m *Media) error {
+	for _, model := range f.models {
+		if err := CheckMedia(model, role, m); err != nil {
+			return err
+		}
+	}
+	return m.Check()
+}
+
 // Info describes the first model.
 func (f *fallback) Info() Info {
 	if len(f.models) == 0 {

@@ -41,14 +41,6 @@ type Part struct {
 	Media *Media          `json:"media,omitempty"`
 }
 
-// Media is an image, a sound or a document: its bytes, or their URL.
-type Media struct {
-	Type string `json:"type"`           // media type, such as "image/png"
-	Data []byte `json:"data,omitempty"` // base64 in JSON
-	URL  string `json:"url,omitempty"`
-	Name string `json:"name,omitempty"` // file name of a document
-}
-
 // ToolCall is the model's request to run a tool.
 type ToolCall struct {
 	ID   string `json:"id"`
@@ -67,9 +59,16 @@ type Tool struct {
 	Schema      json.RawMessage `json:"schema,omitempty"`
 }
 
-// User returns a message of the user.
-func User(text string) Message {
-	return Message{Role: RoleUser, Content: []Part{{Text: text}}}
+// User returns a message of the user, with media before the text.
+func User(text string, media ...*Media) Message {
+	parts := make([]Part, 0, len(media)+1)
+	for _, m := range media {
+		parts = append(parts, Part{Media: m})
+	}
+	if text != "" || media == nil {
+		parts = append(parts, Part{Text: text})
+	}
+	return Message{Role: RoleUser, Content: parts}
 }
 
 // Assistant returns a message of the model.
@@ -94,4 +93,14 @@ func (m Message) Text() string {
 		b.Write(p.Value)
 	}
 	return b.String()
+}
+
+// Media returns the media of the message, in order.
+func (m Message) Media() (media []*Media) {
+	for _, p := range m.Content {
+		if p.Media != nil {
+			media = append(media, p.Media)
+		}
+	}
+	return media
 }

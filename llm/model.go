@@ -88,6 +88,7 @@ type Reply struct {
 	Reasoning string     `json:"reasoning,omitempty"` // readable thinking, never part of Text
 	Refusal   string     `json:"refusal,omitempty"`   // a refusal that is separate from the text
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	Media     []*Media   `json:"media,omitempty"` // pictures and sounds of the answer
 	// StopReason is the provider's own stop reason, "" if it gave none.
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      Usage  `json:"usage"`
@@ -108,6 +109,9 @@ func (r *Reply) Message() Message {
 		m.Content = []Part{{Text: text}}
 	} else if r.Refusal != "" {
 		m.Content = []Part{{Text: r.Refusal}}
+	}
+	for _, media := range r.Media {
+		m.Content = append(m.Content, Part{Media: media})
 	}
 	return m
 }
@@ -133,10 +137,10 @@ func (r *Reply) Deltas() []Delta {
 	return out
 }
 
-// CheckContent returns an *EmptyResponseError if the reply has neither text nor a tool
-// call nor a refusal.
+// CheckContent returns an *EmptyResponseError if the reply has neither text nor media nor a
+// tool call nor a refusal.
 func (r *Reply) CheckContent() error {
-	if r.Text != "" || r.Refusal != "" || len(r.ToolCalls) > 0 {
+	if r.Text != "" || r.Refusal != "" || len(r.ToolCalls)+len(r.Media) > 0 {
 		return nil
 	}
 	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}

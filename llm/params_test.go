@@ -62,6 +62,18 @@ func TestParams(t *testing.T) {
 			"required":       `"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`,
 			"parallel_tools": "", "effort": `"generationConfig":{"thinkingConfig":{"thinkingLevel":"low"}}`, "service_tier": "", "metadata": "",
 		}},
+		"gemini 2.5": {func(url string) llm.Model {
+			return gemini.New(gemini.Config{Model: "models/gemini-2.5-flash", URL: url, Extra: map[string]any{"generationConfig": map[string]any{"thinkingConfig": map[string]any{"includeThoughts": true}}}})
+		}, map[string]string{
+			"temperature": `"temperature":0.5`, "top_p": `"topP":0.9`, "stop": `"stopSequences":["END"]`, "seed": `"seed":7`,
+			"tool_choice": `"mode":"ANY"`, "required": `"mode":"ANY"`,
+			"parallel_tools": "", "effort": `"thinkingConfig":{"includeThoughts":true,"thinkingBudget":1024}`, "service_tier": "", "metadata": "",
+		}},
+		"gemini 2.0": {func(url string) llm.Model { return gemini.New(gemini.Config{Model: "gemini-2.0-flash", URL: url}) }, map[string]string{
+			"temperature": `"temperature":0.5`, "top_p": `"topP":0.9`, "stop": `"stopSequences":["END"]`, "seed": `"seed":7`,
+			"tool_choice": `"mode":"ANY"`, "required": `"mode":"ANY"`,
+			"parallel_tools": "", "effort": "", "service_tier": "", "metadata": "",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var body string

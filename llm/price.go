@@ -44,6 +44,9 @@ func (p *priced) Check() error {
 // CheckParams checks settings like the model.
 func (p *priced) CheckParams(params Params) error { return CheckParams(p.model, params) }
 
+// CheckMedia checks media like the model.
+func (p *priced) CheckMedia(role Role, m *Media) error { return CheckMedia(p.model, role, m) }
+
 // Info implements Informer.
 func (p *priced) Info() Info {
 	info := InfoOf(p.model)
@@ -89,7 +92,7 @@ func (r *Request) inputTokens() int {
 		for _, p := range m.Content {
 			n += len(p.Text) + len(p.Value)
 			if p.Media != nil {
-				media += min(len(p.Media.Data)/bytesPerToken, mediaTokens)
+				media += p.Media.tokens()
 			}
 		}
 		for _, c := range m.ToolCalls {

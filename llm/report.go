@@ -2,6 +2,7 @@ package llm
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -28,7 +29,7 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 	r := &Report{at: at, voice: voice, turn: turn, model: Name(m, req), start: time.Now()}
 	at.Send(event.ModelRequest{
 		Turn: turn, Model: r.model, MessageCount: len(req.Messages),
-		System: req.System, Messages: req.Messages, Tools: req.Tools,
+		System: req.System, Messages: stubs(req.Messages), Tools: req.Tools,
 	})
 	return r
 }
@@ -94,12 +95,33 @@ func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used 
 	}
 }
 
+// stubs returns the messages with a line in place of each media: events have no bytes.
+func stubs(messages []Message) []Message {
+	if !slices.ContainsFunc(messages, func(m Message) bool { return m.Media() != nil }) {
+		return messages
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		out[i].Content = slices.Clone(out[i].Content)
+		for j, p := range out[i].Content {
+			if p.Media != nil {
+				out[i].Content[j] = Part{Text: p.Media.stub()}
+			}
+		}
+	}
+	return out
+}
+
 func (r *Reply) told() *event.ModelReply {
 	if r == nil {
 		return nil
 	}
+	text := r.Text
+	for _, m := range r.Media {
+		text += m.stub()
+	}
 	return &event.ModelReply{
-		StopReason: r.StopReason, Text: r.Text, Reasoning: r.Reasoning, Refusal: r.Refusal,
+		StopReason: r.StopReason, Text: text, Reasoning: r.Reasoning, Refusal: r.Refusal,
 		ToolCallCount: len(r.ToolCalls), ToolCalls: r.ToolCalls,
 	}
 }

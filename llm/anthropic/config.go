@@ -77,7 +77,7 @@ type common = wire.Model
 // use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
-		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved, Params: params,
+		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved, Params: params, Media: media,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-api-key",

@@ -14,6 +14,9 @@
 // those of the messages' metadata. Prefixes below the model's minimum, 1,024 tokens or more,
 // are not cached. Writing costs 1.25 times the price of input, reading 0.1 times.
 //
+// Messages of the user and results of tools may have images (JPEG, PNG, GIF, WebP), PDF and text.
+// Images and PDF may be URLs.
+//
 // A turn that the provider pauses (stop reason pause_turn) is sent again until it ends;
 // all of it is one reply.
 package anthropic

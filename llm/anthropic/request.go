@@ -76,10 +76,7 @@ func conversation(req *llm.Request) (system string, turns []turnBlocks, err erro
 			instructions = append(instructions, m.Text())
 			continue
 		}
-		role, blocks, err := message(m)
-		if err != nil {
-			return "", nil, fmt.Errorf("message %d: %w", i, err)
-		}
+		role, blocks := message(m)
 		if len(blocks) == 0 {
 			continue // the protocol has no empty turns
 		}
@@ -95,25 +92,21 @@ func conversation(req *llm.Request) (system string, turns []turnBlocks, err erro
 	return strings.Join(instructions, "\n\n"), turns, nil
 }
 
-func message(m llm.Message) (role string, blocks []any, err error) {
+func message(m llm.Message) (role string, blocks []any) {
 	switch m.Role {
 	case llm.RoleAssistant:
-		return "assistant", assistantBlocks(m), nil
-	case llm.RoleUser:
-		blocks, err = contentBlocks(m.Content)
-		return "user", blocks, err
+		return "assistant", assistantBlocks(m)
 	case llm.RoleTool:
-		content, err := contentBlocks(m.Content)
 		result := object{"type": "tool_result", "tool_use_id": m.CallID}
-		if len(content) > 0 {
+		if content := contentBlocks(m.Content); len(content) > 0 {
 			result["content"] = content
 		}
 		if m.IsError {
 			result["is_error"] = true
 		}
-		return "user", []any{result}, err
+		return "user", []any{result}
 	}
-	return "", nil, fmt.Errorf("unknown role %q: use system, user, assistant or tool", m.Role)
+	return "user", contentBlocks(m.Content)
 }
 
 // cache puts the message's cache control on its last block.
@@ -136,44 +129,15 @@ func cache(m llm.Message, blocks []any) error {
 	return nil
 }
 
-func contentBlocks(parts []llm.Part) ([]any, error) {
-	var blocks []any
+func contentBlocks(parts []llm.Part) (blocks []any) {
 	for _, p := range parts {
-		if p.Media == nil {
-			if text := p.Text + string(p.Value); text != "" {
-				blocks = append(blocks, object{"type": "text", "text": text})
-			}
-			continue
+		if p.Media != nil {
+			blocks = append(blocks, mediaBlock(p.Media))
+		} else if text := p.Text + string(p.Value); text != "" {
+			blocks = append(blocks, object{"type": "text", "text": text})
 		}
-		block, err := mediaBlock(p.Media)
-		if err != nil {
-			return nil, err
-		}
-		blocks = append(blocks, block)
 	}
-	return blocks, nil
-}
-
-func mediaBlock(m *llm.Media) (object, error) {
-	kind := "document"
-	switch {
-	case strings.HasPrefix(m.Type, "image/"):
-		kind = "image"
-	case strings.HasPrefix(m.Type, "audio/"), strings.HasPrefix(m.Type, "video/"):
-		return nil, fmt.Errorf("media of type %q: Messages takes images and documents", m.Type)
-	}
-	source := object{"type": "base64", "media_type": m.Type, "data": m.Data}
-	switch {
-	case m.URL != "":
-		source = object{"type": "url", "url": m.URL}
-	case kind == "document" && strings.HasPrefix(m.Type, "text/"):
-		source = object{"type": "text", "media_type": "text/plain", "data": string(m.Data)}
-	}
-	block := object{"type": kind, "source": source}
-	if m.Name != "" && kind == "document" {
-		block["title"] = m.Name
-	}
-	return block, nil
+	return blocks
 }
 
 // assistantBlocks returns the received blocks of a message if they are kept and the message

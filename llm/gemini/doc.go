@@ -22,6 +22,9 @@
 // verbatim as long as the message's text and tool calls are still those of the reply. Tool calls
 // that another provider made get the signature that Google documents for them.
 //
+// The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget
+// of 0 (none), 1,024 (minimal, low), 8,192 (medium) or 24,576 tokens (high). Older models refuse it.
+//
 // # Formats
 //
 // The provider enforces the part of a response format's schema that it knows; see llm/structured.
@@ -31,8 +34,14 @@
 // # Tool calls
 //
 // Not every model gives its calls an ID. The package numbers those without, as "call_0", and does
-// not send such an ID. Images and files in a tool's result need a model that accepts multimodal
-// function responses (Gemini 3).
+// not send such an ID.
+//
+// # Media
+//
+// A request may have media of any type; the model may refuse it. In the result of a tool, Gemini 3
+// takes images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow
+// the results of the turn, and a text says which is which. Pictures and sounds of an answer are
+// Reply.Media.
 //
 // # Blocked answers
 //
@@ -44,6 +53,6 @@
 //
 // Google, Gemini API reference, pages "Generating content" and "Caching" (messages, finish reasons,
 // usage); Gemini API guides "Thought signatures", "Gemini 3 developer guide" (signatures of other
-// models' calls), "Function calling" and "Structured outputs"; Google Cloud API design guide,
-// "Errors" (error bodies, RetryInfo).
+// models' calls), "Function calling", "Structured outputs" and "OpenAI compatibility" (budgets of
+// thinking); Google Cloud API design guide, "Errors" (error bodies, RetryInfo).
 package gemini

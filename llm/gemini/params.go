@@ -1,6 +1,12 @@
 package gemini
 
-import "github.com/stonelayer/stone/llm/internal/wire"
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/stonelayer/stone/llm/internal/wire"
+)
 
 // calling is the rule of a field of the function calling config.
 func calling(body object, value any) error {
@@ -18,4 +24,39 @@ var params = wire.ParamRules{
 	"tool_choice": wire.Choice(calling, map[string]any{
 		"auto": object{"mode": "AUTO"}, "none": object{"mode": "NONE"}, "required": object{"mode": "ANY"},
 	}, func(name string) any { return object{"mode": "ANY", "allowedFunctionNames": []string{name}} }),
+}
+
+// params25 are the settings of Gemini 2.5, which has a budget of tokens in place of a level.
+var params25 = with("effort", func(body object, effort any) error {
+	budget, ok := budgets[effort.(string)]
+	if !ok {
+		return fmt.Errorf("effort is %q: models of Gemini 2.5 take none, minimal, low, medium and high", effort)
+	}
+	return wire.Put("generationConfig", "thinkingConfig", "thinkingBudget")(body, budget)
+})
+
+// budgets are the budgets of the levels. Source: Google, Gemini API guide "OpenAI compatibility",
+// section "Thinking".
+var budgets = map[string]int{"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576}
+
+// paramsBefore25 are the settings of models that do not think.
+var paramsBefore25 = with("effort", nil)
+
+func with(name string, rule func(object, any) error) wire.ParamRules {
+	rules := maps.Clone(params)
+	if rules[name] = rule; rule == nil {
+		delete(rules, name)
+	}
+	return rules
+}
+
+func paramsOf(model string) wire.ParamRules {
+	model = strings.TrimPrefix(model, "models/")
+	switch {
+	case strings.HasPrefix(model, "gemini-2.5"):
+		return params25
+	case before3(model):
+		return paramsBefore25
+	}
+	return params
 }

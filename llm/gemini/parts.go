@@ -20,6 +20,8 @@ type part struct {
 	Thought   bool          `json:"thought"`
 	Signature string        `json:"thoughtSignature"`
 	Call      *functionCall `json:"functionCall"`
+	Inline    *inlineData   `json:"inlineData"`
+	StandIn   bool          `json:"stone/media"` // see standIn
 }
 
 type functionCall struct {
@@ -54,8 +56,10 @@ func (d *decoder) add(out []llm.Delta, raw json.RawMessage) ([]llm.Delta, error)
 	switch {
 	case k.Call != nil:
 		return d.call(out, k)
+	case k.Inline != nil && !k.Thought:
+		return out, d.media(k)
 	case k.Text == nil:
-		d.parts = append(d.parts, k) // of a tool that the provider runs, or a picture
+		d.parts = append(d.parts, k) // of a tool that the provider runs, or a picture in a thought
 		return out, nil
 	}
 	out = d.said(out, *k.Text, k.Thought)
@@ -155,14 +159,17 @@ func received(m llm.Message) []keptPart {
 func unchanged(m llm.Message, parts []keptPart) bool {
 	var text strings.Builder
 	var calls []string
+	media := 0
 	for _, p := range parts {
 		switch {
+		case p.StandIn:
+			media++
 		case p.Call != nil:
 			calls = append(calls, p.id)
 		case p.Text != nil && !p.Thought:
 			text.WriteString(*p.Text)
 		}
 	}
-	return text.String() == m.Text() &&
+	return text.String() == m.Text() && media == len(m.Media()) &&
 		slices.EqualFunc(calls, m.ToolCalls, func(id string, c llm.ToolCall) bool { return id == c.ID })
 }

@@ -23,7 +23,7 @@ type content struct {
 // fields returns the fields of the request.
 func (m *Model) fields(req *llm.Request, model string) (object, error) {
 	c := &m.config
-	system, contents, err := conversation(req)
+	system, contents, err := conversation(wire.AfterResults(req.Messages, inResult(model)), req.System)
 	if err != nil {
 		return nil, err
 	}
@@ -61,22 +61,27 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 // Gemini 3 refuse a request that has both tools and a format. Source: Google, Gemini API guide
 // "Structured outputs", section "Structured outputs with tools".
 func (m *Model) format(req *llm.Request, model, system string) (json.RawMessage, string) {
-	model = strings.TrimPrefix(model, "models/")
-	if len(req.Tools) > 0 && (strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")) {
+	if len(req.Tools) > 0 && before3(model) {
 		return nil, structured.System(system, req.ResponseFormat, false)
 	}
 	return m.Enforced(structured.Gemini, req.ResponseFormat, system)
 }
 
+// before3 reports whether a model is older than Gemini 3.
+func before3(model string) bool {
+	model = strings.TrimPrefix(model, "models/")
+	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")
+}
+
 // conversation returns turns that alternate: the results of all tool calls of a turn are one
 // turn of the user.
-func conversation(req *llm.Request) (system string, turns []content, err error) {
+func conversation(messages []llm.Message, instruction string) (system string, turns []content, err error) {
 	instructions := []string{}
-	if req.System != "" {
-		instructions = append(instructions, req.System)
+	if instruction != "" {
+		instructions = append(instructions, instruction)
 	}
 	asked := map[string]functionCall{} // by the ID of the tool call, the latest one
-	for i, m := range req.Messages {
+	for i, m := range messages {
 		role := "user"
 		var parts []any
 		switch m.Role {
@@ -92,8 +97,6 @@ func conversation(req *llm.Request) (system string, turns []content, err error) 
 				return "", nil, fmt.Errorf("message %d: the result of the tool call %q, which no earlier message makes", i, m.CallID)
 			}
 			parts = []any{resultPart(m, call)}
-		default:
-			return "", nil, fmt.Errorf("message %d: unknown role %q: use system, user, assistant or tool", i, m.Role)
 		}
 		n := len(turns)
 		joins := n > 0 && turns[n-1].Role == role
@@ -121,13 +124,6 @@ func contentParts(list []llm.Part) []any {
 		}
 	}
 	return parts
-}
-
-func mediaPart(m *llm.Media) object {
-	if m.URL != "" {
-		return object{"fileData": object{"mimeType": m.Type, "fileUri": m.URL}}
-	}
-	return object{"inlineData": object{"mimeType": m.Type, "data": m.Data}}
 }
 
 // resultPart returns the result of a tool call. The protocol wants an object, and knows the names
@@ -180,16 +176,9 @@ func modelParts(m llm.Message, asked map[string]functionCall) []any {
 		}
 	}
 	if kept != nil && unchanged(m, kept) {
-		parts := make([]any, len(kept))
-		for i := range kept {
-			parts[i] = kept[i].raw
-		}
-		return parts
+		return verbatim(m, kept)
 	}
-	var parts []any
-	if text := m.Text(); text != "" {
-		parts = append(parts, object{"text": text})
-	}
+	parts := contentParts(m.Content)
 	for i, call := range m.ToolCalls {
 		if part := calls[call.ID]; part != nil {
 			parts = append(parts, part.raw)

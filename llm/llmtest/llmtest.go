@@ -35,6 +35,7 @@ type NewModel func(t *testing.T, answers ...script.Answer) llm.Model
 func TestModel(t *testing.T, newModel NewModel) {
 	t.Run("Replies", func(t *testing.T) { testReplies(t, newModel) })
 	t.Run("Conversation", func(t *testing.T) { testConversation(t, newModel) })
+	t.Run("Media", func(t *testing.T) { testMedia(t, newModel) })
 	t.Run("HTTPError", func(t *testing.T) { testHTTPError(t, newModel) })
 	t.Run("ProviderError", func(t *testing.T) { testProviderError(t, newModel) })
 	t.Run("Break", func(t *testing.T) { testBreak(t, newModel) })
@@ -209,6 +210,54 @@ func testConversation(t *testing.T, newModel NewModel) {
 	if err != nil || reply.Text != "It is late." {
 		t.Errorf("second turn: %q, %v", reply.Text, err)
 	}
+}
+
+// testMedia sends media of many types in messages of every role. The model either takes one, or
+// refuses it by its type before it asks anybody, exactly as llm.CheckMedia says.
+func testMedia(t *testing.T, newModel NewModel) {
+	data := []byte("\x89PNG\r\n\x1a\n")
+	types := []string{"image/png", "image/tiff", "application/pdf", "text/plain", "application/zip", "audio/wav", "audio/ogg", "video/mp4"}
+	for _, role := range []llm.Role{llm.RoleUser, llm.RoleTool, llm.RoleAssistant, llm.RoleSystem} {
+		for _, mediaType := range types {
+			for _, media := range []*llm.Media{{Type: mediaType, Data: data, Name: "a.b"}, {Type: mediaType, URL: "https://test.invalid/a"}} {
+				t.Run(fmt.Sprintf("%s %s", role, media), func(t *testing.T) {
+					m := newModel(t, script.Text("Seen."))
+					refused := llm.CheckMedia(m, role, media)
+					reply, err := stream(t, t.Context(), m, showing(role, media))
+					switch {
+					case refused == nil && (err != nil || reply.Text != "Seen."):
+						t.Errorf("answer %q, error %v; want an answer: CheckMedia accepts it", reply.Text, err)
+					case refused == nil:
+					case err == nil || !strings.Contains(err.Error(), refused.Error()) || !strings.Contains(err.Error(), mediaType):
+						t.Errorf("error %v\nwant the one of CheckMedia, with the type: %v", err, refused)
+					default:
+						if reply, err := stream(t, t.Context(), m, request()); err != nil || reply.Text != "Seen." {
+							t.Errorf("after the refusal: %q, %v; want the answer that nobody has asked for", reply.Text, err)
+						}
+					}
+				})
+			}
+		}
+	}
+	empty := newModel(t, script.Text("Seen."))
+	for _, media := range []*llm.Media{{Type: "image/png"}, {Type: "image", Data: data}, {Type: "image/png", Data: data, URL: "https://test.invalid/a"}} {
+		if llm.CheckMedia(empty, llm.RoleUser, media) == nil {
+			t.Errorf("CheckMedia accepts %+v", media)
+		}
+	}
+}
+
+// showing returns a request with media in a message of the role.
+func showing(role llm.Role, media *llm.Media) *llm.Request {
+	req := request()
+	for i := range req.Messages {
+		if m := &req.Messages[i]; m.Role == role {
+			m.Content = append(m.Content, llm.Part{Media: media})
+			return req
+		}
+	}
+	req.Messages = append([]llm.Message{{Role: role, Content: []llm.Part{{Text: "See:"}, {Media: media}}}}, req.Messages...)
+	return req
 }
 
 func testHTTPError(t *testing.T, newModel NewModel) {

@@ -2,9 +2,7 @@ package openai
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -21,6 +19,7 @@ const (
 var chatDialect = dialect{
 	endpoint: "/chat/completions",
 	params:   chatParams,
+	media:    chatMedia,
 	reserved: []string{"model", "messages", "max_tokens", "tools", "response_format", "stream"},
 	body:     (*Model).chatBody,
 	decoder:  func(m *Model, id string) wire.Decoder { return newChatDecoder(&m.config, id) },
@@ -44,12 +43,9 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 	if system != "" {
 		messages = append(messages, object{"role": "system", "content": system})
 	}
-	for i, msg := range req.Messages {
-		wired, err := c.message(msg)
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i, err)
-		}
-		messages = append(messages, wired)
+	// Results of tools are text. Source: API reference, "Create chat completion", tool message.
+	for _, msg := range wire.AfterResults(req.Messages, func(*llm.Media) bool { return false }) {
+		messages = append(messages, c.message(msg))
 	}
 	body := object{
 		"model": model, "messages": messages,
@@ -68,15 +64,10 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 	return body, nil
 }
 
-func (c *Config) message(m llm.Message) (object, error) {
-	wired := object{"role": m.Role}
-	content, err := content(m, "text", mediaPart)
-	if err != nil {
-		return nil, err
-	}
-	wired["content"] = content
+func (c *Config) message(m llm.Message) object {
+	content := content(m, "text", mediaPart)
+	wired := object{"role": m.Role, "content": content}
 	switch m.Role {
-	case llm.RoleSystem, llm.RoleUser:
 	case llm.RoleTool:
 		wired["tool_call_id"] = m.CallID
 	case llm.RoleAssistant:
@@ -92,60 +83,8 @@ func (c *Config) message(m llm.Message) (object, error) {
 		if reasoning := m.Metadata[reasoningKey]; reasoning != nil && c.EchoReasoning {
 			wired["reasoning_content"] = reasoning
 		}
-	default:
-		return nil, unknownRole(m.Role)
 	}
-	return wired, nil
-}
-
-// content returns a string, or a list of parts if the message has more than text: texts of the
-// type, and what media makes of the rest.
-func content(m llm.Message, text string, media func(*llm.Media) (object, error)) (any, error) {
-	if !hasMedia(m) {
-		return m.Text(), nil
-	}
-	parts := make([]object, 0, len(m.Content))
-	for _, p := range m.Content {
-		if p.Media == nil {
-			parts = append(parts, object{"type": text, "text": p.Text + string(p.Value)})
-			continue
-		}
-		part, err := media(p.Media)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-	}
-	return parts, nil
-}
-
-func mediaPart(m *llm.Media) (object, error) {
-	kind, subtype, _ := strings.Cut(m.Type, "/")
-	url := address(m)
-	switch {
-	case kind == "image":
-		return object{"type": "image_url", "image_url": object{"url": url}}, nil
-	case m.URL != "":
-		return nil, fmt.Errorf("media of type %q by URL: Chat Completions takes only images by URL, set Data", m.Type)
-	case kind == "audio":
-		return object{"type": "input_audio", "input_audio": object{"data": m.Data, "format": audioFormat(subtype)}}, nil
-	}
-	return object{"type": "file", "file": object{"filename": cmp.Or(m.Name, "file"), "file_data": url}}, nil
-}
-
-// address returns the URL of a medium, one with the data itself if it has no other.
-func address(m *llm.Media) string {
-	if m.URL != "" {
-		return m.URL
-	}
-	return "data:" + m.Type + ";base64," + base64.StdEncoding.EncodeToString(m.Data)
-}
-
-func audioFormat(subtype string) string {
-	if subtype == "mpeg" {
-		return "mp3"
-	}
-	return strings.TrimPrefix(subtype, "x-")
+	return wired
 }
 
 // calls renders earlier tool calls.

@@ -114,6 +114,7 @@ type dialect struct {
 	endpoint string
 	reserved []string // fields of the body that Extra must not set
 	params   wire.ParamRules
+	media    wire.MediaRule
 	body     func(m *Model, req *llm.Request, model string) (object, error)
 	decoder  func(m *Model, requestID string) wire.Decoder
 }
@@ -145,7 +146,7 @@ func New(c Config) *Model {
 		},
 	}
 	d, err := c.choose(&s)
-	s.Endpoint, s.Reserved, s.Params, s.Fault = d.endpoint, d.reserved, d.params, err
+	s.Endpoint, s.Reserved, s.Params, s.Media, s.Fault = d.endpoint, d.reserved, d.params, d.media, err
 	s.Defaults()
 	if d == &chatDialect {
 		c.MaxTokensField = cmp.Or(c.MaxTokensField, maxTokensField(s.URL))

@@ -27,6 +27,8 @@
 //
 // With [Config.Stateful] the server stores the conversation, and requests contain only what is new.
 //
+// Messages of the user and results of tools may have images and documents, also by URL, but no audio.
+//
 // The stop reason is "completed", or why the response is incomplete, such as "max_output_tokens".
 // A response that the server makes in the background is polled every two seconds, also one whose
 // stream was cut off, until it ends or Timeouts.Total has passed:
@@ -45,6 +47,9 @@
 // Compatible servers differ in where they put usage, how they number tool calls, whether
 // they send a finish reason, and how they send thinking. This package reads all of these
 // forms.
+//
+// Messages of the user may have images, documents, and audio as WAV and MP3; only images may be
+// URLs. Results of tools are text, so their media follows them in a message of the user.
 //
 // Only the first choice of an answer is read; further choices requested in Extra are
 // billed and ignored.

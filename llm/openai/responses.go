@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ const encrypted = "reasoning.encrypted_content"
 var responsesDialect = dialect{
 	endpoint: "/responses",
 	params:   responsesParams,
+	media:    responsesMedia,
 	reserved: []string{"model", "input", "instructions", "max_output_tokens", "previous_response_id", "tools", "stream"},
 	body:     (*Model).responsesBody,
 	decoder: func(m *Model, id string) wire.Decoder {
@@ -44,12 +44,8 @@ func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
 		}
 	}
 	input := make([]any, 0, len(messages))
-	for i, msg := range messages {
-		items, err := inputItems(msg, m.Client.Endpoint())
-		if err != nil {
-			return nil, fmt.Errorf("message %d: %w", i+len(req.Messages)-len(messages), err)
-		}
-		input = append(input, items...)
+	for _, msg := range messages {
+		input = append(input, inputItems(msg, m.Client.Endpoint())...)
 	}
 	body["input"] = input
 	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
@@ -108,32 +104,14 @@ func from(m llm.Message, server string) bool {
 }
 
 // inputItems returns the items of a message for a server.
-func inputItems(m llm.Message, server string) ([]any, error) {
+func inputItems(m llm.Message, server string) []any {
 	switch m.Role {
-	case llm.RoleSystem:
-		return []any{object{"type": "message", "role": "system", "content": m.Text()}}, nil
-	case llm.RoleUser:
-		content, err := content(m, "input_text", inputMedia)
-		return []any{object{"type": "message", "role": "user", "content": content}}, err
-	case llm.RoleTool:
-		content, err := content(m, "input_text", inputMedia)
-		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content}}, err
 	case llm.RoleAssistant:
-		return assistantItems(m, server), nil
+		return assistantItems(m, server)
+	case llm.RoleTool:
+		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content(m, "input_text", inputMedia)}}
 	}
-	return nil, unknownRole(m.Role)
-}
-
-func inputMedia(m *llm.Media) (object, error) {
-	switch kind, _, _ := strings.Cut(m.Type, "/"); {
-	case kind == "image":
-		return object{"type": "input_image", "image_url": address(m), "detail": "auto"}, nil
-	case kind == "audio", kind == "video":
-		return nil, fmt.Errorf("media of type %q: Responses takes images and documents; Chat Completions also takes audio", m.Type)
-	case m.URL != "":
-		return object{"type": "input_file", "file_url": m.URL}, nil
-	}
-	return object{"type": "input_file", "filename": cmp.Or(m.Name, "file"), "file_data": address(m)}, nil
+	return []any{object{"type": "message", "role": m.Role, "content": content(m, "input_text", inputMedia)}}
 }
 
 // assistantItems returns the received items of a message if they are of this server and the message

@@ -391,7 +391,7 @@ func TestResponsesErrors(t *testing.T) {
 // TestResponsesRefusesAudio checks that media without a place in the protocol is not dropped.
 func TestResponsesRefusesAudio(t *testing.T) {
 	m := openai.New(openai.Config{Model: "m", URL: "http://test.invalid", Protocol: openai.Responses})
-	_, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("a"), {Role: llm.RoleUser, Content: []llm.Part{{Media: &llm.Media{Type: "audio/wav"}}}}}})
+	_, err := llm.Collect(t.Context(), m, &llm.Request{Messages: []llm.Message{llm.User("a"), {Role: llm.RoleUser, Content: []llm.Part{{Media: &llm.Media{Type: "audio/wav", Data: []byte("wav")}}}}}})
 	want := `openai: message 1: media of type "audio/wav": Responses takes images and documents; Chat Completions also takes audio`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v\nwant %s", err, want)

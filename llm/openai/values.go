@@ -2,8 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
@@ -34,14 +32,6 @@ func whole(f *float64) *int {
 	}
 	n := int(*f)
 	return &n
-}
-
-func unknownRole(r llm.Role) error {
-	return fmt.Errorf("unknown role %q: use system, user, assistant or tool", r)
-}
-
-func hasMedia(m llm.Message) bool {
-	return slices.ContainsFunc(m.Content, func(p llm.Part) bool { return p.Media != nil })
 }
 
 // failure converts a provider's error to an error: an object or a string in "error", the

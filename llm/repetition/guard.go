@@ -32,6 +32,14 @@ func (g *guard) Check() error {
 	return nil
 }
 
+// CheckParams checks settings like the guarded model.
+func (g *guard) CheckParams(p llm.Params) error { return llm.CheckParams(g.model, p) }
+
+// CheckMedia checks media like the guarded model.
+func (g *guard) CheckMedia(role llm.Role, m *llm.Media) error {
+	return llm.CheckMedia(g.model, role, m)
+}
+
 // Info names the guarded model.
 func (g *guard) Info() llm.Info {
 	if i, ok := g.model.(llm.Informer); ok {

@@ -27,6 +27,8 @@ type Setup struct {
 	Endpoint   string   // the path behind the base URL
 	Reserved   []string // fields of the body that Extra must not set
 	Params     ParamRules
+	ParamsOf   func(model string) ParamRules // in place of Params, if they depend on the model
+	Media      MediaRule
 
 	Model      string
 	Key        llm.Secret
@@ -144,9 +146,12 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 	case len(req.Messages) == 0:
 		return none, fmt.Errorf("%s: a request without messages: Request.Messages needs at least one", m.setup.Provider)
 	}
-	body, err := build(model)
+	body, err := map[string]any(nil), m.checkMessages(req.Messages)
 	if err == nil {
-		err = m.SetParams(body, req)
+		body, err = build(model)
+	}
+	if err == nil {
+		err = m.SetParams(body, model, req)
 	}
 	if err != nil {
 		return none, fmt.Errorf("%s: %w", m.setup.Provider, err)

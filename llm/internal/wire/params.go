@@ -43,14 +43,24 @@ func Choice(put func(map[string]any, any) error, modes map[string]any, tool func
 	}
 }
 
-// CheckParams returns an error for settings that the provider does not have.
-func (m *Model) CheckParams(p llm.Params) error {
+// rules are the rules of a model.
+func (m *Model) rules(model string) ParamRules {
+	if m.setup.ParamsOf != nil {
+		return m.setup.ParamsOf(model)
+	}
+	return m.setup.Params
+}
+
+// CheckParams returns an error for settings that the provider does not have for its model.
+func (m *Model) CheckParams(p llm.Params) error { return m.checkParams(p, m.rules(m.setup.Model)) }
+
+func (m *Model) checkParams(p llm.Params, rules ParamRules) error {
 	if err := p.Check(); err != nil {
 		return err
 	}
 	for name := range p.All() {
-		if m.setup.Params[name] == nil {
-			return fmt.Errorf("the protocol has no setting %s: leave it out, set a field of the vendor in Extra, or use one of %s", name, strings.Join(slices.Sorted(maps.Keys(m.setup.Params)), ", "))
+		if rules[name] == nil {
+			return fmt.Errorf("the protocol has no setting %s: leave it out, set a field of the vendor in Extra, or use one of %s", name, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 		}
 	}
 	return nil
@@ -58,8 +68,9 @@ func (m *Model) CheckParams(p llm.Params) error {
 
 // SetParams puts the settings of a request into its body, which has the fields of Extra. Those of
 // tools are left out of a request that offers none.
-func (m *Model) SetParams(body map[string]any, req *llm.Request) error {
-	if err := m.CheckParams(req.Params); err != nil {
+func (m *Model) SetParams(body map[string]any, model string, req *llm.Request) error {
+	rules := m.rules(model)
+	if err := m.checkParams(req.Params, rules); err != nil {
 		return err
 	}
 	for name, value := range req.Params.All() {
@@ -69,7 +80,7 @@ func (m *Model) SetParams(body map[string]any, req *llm.Request) error {
 			}
 			continue
 		}
-		if err := m.setup.Params[name](body, value); err != nil {
+		if err := rules[name](body, value); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// MediaRule returns the reason why a protocol has no form for media in messages of a role, or nil.
+// Media in messages of the system never gets to it.
+type MediaRule func(role llm.Role, m *llm.Media) error
+
+// CheckMedia returns an error for media that the provider does not take in messages of a role.
+func (m *Model) CheckMedia(role llm.Role, media *llm.Media) error {
+	if err := media.Check(); err != nil {
+		return err
+	}
+	if role == llm.RoleSystem {
+		return Misplaced(role, media)
+	}
+	return m.setup.Media(role, media)
+}
+
+// Misplaced returns the error for media in a message of a role that has none.
+func Misplaced(role llm.Role, m *llm.Media) error {
+	return fmt.Errorf("media of type %q in a message of the role %s: put it into a message of the user", m.Type, role)
+}
+
+// checkMessages returns an error for the first message that the protocol has no form for.
+func (m *Model) checkMessages(messages []llm.Message) error {
+	for i := range messages {
+		switch msg := &messages[i]; msg.Role {
+		case llm.RoleSystem, llm.RoleUser, llm.RoleAssistant, llm.RoleTool:
+			for _, p := range msg.Content {
+				if p.Media == nil {
+					continue
+				}
+				if err := m.CheckMedia(msg.Role, p.Media); err != nil {
+					return fmt.Errorf("message %d: %w", i, err)
+				}
+			}
+		default:
+			return fmt.Errorf("message %d: unknown role %q: use system, user, assistant or tool", i, msg.Role)
+		}
+	}
+	return nil
+}
+
+// AfterResults returns the messages of a request with media moved out of the results of tools, if
+// they cannot have it there: into a message of the user after the results of the turn. Both say
+// which media it is.
+func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
+	var out []llm.Message // nil as long as nothing was moved
+	var moved []llm.Part
+	number := 0
+	for i, m := range messages {
+		if m.Role != llm.RoleTool && moved != nil {
+			out, moved = append(out, llm.Message{Role: llm.RoleUser, Content: moved}), nil
+		}
+		if m.Role == llm.RoleTool {
+			var left []llm.Part
+			for j, p := range m.Content {
+				if p.Media == nil || fits(p.Media) {
+					continue
+				}
+				if left == nil {
+					left = append(left, m.Content...)
+				}
+				number++
+				left[j] = llm.Part{Text: fmt.Sprintf("[attachment %d: %s; it follows the results]", number, p.Media)}
+				moved = append(moved, llm.Part{Text: fmt.Sprintf("Attachment %d:", number)}, p)
+			}
+			if left != nil {
+				if out == nil {
+					out = append(make([]llm.Message, 0, len(messages)+1), messages[:i]...)
+				}
+				m.Content = left
+			}
+		}
+		if out != nil {
+			out = append(out, m)
+		}
+	}
+	switch {
+	case out == nil:
+		return messages
+	case moved != nil:
+		out = append(out, llm.Message{Role: llm.RoleUser, Content: moved})
+	}
+	return out
+}
+
+// OneOf reports whether a media type is one of a list, whose entries may end in *.
+func OneOf(mediaType string, list ...string) bool {
+	for _, one := range list {
+		prefix, any := strings.CutSuffix(one, "*")
+		if mediaType == one || any && strings.HasPrefix(mediaType, prefix) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxMedia bounds the data of a Media, in bytes.
+const MaxMedia = 20_000_000
+
+// Media is an image, a sound, a video or a document: its bytes, or their URL. [ReadMedia] makes
+// one of a file. A provider that has no form for it refuses the request with an error that
+// names its type; see [CheckMedia].
+type Media struct {
+	Type string `json:"type"`           // media type, such as "image/png"
+	Data []byte `json:"data,omitempty"` // base64 in JSON; at most MaxMedia
+	URL  string `json:"url,omitempty"`
+	Name string `json:"name,omitempty"` // file name of a document
+}
+
+// ReadMedia reads a file. Its type is that of its first bytes, or else that of its name.
+func ReadMedia(path string) (*Media, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxMedia+1))
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewMedia(filepath.Base(path), data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// NewMedia returns the media of a file's name and content. Its type is that of the first bytes,
+// or else that of the name.
+func NewMedia(name string, data []byte) (*Media, error) {
+	m := &Media{Type: typeOf(name, data), Data: data, Name: name}
+	if m.Type == "" {
+		return nil, errors.New("neither content nor name tell the media type: make a Media with its Type")
+	}
+	return m, m.Check()
+}
+
+// signatures are the first bytes of formats, "?" for any byte. Source: WHATWG, MIME Sniffing
+// Standard, sections 6 and 7.
+var signatures = []struct{ head, mediaType string }{
+	{"\x89PNG\r\n\x1a\n", "image/png"},
+	{"\xff\xd8\xff", "image/jpeg"},
+	{"GIF8", "image/gif"},
+	{"RIFF????WEBP", "image/webp"},
+	{"????ftyphei", "image/heic"},
+	{"%PDF-", "application/pdf"},
+	{"RIFF????WAVE", "audio/wav"},
+	{"ID3", "audio/mpeg"},
+	{"fLaC", "audio/flac"},
+	{"OggS", "audio/ogg"},
+	{"????ftypM4A", "audio/mp4"},
+	{"????ftyp", "video/mp4"},
+	{"\x1a\x45\xdf\xa3", "video/webm"},
+}
+
+// extensions are the types of formats whose first bytes do not tell them.
+var extensions = map[string]string{
+	".mp3": "audio/mpeg", ".aac": "audio/aac", ".svg": "image/svg+xml",
+	".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv", ".html": "text/html", ".json": "application/json",
+}
+
+func typeOf(name string, data []byte) string {
+	for _, s := range signatures {
+		if begins(data, s.head) {
+			return s.mediaType
+		}
+	}
+	return extensions[strings.ToLower(filepath.Ext(name))]
+}
+
+func begins(data []byte, head string) bool {
+	for i := range head {
+		if i >= len(data) || head[i] != '?' && head[i] != data[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Check returns an error for media without a type, without content or beyond MaxMedia.
+func (m *Media) Check() error {
+	main, sub, _ := strings.Cut(m.Type, "/")
+	switch {
+	case main == "" || sub == "" || strings.ContainsAny(m.Type, " ,*\"\n"):
+		return fmt.Errorf("media of type %q: set Type to a media type, such as image/png", m.Type)
+	case len(m.Data) == 0 && m.URL == "":
+		return fmt.Errorf("media of type %q is empty: set Data or URL", m.Type)
+	case len(m.Data) > 0 && m.URL != "":
+		return fmt.Errorf("media of type %q has both Data and URL: set one", m.Type)
+	case len(m.Data) > MaxMedia:
+		return fmt.Errorf("media of type %q has more than %s: make it smaller, or pass its URL", m.Type, bytesText(MaxMedia))
+	}
+	return nil
+}
+
+// String describes the media without its content: "a.png, image/png, 34 KB".
+func (m *Media) String() string {
+	words := []string{m.Type, bytesText(len(m.Data))}
+	if m.Name != "" {
+		words = append([]string{m.Name}, words...)
+	}
+	if m.URL != "" {
+		words[len(words)-1], _, _ = strings.Cut(m.URL, "?") // a query may be a signature
+	}
+	return strings.Join(words, ", ")
+}
+
+// stub is the text that stands for media where people read.
+func (m *Media) stub() string { return "[" + m.String() + "]" }
+
+// bytesText is a number of bytes for people.
+func bytesText(n int) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%d KB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// tokens estimates how many tokens a model reads. Providers count the pixels of a picture, the
+// seconds of a sound and the pages of a document, which are all unknown here.
+func (m *Media) tokens() int {
+	kind, _, _ := strings.Cut(m.Type, "/")
+	switch n := len(m.Data); {
+	case kind == "text":
+		return n / bytesPerToken
+	case m.URL != "":
+		return mediaTokens
+	case kind == "image":
+		return min(n/bytesPerToken, mediaTokens)
+	case kind == "audio", kind == "video":
+		return n / 256 // 8 kB and 32 tokens a second
+	default:
+		return n / 32 // 64 kB and 2,000 tokens a page
+	}
+}
+
+// CheckMedia returns an error if the model has no form for media in messages of a role, if it can
+// tell.
+func CheckMedia(m Model, role Role, media *Media) error {
+	if c, ok := m.(interface {
+		CheckMedia(role Role, media *Media) error
+	}); ok {
+		return c.CheckMedia(role, media)
+	}
+	return media.Check()
+}
