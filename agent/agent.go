@@ -31,6 +31,9 @@ type Config struct {
 	// Conversation is the conversation so far: the messages between System and User. Nil
 	// means that it starts with User. See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
+	// Media are pictures, sounds and documents that the first message shows before the text of
+	// User. They are read once, too.
+	Media dag.Reader[[]*llm.Media]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
@@ -195,6 +198,9 @@ func (a *agent) options() []stone.LeafOption {
 	}
 	if a.cfg.Conversation != nil {
 		queries = append(queries, a.cfg.Conversation, dag.Maybe(dag.All(keptType)))
+	}
+	if a.cfg.Media != nil {
+		queries = append(queries, a.cfg.Media)
 	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
 	if walk, any := a.walk(); any {

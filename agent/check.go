@@ -24,7 +24,7 @@ func (a *agent) Check() []finding.Finding {
 	if err := llm.CheckParams(a.model, a.cfg.Params); err != nil {
 		out.add("bad-option", "Params: %v", err)
 	}
-	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Conversation == nil {
+	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Media == nil && a.cfg.Conversation == nil {
 		out.warn("no-prompt", "the model gets no prompt: set System, User or Conversation")
 	}
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {

@@ -16,8 +16,9 @@ import (
 // CompactConfig configures Compact. The zero value leaves out the middle of a
 // conversation beyond 100,000 tokens.
 type CompactConfig struct {
-	// MaxTokens bounds the conversation, with the system prompt; 0 means 100,000.
-	// The length is estimated: four bytes of text count as a token.
+	// MaxTokens bounds the request of a turn; 0 means 100,000. The last reply reports the
+	// length of the request before it; what came since is estimated: four bytes of text
+	// count as a token, a picture as at most 4,096.
 	MaxTokens int
 	// Keep is the number of last turns that stay unchanged, if they fit; 0 means 4.
 	// The last one always stays.
@@ -33,7 +34,6 @@ const (
 	defaultCompactTokens = 100_000
 	defaultCompactKeep   = 4
 	summaryTokens        = 2048 // the usual length of a summary
-	bytesPerToken        = 4
 	compactInstruction   = "You are given the middle of a conversation between a user, an assistant and its tools. " +
 		"Summarise it for the assistant, who will continue and sees nothing else of this part: what was found out, what was done, " +
 		"with names, paths and values, what failed and why, and what is still to be done. Write the summary and nothing else."
@@ -71,6 +71,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 		return c, err
 	}
 	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
+	c.prefix = nil
 	return next(ctx, c)
 }
 
@@ -90,10 +91,8 @@ func leftOut(text string, of []handle) (llm.Message, error) {
 // middle returns the range of messages to leave out, which is empty if the
 // conversation is short enough or nothing can be left out of it.
 func (cfg CompactConfig) middle(c Context) (from, to int) {
-	room := cfg.MaxTokens*bytesPerToken - len(c.System)
-	for _, m := range c.Messages {
-		room -= size(m)
-	}
+	length, _ := c.request().Tokens()
+	room := cfg.MaxTokens - length
 	if room >= 0 {
 		return 0, 0
 	}
@@ -105,13 +104,17 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 			turns = append(turns, i)
 		}
 	}
-	reserve := min(summaryTokens, cfg.MaxTokens/4) * bytesPerToken // for the message in their place
+	reserve := min(summaryTokens, cfg.MaxTokens/4) // for the message in their place
 	from = min(1, len(c.Messages))
 	to = from
-	freed := 0
+	freed, share := 0, c.share()
 	for keep := min(cfg.Keep, len(turns)); keep >= 1; keep-- {
 		for ; to < turns[len(turns)-keep]; to++ {
-			freed += size(c.Messages[to])
+			n := c.Messages[to].Tokens()
+			if c.prefix != nil && to < c.prefix.Messages {
+				n = int(float64(n) * share)
+			}
+			freed += n
 		}
 		if room+freed >= reserve {
 			break
@@ -123,24 +126,15 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 	return from, to
 }
 
-// size is roughly the number of bytes of a message that a model reads.
-func size(m llm.Message) int {
-	n := 0
-	for _, p := range m.Content {
-		n += len(p.Text) + len(p.Value)
-		if p.Media != nil {
-			n += len(p.Media.Data)
-		}
+// share is the ratio of the tokens that the last reply reported to their estimate.
+func (c Context) share() float64 {
+	if c.prefix == nil || c.prefix.Messages > len(c.Messages) {
+		return 1
 	}
-	for _, call := range m.ToolCalls {
-		n += len(call.Name) + len(call.Input) + len(call.InputText)
-	}
-	for key, value := range m.Metadata {
-		if key != MetaKey && key != handlesKey {
-			n += len(value)
-		}
-	}
-	return n
+	guess := c.request()
+	guess.Messages, guess.Prefix = c.Messages[:c.prefix.Messages], nil
+	estimate, _ := guess.Tokens()
+	return float64(c.prefix.Tokens) / float64(estimate)
 }
 
 // summary is the record of a compaction.
@@ -196,6 +190,9 @@ func transcript(messages []llm.Message) string {
 	for _, m := range messages {
 		if text := m.Text(); text != "" {
 			fmt.Fprintf(&b, "%s: %s\n", m.Role, text)
+		}
+		for _, media := range m.Media() {
+			fmt.Fprintf(&b, "%s shows [%s]\n", m.Role, media)
 		}
 		for _, call := range m.ToolCalls {
 			input := call.Input

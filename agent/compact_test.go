@@ -102,10 +102,10 @@ func TestCompactKeepsCallsWithResults(t *testing.T) {
 // TestCompactInAgent checks that the summary is paid for once, counted, and not paid
 // for again when the run is replayed.
 func TestCompactInAgent(t *testing.T) {
-	three := 3
-	usage := func(r *llm.Reply) { r.Usage.InputTokens = &three }
+	usage := func(r *llm.Reply) { r.Usage.InputTokens = new(3) }
 	big := strings.Repeat("x", 4000)
-	talker := model(but(calls("echo", `{"text":"`+big+`"}`), usage), but(calls("echo", `{"text":"2"}`), usage), but(calls("echo", `{"text":"3"}`), usage), but(says("done"), usage))
+	long := func(r *llm.Reply) { r.Usage.InputTokens = new(2000) } // with the big call and its result
+	talker := model(but(calls("echo", `{"text":"`+big+`"}`), usage), but(calls("echo", `{"text":"2"}`), long), but(calls("echo", `{"text":"3"}`), usage), but(says("done"), usage))
 	writer := model(but(says("the summary"), usage))
 	mem := &memory{left: -1}
 	talk := func() stone.Ashlar {
@@ -125,7 +125,7 @@ func TestCompactInAgent(t *testing.T) {
 	if got := transcript(conversation(t, first)); got != want {
 		t.Errorf("conversation\n%s\nwant\n%s", got, want)
 	}
-	if writer.calls() != 1 || first.Node.Meta()["input-tokens"] != "15" {
+	if writer.calls() != 1 || first.Node.Meta()["input-tokens"] != "2012" {
 		t.Errorf("%d summaries, meta %v", writer.calls(), first.Node.Meta())
 	}
 }

@@ -42,6 +42,13 @@
 // has at most 8 MiB, those of an agent 64 MiB together; beyond, the call fails with the
 // beginning. Secrets of the run are removed first.
 //
+// # Media
+//
+// Config.Media shows pictures, sounds and documents with the first message, and a tool returns them
+// in Result.Media. A conversation has their bytes, at most llm.MaxMedia for each; events have
+// a line for each. If the model's protocol has no form for the media of a result, the model is
+// told so.
+//
 // # Agents as tools
 //
 // [AsTool] makes a tool of an agent, a call or any other pipeline. It runs below the tool

@@ -61,6 +61,9 @@ func (j *job) dispatched(o outcome) {
 		return
 	}
 	done := event.ToolDone{ToolCall: j.told(), OK: !o.Failed, Elapsed: time.Since(j.start), Text: o.Text}
+	for _, m := range o.Media {
+		done.Text += "\n[" + m.String() + "]"
+	}
 	if o.Meta != nil {
 		done.Meta = o.Meta
 	}

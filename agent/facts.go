@@ -42,6 +42,9 @@ func (a *agent) Facts() iter.Seq2[string, string] {
 		if a.cfg.Conversation != nil {
 			facts = append(facts, [2]string{"conversation", madeOf(a.cfg.Conversation)})
 		}
+		if a.cfg.Media != nil {
+			facts = append(facts, [2]string{"media", madeOf(a.cfg.Media)})
+		}
 		for _, m := range a.cfg.Use {
 			facts = append(facts, m.fact())
 		}

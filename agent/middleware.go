@@ -37,7 +37,13 @@ type Context struct {
 	// Advice is what tools and middlewares recommend on the way out.
 	Advice []Recommendation
 
-	used *budget.Usage // by the models that the agent asks
+	used   *budget.Usage // by the models that the agent asks
+	prefix *llm.Prefix   // what the last reply reported about its request
+}
+
+// request is the request of the turn, as far as estimates need it.
+func (c Context) request() *llm.Request {
+	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
 
 // uses counts the usage of a model.
@@ -128,6 +134,9 @@ type Tool struct {
 type Result struct {
 	// Text is the text for the model.
 	Text string
+	// Media are pictures, sounds and documents for the model, together at most llm.MaxMedia.
+	// The model is told of those that it cannot be shown. A failed call shows none.
+	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,
 	// under MetaKey of the message's metadata.
 	Meta map[string]any

@@ -57,7 +57,7 @@ func (a *agent) Fingerprint() []byte {
 	return data
 }
 
-// Render returns the prompts and the conversation so far, which are a part of the keys of
+// Render returns the prompts, their media and the conversation so far, which are a part of the keys of
 // the leaf. The keys of reuse cover nodes without their conversations.
 func (a *agent) Render(d dag.DAG) ([]byte, error) {
 	system, err := prompt(a.cfg.System, d)
@@ -69,9 +69,19 @@ func (a *agent) Render(d dag.DAG) ([]byte, error) {
 		return nil, err
 	}
 	text := []byte(strconv.Itoa(len(system)) + ":" + system + user)
-	said, err := a.cfg.said(d)
-	if err != nil || len(said) == 0 {
+	said, err := read(a.cfg.Conversation, d)
+	if err != nil {
+		return nil, err
+	}
+	media, err := read(a.cfg.Media, d)
+	if err != nil || len(said)+len(media) == 0 {
 		return text, err
 	}
-	return canon.Append([]byte(strconv.Itoa(len(text))+":"+string(text)), said)
+	text = []byte(strconv.Itoa(len(text)) + ":" + string(text))
+	if len(media) > 0 {
+		if text, err = canon.Append(text, media); err != nil {
+			return nil, err
+		}
+	}
+	return canon.Append(text, said)
 }

@@ -38,6 +38,7 @@ type run struct {
 	usage    budget.Usage
 	answer   event.Place  // where the last answer was streamed
 	said     conversation // the digests of the turns' requests
+	prefix   *llm.Prefix  // what the last reply reported about its request
 }
 
 // run is the body of the leaf.
@@ -69,7 +70,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 		}
 		r.turn++
 		c := start
-		c.Turn, c.Messages = r.turn, conversation
+		c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
 		if c, err = r.onion.run(ctx, c, r.cfg.Use); err != nil {
 			return nil, err
 		}
@@ -99,7 +100,11 @@ func (r *run) open(ctx context.Context) (Context, error) {
 	if err != nil {
 		return c, err
 	}
-	said, err := r.cfg.said(r.dag)
+	said, err := read(r.cfg.Conversation, r.dag)
+	if err != nil {
+		return c, err
+	}
+	media, err := read(r.cfg.Media, r.dag)
 	if err != nil {
 		return c, err
 	}
@@ -108,26 +113,23 @@ func (r *run) open(ctx context.Context) (Context, error) {
 		return c, err
 	}
 	c.System, c.Messages = system, append(make([]llm.Message, 0, len(said)+8), said...)
-	if user != "" {
-		c.Messages = append(c.Messages, llm.User(user))
+	if user != "" || len(media) > 0 {
+		c.Messages = append(c.Messages, llm.User(user, media...))
 	}
 	return c, nil
 }
 
 func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
-	if p == nil {
-		return "", nil
-	}
-	text, err := p.From(d)
+	text, err := read(p, d)
 	return utf8Only(text), err
 }
 
-// said returns the conversation before the prompt.
-func (c *Config) said(d dag.DAG) ([]llm.Message, error) {
-	if c.Conversation == nil {
-		return nil, nil
+// read returns what an optional reader reads.
+func read[T any](r dag.Reader[T], d dag.DAG) (v T, err error) {
+	if r == nil {
+		return v, nil
 	}
-	return c.Conversation.From(d)
+	return r.From(d)
 }
 
 // next is the result of a turn: the end, with the draft, or another turn.

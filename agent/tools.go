@@ -29,6 +29,7 @@ const maxParallel = 16
 // outcome is the record of a tool call.
 type outcome struct {
 	Text      string          `json:"text"`
+	Media     []*llm.Media    `json:"media,omitempty"`
 	Meta      json.RawMessage `json:"meta,omitempty"`
 	Failed    bool            `json:"failed,omitempty"`
 	Recommend *Recommendation `json:"recommend,omitempty"`
@@ -81,6 +82,9 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 
 func result(call llm.ToolCall, o outcome) (llm.Message, error) {
 	m := llm.ToolResult(call.ID, o.Text)
+	for _, media := range o.Media {
+		m.Content = append(m.Content, llm.Part{Media: media})
+	}
 	m.IsError = o.Failed
 	if o.Meta != nil {
 		m.Metadata = map[string]json.RawMessage{MetaKey: o.Meta}
@@ -257,6 +261,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := j.fit(ctx, &o, text); err != nil {
 		return o, err
 	}
+	if !o.Failed {
+		j.show(&o, res.Media)
+	}
 	if j.end.Len() > 0 {
 		// The call is recorded with its nodes, since a replayed call does not make them again.
 		if o.Ran, err = j.base.Delta(j.end); err != nil {
@@ -270,6 +277,26 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	}
 	j.dispatched(o)
 	return o, nil
+}
+
+// show adds the media of a result. The model is told which it cannot be shown, and why: a request
+// that has them would be refused.
+func (j *job) show(o *outcome, media []*llm.Media) {
+	size := 0
+	for _, m := range media {
+		err := llm.CheckMedia(j.model, llm.RoleTool, m)
+		if size += len(m.Data); err == nil && size > llm.MaxMedia {
+			err = errors.New("the result has too much media")
+		}
+		if err != nil {
+			if o.Text != "" {
+				o.Text += "\n"
+			}
+			o.Text += fmt.Sprintf("[%s: not shown: %v]", m, err)
+			continue
+		}
+		o.Media = append(o.Media, m)
+	}
 }
 
 // endsRun reports whether an error ends the whole run, such as an exhausted account.

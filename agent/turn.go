@@ -75,6 +75,10 @@ func (a *agent) wire(tools []Tool) []llm.Tool {
 	if partOf(a.offered, tools) {
 		return a.told[:len(tools):len(tools)]
 	}
+	return wired(tools)
+}
+
+func wired(tools []Tool) []llm.Tool {
 	out := make([]llm.Tool, len(tools))
 	for i := range tools {
 		out[i] = tools[i].Tool
@@ -91,21 +95,34 @@ func (r *run) ask(ctx context.Context, c Context) (Context, error) {
 	if err := r.granted(c.Tools); err != nil {
 		return c, err
 	}
-	// If a conversation ends with the model's own words, servers let the model
-	// continue that message, or refuse the request. Only a paused turn is meant so.
-	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
-		c = c.Say(llm.User("Continue."))
-	}
+	r.turnOfUser(&c)
 	reply, err := r.recall(ctx, &c)
 	if err != nil {
 		return c, err
 	}
-	c.Reply = reply
-	c.Messages = append(c.Messages, reply.Message())
+	r.heard(&c, reply)
 	if len(reply.ToolCalls) == 0 {
 		return c, nil
 	}
 	return r.dispatch(ctx, c)
+}
+
+// turnOfUser ends the conversation with a message of the user. If it ends with the model's own
+// words, servers let the model continue that message, or refuse the request. Only a paused turn is
+// meant so.
+func (r *run) turnOfUser(c *Context) {
+	if n := len(c.Messages); n == 0 || c.Messages[n-1].Role == llm.RoleAssistant && !r.paused {
+		c.Messages = append(slices.Clip(c.Messages), llm.User("Continue."))
+	}
+}
+
+// heard adds the reply to the conversation.
+func (r *run) heard(c *Context, reply *llm.Reply) {
+	c.Reply = reply
+	if in := reply.Usage.InputTokens; in != nil && *in > 0 {
+		r.prefix = &llm.Prefix{Messages: len(c.Messages), Tokens: *in}
+	}
+	c.Messages = append(c.Messages, reply.Message())
 }
 
 // granted reports a tool with an effect that the agent does not declare: the grant of
@@ -186,7 +203,7 @@ type question struct {
 func (r *run) question(c *Context) *question {
 	return &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
-		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params,
+		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params, Prefix: c.prefix,
 		// An answer without tools is probably the last, after which nothing reads the cache.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
 	}}
@@ -233,5 +250,5 @@ func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }
 var errNoEnd = errors.New("the model's stream ended before its answer was complete")
 
 func blank(r *llm.Reply) bool {
-	return r.Refusal == "" && len(r.ToolCalls) == 0 && strings.TrimSpace(r.Text) == ""
+	return r.Refusal == "" && len(r.ToolCalls)+len(r.Media) == 0 && strings.TrimSpace(r.Text) == ""
 }

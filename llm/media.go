@@ -47,7 +47,10 @@ func NewMedia(name string, data []byte) (*Media, error) {
 	if m.Type == "" {
 		return nil, errors.New("neither content nor name tell the media type: make a Media with its Type")
 	}
-	return m, m.Check()
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // signatures are the first bytes of formats, "?" for any byte. Source: WHATWG, MIME Sniffing

@@ -96,7 +96,7 @@ func (m Message) Text() string {
 }
 
 // Media returns the media of the message, in order.
-func (m Message) Media() (media []*Media) {
+func (m *Message) Media() (media []*Media) {
 	for _, p := range m.Content {
 		if p.Media != nil {
 			media = append(media, p.Media)

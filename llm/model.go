@@ -73,6 +73,15 @@ type Request struct {
 	// others cache by themselves. It changes the cost of an answer, not the answer, so it is
 	// not part of the JSON.
 	Cache bool `json:"-"`
+	// Prefix is what an earlier reply reported about the start of the request. It makes estimates
+	// better and is not part of the JSON.
+	Prefix *Prefix `json:"-"`
+}
+
+// Prefix is the start of a request whose tokens are known: the system text, the tools and the first
+// messages.
+type Prefix struct {
+	Messages, Tokens int
 }
 
 // Format requires an answer that is JSON and fits a schema. A provider enforces what it can of the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/stonelayer/stone/budget"
 )
@@ -81,31 +82,53 @@ const (
 	mediaTokens  = 4096
 )
 
-// Tokens estimates the tokens of the request: of its input, and of the longest answer.
+// Tokens estimates the tokens of the request: of its input, and of the longest answer. The input is
+// its Prefix, and one token for four bytes of everything after it.
 func (r *Request) Tokens() (in, out int) { return r.inputTokens(), cmp.Or(r.MaxTokens, answerTokens) }
 
-// inputTokens estimates how many tokens a request has.
 func (r *Request) inputTokens() int {
-	n, media := len(r.System), 0
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		for _, p := range m.Content {
-			n += len(p.Text) + len(p.Value)
-			if p.Media != nil {
-				media += p.Media.tokens()
-			}
+	n, known, first := 0, 0, 0
+	if p := r.Prefix; p != nil && p.Messages <= len(r.Messages) {
+		known, first = p.Tokens, p.Messages
+	} else {
+		n = len(r.System)
+		for i := range r.Tools {
+			n += len(r.Tools[i].Name) + len(r.Tools[i].Description) + len(r.Tools[i].Schema)
 		}
-		for _, c := range m.ToolCalls {
-			n += len(c.Name) + len(c.Input) + len(c.InputText)
+		if r.ResponseFormat != nil {
+			n += len(r.ResponseFormat.Schema)
 		}
 	}
-	for i := range r.Tools {
-		n += len(r.Tools[i].Name) + len(r.Tools[i].Description) + len(r.Tools[i].Schema)
+	for i := range r.Messages[first:] {
+		text, media := r.Messages[first+i].size()
+		n, known = n+text, known+media
 	}
-	if r.ResponseFormat != nil {
-		n += len(r.ResponseFormat.Schema)
+	return n/bytesPerToken + 1 + known
+}
+
+// Tokens estimates how many tokens of the message a model reads.
+func (m *Message) Tokens() int {
+	text, media := m.size()
+	return (text+bytesPerToken-1)/bytesPerToken + media
+}
+
+// size returns the bytes of the text of a message, and the tokens of its media.
+func (m *Message) size() (text, media int) {
+	for _, p := range m.Content {
+		text += len(p.Text) + len(p.Value)
+		if p.Media != nil {
+			media += p.Media.tokens()
+		}
 	}
-	return n/bytesPerToken + 1 + media
+	for _, c := range m.ToolCalls {
+		text += len(c.Name) + len(c.Input) + len(c.InputText)
+	}
+	for key, value := range m.Metadata {
+		if !strings.HasPrefix(key, "stone/") { // which no provider gets
+			text += len(value)
+		}
+	}
+	return text, media
 }
 
 // outputTokens estimates how many tokens of an answer were received.

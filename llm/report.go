@@ -97,19 +97,26 @@ func Recall(at event.Place, m Model, req *Request, turn int, reply *Reply, used 
 
 // stubs returns the messages with a line in place of each media: events have no bytes.
 func stubs(messages []Message) []Message {
-	if !slices.ContainsFunc(messages, func(m Message) bool { return m.Media() != nil }) {
-		return messages
-	}
-	out := slices.Clone(messages)
-	for i := range out {
-		out[i].Content = slices.Clone(out[i].Content)
-		for j, p := range out[i].Content {
-			if p.Media != nil {
-				out[i].Content[j] = Part{Text: p.Media.stub()}
+	for i := range messages {
+		if messages[i].Media() != nil {
+			messages = slices.Clone(messages)
+			for j := i; j < len(messages); j++ {
+				messages[j].Content = withStubs(messages[j].Content)
 			}
+			break
 		}
 	}
-	return out
+	return messages
+}
+
+func withStubs(parts []Part) []Part {
+	parts = slices.Clone(parts)
+	for i := range parts {
+		if m := parts[i].Media; m != nil {
+			parts[i] = Part{Text: m.stub()}
+		}
+	}
+	return parts
 }
 
 func (r *Reply) told() *event.ModelReply {

@@ -151,12 +151,30 @@ func decode[I any](ctx context.Context, name string, s *schema.Schema, raw json.
 	return in, nil
 }
 
+// shown returns a result that shows media, each with a line of text.
+func shown(media ...*llm.Media) (res agent.Result) {
+	for _, m := range media {
+		if m == nil {
+			continue
+		}
+		res.Media = append(res.Media, m)
+		res.Text += m.String() + "\n"
+	}
+	return res
+}
+
 func result(name string, out any) (agent.Result, error) {
 	switch out := out.(type) {
 	case agent.Result:
 		return out, nil
 	case string:
 		return agent.Result{Text: out}, nil
+	case *llm.Media:
+		return shown(out), nil
+	case llm.Media:
+		return shown(&out), nil
+	case []*llm.Media:
+		return shown(out...), nil
 	}
 	data, err := json.Marshal(out)
 	if err != nil {

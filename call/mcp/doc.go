@@ -9,7 +9,7 @@
 //
 // The input of a request is the input of the tool, and is checked against the schema of
 // the tool before it is sent. The out is the structured content of the result, or
-// {"text": …}.
+// {"text": …}, with "media" if the tool returned pictures, sounds or files.
 //
 // A server is started or reached when the first of its tools is used, and released after
 // a minute without calls. The next call starts it again, also if it has died. Package

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tool/mcp"
 )
@@ -99,5 +100,8 @@ func outOf(result agent.Result) (call.JSON, error) {
 	if len(result.Text) > maxResult {
 		return nil, &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf("the result has %d bytes of text: want at most %d", len(result.Text), maxResult)}
 	}
-	return json.Marshal(map[string]string{"text": result.Text})
+	return json.Marshal(struct {
+		Text  string       `json:"text"`
+		Media []*llm.Media `json:"media,omitempty"`
+	}{result.Text, result.Media})
 }

@@ -74,8 +74,9 @@ type Config struct {
 	Idle time.Duration
 
 	// MaxText bounds the text of a result that the model is given, in bytes; the default is
-	// 64 KiB. The agent keeps a longer one, see agent.Tool. MaxData bounds the data of a
-	// result in Meta, in bytes; the default is 1,000,000. Parts beyond are left out and marked.
+	// 64 KiB. The agent keeps a longer one, see agent.Tool. MaxData bounds the media of a result
+	// and its data in Meta, in bytes; the default is 10,000,000. Parts beyond are left out and
+	// marked.
 	MaxText, MaxData int
 
 	// Logger logs the data that the protocol library ignores, such as tools with
@@ -87,7 +88,7 @@ const (
 	defaultStartTimeout = time.Minute
 	defaultTimeout      = 2 * time.Minute
 	defaultIdle         = time.Minute
-	defaultMaxData      = 1_000_000
+	defaultMaxData      = 10_000_000
 )
 
 // maxFrame bounds one message of the server.

@@ -159,7 +159,7 @@ func everything(t *testing.T, cfg Config) {
 		{"echo", `{"message":"Grüezi 🌟"}`, "Echo: Grüezi 🌟", "", ""},
 		{"get-sum", `{"a":2,"b":3}`, "5", "", ""},
 		{"get-sum", `{"a":"two","b":3}`, "", "", "expected number"},
-		{"get-tiny-image", `{}`, "[image, image/png, ", metaContent, ""},
+		{"get-tiny-image", `{}`, "[image, image/png, ", "", ""},
 		{"get-structured-content", `{"location":"New York"}`, `"temperature"`, metaStructured, ""},
 		{"get-resource-reference", `{"resourceType":"Text","resourceId":1}`, "[resource demo://", metaContent, ""},
 		{"get-resource-links", `{"count":2}`, "[resource demo://", metaContent, ""},
@@ -168,6 +168,9 @@ func everything(t *testing.T, cfg Config) {
 		if !strings.Contains(text, tt.want) || tt.meta != "" && meta[tt.meta] == nil || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s %s: got %q, meta %v, %v", tt.tool, tt.input, text, meta, err)
 		}
+	}
+	if res, err := toolOf(t, s, "get-tiny-image").Run(t.Context(), json.RawMessage("{}")); err != nil || len(res.Media) != 1 || res.Media[0].Type != "image/png" {
+		t.Errorf("the picture is shown as %v, %v", res.Media, err)
 	}
 	slow := toolOf(t, s, "trigger-long-running-operation")
 	s.cfg.Timeout = 100 * time.Millisecond

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"reflect"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -36,6 +38,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 	}
 	var (
 		lines []string
+		media []*llm.Media
 		kept  []json.RawMessage
 		left  = r.maxData
 	)
@@ -44,8 +47,11 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 			lines = append(lines, text.Text)
 			continue
 		}
-		line := describe(part)
-		if data, err := part.MarshalJSON(); err != nil || len(data) > left {
+		line, shown := describe(part), mediaOf(part)
+		if shown != nil && len(shown.Data) <= left {
+			left -= len(shown.Data)
+			media = append(media, shown)
+		} else if data, err := part.MarshalJSON(); err != nil || len(data) > left {
 			line += " (not kept: too much data)"
 		} else {
 			left -= len(data)
@@ -67,7 +73,7 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 		}
 		lines = append(lines, r.structured(ctx, res, data)...)
 	}
-	out := agent.Result{Text: redact.From(ctx).Clean(r.secrets.Clean(strings.Join(lines, "\n")))}
+	out := agent.Result{Text: redact.From(ctx).Clean(r.secrets.Clean(strings.Join(lines, "\n"))), Media: media}
 	if len(meta) > 0 {
 		out.Meta = meta
 	}
@@ -137,6 +143,25 @@ func inexact(v any) bool {
 		}
 	}
 	return false
+}
+
+// mediaOf returns the media of a part that a model can be shown, or nil.
+func mediaOf(part sdk.Content) *llm.Media {
+	var m llm.Media
+	switch part := part.(type) {
+	case *sdk.ImageContent:
+		m = llm.Media{Type: part.MIMEType, Data: part.Data}
+	case *sdk.AudioContent:
+		m = llm.Media{Type: part.MIMEType, Data: part.Data}
+	case *sdk.EmbeddedResource:
+		if r := part.Resource; r != nil {
+			m = llm.Media{Type: r.MIMEType, Data: r.Blob, Name: path.Base(r.URI)}
+		}
+	}
+	if m.Check() != nil {
+		return nil
+	}
+	return &m
 }
 
 // describe describes a part in a line, with the part's text below it.

@@ -28,18 +28,18 @@ func TestResult(t *testing.T) {
 		{"error", `{"content":[{"type":"text","text":"no such\nfile for hunter22"}],"isError":true}`, "", "no such\nfile for [redacted]", "null"},
 		{"error without text", `{"content":[],"isError":true}`, "", "the tool failed without a reason", "null"},
 		{"error with structure", `{"content":[],"structuredContent":{"code":7},"isError":true}`, "", `{"code":7}`, `{"structured":{"code":7}}`},
-		{"image", `{"content":[{"type":"text","text":"look"},` + png + `]}`, "look\n[image, image/png, 4 bytes]", "", `{"content":[` + png + `]}`},
-		{"audio", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`, "[audio, audio/wav, 3 bytes]", "",
-			`{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`},
-		{"too much data", `{"content":[{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("AAAA", 100) + `"},` + png + `]}`,
-			"[image, image/png, 300 bytes] (not kept: too much data)\n[image, image/png, 4 bytes]", "", `{"content":[` + png + `]}`},
+		{"image", `{"content":[{"type":"text","text":"look"},` + png + `]}`, "look\n[image, image/png, 4 bytes] <image/png, 4 bytes>", "", "null"},
+		{"audio", `{"content":[{"type":"audio","mimeType":"audio/wav","data":"AAEC"}]}`, "[audio, audio/wav, 3 bytes] <audio/wav, 3 bytes>", "", "null"},
+		{"image without a type", `{"content":[{"type":"image","data":"AAEC"}]}`, "[image, , 3 bytes]", "", `{"content":[{"type":"image","mimeType":"","data":"AAEC"}]}`},
+		{"too much data", `{"content":[{"type":"image","mimeType":"image/png","data":"` + strings.Repeat("AAAA", 101) + `"},` + png + `]}`,
+			"[image, image/png, 303 bytes] (not kept: too much data)\n[image, image/png, 4 bytes] <image/png, 4 bytes>", "", "null"},
 		{"link", `{"content":[{"type":"resource_link","uri":"file:///a","name":"a","description":"the first","mimeType":"text/plain"}]}`,
 			"[resource file:///a, a, text/plain, the first]", "",
 			`{"content":[{"type":"resource_link","mimeType":"text/plain","uri":"file:///a","name":"a","description":"the first"}]}`},
 		{"resource with text", `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"body"}}]}`,
 			"[resource file:///a]\nbody", "", `{"content":[{"type":"resource","resource":{"uri":"file:///a","text":"body"}}]}`},
 		{"resource with data", `{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"x/y","blob":"AAEC"}}]}`,
-			"[resource file:///a, x/y, 3 bytes]", "", `{"content":[{"type":"resource","resource":{"uri":"file:///a","mimeType":"x/y","blob":"AAEC"}}]}`},
+			"[resource file:///a, x/y, 3 bytes] <a, x/y, 3 bytes>", "", "null"},
 		{"structure alone", `{"content":[],"structuredContent":{"n":1,"html":"<b>"}}`, `{"html":"<b>","n":1}`, "", `{"structured":{"html":"<b>","n":1}}`},
 		{"structure said twice", `{"content":[{"type":"text","text":"{ \"n\": 1 }"}],"structuredContent":{"n":1}}`, `{ "n": 1 }`, "", `{"structured":{"n":1}}`},
 		{"structure beside text", `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`, "one\n{\"n\":1}", "", `{"structured":{"n":1}}`},
@@ -65,6 +65,9 @@ func TestResult(t *testing.T) {
 		message := ""
 		if err != nil {
 			message = err.Error()
+		}
+		for _, m := range got.Media {
+			got.Text += " <" + m.String() + ">"
 		}
 		meta, _ := encode(got.Meta)
 		if got.Text != tt.text || message != tt.err || string(meta) != tt.meta {

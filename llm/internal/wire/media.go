@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -51,41 +52,42 @@ func (m *Model) checkMessages(messages []llm.Message) error {
 // they cannot have it there: into a message of the user after the results of the turn. Both say
 // which media it is.
 func AfterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
-	var out []llm.Message // nil as long as nothing was moved
+	for i := range messages {
+		for j := range messages[i].Content {
+			if moves(&messages[i], j, fits) {
+				return afterResults(messages, fits)
+			}
+		}
+	}
+	return messages
+}
+
+// moves reports whether a part is media in a result that cannot have it.
+func moves(m *llm.Message, part int, fits func(*llm.Media) bool) bool {
+	media := m.Content[part].Media
+	return m.Role == llm.RoleTool && media != nil && !fits(media)
+}
+
+func afterResults(messages []llm.Message, fits func(*llm.Media) bool) []llm.Message {
+	out := make([]llm.Message, 0, len(messages)+1)
 	var moved []llm.Part
 	number := 0
-	for i, m := range messages {
+	for _, m := range messages {
 		if m.Role != llm.RoleTool && moved != nil {
 			out, moved = append(out, llm.Message{Role: llm.RoleUser, Content: moved}), nil
 		}
-		if m.Role == llm.RoleTool {
-			var left []llm.Part
-			for j, p := range m.Content {
-				if p.Media == nil || fits(p.Media) {
-					continue
-				}
-				if left == nil {
-					left = append(left, m.Content...)
-				}
+		parts := slices.Clone(m.Content)
+		for i, p := range m.Content {
+			if moves(&m, i, fits) {
 				number++
-				left[j] = llm.Part{Text: fmt.Sprintf("[attachment %d: %s; it follows the results]", number, p.Media)}
+				parts[i] = llm.Part{Text: fmt.Sprintf("[attachment %d: %s; it follows the results]", number, p.Media)}
 				moved = append(moved, llm.Part{Text: fmt.Sprintf("Attachment %d:", number)}, p)
 			}
-			if left != nil {
-				if out == nil {
-					out = append(make([]llm.Message, 0, len(messages)+1), messages[:i]...)
-				}
-				m.Content = left
-			}
 		}
-		if out != nil {
-			out = append(out, m)
-		}
+		m.Content = parts
+		out = append(out, m)
 	}
-	switch {
-	case out == nil:
-		return messages
-	case moved != nil:
+	if moved != nil {
 		out = append(out, llm.Message{Role: llm.RoleUser, Content: moved})
 	}
 	return out
