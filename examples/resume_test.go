@@ -24,6 +24,7 @@ import (
 	"github.com/stonelayer/stone/examples/cascade"
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/puzzle"
+	"github.com/stonelayer/stone/examples/triage"
 )
 
 // Variables of the processes that are examples.
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 	}
 	at, _ := strconv.Atoi(os.Getenv(atStep)) // unset is 0
 	by, _ := strconv.Atoi(os.Getenv(bySignal))
-	pipelines := map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline}
+	pipelines := map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline, "triage": triage.Pipeline}
 	os.Exit(cli.Run(context.Background(), cli.Config{Pipeline: pipelines[name], Name: name, Stderr: &interrupter{at: at, by: syscall.Signal(by)}}))
 }
 
@@ -83,7 +84,7 @@ func (e example) process(at int, by syscall.Signal, args ...string) (stdout, std
 	e.Helper()
 	cmd := exec.CommandContext(e.Context(), os.Args[0], args...)
 	cmd.Dir = e.dir
-	cmd.Env = append(os.Environ(), "HOME="+e.dir, "TMPDIR="+e.dir, "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
+	cmd.Env = append(os.Environ(), "HOME="+e.dir, "TMPDIR="+e.dir, "STONE_MODEL=", "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "ANTHROPIC_API_KEY=",
 		asExample+"="+e.name, fmt.Sprint(atStep, "=", at), fmt.Sprint(bySignal, "=", int(by)))
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which depend on HOME
 		value, err := exec.Command("go", "env", name).Output()
@@ -98,15 +99,29 @@ func (e example) process(at int, by syscall.Signal, args ...string) (stdout, std
 	return out.String(), errs.String(), err == nil
 }
 
-// run starts a run.
+// run starts a run. If it waits for an answer, another process resumes it with one.
 func (e example) run(at int, by syscall.Signal) (stdout, stderr string, ok bool) {
-	return e.process(at, by, append([]string{"run", "--id=r", "--"}, e.args...)...)
+	e.Helper()
+	return e.answered(at, by, append([]string{"run", "--id=r", "--"}, e.args...)...)
+}
+
+func (e example) answered(at int, by syscall.Signal, args ...string) (stdout, stderr string, ok bool) {
+	e.Helper()
+	stdout, stderr, ok = e.process(at, by, args...)
+	if !strings.Contains(stderr, "waiting:") {
+		return stdout, stderr, ok
+	}
+	if _, problem, ok := e.process(0, 0, "answer", "r", "1", "yes"); !ok {
+		e.Fatal(problem)
+	}
+	stdout, more, ok := e.process(at, by, "resume", "r")
+	return stdout, stderr + more, ok
 }
 
 // TestResume interrupts each example early, in the middle and late, by a crash and by
 // Ctrl-C, and resumes it in another process.
 func TestResume(t *testing.T) {
-	for _, name := range []string{"audit", "cascade", "fix", "puzzle"} {
+	for _, name := range []string{"audit", "cascade", "fix", "puzzle", "triage"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := prepare(t, name)
@@ -129,7 +144,7 @@ func TestResume(t *testing.T) {
 						if _, progress, ok := e.run(at, by); ok && (by == syscall.SIGKILL || at < n/2) {
 							t.Fatalf("it was not interrupted:\n%s", progress)
 						}
-						got, progress, ok := e.process(0, 0, "resume", "r")
+						got, progress, ok := e.answered(0, 0, "resume", "r")
 						if got = comparable(e, got); !ok || got != want {
 							t.Errorf("resumed it ends with:\n%s\nwant:\n%s\n%s", got, want, progress)
 						}
