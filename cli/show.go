@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/export"
 )
 
 // showFlags are the flags of show.
@@ -20,6 +22,8 @@ type showFlags struct {
 	json bool
 	dag  bool
 	all  bool
+
+	pprof, chrome string // files to write
 }
 
 func (a *app) showRun() *cobra.Command {
@@ -33,6 +37,9 @@ func (a *app) showRun() *cobra.Command {
 			"it is unique.",
 		Example: a.example("show last", "show nightly fix/turn-2"),
 	}, 1, 2, func(c *cobra.Command, args []string) error {
+		if (flags.pprof != "" || flags.chrome != "") && (flags.dag || flags.json || flags.all || len(args) > 1) {
+			return errors.New("--pprof and --chrome write files of the whole run: leave out --dag, --json, --all and NODE")
+		}
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
 		}
@@ -42,6 +49,8 @@ func (a *app) showRun() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.BoolVar(&flags.json, "json", false, "print a JSON object: run, steps, questions; or id, type, content, meta, parents of a node")
 	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, like run --dag")
+	f.StringVar(&flags.pprof, "pprof", "", "write a profile of cost, tokens, calls and time to `FILE`, for go tool pprof")
+	f.StringVar(&flags.chrome, "chrome", "", "write what ran when to `FILE`, for ui.perfetto.dev and chrome://tracing")
 	f.BoolVar(&flags.all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
 	return c
 }
@@ -64,6 +73,9 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
 		return failed("%w", err)
+	}
+	if flags.pprof != "" || flags.chrome != "" {
+		return errors.Join(exported(flags.pprof, info, steps, export.Pprof), exported(flags.chrome, info, steps, export.Chrome))
 	}
 	questions, err := s.Questions(ctx, info.ID)
 	if err != nil {
@@ -91,6 +103,18 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 		err = a.printTail(s, info, questions)
 	}
 	return output(err)
+}
+
+// exported writes a run to a file, unless that is "".
+func exported(file string, info journal.RunInfo, steps []journal.Step, write func(io.Writer, journal.RunInfo, []journal.Step) error) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f, info, steps), f.Close())
 }
 
 // list is never null in JSON.

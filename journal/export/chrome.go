@@ -1,0 +1,115 @@
+package export
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/journal"
+)
+
+// chromeEvent is an event of the Trace Event Format, with times in microseconds.
+type chromeEvent struct {
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Phase string         `json:"ph"`
+	Time  int64          `json:"ts"`
+	Took  int64          `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	Track int            `json:"tid"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// Chrome writes the steps of a run as a trace that Perfetto (ui.perfetto.dev) and
+// chrome://tracing show. Steps that ran at once are on different tracks, a step within
+// another one is below it. It has no contents. Steps that were not started, since their
+// result was reused, are left out.
+func Chrome(w io.Writer, run journal.RunInfo, steps []journal.Step) error {
+	out := bufio.NewWriter(w)
+	in := json.NewEncoder(out)
+	if _, err := out.WriteString(`{"displayTimeUnit":"ms","traceEvents":[`); err != nil {
+		return err
+	}
+	if err := in.Encode(chromeEvent{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "run " + run.ID + " of " + run.Pipeline}}); err != nil {
+		return err
+	}
+	started := slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return s.Started.IsZero() || s.Kind == "input" })
+	slices.SortStableFunc(started, func(a, b journal.Step) int {
+		if c := a.Started.Compare(b.Started); c != 0 {
+			return c
+		}
+		return len(a.Path) - len(b.Path) // the outer one first
+	})
+	var tracks tracks
+	for _, s := range started {
+		end := s.Ended
+		if end.IsZero() { // it is running, or was lost
+			end = run.Ended
+		}
+		end = later(end, s.Started)
+		_, _ = out.WriteString(",") // Encode reports an error of the writer
+		e := chromeEvent{Name: address.Last(s.Path), Cat: s.Kind, Phase: "X", PID: 1, Track: tracks.place(s.Path, s.Started, end),
+			Time: s.Started.UnixMicro(), Took: end.Sub(s.Started).Microseconds(), Args: arguments(s)}
+		if err := in.Encode(e); err != nil {
+			return err
+		}
+	}
+	if _, err := out.WriteString("]}\n"); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// arguments are what a viewer shows of a step.
+func arguments(s journal.Step) map[string]any {
+	args := map[string]any{"path": s.Path}
+	for name, value := range map[string]string{"type": s.Type, "failure": s.Failure, "reason": s.Reason} {
+		if value != "" {
+			args[name] = value
+		}
+	}
+	if s.Attempts > 1 {
+		args["attempts"] = s.Attempts
+	}
+	if u := s.Usage; u.InputTokens+u.OutputTokens > 0 || u.USD > 0 {
+		args["input-tokens"], args["output-tokens"], args["usd"] = u.InputTokens, u.OutputTokens, u.USD
+	}
+	return args
+}
+
+// tracks places steps so that those of one track follow each other or lie within each
+// other.
+type tracks [][]span
+
+// span is a step that has started on a track, and may have ended.
+type span struct {
+	path string
+	end  time.Time
+}
+
+// place returns the track of a step. Steps come in the order of their starts.
+func (t *tracks) place(path string, start, end time.Time) int {
+	for i, open := range *t {
+		for len(open) > 0 && !open[len(open)-1].end.After(start) {
+			open = open[:len(open)-1]
+		}
+		(*t)[i] = open
+		if len(open) == 0 || strings.HasPrefix(path, open[len(open)-1].path+"/") && !end.After(open[len(open)-1].end) {
+			(*t)[i] = append(open, span{path, end})
+			return i + 1
+		}
+	}
+	*t = append(*t, []span{{path, end}})
+	return len(*t)
+}

@@ -1,0 +1,116 @@
+package export_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/export"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// ran makes a step that ran from one second to another.
+func ran(path string, from, to int, usage budget.Usage) journal.Step {
+	return journal.Step{Path: path, Kind: "leaf", Attempts: 1, Recorded: true, Usage: usage,
+		Started: start.Add(time.Duration(from) * time.Second), Ended: start.Add(time.Duration(to) * time.Second)}
+}
+
+var run = journal.RunInfo{ID: "r1", Pipeline: "p", Started: start, Outcome: journal.Outcome{Ended: start.Add(10 * time.Second)}}
+
+var steps = []journal.Step{
+	{Path: "input", Kind: "input", Started: start, Ended: start},
+	ran("p/fix", 0, 10, budget.Usage{}),
+	ran("p/fix/turn-1", 0, 4, budget.Usage{InputTokens: 1000, OutputTokens: 10, USD: 0.25}),
+	ran("p/fix/turn-2", 4, 6, budget.Usage{InputTokens: 2000, OutputTokens: 10, USD: 0.5}),
+	ran("p/each[0]/work", 0, 3, budget.Usage{USD: 0.000001}),
+	ran("p/each[1]/work", 1, 3, budget.Usage{USD: 0.000001}),
+}
+
+// The oracle is go tool pprof.
+func TestPprof(t *testing.T) {
+	var file bytes.Buffer
+	if err := export.Pprof(&file, run, steps); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "p.pb.gz")
+	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		sample string
+		want   []string
+	}{
+		{"cost", []string{`750002.* p$`, `750000.* fix$`, `250000.* turn-1$`, `\b2micro.* each$`}},
+		{"tokens", []string{`3020.* fix$`, `1010.* turn-1$`}},
+		{"calls", []string{` 4 .* p$`, ` 2 .* work$`}},
+		{"wall", []string{`15s.* p$`, `^ *4s .*10s.* fix$`, `^ *5s .*work$`}},
+	} {
+		out, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum", "-nodefraction=0", "-sample_index="+tt.sample, name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, want := range tt.want {
+			if !regexp.MustCompile(`(?m)` + want).Match(out) {
+				t.Errorf("%s: no line fits %q in\n%s", tt.sample, want, out)
+			}
+		}
+	}
+}
+
+func TestChrome(t *testing.T) {
+	var file bytes.Buffer
+	if err := export.Chrome(&file, run, steps); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Events []struct {
+			Name string
+			Ph   string
+			Ts   int64
+			Dur  int64
+			Tid  int
+		} `json:"traceEvents"`
+	}
+	if err := json.Unmarshal(file.Bytes(), &got); err != nil {
+		t.Fatalf("%v: %s", err, file.Bytes())
+	}
+	var lines []string
+	for _, e := range got.Events {
+		if e.Ph == "X" {
+			lines = append(lines, fmt.Sprintf("%s %d+%d on %d", e.Name, (e.Ts-start.UnixMicro())/1e6, e.Dur/1e6, e.Tid))
+		}
+	}
+	want := "fix 0+10 on 1, turn-1 0+4 on 1, work 0+3 on 2, work 1+2 on 3, turn-2 4+2 on 1"
+	if s := strings.Join(lines, ", "); s != want {
+		t.Errorf("got  %s\nwant %s", s, want)
+	}
+}
+
+func ExamplePprof() {
+	db := &journal.Memory{} // as a run has left it
+	info, err := db.Find(context.Background(), "nightly")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	steps, err := db.Steps(context.Background(), info.ID)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := export.Pprof(os.Stdout, info, steps); err != nil {
+		fmt.Println(err)
+	}
+	// Output: run "nightly": no such run: list the runs to see their names
+}
