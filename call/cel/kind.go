@@ -17,6 +17,13 @@ func init() {
 	})
 	kinds.Speak(kinds.Language{
 		Check: check,
+		Formula: func(text string, variables []string) (kinds.Formula, error) {
+			program, err := expr.Compile(text, variables, expr.Any)
+			if err != nil {
+				return nil, err
+			}
+			return program, nil
+		},
 		Guard: func(text string, variables []string) (kinds.Guard, error) {
 			program, err := expr.Compile(text, variables, expr.Bool)
 			if err != nil {

@@ -114,10 +114,16 @@ type Guard interface {
 	Bool(ctx context.Context, variables map[string]json.RawMessage) (bool, error)
 }
 
+// A Formula is a compiled expression of any value.
+type Formula interface {
+	Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error)
+}
+
 // Language compiles expressions.
 type Language struct {
-	Guard func(text string, variables []string) (Guard, error)
-	Check func(text string) (call.Check, call.CheckFacts, error) // over call and out
+	Formula func(text string, variables []string) (Formula, error)
+	Guard   func(text string, variables []string) (Guard, error)
+	Check   func(text string) (call.Check, call.CheckFacts, error) // over call and out
 }
 
 var language *Language
@@ -131,6 +137,14 @@ func CompileGuard(text string, variables []string) (Guard, error) {
 		return nil, Missing(Expression)
 	}
 	return language.Guard(text, variables)
+}
+
+// CompileFormula compiles an expression over variables, of any value.
+func CompileFormula(text string, variables []string) (Formula, error) {
+	if language == nil {
+		return nil, Missing(Expression)
+	}
+	return language.Formula(text, variables)
 }
 
 // CompileCheck compiles an expression over call and out.

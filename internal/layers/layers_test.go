@@ -75,6 +75,8 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget limit internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
+	{"eval/stat", ""},
+	{"eval", "agent call eval/stat sandbox internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},
 	{"agent", ". budget llm llm/structured llm/repetition"},

@@ -1,0 +1,246 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A group is the cases whose digests begin with the same byte, which it has as its content.
+// It is a leaf, and its cases are lanes of a child, whose nodes do not stay in the DAG: that
+// of 200,000 finished cases has 256 nodes of results. A case stays in its group whatever
+// other cases there are, so that its place in the run, which is part of the key of
+// reuse, does not change.
+var group = dag.NewType[string]("eval/group")
+
+// visit is one trial of a case, the item of a lane.
+type visit struct {
+	Case  string `json:"case"`
+	Trial int    `json:"trial"`
+}
+
+// answer is what a pipeline made of a case.
+type answer struct {
+	Case    string                     `json:"case"`
+	Trial   int                        `json:"trial"`
+	Output  json.RawMessage            `json:"output,omitempty"` // nil if it failed
+	Nodes   map[string]json.RawMessage `json:"nodes,omitempty"`  // the content of the last node of each type
+	Failure *failure                   `json:"failure,omitempty"`
+}
+
+type failure struct {
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+	Error  bool   `json:"error,omitempty"` // of the provider, not of the pipeline
+}
+
+// paid is what an answer or a score has cost. It is meta of its node, since times and prices
+// must not change ids.
+type paid struct {
+	budget.Usage
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// metaKey is the key of the JSON of paid, or of a list of them.
+const metaKey = "eval"
+
+var (
+	visited  = dag.NewType[visit]("eval/case")
+	answered = dag.NewType[answer]("eval/answer")
+	scored   = dag.NewType[Score]("eval/score")
+	results  = dag.NewType[outcomes]("eval/results")
+)
+
+// groups returns the groups that have cases, and the places of their rows.
+func (e *evaluation) groups() (names []string, rows map[string][]int32) {
+	rows = map[string][]int32{}
+	for i, r := range e.data.rows {
+		name := r.id[:2]
+		rows[name] = append(rows[name], int32(i))
+	}
+	return slices.Sorted(maps.Keys(rows)), rows
+}
+
+// visits returns the trials of the cases at some places.
+func (e *evaluation) visits(rows []int32) (all []visit) {
+	for _, i := range rows {
+		for t := range e.Trials {
+			all = append(all, visit{e.data.rows[i].id, t + 1})
+		}
+	}
+	return all
+}
+
+// group is the leaf that runs the cases of a group.
+func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
+	steps := []stone.Ashlar{e.answer()}
+	for _, s := range e.Scorers {
+		steps = append(steps, s.leaf(e.data))
+	}
+	reads := []dag.Querier{dag.All(visited), dag.All(answered), dag.All(scored)}
+	for _, s := range e.Scorers {
+		reads = append(reads, s.calls...)
+	}
+	cases := stone.Seq("cases",
+		stone.Map("each", dag.Derive(group, func(name string) []visit { return e.visits(rows[name]) }), visited, stone.Seq("case", steps...), stone.AllLanes(), stone.Lanes(1)),
+		stone.Reduce(stone.Leaf("collect", results, func(_ context.Context, d dag.DAG) (*dag.Node, error) { return collect(d) }, stone.Queries(reads...))))
+	return stone.Leaf("group", results, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+		out := stone.In(ctx).RunChild(cases, d).Within(nil)
+		if out.InFlight() {
+			return nil, out.Cause()
+		}
+		n, err := out.Nearest(results.Name())
+		if err != nil {
+			return nil, err
+		}
+		return dag.NewNode(dag.Spec{Type: results.Name(), Content: n.Content(), Parents: d.Next(), Meta: n.Meta()})
+	}, stone.Queries(group), stone.Children(stone.Walk{}.Reads().InOrder(cases)), stone.Version(e.version()))
+}
+
+// version identifies what is evaluated on: a run is not resumed with other cases.
+func (e *evaluation) version() string {
+	return fmt.Sprintf("%s %d", e.data.digest(), e.Trials)
+}
+
+// attempts is how often a case is tried while its provider fails. Models try again by
+// themselves, so that this is for outages of minutes.
+const attempts = 3
+
+// patience is the time before the second attempt; that before the third is four times as long.
+var patience = time.Second
+
+// answer is the leaf that runs the pipeline on a case.
+func (e *evaluation) answer() stone.Ashlar {
+	p := e.Pipeline
+	return stone.Leaf("answer", answered, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+		v, err := visited.From(d)
+		if err != nil {
+			return nil, err
+		}
+		start, err := e.input(d, v)
+		if err != nil {
+			return nil, err
+		}
+		account := budget.From(ctx).Sub(budget.Limits{})
+		began := time.Now()
+		var out dag.DAG
+		for n := range attempts {
+			out = stone.In(budget.With(ctx, account)).RunChild(p, start)
+			if !out.InFlight() || !broken(out.Cause()) || !pause(ctx, n) {
+				break
+			}
+		}
+		got := answer{Case: v.Case, Trial: v.Trial}
+		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
+			return nil, err
+		}
+		if got.Failure != nil && got.Failure.Error {
+			// A body that has awaited is not reused: another run asks again.
+			if _, err := stone.In(ctx).Await(d); err != nil {
+				return nil, err
+			}
+		}
+		cost, err := json.Marshal(paid{account.Used(), time.Since(began).Seconds()})
+		if err != nil {
+			return nil, err
+		}
+		return dag.NewNode(dag.Spec{Type: answered.Name(), Content: got, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
+	}, stone.Queries(visited), stone.Children(stone.Walk{}.Reads().Writes(e.data.types...).InOrder(p)), stone.Reusable())
+}
+
+// input adds the input of a case to the DAG.
+func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
+	at, ok := e.data.byID[v.Case]
+	if !ok {
+		return d, fmt.Errorf("the data has no case %s any more", v.Case)
+	}
+	for i, t := range e.data.types {
+		n, err := dag.NewNode(dag.Spec{Type: t.Name(), Content: e.data.rows[at].input[i], Parents: d.Next()})
+		if err == nil {
+			d, err = d.Append(n)
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// pause waits before the attempt after the n-th, counted from 0. It returns false if there is none.
+func pause(ctx context.Context, n int) bool {
+	if n == attempts-1 {
+		return false
+	}
+	timer := time.NewTimer(patience << (2 * n))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// take reads what the pipeline made beyond its start. The error is one that ends the run:
+// a cancellation, an exhausted budget, a question.
+func (a *answer) take(out, start dag.DAG) error {
+	made := out.Beyond(start)
+	if out.InFlight() {
+		cause := out.Cause()
+		if ends(cause) {
+			return cause
+		}
+		content, err := dag.Failure.Of(out.Latest())
+		if err != nil {
+			return err
+		}
+		a.Failure = &failure{string(content.Kind), content.Reason, broken(cause)}
+	}
+	a.Nodes = map[string]json.RawMessage{}
+	for _, n := range made {
+		a.Nodes[n.Type()] = json.RawMessage(n.JSON())
+	}
+	if a.Failure != nil {
+		return nil
+	}
+	last := out.Latest()
+	if emitted, err := out.Nearest(call.EmitType); err == nil { // of a plan
+		last = emitted
+	}
+	if last == nil || !slices.Contains(made, last) {
+		return errors.New("the pipeline made no node: its last node is its output")
+	}
+	a.Output = json.RawMessage(last.Own())
+	return nil
+}
+
+// ends reports whether an error ends the run and not the case alone.
+func ends(err error) bool {
+	if errors.Is(err, kind.Waiting) || errors.Is(err, kind.Canceled) || errors.Is(err, kind.Recorder) || errors.Is(err, kind.Executor) || errors.Is(err, kind.Replay) {
+		return true
+	}
+	var over interface{ EndsRun() bool }
+	return errors.As(err, &over) && over.EndsRun()
+}
+
+// outages are the kinds of failure of a provider and not of the pipeline.
+var outages = []kind.Kind{
+	kind.Timeout, kind.Panic, agent.KindModel,
+	call.SoftTimeout, call.Unavailable, call.InvokeFailed, call.NoCandidate, call.Down,
+}
+
+// broken reports whether an error is one of a provider.
+func broken(err error) bool {
+	return !ends(err) && slices.ContainsFunc(outages, func(k kind.Kind) bool { return errors.Is(err, k) })
+}

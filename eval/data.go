@@ -1,0 +1,318 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/schema"
+)
+
+// Data selects the cases of an evaluation from a file, or from rows.
+type Data struct {
+	File string // JSON Lines, or CSV if its name ends in .csv
+	Rows []any  // in place of a file; each marshals to a JSON object
+
+	Expected string   // the column with the expected output; "expected" if empty
+	Cluster  string   // the column that groups questions that are not independent; none if empty
+	Slices   []string // columns by whose values the report is split
+
+	// Split selects one part: the rows whose column "split" has this value. Without that
+	// column, "dev" is the half of the cases whose digest begins with a 0 bit, "test" the
+	// other half. Empty selects all.
+	Split string
+	N     int    // how many cases are drawn; zero means all
+	Seed  uint64 // of the draw; a larger N contains the cases of a smaller one
+}
+
+// A row is a row of a data set that is bound to the input of a pipeline.
+type row struct {
+	id       string // digest of input and expectation
+	input    []json.RawMessage
+	expected json.RawMessage // nil if there is none
+	cluster  string
+	slices   []string // the values of Data.Slices
+	line     int32
+}
+
+// A dataset is the selected rows, and the types of their inputs.
+type dataset struct {
+	Data
+	types    []dag.AnyType
+	rows     []row // in the order of the file
+	byID     map[string]int32
+	named    bool // Expected was set
+	repeated int  // rows that repeat the case of another one
+}
+
+// maxFaults is how many faulty rows are listed before reading stops.
+const maxFaults = 5
+
+// load reads the rows and binds them to what the pipeline reads but does not produce, given
+// a run with cfg. The error lists the first faults with row and column.
+func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
+	set := &dataset{Data: d, types: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
+	set.Expected = cmp.Or(d.Expected, "expected")
+	source, name, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	var faults []string
+	for {
+		cols, line, err := source.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = set.add(ctx, cols, line)
+		}
+		if err != nil {
+			if faults = append(faults, fmt.Sprintf("row %d: %v", line, err)); len(faults) == maxFaults || source.broken() {
+				break
+			}
+		}
+	}
+	switch {
+	case len(faults) > 0:
+		return nil, fmt.Errorf("%s: %s", name, strings.Join(faults, "; "))
+	case len(set.rows) == 0 && d.Split != "":
+		return nil, fmt.Errorf("%s has no rows of the split %q", name, d.Split)
+	case len(set.rows) == 0:
+		return nil, fmt.Errorf("%s has no rows", name)
+	}
+	return set, set.sample(name)
+}
+
+// inputs returns the types that a pipeline reads and nothing produces, sorted by name.
+func inputs(p stone.Ashlar, cfg stone.Config) (types []dag.AnyType) {
+	missing := map[string]bool{}
+	for _, f := range stone.Validate(p, cfg.Given()) {
+		if f.Type == finding.MissingProducer {
+			missing[f.Queried] = true
+		}
+	}
+	var walk func(stone.Ashlar)
+	walk = func(a stone.Ashlar) {
+		for _, q := range a.Queries() {
+			if t := q.Type(); t != nil && missing[t.Name()] {
+				types = append(types, t)
+				delete(missing, t.Name())
+			}
+		}
+		for _, child := range a.Children() {
+			walk(child)
+		}
+	}
+	walk(p)
+	slices.SortFunc(types, func(a, b dag.AnyType) int { return cmp.Compare(a.Name(), b.Name()) })
+	return types
+}
+
+// add binds a row and keeps it if it is selected.
+func (set *dataset) add(ctx context.Context, cols columns, line int) error {
+	r := row{line: int32(line)}
+	for _, t := range set.types {
+		value, err := set.bind(ctx, cols, t)
+		if err != nil {
+			return err
+		}
+		r.input = append(r.input, value)
+	}
+	if value, ok := cols.get(set.Expected); ok {
+		var err error
+		if r.expected, err = value.canonical(nil); err != nil {
+			return fmt.Errorf("column %s: %w", set.Expected, err)
+		}
+	} else if set.named {
+		return fmt.Errorf("column %s is missing: --expected names it", set.Expected)
+	}
+	r.id = caseID(set.types, r)
+	if set.Split != "" && !selected(set.Split, cols, r.id) {
+		return nil
+	}
+	var err error
+	if r.cluster, err = cols.label(set.Cluster); err != nil {
+		return err
+	}
+	for _, name := range set.Slices {
+		label, err := cols.label(name)
+		if err != nil {
+			return err
+		}
+		r.slices = append(r.slices, label)
+	}
+	if _, known := set.byID[r.id]; known {
+		set.repeated++
+		return nil
+	}
+	set.byID[r.id] = int32(len(set.rows))
+	set.rows = append(set.rows, r)
+	return nil
+}
+
+// bind returns the content of a type: the column of its name; else an object of the columns
+// that are its properties; else, if it is the only type, the column "input".
+func (set *dataset) bind(ctx context.Context, cols columns, t dag.AnyType) (json.RawMessage, error) {
+	if value, ok := cols.get(t.Name()); ok {
+		return value.fit(ctx, t.Name(), t.Schema())
+	}
+	data, fault := gather(ctx, cols, t.Schema())
+	if data != nil && fault == nil {
+		return data, nil
+	}
+	sole := len(set.types) == 1
+	if value, ok := cols.get("input"); ok && sole {
+		return value.fit(ctx, "input", t.Schema())
+	}
+	if fault == nil {
+		fault = fmt.Errorf("no column for the input %q: name one %s", t.Name(), wanted(t, sole))
+	}
+	return nil, fault
+}
+
+// gather makes an object of the columns that are properties of a schema, nil if there are
+// none.
+func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessage, error) {
+	object := map[string]json.RawMessage{}
+	for _, field := range s.Properties() {
+		value, ok := cols.get(field)
+		if !ok {
+			continue
+		}
+		part, _ := s.At(field)
+		data, err := value.canonical(part)
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", field, err)
+		}
+		object[field] = data
+	}
+	if len(object) == 0 {
+		return nil, nil
+	}
+	data, err := canon.Append(nil, object)
+	if err != nil {
+		return nil, err
+	}
+	return data, fits(ctx, s, data)
+}
+
+func wanted(t dag.AnyType, sole bool) string {
+	names := append([]string{t.Name()}, t.Schema().Properties()...)
+	if sole {
+		names = append(names, "input")
+	}
+	return strings.Join(slices.Compact(names), ", or ")
+}
+
+func fits(ctx context.Context, s *schema.Schema, data []byte) error {
+	err := s.Validate(ctx, data)
+	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		p := invalid.Problems[0]
+		if p.Path != "" {
+			return fmt.Errorf("column %s: %s", p.Path, p.Message)
+		}
+		return errors.New(p.Message)
+	}
+	return err
+}
+
+// caseID is the digest of input and expectation, of 128 bits.
+func caseID(types []dag.AnyType, r row) string {
+	h := sha256.New()
+	for i, t := range types {
+		fmt.Fprintf(h, "%q %d ", t.Name(), len(r.input[i]))
+		h.Write(r.input[i])
+	}
+	h.Write([]byte("\n"))
+	h.Write(r.expected)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+func selected(split string, cols columns, id string) bool {
+	if value, ok := cols.get("split"); ok {
+		return value.text() == split
+	}
+	// The first byte chooses the group of a case; the split must not depend on it.
+	half := map[bool]string{true: "dev", false: "test"}
+	return half[id[2] < '8'] == split
+}
+
+// sample draws Data.N cases: those whose digests with the seed are the smallest.
+func (set *dataset) sample(name string) error {
+	if set.N < 0 || set.N > len(set.rows) {
+		return fmt.Errorf("%d cases are wanted, and %s has %d: leave the number out to take all", set.N, name, len(set.rows))
+	}
+	if set.N == 0 {
+		return nil
+	}
+	rank := func(r row) string {
+		sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, set.Seed), r.id...))
+		return string(sum[:])
+	}
+	type ranked struct {
+		at   int
+		rank string
+	}
+	order := make([]ranked, len(set.rows))
+	for i, r := range set.rows {
+		order[i] = ranked{i, rank(r)}
+	}
+	slices.SortFunc(order, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+	order = order[:set.N]
+	slices.SortFunc(order, func(a, b ranked) int { return cmp.Compare(a.at, b.at) })
+	drawn := make([]row, set.N)
+	clear(set.byID)
+	for i, o := range order {
+		drawn[i] = set.rows[o.at]
+		set.byID[drawn[i].id] = int32(i)
+	}
+	set.rows = drawn
+	return nil
+}
+
+// digest identifies the cases, whatever their order.
+func (set *dataset) digest() string {
+	ids := make([]string, len(set.rows))
+	for i, r := range set.rows {
+		ids[i] = r.id
+	}
+	slices.Sort(ids)
+	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (d Data) open() (reader, string, error) {
+	switch {
+	case d.File == "" && d.Rows == nil:
+		return nil, "", errors.New("the evaluation has no data: name a file of JSON Lines or CSV")
+	case d.File == "":
+		return &values{rows: d.Rows}, "the data", nil
+	}
+	f, err := os.Open(d.File)
+	if err != nil {
+		return nil, "", err
+	}
+	if strings.EqualFold(filepath.Ext(d.File), ".csv") {
+		r, err := newCSV(f)
+		if err != nil {
+			return nil, "", errors.Join(fmt.Errorf("%s: %w", d.File, err), f.Close())
+		}
+		return r, d.File, nil
+	}
+	return newLines(f), d.File, nil
+}

@@ -1,0 +1,41 @@
+// Package eval evaluates pipelines over data sets: it says whether one is better than
+// another, or whether the difference is noise.
+//
+// An evaluation is itself a pipeline, built around the one that it evaluates. So it is run,
+// resumed, limited and shown like any other:
+//
+//	report, err := eval.Run(ctx, eval.Config{
+//		Pipeline: answer,
+//		Data:     eval.Data{File: "questions.jsonl"},
+//		Scorers:  scorers, // eval.Read("exact", "number:0.01")
+//	}, stone.Config{RunID: "monday", Recorder: journal.Keep(db, journal.Options{})})
+//
+// The command is stone eval PIPELINE --data questions.jsonl --score exact.
+//
+// # Data
+//
+// Rows are JSON Lines or CSV. They are bound to the types that the pipeline reads but does
+// not produce, by schema: a column of the name of the type; else columns of the names of its
+// fields; else the column "input". All rows are checked before anything runs, and errors
+// name row and column. The column "expected" has the expected output. A case is known by the
+// digest of its input and its expectation, so rows may be moved and added.
+//
+// # Scores
+//
+// A [Scorer] is a leaf that reads the answer to a case, and any node that the pipeline made
+// on the way, and produces a [Score]: a number, a verdict and a reason. Wrong, no answer and
+// error are three verdicts. A pipeline that fails by itself, such as with an answer that no
+// check accepts, gave no answer, which counts as 0. A provider that cannot be reached, or a
+// timeout, is an error: it is asked again, and then reported and left out of the mean.
+//
+// The answer of each case is a reusable leaf. With journal.Options.Reuse, a run with another
+// scorer takes the answers of an earlier run and makes no call for them. As everywhere, the
+// code of functions is not part of a key: reuse answers of a Go pipeline only while its code
+// is the same.
+//
+// # Reports
+//
+// The [Report] is the last node of the evaluation: for every scorer the mean with its
+// interval by question, and with several trials pass@k and pass^k; see package stat. A
+// [Baseline] is compared case by case, and a [Gate] judges the report.
+package eval

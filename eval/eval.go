@@ -1,0 +1,100 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+)
+
+// Config configures an evaluation.
+type Config struct {
+	Pipeline stone.Ashlar
+	Data     Data
+	Scorers  []Scorer // at least one
+	Trials   int      // answers to each case; zero means one
+	Lanes    int      // cases at once; zero means 64, at most 256
+	// Against is compared with the report, case by case; nil compares nothing.
+	Against *Baseline
+	// Gate judges the report; nil judges nothing.
+	Gate *Gate
+}
+
+// Result is the type of the last node of an evaluation.
+var Result = dag.NewType[Report]("eval/report")
+
+// Run evaluates the pipeline and returns its report. The run fails, and can be resumed, if
+// its budget is exhausted or a question waits for a person. A case that fails does not
+// fail the run.
+func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
+	p, err := Pipeline(ctx, cfg, run)
+	if err != nil {
+		return Report{}, err
+	}
+	return stone.Produce(ctx, p, Result, run)
+}
+
+// Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error
+// names what is wrong with the data or the configuration.
+func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
+	cfg.Trials, cfg.Lanes = cmp.Or(cfg.Trials, 1), cmp.Or(cfg.Lanes, 64)
+	if err := cfg.check(); err != nil {
+		return stone.Ashlar{}, err
+	}
+	set, err := cfg.Data.load(ctx, cfg.Pipeline, run)
+	if err != nil {
+		return stone.Ashlar{}, err
+	}
+	e := &evaluation{Config: cfg, data: set}
+	if err := e.checkGate(); err != nil {
+		return stone.Ashlar{}, err
+	}
+	groups, rows := e.groups()
+	return stone.Seq("eval",
+		stone.Map("groups", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return groups, nil }), group, e.group(rows),
+			stone.AllLanes(), stone.Lanes(cfg.Lanes)),
+		stone.Reduce(e.report()),
+	), nil
+}
+
+// An evaluation is a Config with its data.
+type evaluation struct {
+	Config
+	data *dataset
+}
+
+const maxTrials = 1000
+
+func (cfg *Config) check() error {
+	switch {
+	case cfg.Pipeline.IsZero():
+		return errors.New("the evaluation has no pipeline")
+	case len(cfg.Scorers) == 0:
+		return errors.New("the evaluation has no scorer: name one, such as exact")
+	case cfg.Trials < 1 || cfg.Trials > maxTrials:
+		return fmt.Errorf("%d trials: want 1 to %d", cfg.Trials, maxTrials)
+	case cfg.Lanes < 1 || cfg.Lanes > 256:
+		return fmt.Errorf("%d lanes: want 1 to 256", cfg.Lanes)
+	}
+	for i, s := range cfg.Scorers {
+		if s.leaf == nil {
+			return errors.New("a scorer is the zero Scorer: make it with Func or Read")
+		}
+		if slices.ContainsFunc(cfg.Scorers[:i], func(other Scorer) bool { return other.name == s.name }) {
+			return fmt.Errorf("two scorers are named %q: give one another name, as in close=number:0.1", s.name)
+		}
+	}
+	return nil
+}
+
+// scorers returns the names of the scorers.
+func (e *evaluation) scorers() (names []string) {
+	for _, s := range e.Scorers {
+		names = append(names, s.name)
+	}
+	return names
+}

@@ -1,0 +1,249 @@
+package eval_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/journal"
+)
+
+type question struct {
+	Text string `json:"text"`
+	Hard bool   `json:"hard,omitempty"`
+}
+
+var (
+	asked = dag.NewType[question]("question")
+	draft = dag.NewType[string]("draft")
+	reply = dag.NewType[string]("reply")
+)
+
+// shout answers with the text in upper case, in two steps, and counts its answers. It is
+// wrong about hard questions.
+func shout(asks *atomic.Int32) stone.Ashlar {
+	return stone.Seq("shout",
+		stone.Func("draft", asked, draft, func(_ context.Context, q question) (string, error) { return strings.ToLower(q.Text), nil }),
+		stone.Func2("reply", asked, draft, reply, func(_ context.Context, q question, d string) (string, error) {
+			asks.Add(1)
+			switch {
+			case q.Text == "mute":
+				return "", stone.Fail("refused", "I say nothing")
+			case q.Text == "down":
+				return "", stone.Fail(call.Unavailable, "no server")
+			case q.Hard:
+				return "?", nil
+			}
+			return strings.ToUpper(d), nil
+		}))
+}
+
+func rows(texts ...string) eval.Data {
+	var d eval.Data
+	for _, t := range texts {
+		text, hard := strings.CutSuffix(t, "!")
+		d.Rows = append(d.Rows, map[string]any{"text": text, "hard": hard, "expected": strings.ToUpper(text)})
+	}
+	return d
+}
+
+func scorers(t testing.TB, texts ...string) []eval.Scorer {
+	t.Helper()
+	all, err := eval.Read(nil, texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestRun(t *testing.T) {
+	var asks atomic.Int32
+	r, err := eval.Run(t.Context(), eval.Config{
+		Pipeline: shout(&asks), Data: rows("a", "b", "c!", "mute"), Scorers: scorers(t, "exact", "contains"), Trials: 2,
+	}, stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Scores[0]
+	if r.Cases != 4 || s.Mean != .5 || s.Right != 4 || s.Wrong != 2 || s.NoAnswer != 2 || s.Errors != 0 || asks.Load() != 8 {
+		t.Errorf("report %+v after %d answers", r, asks.Load())
+	}
+	if len(r.Failures) != 2 || r.Failures[0].Why != "refused: I say nothing" {
+		t.Errorf("failures %+v", r.Failures)
+	}
+}
+
+// TestReuse adds a scorer to a run: no answer is made again.
+func TestReuse(t *testing.T) {
+	var asks atomic.Int32
+	var db journal.Memory
+	data := rows("a", "b", "c!")
+	run := func(id string, data eval.Data, scores ...string) eval.Report {
+		opts := journal.Options{}
+		if id != "first" {
+			opts.Reuse = "first"
+		}
+		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: data, Scorers: scorers(t, scores...), Trials: 2},
+			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	run("first", data, "exact")
+	if n := asks.Swap(0); n != 6 {
+		t.Fatalf("%d answers, want 6", n)
+	}
+	if r := run("second", data, "exact", "contains"); asks.Load() != 0 || r.Reused != 6 || r.Scores[1].Mean != r.Scores[0].Mean {
+		t.Errorf("%d answers were made again, %+v", asks.Load(), r)
+	}
+	more := rows("z", "a", "c!", "b")
+	if r := run("third", more, "exact"); asks.Load() != 2 || r.Reused != 6 {
+		t.Errorf("%d answers for one further case, want 2; %d reused", asks.Load(), r.Reused)
+	}
+}
+
+// TestOutage reports a provider that is down as an error, which is no score, and which a later
+// run does not reuse.
+func TestOutage(t *testing.T) {
+	var asks atomic.Int32
+	var db journal.Memory
+	for _, id := range []string{"first", "second"} {
+		opts := journal.Options{}
+		if id == "second" {
+			opts.Reuse = "first"
+		}
+		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: rows("a", "down"), Scorers: scorers(t, "exact")},
+			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Scores[0]; s.Mean != 1 || s.N != 1 || s.Errors != 1 || len(r.Failures) != 1 {
+			t.Errorf("report %+v", r)
+		}
+	}
+	if n := asks.Load(); n != 1+3+3 {
+		t.Errorf("%d attempts, want 1 and twice 3", n)
+	}
+}
+
+func TestData(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	var asks atomic.Int32
+	for _, c := range []struct{ name, text, want string }{
+		{"a.jsonl", `{"text":"a","expected":"A"}` + "\n\n" + `{"text":"b","hard":true,"expected":"B"}`, ""},
+		{"b.jsonl", `{"question":{"text":"a"},"expected":"A"}`, ""},
+		{"c.jsonl", `{"input":{"text":"a"},"expected":"A"}`, ""},
+		{"d.csv", "text,hard,expected\na,false,A\nb,true,B\n", ""},
+		{"e.csv", "input,expected\n\"{\"\"text\"\":\"\"a\"\"}\",A\n", ""},
+		{"f.jsonl", `{"text":"a"}` + "\n" + `{"text":3}`, "row 2: column text: want string"},
+		{"g.jsonl", `{"text":"a"}` + "\nx\n" + `{"other":1}`, "row 2: want a JSON object on one line; row 3: no column for the input \"question\": name one question, or hard, or text, or input"},
+		{"h.csv", "text,hard\na,maybe\n", "row 1: column hard: want boolean"},
+		{"i.csv", "text,hard\na\n", "row 1: 1 columns, and the header names 2"},
+		{"j.csv", "text,text\n", `two columns are named "text"`},
+		{"k.jsonl", "", "has no rows"},
+	} {
+		_, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: shout(&asks), Data: eval.Data{File: file(c.name, c.text)}, Scorers: scorers(t, "exact")}, stone.Config{})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+	if asks.Load() != 0 {
+		t.Error("something ran before the data was checked")
+	}
+}
+
+func TestSample(t *testing.T) {
+	var all []string
+	for i := range 100 {
+		all = append(all, fmt.Sprint("q", i))
+	}
+	cases := func(change func(*eval.Data)) map[string]bool {
+		seen := map[string]bool{}
+		d := rows(all...)
+		change(&d)
+		var asks atomic.Int32
+		_, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: d, Scorers: []eval.Scorer{
+			eval.Func("seen", func(_ context.Context, c eval.Case) (eval.Score, error) { return eval.Score{Value: 1}, nil }),
+		}}, stone.Config{Watch: nil})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[fmt.Sprint(asks.Load())] = true
+		return seen
+	}
+	if got := cases(func(d *eval.Data) { d.N, d.Seed = 20, 7 }); !got["20"] {
+		t.Errorf("got %v cases, want 20", got)
+	}
+	dev := cases(func(d *eval.Data) { d.Split = "dev" })
+	test := cases(func(d *eval.Data) { d.Split = "test" })
+	if dev["0"] || test["0"] || dev["100"] {
+		t.Errorf("dev has %v cases, test has %v", dev, test)
+	}
+	var asks atomic.Int32
+	d := rows(all...)
+	d.N = 101
+	if _, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: shout(&asks), Data: d, Scorers: scorers(t, "exact")}, stone.Config{}); err == nil || !strings.Contains(err.Error(), "101 cases are wanted, and the data has 100") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestBudgetEndsRun ends the run, which can be resumed, and makes no score of it.
+func TestQuestionWaits(t *testing.T) {
+	var db journal.Memory
+	ask := stone.Ask("who", asked, dag.NewType[stone.Answer]("said"), func(q question) string { return q.Text })
+	cfg := eval.Config{Pipeline: ask, Data: eval.Data{Rows: []any{map[string]any{"text": "a", "expected": map[string]any{"response": "yes"}}}}, Scorers: scorers(t, "json")}
+	run := func() (eval.Report, error) {
+		return eval.Run(t.Context(), cfg, stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+	}
+	if _, err := run(); err == nil || !strings.Contains(err.Error(), "waiting") {
+		t.Fatalf("got %v, want a run that waits", err)
+	}
+	qs, err := journal.OpenQuestions(t.Context(), &db)
+	if err != nil || len(qs) != 1 {
+		t.Fatal(qs, err)
+	}
+	if err := journal.Answer(t.Context(), &db, "r", qs[0].Path, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	r, err := run()
+	if err != nil || r.Scores[0].Mean != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	var asks atomic.Int32
+	p := shout(&asks)
+	for want, cfg := range map[string]eval.Config{
+		"no pipeline":         {},
+		"no scorer":           {Pipeline: p},
+		"two scorers":         {Pipeline: p, Scorers: scorers(t, "exact", "exact")},
+		"-1 trials":           {Pipeline: p, Scorers: scorers(t, "exact"), Trials: -1},
+		"has no data":         {Pipeline: p, Scorers: scorers(t, "exact")},
+		"no such file":        {Pipeline: p, Scorers: scorers(t, "exact"), Data: eval.Data{File: "/none.jsonl"}},
+		"column answer is mi": {Pipeline: p, Scorers: scorers(t, "exact"), Data: eval.Data{Rows: []any{map[string]any{"text": "a"}}, Expected: "answer"}},
+	} {
+		if _, err := eval.Pipeline(t.Context(), cfg, stone.Config{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if _, err := eval.Read(nil, "exakt"); err == nil || !strings.Contains(err.Error(), "did you mean exact?") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,5 @@
+package eval
+
+import "time"
+
+func init() { patience = time.Millisecond }

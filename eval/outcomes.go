@@ -1,0 +1,126 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// outcomes are the results of a group.
+type outcomes struct {
+	Rows []outcome `json:"rows"`
+}
+
+// outcome is the result of one trial. Its names are short, since there may be hundreds of
+// thousands.
+type outcome struct {
+	Case     string    `json:"c"`
+	Trial    int       `json:"t"`
+	Values   []float64 `json:"v"` // by scorer
+	Verdicts string    `json:"k"` // by scorer, a letter of verdictLetters each
+	Failure  string    `json:"f,omitempty"`
+	Reason   string    `json:"why,omitempty"` // of the failure, or of a scorer's error
+}
+
+const verdictLetters = "rwne"
+
+var verdicts = []string{Right, Wrong, NoAnswer, Error}
+
+// letter returns the letter of a verdict.
+func letter(verdict string) (byte, error) {
+	for i, v := range verdicts {
+		if v == verdict {
+			return verdictLetters[i], nil
+		}
+	}
+	return 0, fmt.Errorf("unknown verdict %q: want right, wrong, no answer or error", verdict)
+}
+
+// cost is what one trial has cost. It is in the meta of the node of a group, in the order
+// of its outcomes.
+type cost struct {
+	USD     float64 `json:"usd,omitempty"`    // of the answer
+	Judges  float64 `json:"judges,omitempty"` // USD
+	Tokens  int     `json:"tokens,omitempty"` // of the answer
+	Seconds float64 `json:"s,omitempty"`      // to the answer
+	From    string  `json:"from,omitempty"`   // run from which the answer was reused
+}
+
+const maxReason = 200
+
+// collect makes the node of a group of its lanes.
+func collect(d dag.DAG) (*dag.Node, error) {
+	found, costs, err := outcomesOf(d)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := json.Marshal(costs)
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: results.Name(), Content: found, Parents: d.Next(), Meta: map[string]string{metaKey: string(meta)}})
+}
+
+// outcomesOf reads the lanes of a group: each starts with its visit, followed by the answer,
+// the scores, and what judges have left.
+func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
+	for n := range d.Nodes() {
+		switch n.Type() {
+		case visited.Name():
+			v, err := visited.Of(n)
+			if err != nil {
+				return o, nil, err
+			}
+			o.Rows = append(o.Rows, outcome{Case: v.Case, Trial: v.Trial})
+			costs = append(costs, cost{})
+			continue
+		}
+		if len(o.Rows) == 0 {
+			continue // the origin of the fan-out
+		}
+		row, spent := &o.Rows[len(o.Rows)-1], &costs[len(costs)-1]
+		switch n.Type() {
+		case answered.Name():
+			err = row.answer(n, spent)
+		case scored.Name():
+			err = row.score(n)
+		default:
+			if r := call.RecordOf(n); r != nil {
+				spent.Judges += r.Usage.USD
+			}
+		}
+		if err != nil {
+			return o, nil, err
+		}
+	}
+	return o, costs, nil
+}
+
+func (o *outcome) answer(n *dag.Node, spent *cost) error {
+	var head struct{ Failure *failure } // not the nodes
+	if err := json.Unmarshal([]byte(n.JSON()), &head); err != nil {
+		return err
+	}
+	if f := head.Failure; f != nil {
+		o.Failure, o.Reason = f.Kind, text.Cut(f.Reason, maxReason)
+	}
+	p, err := costOf(n)
+	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[dag.MetaFrom]
+	return err
+}
+
+func (o *outcome) score(n *dag.Node) error {
+	s, err := scored.Of(n)
+	if err != nil {
+		return err
+	}
+	k, err := letter(s.Verdict)
+	o.Values, o.Verdicts = append(o.Values, s.Value), o.Verdicts+string(k)
+	if k == 'e' && o.Reason == "" {
+		o.Reason = text.Cut(s.Reason, maxReason)
+	}
+	return err
+}

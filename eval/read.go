@@ -1,0 +1,215 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// Read makes scorers of texts: KIND, KIND:ARGUMENT or NAME=KIND:ARGUMENT, or the name of an
+// .edn or .json file with a list of {:name :kind :argument :node :of :expected}. The kinds:
+//
+//	exact            the same text, or the same JSON value
+//	normalised       the same words, whatever their case and punctuation
+//	number:0.01      a number that differs by at most 0.01; of a text, its last number
+//	contains         the share of the expected texts that are in the answer
+//	json             the same JSON value
+//	subset           every expected field has the expected value
+//	fields           the F1 of the fields
+//	schema:FILE      the answer fits the JSON Schema; needs no expectation
+//	cel:EXPRESSION   true, false or a number, over input, output, expected, node and usage
+//	command:FILE     the program, confined, exits with 0, or prints a score; it reads a case as JSON
+//	tools:order      the tools that an agent called: order, set or arguments
+//	judge:RUBRIC     the score of a judge, or @FILE with the rubric
+//	pairwise:RUBRIC  a judge that prefers the answer to the expectation, asked in both orders
+//
+// In a file, node names the type of the node to score in place of the output, of is a path
+// of fields within it, as items.0.price, and expected one within the expectation. App finds
+// the judges; it may be nil without any.
+func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
+	for _, text := range texts {
+		specs := []scorerSpec{}
+		switch ext := filepath.Ext(text); {
+		case (ext == ".edn" || ext == ".json") && !strings.ContainsAny(text, ":="):
+			specs, err = readSpecs(text)
+		default:
+			specs = append(specs, parseSpec(text))
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range specs {
+			made, err := s.scorer(app)
+			if err != nil {
+				return nil, fmt.Errorf("scorer %s: %w", s.name, err)
+			}
+			all = append(all, made)
+		}
+	}
+	return all, nil
+}
+
+// A scorerSpec is a scorer as data.
+type scorerSpec struct {
+	name, kind, argument string
+	node                 string // the type of the node to score, "" for the output
+	of, expected         string // paths of fields
+}
+
+var namedSpec = regexp.MustCompile(`^([A-Za-z0-9_-]+)=`)
+
+func parseSpec(text string) (s scorerSpec) {
+	rest := text
+	if m := namedSpec.FindStringSubmatch(text); m != nil {
+		s.name, rest = m[1], text[len(m[0]):]
+	}
+	s.kind, s.argument, _ = strings.Cut(rest, ":")
+	if s.name == "" {
+		s.name = s.kind
+	}
+	return s
+}
+
+func readSpecs(file string) (all []scorerSpec, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	value, err := edn.ReadEither(data, edn.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	faults := form.ReadValue(value, func(v form.Value) {
+		v.Each(func(_ int, v form.Value) {
+			v.Map(func(m *form.Map) {
+				var s scorerSpec
+				m.Need("kind")
+				m.Name("kind", &s.kind)
+				s.name = s.kind
+				m.Text("name", &s.name)
+				m.Text("argument", &s.argument)
+				m.Text("node", &s.node)
+				m.Text("of", &s.of)
+				m.Text("expected", &s.expected)
+				all = append(all, s)
+			})
+		})
+	})
+	if err := faults.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return all, nil
+}
+
+// measures compare with an expectation.
+var measures = map[string]measure{
+	"exact": exact, "normalised": normalised, "contains": contains,
+	"json": sameJSON, "subset": subset, "fields": fields,
+}
+
+var kindNames = []string{"exact", "normalised", "number", "contains", "json", "subset", "fields", "schema", "cel", "command", "tools", "judge", "pairwise"}
+
+func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
+	if m, ok := measures[s.kind]; ok {
+		if s.argument != "" {
+			return Scorer{}, fmt.Errorf("unexpected argument %q", s.argument)
+		}
+		return s.comparing(m), nil
+	}
+	switch s.kind {
+	case "number":
+		tolerance := 0.0
+		if s.argument != "" {
+			var err error
+			if tolerance, err = strconv.ParseFloat(s.argument, 64); err != nil || tolerance < 0 || math.IsInf(tolerance, 0) {
+				return Scorer{}, fmt.Errorf("the tolerance %q is no number of at least 0", s.argument)
+			}
+		}
+		return s.comparing(within(tolerance)), nil
+	case "schema":
+		return s.schema()
+	case "cel":
+		return s.cel()
+	case "command":
+		return s.command()
+	case "tools":
+		if toolMeasures[s.argument] == nil {
+			return Scorer{}, fmt.Errorf("%q: want tools:order, tools:set or tools:arguments", s.argument)
+		}
+		score := scoreTools(s.argument, s.node)
+		return s.leafOf(func(_ context.Context, c Case) (Score, error) {
+			want, err := s.want(c)
+			if err != nil {
+				return Score{}, err
+			}
+			return score(c, want)
+		}), nil
+	case "judge", "pairwise":
+		return s.judge(app)
+	}
+	near := suggest.Closest(s.kind, func(yield func(string) bool) {
+		for _, k := range kindNames {
+			if !yield(k) {
+				return
+			}
+		}
+	})
+	if near != "" {
+		return Scorer{}, fmt.Errorf("unknown kind %q: did you mean %s?", s.kind, near)
+	}
+	return Scorer{}, fmt.Errorf("unknown kind %q: want one of %s", s.kind, strings.Join(kindNames, ", "))
+}
+
+// leafOf makes a scorer whose version is all of its settings.
+func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
+	return Func(s.name, fn, append(options, stone.Version(fmt.Sprintf("%q", s)))...)
+}
+
+func (s scorerSpec) comparing(m measure) Scorer {
+	return s.leafOf(func(_ context.Context, c Case) (Score, error) {
+		got, err := s.got(c)
+		if err != nil {
+			return Score{Reason: err.Error()}, nil
+		}
+		want, err := s.want(c)
+		if err != nil {
+			return Score{}, err
+		}
+		return m(got, want)
+	})
+}
+
+// got returns the value to score. A value that the answer does not have is a wrong answer.
+func (s scorerSpec) got(c Case) (json.RawMessage, error) {
+	v := c.Output
+	if s.node != "" {
+		if v = c.Nodes[s.node]; v == nil {
+			return nil, fmt.Errorf("the pipeline made no node of type %q", s.node)
+		}
+	}
+	return lookup(v, s.of)
+}
+
+func (s scorerSpec) want(c Case) (json.RawMessage, error) {
+	if c.Expected == nil {
+		return nil, errors.New("the row has no expectation: the column expected, or the one that --expected names")
+	}
+	return lookup(c.Expected, s.expected)
+}
+
+// needsProcess is the effect of scorers that start a program.
+var needsProcess = stone.Effects(effect.Process)

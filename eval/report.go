@@ -1,0 +1,291 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval/stat"
+)
+
+// A Report is the result of an evaluation.
+type Report struct {
+	Pipeline string        `json:"pipeline"`
+	Cases    int           `json:"cases"`
+	Trials   int           `json:"trials"`             // of each case
+	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
+	Scores   []ScoreReport `json:"scores"`             // by scorer
+	Cost     Cost          `json:"cost"`
+	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
+	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
+	Against  *Comparison   `json:"against,omitempty"`
+	Gate     *Verdict      `json:"gate,omitempty"`
+}
+
+// A ScoreReport is what one scorer found.
+type ScoreReport struct {
+	Name string `json:"name"`
+	stat.Estimate
+	// Trials by verdict. Errors are not part of the mean.
+	Right    int `json:"right"`
+	Wrong    int `json:"wrong"`
+	NoAnswer int `json:"no_answer"`
+	Errors   int `json:"errors"`
+	// PassAt and PassAll are pass@k and pass^k for k = 1, 2, …, of cases with all trials.
+	PassAt  []float64 `json:"pass_at,omitempty"`
+	PassAll []float64 `json:"pass_all,omitempty"`
+	Flips   int       `json:"flips,omitempty"` // cases whose trials disagree
+	Slices  []Slice   `json:"slices,omitempty"`
+}
+
+// A Slice is the cases that have one value in a column.
+type Slice struct {
+	Column string `json:"column"`
+	Value  string `json:"value"`
+	stat.Estimate
+}
+
+// Cost is what the answers have cost, those that were reused included.
+type Cost struct {
+	USD       float64 `json:"usd"`        // of the answers
+	JudgesUSD float64 `json:"judges_usd"` // of the scorers
+	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run has paid
+	Tokens    int     `json:"tokens"`
+}
+
+// An Example is a case that needs a look.
+type Example struct {
+	Case  string `json:"case"`
+	Trial int    `json:"trial"`
+	Why   string `json:"why"`
+}
+
+// maxExamples is how many failures a report lists.
+const maxExamples = 20
+
+// report is the leaf that reads all results.
+func (e *evaluation) report() stone.Ashlar {
+	return stone.New("report", Result, func(_ context.Context, d dag.DAG) (Report, error) {
+		t, err := e.tally(d)
+		if err != nil {
+			return Report{}, err
+		}
+		return e.summarize(t)
+	}, stone.Queries(dag.All(results)), stone.Version(e.judging()))
+}
+
+// tally is the results of all cases, in the order of the data.
+type tally struct {
+	trials [][]outcome // by case
+	costs  [][]cost
+}
+
+// tally reads the results of all groups.
+func (e *evaluation) tally(d dag.DAG) (*tally, error) {
+	t := &tally{make([][]outcome, len(e.data.rows)), make([][]cost, len(e.data.rows))}
+	nodes, err := d.All(results.Name())
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		found, costs, err := resultsOf(n)
+		if err != nil {
+			return nil, err
+		}
+		for i, o := range found.Rows {
+			at, ok := e.data.byID[o.Case]
+			if !ok {
+				return nil, fmt.Errorf("the data has no case %s any more", o.Case)
+			}
+			t.trials[at] = append(t.trials[at], o)
+			t.costs[at] = append(t.costs[at], costs[i])
+		}
+	}
+	return t, nil
+}
+
+// resultsOf reads the node of a group.
+func resultsOf(n *dag.Node) (o outcomes, costs []cost, err error) {
+	if o, err = results.Of(n); err != nil {
+		return o, nil, err
+	}
+	err = json.Unmarshal([]byte(n.Meta()[metaKey]), &costs)
+	if err == nil && len(costs) != len(o.Rows) {
+		err = fmt.Errorf("the costs of group %s do not fit its results", n.ID())
+	}
+	return o, costs, err
+}
+
+func (e *evaluation) summarize(t *tally) (Report, error) {
+	r := Report{Pipeline: e.Pipeline.Name(), Cases: len(e.data.rows), Trials: e.Trials, Repeated: e.data.repeated}
+	for _, costs := range t.costs {
+		for _, c := range costs {
+			r.Cost.USD += c.USD
+			r.Cost.JudgesUSD += c.Judges
+			r.Cost.Tokens += c.Tokens
+			if c.From != "" {
+				r.Reused++
+				r.Cost.ReusedUSD += c.USD
+			}
+		}
+	}
+	for i, s := range e.Scorers {
+		r.Scores = append(r.Scores, e.scoreReport(t, i, s.name))
+	}
+	r.Failures = t.failures()
+	if e.Against != nil {
+		r.Against = e.compare(t)
+	}
+	if e.Gate != nil {
+		r.Gate = e.judge(&r, t)
+	}
+	return r, nil
+}
+
+func (t *tally) failures() (all []Example) {
+	for _, trials := range t.trials {
+		for _, o := range trials {
+			if o.Reason != "" && len(all) < maxExamples {
+				why := o.Reason
+				if o.Failure != "" {
+					why = o.Failure + ": " + why
+				}
+				all = append(all, Example{o.Case, o.Trial, why})
+			}
+		}
+	}
+	return all
+}
+
+// mean returns the mean score of a case over its trials without errors, and false if
+// there are none.
+func mean(trials []outcome, scorer int) (float64, bool) {
+	var sum float64
+	n := 0
+	for _, o := range trials {
+		if o.Verdicts[scorer] != 'e' {
+			sum += o.Values[scorer]
+			n++
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return sum / float64(n), true
+}
+
+func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport {
+	s := ScoreReport{Name: name}
+	var means []float64
+	var at []int // the places of the cases
+	for i, trials := range t.trials {
+		right := 0
+		for _, o := range trials {
+			switch o.Verdicts[scorer] {
+			case 'r':
+				s.Right++
+				right++
+			case 'w':
+				s.Wrong++
+			case 'n':
+				s.NoAnswer++
+			case 'e':
+				s.Errors++
+			}
+		}
+		if right > 0 && right < len(trials) {
+			s.Flips++
+		}
+		if m, ok := mean(trials, scorer); ok {
+			means, at = append(means, m), append(at, i)
+		}
+	}
+	s.Estimate = stat.Mean(means, e.clusters(at))
+	s.PassAt, s.PassAll = passes(t.trials, scorer, e.Trials)
+	for i, column := range e.data.Slices {
+		s.Slices = append(s.Slices, e.slices(i, column, means, at)...)
+	}
+	return s
+}
+
+// clusters returns the clusters of the rows at some places, nil without clusters.
+func (e *evaluation) clusters(at []int) (names []string) {
+	if e.data.Cluster == "" {
+		return nil
+	}
+	for _, i := range at {
+		names = append(names, e.data.rows[i].cluster)
+	}
+	return names
+}
+
+// passes returns pass@k and pass^k, of the cases that have all their trials.
+func passes(all [][]outcome, scorer, each int) (any, every []float64) {
+	if each == 1 {
+		return nil, nil
+	}
+	var right []int
+	for _, trials := range all {
+		passed := 0
+		for _, o := range trials {
+			switch o.Verdicts[scorer] {
+			case 'r':
+				passed++
+			case 'e':
+				passed = -len(trials) - 1
+			}
+		}
+		if passed >= 0 {
+			right = append(right, passed)
+		}
+	}
+	if len(right) == 0 {
+		return nil, nil
+	}
+	for k := 1; k <= min(each, maxPass); k++ {
+		var a, b float64
+		for _, c := range right {
+			a += stat.PassAt(each, c, k)
+			b += stat.PassAll(each, c, k)
+		}
+		any, every = append(any, a/float64(len(right))), append(every, b/float64(len(right)))
+	}
+	return any, every
+}
+
+// maxPass bounds the list of pass@k.
+const maxPass = 10
+
+// maxSlices is how many values of a column are reported, the most frequent first.
+const maxSlices = 50
+
+// parts splits the places by the value of a column, the largest part first.
+func (e *evaluation) parts(column int, at []int) (names []string, of map[string][]int) {
+	of = map[string][]int{}
+	for k, i := range at {
+		value := e.data.rows[i].slices[column]
+		if of[value] == nil {
+			names = append(names, value)
+		}
+		of[value] = append(of[value], k)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(len(of[b])-len(of[a]), cmp.Compare(a, b)) })
+	return names[:min(len(names), maxSlices)], of
+}
+
+func (e *evaluation) slices(i int, column string, means []float64, at []int) (all []Slice) {
+	names, of := e.parts(i, at)
+	for _, value := range names {
+		var scores []float64
+		var rows []int
+		for _, k := range of[value] {
+			scores, rows = append(scores, means[k]), append(rows, at[k])
+		}
+		all = append(all, Slice{column, value, stat.Mean(scores, e.clusters(rows))})
+	}
+	return all
+}

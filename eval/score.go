@@ -1,0 +1,123 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+)
+
+// The verdicts of a Score.
+const (
+	Right    = "right"
+	Wrong    = "wrong"
+	NoAnswer = "no answer" // the pipeline failed by itself; counts as 0
+	Error    = "error"     // of a provider or a scorer; not part of the mean
+)
+
+// A Score is what a scorer finds about an answer.
+type Score struct {
+	Value   float64 `json:"value"`
+	Verdict string  `json:"verdict,omitempty"` // if empty, Right for a Value of at least 1, else Wrong
+	Reason  string  `json:"reason,omitempty"`
+}
+
+// A Case is an answer with all that a scorer may look at.
+type Case struct {
+	ID       string
+	Trial    int                        // from 1
+	Input    json.RawMessage            // the content of the input node; an object of them by type if there are several
+	Output   json.RawMessage            // the content of the last node, of an agent without its conversation
+	Expected json.RawMessage            // nil if the row has none
+	Nodes    map[string]json.RawMessage // the content of the last node of each type that the pipeline made
+	Usage    budget.Usage
+}
+
+// A Scorer scores answers. It is a leaf of the evaluation.
+type Scorer struct {
+	name string
+	leaf func(*dataset) stone.Ashlar
+	// calls are the nodes of its calls, which have a cost.
+	calls []dag.Querier
+}
+
+// Func makes a scorer of a Go function. The function sees only cases that have an answer.
+// Its error is a Score with the verdict Error. The options are those of stone.Func: give an
+// expensive scorer a Version and stone.Reusable.
+func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
+	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {
+		return stone.New(name, scored, func(ctx context.Context, d dag.DAG) (Score, error) {
+			c, settled, err := set.caseOf(d)
+			if err != nil || settled != nil {
+				return *settled, err
+			}
+			s, err := fn(ctx, c)
+			if err != nil {
+				if ctx.Err() != nil || ends(err) {
+					return s, err
+				}
+				return Score{Verdict: Error, Reason: err.Error()}, nil
+			}
+			return s.judged(), nil
+		}, append([]stone.LeafOption{stone.Queries(answered)}, options...)...)
+	}}
+}
+
+func (s Score) judged() Score {
+	if s.Verdict == "" {
+		s.Verdict = Wrong
+		if s.Value >= 1 {
+			s.Verdict = Right
+		}
+	}
+	return s
+}
+
+// caseOf returns the case of a lane. If it has no answer, its score is settled.
+func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
+	n, err := d.Nearest(answered.Name())
+	if err != nil {
+		return c, &Score{}, err
+	}
+	a, err := answered.Of(n)
+	if err != nil {
+		return c, &Score{}, err
+	}
+	if f := a.Failure; f != nil {
+		settled = &Score{Verdict: NoAnswer, Reason: f.Kind + ": " + f.Reason}
+		if f.Error {
+			settled.Verdict = Error
+		}
+		return c, settled, nil
+	}
+	r := set.rows[set.byID[a.Case]]
+	c = Case{ID: a.Case, Trial: a.Trial, Output: a.Output, Expected: r.expected, Nodes: a.Nodes}
+	if c.Input, err = set.content(r); err != nil {
+		return c, &Score{}, err
+	}
+	cost, err := costOf(n)
+	c.Usage = cost.Usage
+	return c, nil, err
+}
+
+// content returns the input of a row as one value.
+func (set *dataset) content(r row) (json.RawMessage, error) {
+	if len(r.input) == 1 {
+		return r.input[0], nil
+	}
+	all := map[string]json.RawMessage{}
+	for i, t := range set.types {
+		all[t.Name()] = r.input[i]
+	}
+	return json.Marshal(all)
+}
+
+// costOf reads what a node has cost.
+func costOf(n *dag.Node) (p paid, err error) {
+	if text := n.Meta()[metaKey]; text != "" {
+		err = json.Unmarshal([]byte(text), &p)
+	}
+	return p, err
+}

@@ -1,0 +1,162 @@
+package stat_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/stonelayer/stone/eval/stat"
+)
+
+// TestCoverage simulates evaluations whose true values are known and counts how often the
+// interval contains them. STONE_COVERAGE=1 makes 10,000 simulations of each kind, and up to
+// 1,000 questions.
+func TestCoverage(t *testing.T) {
+	sims, sizes, slack := 1000, []int{30, 100}, .02
+	if os.Getenv("STONE_COVERAGE") != "" {
+		sims, sizes, slack = 10_000, []int{30, 100, 1000}, .005
+	}
+	for k, kind := range simulations {
+		for _, p := range []float64{.05, .5, .95} {
+			for _, n := range sizes {
+				r := &source{rand.New(rand.NewPCG(uint64(k), uint64(n)))}
+				covered := 0
+				for range sims {
+					if e, truth := kind.draw(r, p, n); e.Low <= truth && truth <= e.High {
+						covered++
+					}
+				}
+				share, most := float64(covered)/float64(sims), .96
+				if rare := math.Min(p, 1-p) * float64(n); rare < kind.few {
+					most = .99
+				}
+				t.Logf("%-22s p %.2f n %4d: %.4f", kind.name, p, n, share)
+				if share < .94-slack || share > most+slack {
+					t.Errorf("%s, p %.2f, n %d: the interval covers %.4f", kind.name, p, n, share)
+				}
+			}
+		}
+	}
+}
+
+var simulations = []struct {
+	name string
+	few  float64 // below so many rare answers, the documented exceptions hold
+	draw func(r *source, p float64, n int) (e stat.Estimate, truth float64)
+}{
+	{"binary", 0, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		p += (r.Float64() - .5) * .8 * math.Min(p, 1-p) // the average over rates near p
+		return stat.Mean(r.binary(p, n), nil), p
+	}},
+	{"three trials", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		return stat.Mean(r.trials(p, n), nil), p
+	}},
+	{"clusters of three", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		scores, cluster := r.clusters(p, n)
+		return stat.Mean(scores, cluster), p
+	}},
+	{"paired, binary", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		q := p + .05
+		if p > .5 {
+			q = p - .05
+		}
+		return stat.Difference(r.binary(p, n), r.binary(q, n), nil), q - p
+	}},
+	{"paired, as good", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		return stat.Difference(r.binary(p, n), r.binary(p, n), nil), 0
+	}},
+	{"paired, three trials", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		a, b := make([]float64, n), make([]float64, n)
+		for i := range n {
+			hard := r.beta(p, 2)
+			a[i], b[i] = r.trial(hard), r.trial(hard)
+		}
+		return stat.Difference(a, b, nil), 0
+	}},
+	{"paired, clusters", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+		a, cluster := r.clusters(p, n)
+		b, _ := r.clusters(p, n)
+		return stat.Difference(a, b, cluster), 0
+	}},
+}
+
+// source draws scores.
+type source struct{ *rand.Rand }
+
+func (r *source) binary(p float64, n int) []float64 {
+	scores := make([]float64, n)
+	for i := range scores {
+		if r.Float64() < p {
+			scores[i] = 1
+		}
+	}
+	return scores
+}
+
+func (r *source) trial(p float64) (mean float64) {
+	for _, x := range r.binary(p, 3) {
+		mean += x / 3
+	}
+	return min(mean, 1)
+}
+
+// trials returns the means of three trials of questions that are hard in different degrees.
+func (r *source) trials(p float64, n int) []float64 {
+	scores := make([]float64, n)
+	for i := range scores {
+		scores[i] = r.trial(r.beta(p, 2))
+	}
+	return scores
+}
+
+func (r *source) clusters(p float64, n int) (scores []float64, cluster []string) {
+	var of float64
+	for i := range n {
+		if i%3 == 0 {
+			of = r.beta(p, 4)
+		}
+		scores, cluster = append(scores, r.binary(of, 1)...), append(cluster, strconv.Itoa(i/3))
+	}
+	return scores, cluster
+}
+
+// beta draws from the beta distribution with mean p.
+func (r *source) beta(p, size float64) float64 {
+	a, b := r.gamma(p*size), r.gamma((1-p)*size)
+	return a / (a + b)
+}
+
+// gamma draws from the gamma distribution (G. Marsaglia and W. W. Tsang, 2000).
+func (r *source) gamma(shape float64) float64 {
+	boost := 1.0
+	if shape < 1 {
+		boost = math.Pow(r.Float64(), 1/shape)
+		shape++
+	}
+	d := shape - 1.0/3
+	c := 1 / math.Sqrt(9*d)
+	for {
+		x := r.NormFloat64()
+		v := math.Pow(1+c*x, 3)
+		if v > 0 && math.Log(r.Float64()) < x*x/2+d-d*v+d*math.Log(v) {
+			return d * v * boost
+		}
+	}
+}
+
+func ExampleMean() {
+	e := stat.Mean([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 1}, nil)
+	fmt.Printf("%.2f, 95 %% between %.2f and %.2f\n", e.Mean, e.Low, e.High)
+	// Output: 0.80, 95 % between 0.49 and 0.94
+}
+
+func ExampleDifference() {
+	before := []float64{1, 0, 0, 1, 1, 0, 0, 1, 0, 0}
+	now := []float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0}
+	e := stat.Difference(before, now, nil)
+	fmt.Printf("%+.2f, 95 %% between %+.2f and %+.2f, McNemar %.2f\n", e.Mean, e.Low, e.High, stat.McNemar(3, 0))
+	// Output: +0.30, 95 % between -0.05 and +0.65, McNemar 0.25
+}

@@ -1,0 +1,27 @@
+// Package stat has the formulas of an evaluation. They are pure functions of scores;
+// package eval applies them to runs.
+//
+// A score belongs to a question: the mean of its trials, since trials of one question are
+// not independent. Questions may share a cluster, such as the document that they ask about;
+// clusters are taken to be independent of each other.
+//
+//	e := stat.Mean(scores, nil)         // mean, standard error and interval by question
+//	d := stat.Difference(old, now, nil) // of two runs over the same questions
+//
+// # Intervals
+//
+// All intervals have a nominal coverage of 95 %. Mean uses the interval of Wilson where
+// the scores are within 0 and 1, because the usual interval around the mean is too short,
+// or empty, where nearly all answers are right or wrong. Difference uses the interval of
+// Student. Sources are named at each function.
+//
+// The tests simulate the coverage. It is between 94 % and 96 %, with these exceptions:
+//
+//   - The coverage of any interval for the rate of n binary answers jumps with the rate,
+//     since there are only n+1 possible results. With 30 questions and a rate of 0.05, no
+//     rule covers between 93.92 % and 98.44 % unless it draws lots. Averaged over rates
+//     near each other, the coverage is between 94 % and 96 %.
+//   - With few clusters and a rate near 0 or 1, intervals are wider: up to 98 %.
+//   - With fewer than about five questions that turned, the interval of a difference
+//     agrees with the exact test of McNemar and covers up to 99 %.
+package stat

@@ -1,0 +1,163 @@
+package stat
+
+import "math"
+
+// An Estimate is a mean with its uncertainty.
+type Estimate struct {
+	Mean     float64 `json:"mean"`
+	SE       float64 `json:"se"`       // standard error
+	Low      float64 `json:"low"`      // of the interval of 95 %
+	High     float64 `json:"high"`     // of the interval of 95 %
+	N        int     `json:"n"`        // questions
+	Clusters int     `json:"clusters"` // independent groups of questions; N without clusters
+}
+
+// level is the probability below the upper end of an interval.
+const level = 0.975
+
+// Mean estimates the mean of the scores of questions. Cluster names the cluster of each
+// question; nil means that every question is its own. Without scores all fields are zero.
+//
+// The standard error is that of E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
+// by question in section 2.1 and clustered in section 2.2, with the factor G/(G-1) for G
+// clusters that makes the first a case of the second. The interval is that of E. B. Wilson
+// ("Probable Inference", JASA 22, 1927) on the effective sample size, as E. L. Korn and
+// B. I. Graubard propose it for clusters (Survey Methodology 24, 1998), if all scores are
+// within 0 and 1. Otherwise it is that of Student with G-1 degrees of freedom.
+func Mean(scores []float64, cluster []string) Estimate {
+	e := estimate(scores, cluster)
+	if e.N == 0 {
+		return e
+	}
+	for _, s := range scores {
+		if s < 0 || s > 1 {
+			return e.student()
+		}
+	}
+	return e.wilson()
+}
+
+// estimate returns the mean and the standard error.
+func estimate(scores []float64, cluster []string) Estimate {
+	e := Estimate{N: len(scores), Clusters: len(scores)}
+	if e.N == 0 {
+		return e
+	}
+	n := float64(e.N)
+	for _, s := range scores {
+		e.Mean += s
+	}
+	e.Mean /= n
+	var squares float64
+	if cluster == nil {
+		for _, s := range scores {
+			squares += (s - e.Mean) * (s - e.Mean)
+		}
+	} else {
+		sums := map[string]float64{}
+		order := []string{} // so that the sum does not depend on the order of a map
+		for i, s := range scores {
+			if _, known := sums[cluster[i]]; !known {
+				order = append(order, cluster[i])
+			}
+			sums[cluster[i]] += s - e.Mean
+		}
+		for _, c := range order {
+			squares += sums[c] * sums[c]
+		}
+		e.Clusters = len(order)
+	}
+	if e.Clusters > 1 {
+		g := float64(e.Clusters)
+		e.SE = math.Sqrt(squares*g/(g-1)) / n
+	}
+	return e
+}
+
+// student sets the interval of Student around the mean. One cluster leaves it open.
+func (e Estimate) student() Estimate {
+	half := math.Inf(1)
+	if e.Clusters > 1 {
+		half = quantileT(level, float64(e.Clusters-1)) * e.SE
+	}
+	e.Low, e.High = e.Mean-half, e.Mean+half
+	return e
+}
+
+// wilson sets the interval of Wilson for a mean within 0 and 1. The effective sample size
+// is the number of independent binary answers that would have the same standard error.
+func (e Estimate) wilson() Estimate {
+	if e.Clusters < 2 {
+		e.Low, e.High = 0, 1
+		if e.N == 1 {
+			e.Low, e.High = Wilson(e.Mean, 1)
+		}
+		return e
+	}
+	n := float64(e.Clusters)
+	if e.SE > 0 { // binary answers without clusters have n = N
+		n *= e.Mean * (1 - e.Mean) / (e.SE * e.SE) / (n - 1)
+	}
+	if e.Clusters < e.N { // the variance itself is known from few clusters only
+		t, z := quantileT(level, float64(e.Clusters-1)), quantileNormal(level)
+		n *= z * z / (t * t)
+	}
+	e.Low, e.High = Wilson(e.Mean, n)
+	return e
+}
+
+// Wilson returns the interval of Wilson for a rate of n binary answers, of which there may
+// be a fraction: n is the effective sample size.
+func Wilson(rate, n float64) (low, high float64) {
+	if n <= 0 {
+		return 0, 1
+	}
+	z := quantileNormal(level)
+	middle := (rate + z*z/(2*n)) / (1 + z*z/n)
+	half := z / (1 + z*z/n) * math.Sqrt(rate*(1-rate)/n+z*z/(4*n*n))
+	return max(0, middle-half), min(1, middle+half)
+}
+
+// Difference estimates how much higher the scores of b are than those of a for the same
+// questions; cluster is as in Mean. The two lists have the same length.
+//
+// The standard error is that of the paired differences, as in E. Miller, "Adding Error
+// Bars to Evals" (arXiv 2411.00640), section 4.2: questions that are hard for both make no
+// noise. The interval is that of Student. If no two differences differ, it is that of D. G.
+// Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a Difference of Binomial
+// Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in
+// each direction: without any that turned, the interval of Student would be empty.
+func Difference(a, b []float64, cluster []string) Estimate {
+	d := make([]float64, len(a))
+	for i := range a {
+		d[i] = b[i] - a[i]
+	}
+	e := estimate(d, cluster)
+	if e.SE > 0 || e.Clusters < 2 || math.Abs(e.Mean) > 1 {
+		return e.student()
+	}
+	n := float64(e.Clusters) + 2
+	middle := e.Mean * float64(e.Clusters) / n
+	turned := (math.Abs(e.Mean)*float64(e.Clusters) + 2) / n
+	half := quantileNormal(level) * math.Sqrt((turned-middle*middle)/n)
+	e.Low, e.High = max(-1, middle-half), min(1, middle+half)
+	return e
+}
+
+// Needed returns the number of questions with which an estimate of this spread would tell
+// its mean from the bound with a probability of 80 %. It returns 0 if no number would: if
+// the mean is the bound. The formula is that of E. Miller, "Adding Error Bars to Evals"
+// (arXiv 2411.00640), section 5.
+func (e Estimate) Needed(bound float64) int {
+	away := math.Abs(e.Mean - bound)
+	if away == 0 || e.N == 0 {
+		return 0
+	}
+	// The interval has a width even where the standard error is 0.
+	se := max(e.SE, (e.High-e.Low)/2/quantileNormal(level))
+	if math.IsInf(se, 0) {
+		return 0
+	}
+	z := (quantileNormal(level) + quantileNormal(0.8)) * se / away
+	return int(math.Min(math.Ceil(float64(e.N)*z*z), 1e9))
+}

@@ -1,0 +1,145 @@
+package eval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// A measure compares what was found with what was expected.
+type measure func(got, want json.RawMessage) (Score, error)
+
+// exact gives 1 for the same text, or the same JSON value.
+func exact(got, want json.RawMessage) (Score, error) {
+	if s, ok := asString(want); ok {
+		return passed(textOf(got) == s, got, want), nil
+	}
+	same, err := equal(got, want)
+	return passed(same, got, want), err
+}
+
+// normalised gives 1 for texts that differ in case, white space and punctuation only.
+func normalised(got, want json.RawMessage) (Score, error) {
+	return passed(plain(textOf(got)) == plain(textOf(want)), got, want), nil
+}
+
+// contains gives the share of the expected texts, one or a list, that are in the answer.
+func contains(got, want json.RawMessage) (Score, error) {
+	wanted := []json.RawMessage{want}
+	if trimmed := bytes.TrimSpace(want); len(trimmed) > 0 && trimmed[0] == '[' {
+		if err := json.Unmarshal(want, &wanted); err != nil {
+			return Score{}, err
+		}
+	}
+	if len(wanted) == 0 {
+		return Score{}, errors.New("the expectation is an empty list")
+	}
+	found, missing := 0, ""
+	for _, w := range wanted {
+		if strings.Contains(plain(textOf(got)), plain(textOf(w))) {
+			found++
+		} else if missing == "" {
+			missing = "missing " + shown(w)
+		}
+	}
+	return Score{Value: float64(found) / float64(len(wanted)), Reason: missing}, nil
+}
+
+// within gives 1 for numbers that differ by at most a tolerance. Of a text it takes the last
+// number.
+func within(tolerance float64) measure {
+	return func(got, want json.RawMessage) (Score, error) {
+		w, ok := numberOf(want)
+		if !ok {
+			return Score{}, fmt.Errorf("the expectation %s has no number", shown(want))
+		}
+		g, ok := numberOf(got)
+		if !ok {
+			return Score{Reason: "no number in " + shown(got)}, nil
+		}
+		return passed(math.Abs(g-w) <= tolerance, got, want), nil
+	}
+}
+
+func passed(ok bool, got, want json.RawMessage) Score {
+	if ok {
+		return Score{Value: 1}
+	}
+	return Score{Reason: fmt.Sprintf("got %s, want %s", shown(got), shown(want))}
+}
+
+// shown is a value in a reason.
+func shown(v json.RawMessage) string {
+	if len(v) == 0 {
+		return "nothing"
+	}
+	return text.Cut(text.Line(string(v)), 60)
+}
+
+func asString(v json.RawMessage) (s string, ok bool) {
+	return s, len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
+}
+
+// textOf returns the text of an answer: a string, the field text or content of an object, or
+// else its JSON.
+func textOf(v json.RawMessage) string {
+	if s, ok := asString(v); ok {
+		return s
+	}
+	var o map[string]json.RawMessage
+	if json.Unmarshal(v, &o) == nil {
+		for _, field := range []string{"text", "content"} {
+			if s, ok := asString(o[field]); ok {
+				return s
+			}
+		}
+	}
+	return string(v)
+}
+
+// plain returns the words of a text in lower case, without punctuation around them.
+func plain(s string) string {
+	words := strings.Fields(strings.ToLower(s))
+	kept := words[:0]
+	for _, w := range words {
+		if w = strings.TrimFunc(w, func(r rune) bool { return unicode.IsPunct(r) && r != '-' || r == '`' }); w != "" {
+			kept = append(kept, w)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+var number = regexp.MustCompile(`-?(\d+(,\d{3})+|\d+)?(\.\d+)?([eE][-+]?\d+)?`)
+
+// numberOf returns a number, or the last number of a text.
+func numberOf(v json.RawMessage) (float64, bool) {
+	var n float64
+	if json.Unmarshal(v, &n) == nil && len(v) > 0 && v[0] != 'n' {
+		return n, true
+	}
+	found := number.FindAllString(textOf(v), -1)
+	for i := len(found) - 1; i >= 0; i-- {
+		if n, err := strconv.ParseFloat(strings.ReplaceAll(found[i], ",", ""), 64); err == nil {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+func equal(a, b json.RawMessage) (bool, error) {
+	x, err := canon.AppendJSON(nil, a)
+	if err != nil {
+		return false, err
+	}
+	y, err := canon.AppendJSON(nil, b)
+	return bytes.Equal(x, y), err
+}
