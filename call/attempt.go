@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,6 +149,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		req.Hear = l.hear()
 	}
 	if l.inputs[e] != nil {
+		req.InSchema = cmp.Or(req.InSchema, l.inputs[e])
 		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
 			l.reserved.Close()
 			l.reserved, o.out = nil, refused

@@ -72,12 +72,16 @@ type Request struct {
 	Requires    Requires
 	// Schema is the schema of the out, found by its name or the Go type of the call. Nil
 	// means any value. A model is told it. It is not part of the envelope of a request.
-	Schema  *schema.Schema
-	Done    Done     // the requirements on the answer, policy included
-	Budget  Budget   // the remaining budget
-	Effects []string // that are granted to the answer
-	Cache   Cache    // of the call, in which no answer was found
-	Attempt int      // from 1, of this capability in this call
+	Schema *schema.Schema
+	// InSchema is the schema of the Input: that of its Go type, or else of the intent, or else
+	// of the capability. Nil means any value. It marks media, see package call/model, and is not
+	// part of the envelope either.
+	InSchema *schema.Schema
+	Done     Done     // the requirements on the answer, policy included
+	Budget   Budget   // the remaining budget
+	Effects  []string // that are granted to the answer
+	Cache    Cache    // of the call, in which no answer was found
+	Attempt  int      // from 1, of this capability in this call
 	// Stack lists the calls around this one, the outermost first: calls whose capability is a
 	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame

@@ -81,7 +81,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 			return err
 		}
 		step := "check " + name + " " + s.Step
-		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: EvalCheck, Cap: cap, Input: input, Schema: passAnswer, Attempt: 1, judges: true}
+		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: EvalCheck, Cap: cap, Input: input, InSchema: s.Request.InSchema, Schema: passAnswer, Attempt: 1, judges: true}
 		draw, err := e.reserve(ctx, budget.From(ctx), req, step)
 		if err != nil {
 			return err

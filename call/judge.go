@@ -68,7 +68,7 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 		return a, nil, err
 	}
 	// The effects granted to the answer are not granted to the judge.
-	req.Schema, req.schemaID, req.Turn = builtin[EvalAnswer], evalAnswerID, nil
+	req.InSchema, req.Schema, req.schemaID, req.Turn = sub.Request.InSchema, builtin[EvalAnswer], evalAnswerID, nil
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
 	req.Cache = Cache{} // a judge is asked each time
 	return l.pay(ctx, e, &req, step)

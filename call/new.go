@@ -199,6 +199,7 @@ func (s *session) prepare() (err error) {
 	if r.Constraints, _, err = readPart(spec.Constraints, s.dag); err != nil {
 		return err
 	}
+	r.InSchema = cmp.Or(typed, s.in)
 	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(s.ctx, r.Input); err != nil {
 			return s.refused(&Error{Type: InputInvalid, Message: "the input does not fit the in-schema of the intent " + spec.Intent + ": " + err.Error(), Where: "input"})

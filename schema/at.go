@@ -163,6 +163,27 @@ func fewValues(types []string) (values []any, ok bool) {
 	return values, true
 }
 
+// Encoding returns the contentEncoding of strings and their contentMediaType, "" for what the schema
+// does not name. If its alternatives differ, it returns those of the first that names one.
+func (s *Schema) Encoding() (encoding, mediaType string) {
+	if s == nil {
+		return "", ""
+	}
+	budget := maxBranches
+	s.branches(s.view(s.root), &budget, func(v view) {
+		for _, part := range v.parts {
+			own := func(name, known string) string {
+				if text, ok := part.values[name].(string); ok && known == "" {
+					return text
+				}
+				return known
+			}
+			encoding, mediaType = own("contentEncoding", encoding), own("contentMediaType", mediaType)
+		}
+	})
+	return encoding, mediaType
+}
+
 // branches calls f with each combination of alternatives.
 func (s *Schema) branches(v view, budget *int, f func(view)) {
 	if *budget--; *budget < 0 || v.never {

@@ -12,6 +12,26 @@
 // other field, otherwise the JSON of the input. Context and constraints follow as JSON,
 // and with them the faults of an answer that is to be repaired.
 //
+// # Media
+//
+// The schema of an input marks pictures, sounds and documents, which the model is then shown in
+// place of base64. A field of a Go type is an llm.Media, or a pointer to one:
+//
+//	type Receipt struct {
+//		Question string    `json:"question"`
+//		Scan     llm.Media `json:"scan"`
+//	}
+//
+// A schema in a configuration marks a string with contentEncoding and contentMediaType, which may
+// end in an asterisk:
+//
+//	{:type "string" :contentEncoding "base64" :contentMediaType "image/*"}
+//
+// The schema is that of the input's Go type, or else the in-schema of the intent or the capability.
+// In the JSON that the model reads, a line such as "[media 1: receipt.png, image/png, 34 KB]"
+// replaces each. A judge of the answer is shown the same media. Capabilities of other kinds
+// get the input as it is.
+//
 // # The answers of the model
 //
 // If the call wants text, or sets no schema, the out is {"text": …}. If the out has

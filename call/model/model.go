@@ -96,7 +96,7 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	}
 	return &llm.Request{
 		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: llm.Bound(c.MaxTokens, req.Budget),
-		Messages: []llm.Message{llm.User(question)}, ResponseFormat: want.form.Format(), Params: c.Params,
+		Messages: []llm.Message{question}, ResponseFormat: want.form.Format(), Params: c.Params,
 	}, nil
 }
 

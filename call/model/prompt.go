@@ -76,23 +76,28 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
-// question renders the input, followed by context and constraints.
-func question(req *call.Request) (string, error) {
+// question renders the input with its media, followed by context and constraints.
+func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
-		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
+		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
 	}
-	parts := []string{plain(req.Input)}
+	var media shown
+	input, err := media.take(req)
+	if err != nil {
+		return llm.Message{}, err
+	}
+	parts := []string{plain(media.rest(input))}
 	switch req.Intent {
 	case call.EvalGrade:
-		parts[0] = judged("Grade", req.Input)
+		parts[0] = judged("Grade", input)
 	case call.EvalCheck:
-		parts[0] = judged("Check", req.Input)
+		parts[0] = judged("Check", input)
 	}
 	text := strings.TrimSpace(strings.Join(append(parts, beside(req)...), "\n\n"))
 	if text == "" {
-		return "", &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
+		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
 	}
-	return text, nil
+	return media.message(text), nil
 }
 
 // beside renders the context and the constraints of a request.
