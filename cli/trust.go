@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,12 +241,15 @@ func (f *found) add(files ...string) {
 
 func (a *app) trust() *cobra.Command {
 	var list, remove bool
+	var tools string
 	c := &cobra.Command{
 		Use:   "trust [DIR] [flags]",
 		Short: "Trust the project in a directory, or list or remove trusted projects",
 		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
 			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
 			"without being told to. A changed file is no longer trusted.\n\n" +
+			"The definitions of the tools of MCP servers are kept when they are first used. A run refuses a tool whose\n" +
+			"definition has changed; --tools accepts it.\n\n" +
 			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
 			"the other commands, or " + trustEnv + "=1, trusts the project of the command.",
 		DisableFlagsInUseLine: true,
@@ -253,8 +257,10 @@ func (a *app) trust() *cobra.Command {
 			switch {
 			case len(args) > 1:
 				return fmt.Errorf("unexpected argument %q: %s takes one DIR", args[1], c.CommandPath())
-			case list && (remove || len(args) > 0):
+			case list && (remove || tools != "" || len(args) > 0):
 				return errors.New("--list lists all projects: leave out the rest")
+			case remove && tools != "":
+				return errors.New("--remove and --tools exclude each other: give one")
 			}
 			return nil
 		},
@@ -265,11 +271,14 @@ func (a *app) trust() *cobra.Command {
 				return a.listTrust()
 			case remove:
 				return a.removeTrust(dir)
+			case tools != "":
+				return a.acceptTools(dir, tools)
 			}
 			return a.addTrust(dir)
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
+	c.Flags().StringVar(&tools, "tools", "", "accept the changed definitions of the tools of the MCP `SERVER`, which a run has refused")
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
 	return c
 }
@@ -313,6 +322,31 @@ func (a *app) removeTrust(dir string) error {
 		return failed("%w", err)
 	case !was:
 		return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
+	}
+	return nil
+}
+
+// acceptTools accepts the definitions of the tools of a server that a run has refused.
+func (a *app) acceptTools(dir, server string) error {
+	s, err := trust.Open()
+	if err != nil {
+		return err
+	}
+	of := dir
+	if found, err := config.Find(dir); err == nil && found != "" {
+		if known, err := s.Tools(dir, server); err == nil && len(known.Refused) == 0 {
+			of = found
+		}
+	}
+	accepted, err := s.AcceptRefused(of, server)
+	switch {
+	case err != nil:
+		return failed("%w", err)
+	case len(accepted) == 0:
+		return fmt.Errorf("no definition of a tool of the server %q in %s waits to be accepted", server, of)
+	}
+	for _, name := range slices.Sorted(maps.Keys(accepted)) {
+		a.complain("accepted %s: %s", text.Line(name), text.Line(accepted[name].Changes))
 	}
 	return nil
 }

@@ -15,5 +15,8 @@
 // a minute without calls. The next call starts it again, also if it has died. Package
 // tool/mcp describes the kinds of servers.
 //
+// The first definition of each tool of a configured server is kept in the user's configuration
+// directory. A changed one is refused until the user accepts it with "stone trust --tools".
+//
 // Importing the package registers the kind mcp and its servers for configurations.
 package mcp

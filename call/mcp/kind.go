@@ -100,6 +100,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	m.Duration("timeout-ms", &s.cfg.Timeout)
 	m.Duration("start-timeout-ms", &s.cfg.StartTimeout)
 	m.Duration("idle-ms", &s.cfg.Idle)
+	s.cfg.Accept = pins(r.Dir, s.name)
 	s.scope = r.Scope(m)
 }
 

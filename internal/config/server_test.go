@@ -38,6 +38,7 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	t.Setenv("STONE_TEST_TOKEN", "")
 	c := mustLoad(t, fmt.Sprintf(`
 		{:servers {:tools {:command [%q %q] :env {:TOKEN {:env "STONE_TEST_TOKEN"} :PLACE "here"}}}

@@ -67,7 +67,7 @@ var table = []struct{ pkg, imports string }{
 	{"limit", ""},
 	{"internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"call/mcp", "call call/scope internal/kinds tool/mcp"},
+	{"call/mcp", "call call/scope internal/kinds internal/trust tool/mcp"},
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},

@@ -1,5 +1,6 @@
-// Package trust remembers which files of which projects a user trusts, in the user's
-// configuration directory. A changed file is no longer trusted.
+// Package trust remembers which files of which projects a user trusts, and which definitions
+// of the tools of their servers, in the user's configuration directory. A changed file or
+// definition is no longer trusted.
 package trust
 
 import (
@@ -50,24 +51,24 @@ func (s *Store) read() (book, error) {
 	return b, nil
 }
 
-// write replaces the file as a whole. If two processes write at once, the entry of one
+// write replaces a file as a whole. If two processes write at once, the entry of one
 // may be lost: its user is asked again.
-func (s *Store) write(b book) error {
-	data, err := json.MarshalIndent(b, "", "  ")
+func write(file string, content any) error {
+	data, err := json.MarshalIndent(content, "", "  ")
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(s.file)
+	dir := filepath.Dir(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "trust-*") // its mode is 0600
+	f, err := os.CreateTemp(dir, filepath.Base(file)+"-*") // its mode is 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(append(data, '\n'))
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), s.file)
+		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(f.Name()))
@@ -109,7 +110,7 @@ func (s *Store) Add(project string, files []string) error {
 		b[project] = map[string]string{}
 	}
 	maps.Copy(b[project], now)
-	return s.write(b)
+	return write(s.file, b)
 }
 
 // Remove removes a project, and reports whether it was trusted.
@@ -125,7 +126,7 @@ func (s *Store) Remove(project string) (bool, error) {
 		return false, nil
 	}
 	delete(b, project)
-	return true, s.write(b)
+	return true, write(s.file, b)
 }
 
 // All returns the projects that have trusted files.

@@ -66,6 +66,11 @@ type Config struct {
 	// first call was lost. The server's own annotations are not trusted.
 	Harmless []string
 
+	// Accept is called with the definitions of tools that are used for the first time, or that
+	// have changed. Its error refuses them. Nil accepts the first definition of each tool. See
+	// [Pinned].
+	Accept func([]Definition) error
+
 	// StartTimeout bounds one start of the server and the reading of its tools; the
 	// default is a minute. Timeout bounds a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration

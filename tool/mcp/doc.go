@@ -21,7 +21,7 @@
 // pipeline is made, so it can be validated and resumed. The price is that making it
 // takes as long as a start of the server, and that tools which the server adds or
 // changes afterwards are not seen: the server answers a call of a removed one with an
-// error, which the model reads.
+// error, which the model reads, and a changed one is refused.
 //
 // # Results for the model
 //
@@ -47,6 +47,18 @@
 // neither skip an approval nor make calls parallel. List tools that change nothing in
 // Config.Harmless, give servers that you do not trust an Approve function, and let the
 // agent have few of their tools.
+//
+// # Changed definitions
+//
+// A server may change what it says about a tool, and so what a model does with it. The
+// definition of a tool (its name, title, description, schemas and annotations) is read when the
+// tool is made, and again in each new session and when the server reports a change. If it is
+// another one, the tool is not called, and the error shows what has changed. A server over HTTP
+// can report changes only while a request runs.
+//
+// Config.Accept decides about definitions, also the first ones. [Pinned] compares them with
+// digests in the program. Servers in a configuration file have their first definitions kept in
+// the user's configuration directory; "stone trust --tools" accepts another one.
 //
 // # Secrets
 //

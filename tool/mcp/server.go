@@ -35,6 +35,9 @@ type Server struct {
 	cancel context.CancelFunc
 	turn   chan struct{} // held by the goroutine that starts a session
 
+	accepting sync.Mutex
+	known     map[string]Definition // accepted ones, by the name of the tool
+
 	mu       sync.Mutex
 	current  *session // or nil
 	users    int      // calls in flight
@@ -45,7 +48,7 @@ type Server struct {
 
 // newServer takes a complete configuration.
 func newServer(cfg Config) *Server {
-	s := &Server{open: opener(cfg), secrets: cfg.secrets(), needs: cfg.Needs(), turn: make(chan struct{}, 1)}
+	s := &Server{open: opener(cfg), secrets: cfg.secrets(), needs: cfg.Needs(), turn: make(chan struct{}, 1), known: map[string]Definition{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	// A Server must not show secrets when it is printed: fmt cannot redact unexported
 	// fields.
@@ -247,7 +250,20 @@ func (s *Server) call(ctx context.Context, name string, repeatable bool, input j
 			}
 			return nil, err
 		}
-		res, known, err := session.call(ctx, s.cfg.Timeout, name, input)
+		refusal, err := s.verify(ctx, session, name)
+		if refusal != nil {
+			s.release()
+			return nil, refusal
+		}
+		var res *sdk.CallToolResult
+		known := unreached
+		if err == nil {
+			res, known, err = session.call(ctx, s.cfg.Timeout, name, input)
+		} else if ctx.Err() != nil {
+			known = ended
+		} else if answered(err) {
+			known = denied
+		}
 		s.release()
 		if err == nil || known == refused || known == denied {
 			s.mu.Lock()

@@ -39,24 +39,31 @@ type session struct {
 	done   func()        // releases the transport
 
 	progress *reporter // of the client
+
+	listing chan struct{} // a lock for listed
+	listed  []*sdk.Tool
+	stale   *atomic.Bool // listed is missing, or the server has changed its tools
 }
 
 // opener returns a function that starts a session with the server of the configuration.
 // Only that function has its secrets.
 func opener(c Config) func(context.Context) (*session, error) {
 	progress := &reporter{}
+	stale := &atomic.Bool{}
 	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
 		Logger:         c.Logger,
 		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, no elicitation
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 
 		ProgressNotificationHandler: progress.hear,
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { stale.Store(true) },
 	})
 	secrets := c.secrets()
 	return func(ctx context.Context) (*session, error) {
 		s, err := open(ctx, c, client)
 		if err == nil {
-			s.progress = progress
+			s.progress, s.stale = progress, stale
+			stale.Store(true)
 			return s, nil
 		}
 		start := &StartError{Server: c.Name, Err: hidden(secrets, err)}
@@ -69,7 +76,7 @@ func opener(c Config) func(context.Context) (*session, error) {
 
 // open starts a session. A session returned with an error has ended.
 func open(ctx context.Context, c Config, client *sdk.Client) (*session, error) {
-	s := &session{gone: make(chan struct{}), done: func() {}}
+	s := &session{gone: make(chan struct{}), done: func() {}, listing: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	transport, err := s.transport(ctx, c)
 	if err != nil {

@@ -72,6 +72,7 @@ func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware
 		}
 	}
 	var out []agent.Middleware
+	var used []Definition
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == name })
 		if at < 0 {
@@ -81,7 +82,14 @@ func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, m)
+		d, err := definitionOf(all[at])
+		if err != nil {
+			return nil, fmt.Errorf("mcp: %w", err)
+		}
+		out, used = append(out, m), append(used, d)
+	}
+	if err := s.accept(used...); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -93,7 +101,8 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 		if err != nil {
 			return nil, err
 		}
-		all, err := session.list(ctx, s.cfg.StartTimeout)
+		session.stale.Store(true)
+		all, err := session.tools(ctx, s.cfg.StartTimeout)
 		s.release()
 		switch {
 		case err == nil:
@@ -108,6 +117,27 @@ func (s *Server) list(ctx context.Context) ([]*sdk.Tool, error) {
 			return nil, fmt.Errorf("mcp: the tools of the server %q: %w", s.cfg.Name, hidden(s.secrets, err))
 		}
 	}
+}
+
+// tools returns the server's tools. It lists them once, and again after the server has reported
+// a change.
+func (s *session) tools(ctx context.Context, timeout time.Duration) ([]*sdk.Tool, error) {
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if !s.stale.Swap(false) {
+		return s.listed, nil
+	}
+	all, err := s.list(ctx, timeout)
+	if err != nil {
+		s.stale.Store(true)
+		return nil, err
+	}
+	s.listed = all
+	return all, nil
 }
 
 // list reads all pages of the server's tools.

@@ -1,0 +1,63 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/trust"
+	"github.com/stonelayer/stone/tool/mcp"
+)
+
+// pins returns an Accept that keeps the first definition of each tool of a server in the user's
+// configuration directory, and refuses another one until the user has accepted it.
+func pins(dir, server string) func([]mcp.Definition) error {
+	return func(all []mcp.Definition) error {
+		store, err := trust.Open()
+		if err != nil {
+			return err
+		}
+		known, err := store.Tools(dir, server)
+		if err != nil {
+			return err
+		}
+		fresh, refused := map[string]json.RawMessage{}, map[string]trust.Refused{}
+		var changed []string
+		for _, d := range all {
+			now, err := json.Marshal(d)
+			if err != nil {
+				return err
+			}
+			raw, ok := known.Accepted[d.Name]
+			if !ok {
+				fresh[d.Name] = now
+				continue
+			}
+			var was mcp.Definition
+			if err := json.Unmarshal(raw, &was); err != nil {
+				return fmt.Errorf("the accepted definition of the tool %q cannot be read: %w", d.Name, err)
+			}
+			if changes := d.Changes(was); changes != "" {
+				refused[d.Name] = trust.Refused{Definition: now, Changes: changes}
+				changed = append(changed, fmt.Sprintf("%q: %s", d.Name, changes))
+			}
+		}
+		switch {
+		case changed != nil:
+			if err := store.Refuse(dir, server, refused); err != nil {
+				return err
+			}
+			slices.Sort(changed)
+			return fmt.Errorf("it has changed the definition of its tool %s: read what has changed, and accept it with: stone trust --tools %s %s", strings.Join(changed, ", and of "), quoted(server), quoted(dir))
+		case len(fresh) > 0:
+			if err := store.Accept(dir, server, fresh); err != nil {
+				return fmt.Errorf("the definitions of its tools cannot be kept: %w", err)
+			}
+		}
+		return nil
+	}
+}
+
+// quoted returns a word as a shell takes it.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

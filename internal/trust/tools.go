@@ -1,0 +1,110 @@
+package trust
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+)
+
+// Tools are the definitions of the tools of a server that a user has accepted, by the names of the
+// tools, and changed ones that were refused.
+type Tools struct {
+	Accepted map[string]json.RawMessage `json:"accepted"`
+	Refused  map[string]Refused         `json:"refused,omitempty"`
+}
+
+// Refused is a definition that was refused.
+type Refused struct {
+	Definition json.RawMessage `json:"definition"`
+	Changes    string          `json:"changes"` // for a person
+}
+
+// servers has the tools of servers, by the directory with their configuration and their
+// name there. The file is beside that with the trusted projects.
+type servers map[string]map[string]Tools
+
+func (s *Store) tools() string { return filepath.Join(filepath.Dir(s.file), "tools.json") }
+
+func (s *Store) readTools() (servers, error) {
+	data, err := os.ReadFile(s.tools())
+	if errors.Is(err, fs.ErrNotExist) {
+		return servers{}, nil
+	}
+	all := servers{}
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the accepted definitions of tools from %s: %w", s.tools(), err)
+	}
+	if all == nil { // the file has null
+		all = servers{}
+	}
+	return all, nil
+}
+
+// Tools returns the definitions of the tools of a server.
+func (s *Store) Tools(project, server string) (Tools, error) {
+	all, err := s.readTools()
+	if err != nil {
+		return Tools{}, err
+	}
+	if project, err = real(project); err != nil {
+		return Tools{}, err
+	}
+	return all[project][server], nil
+}
+
+// Accept accepts definitions of tools of a server, besides its accepted ones.
+func (s *Store) Accept(project, server string, definitions map[string]json.RawMessage) error {
+	return s.change(project, server, func(t *Tools) {
+		maps.Copy(t.Accepted, definitions)
+		for name := range definitions {
+			delete(t.Refused, name)
+		}
+	})
+}
+
+// Refuse notes definitions that were refused, so that the user can accept them.
+func (s *Store) Refuse(project, server string, definitions map[string]Refused) error {
+	return s.change(project, server, func(t *Tools) { maps.Copy(t.Refused, definitions) })
+}
+
+// AcceptRefused accepts the refused definitions of a server, and returns them.
+func (s *Store) AcceptRefused(project, server string) (accepted map[string]Refused, err error) {
+	err = s.change(project, server, func(t *Tools) {
+		accepted = t.Refused
+		for name, r := range accepted {
+			t.Accepted[name] = r.Definition
+		}
+		t.Refused = nil
+	})
+	return accepted, err
+}
+
+func (s *Store) change(project, server string, change func(*Tools)) error {
+	all, err := s.readTools()
+	if err != nil {
+		return err
+	}
+	if project, err = real(project); err != nil {
+		return err
+	}
+	t := all[project][server]
+	if t.Accepted == nil {
+		t.Accepted = map[string]json.RawMessage{}
+	}
+	if t.Refused == nil {
+		t.Refused = map[string]Refused{}
+	}
+	change(&t)
+	if all[project] == nil {
+		all[project] = map[string]Tools{}
+	}
+	all[project][server] = t
+	return write(s.tools(), all)
+}
