@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,10 @@ var (
 	summary   = dag.NewType[agent.Text]("summary")
 )
 
+// tests are the files that say whether a repair is one: the agent reads them and cannot
+// change them, and no more can the code that it writes.
+var tests = []string{"*_test.go", "go.mod", "go.sum", "go.work", "testdata", "vendor"}
+
 // Pipeline reads its flags and returns the repair of one package.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("fix", flag.ContinueOnError)
@@ -67,9 +72,14 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	if err != nil {
 		return stone.Ashlar{}, err
 	}
-	prepare := func(context.Context) (Workspace, error) { return openWorkspace(*dir) }
-	files := fs.Root{Dir: *dir}
-	if *dir == "" {
+	return pipeline(model, *dir, *attempts), nil
+}
+
+// pipeline repairs the package in dir, or a copy of the sample if dir is empty.
+func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
+	prepare := func(context.Context) (Workspace, error) { return openWorkspace(dir) }
+	files := fs.Root{Dir: dir, ReadOnly: tests}
+	if dir == "" {
 		prepare = func(ctx context.Context) (Workspace, error) { return copySample(sampleDir(ctx)) }
 		files.DirFrom = func(ctx context.Context) (string, error) { return sampleDir(ctx), nil }
 	}
@@ -78,9 +88,9 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		stone.Func("first-test", workspace, verdict, goTest),
 		stone.Match("broken", stone.On(verdict, func(v Verdict) bool { return !v.Passed }),
 			stone.Case(false, stone.Func("nothing-to-do", verdict, summary, nothingToDo)),
-			stone.Case(true, repair(model, files, *attempts)),
+			stone.Case(true, repair(model, files, attempts)),
 		),
-	), nil
+	)
 }
 
 // repair is the loop: attempt, test, attempt again.
@@ -91,7 +101,7 @@ func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 				permission(attempts),
 				agent.New("patch", patch, model, agent.Config{
 					System: agent.Say("You repair Go packages. Read the files that matter, make the smallest edit " +
-						"that lets the tests pass, and never edit the tests. Then say in one sentence what was wrong."),
+						"that lets the tests pass. The tests cannot be edited. Then say in one sentence what was wrong."),
 					User:     dag.Derive2(consent, verdict, describe),
 					Use:      []agent.Middleware{fs.List(files), fs.Read(files), fs.Edit(files)},
 					MaxTurns: 12,
@@ -151,8 +161,9 @@ const testTime = 2 * time.Minute
 // that has none.
 const unconfined = "FIX_UNCONFINED"
 
-// goTest compiles the tests and runs them in a sandbox, in which they may change
-// nothing but the folder: a model has written their code.
+// goTest compiles the tests and runs them in a sandbox, without a network and with no file
+// to change but temporary ones: a model has written the code that they test, which could
+// otherwise change the tests themselves.
 func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()
@@ -166,7 +177,7 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 		return compiled(ctx, w, list, err)
 	}
 	v := Verdict{Passed: true}
-	policy := sandbox.Policy{}
+	policy := sandbox.Policy{ReadOnly: []string{w.Dir, programs}}
 	if os.Getenv(unconfined) == "1" {
 		policy.Method = sandbox.Unconfined
 	}
@@ -181,8 +192,8 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 		if _, err := os.Stat(program); err != nil {
 			continue // a package without tests
 		}
-		policy.Writable = []string{dir}
-		test := sandbox.Command(ctx, policy, program)
+		// Code that exits with 0 by itself has not passed.
+		test := sandbox.Command(ctx, policy, program, "-test.paniconexit0")
 		test.Dir = dir
 		out, err := test.Output(64 << 10)
 		if errors.Is(err, sandbox.ErrNone) {
@@ -191,7 +202,7 @@ func goTest(ctx context.Context, w Workspace) (Verdict, error) {
 		if err != nil && (!errors.As(err, new(*sandbox.ExitError)) || ctx.Err() != nil) {
 			return Verdict{}, fmt.Errorf("the tests in %s: %w", dir, err)
 		}
-		v.Passed = v.Passed && err == nil
+		v.Passed = v.Passed && err == nil && slices.Contains(strings.Split(out, "\n"), "PASS")
 		v.Output += out
 	}
 	v.Output = tail(v.Output, 60)

@@ -19,7 +19,8 @@
 //
 // Entries of .git and .stone, and names in Refuse, are neither read nor changed, also
 // not through a link: programs outside run commands from these directories. List them in
-// Only to allow them. All other files below Dir can be read, including a file .env.
+// Only to allow them. Names that match ReadOnly are read and never changed: an agent that
+// repairs code may not repair its tests. All other files below Dir can be read, including a file .env.
 //
 // # Tools of your own
 //

@@ -14,13 +14,25 @@ import (
 
 const maxLinks = 40
 
-// refuses returns a function that reports whether a name is refused below the directory
-// base. The names in the path of base itself are allowed.
-func (r Root) refuses(base string) func(name string) bool {
+// refuses returns a function that says why a name is refused below the directory base.
+// The names in the path of base itself are allowed.
+func (r Root) refuses(base string) func(name string) string {
 	named := parts(base)
-	return func(name string) bool {
+	return func(name string) string {
 		is := func(other string) bool { return strings.EqualFold(name, other) } // some file systems ignore case
-		return !slices.ContainsFunc(named, is) && (slices.ContainsFunc(sandbox.Protected(), is) || slices.ContainsFunc(r.Refuse, is))
+		matches := func(pattern string) bool {
+			ok, err := filepath.Match(strings.ToLower(pattern), strings.ToLower(name))
+			return ok && err == nil // change has compiled it
+		}
+		switch {
+		case slices.ContainsFunc(named, is):
+			return ""
+		case slices.ContainsFunc(sandbox.Protected(), is) || slices.ContainsFunc(r.Refuse, is):
+			return "must not be used: " + name + " is refused"
+		case r.changes && slices.ContainsFunc(r.ReadOnly, matches):
+			return "must not be changed: " + name + " is read-only"
+		}
+		return ""
 	}
 }
 
@@ -88,14 +100,19 @@ func (w *walk) run() error {
 			break
 		}
 	}
-	if i := slices.IndexFunc(w.todo, w.refused); i >= 0 {
-		return w.refusal(w.todo[i])
+	for _, name := range w.todo {
+		if err := w.refusal(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 func (w *walk) refusal(name string) error {
-	return fmt.Errorf("%s must not be used: %s is refused", w.shown, name)
+	if why := w.refused(name); why != "" {
+		return fmt.Errorf("%s %s", w.shown, why)
+	}
+	return nil
 }
 
 // step goes one name further and reports whether the walk continues.
@@ -108,8 +125,8 @@ func (w *walk) step(name string) (on bool, err error) {
 		w.todo, w.dirs, err = w.todo[1:], w.dirs[:n], w.dirs[n].Close()
 		return true, err
 	}
-	if w.refused(name) {
-		return false, w.refusal(name)
+	if err := w.refusal(name); err != nil {
+		return false, err
 	}
 	info, err := w.here().Lstat(name)
 	final := len(w.todo) == 1

@@ -37,6 +37,45 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// What is read-only is read by every tool, and changed by none, whichever way leads to it.
+func TestReadOnly(t *testing.T) {
+	for _, path := range []string{"a_test.go", "A_Test.go", "sub/b_test.go", "go.mod", "new_test.go", "sub/new_test.go", "new/x_test.go", "keep/f", "keep/new",
+		"./sub/../a_test.go", "dir/b_test.go", "up/a_test.go"} {
+		dir := files(t, map[string]string{"a_test.go": "secret", "A_Test.go": "secret", "sub/b_test.go": "secret", "go.mod": "secret", "keep/f": "secret", "free.go": "secret"})
+		for name, target := range map[string]string{"dir": "sub", "up": "."} {
+			if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		root := fs.Root{Dir: dir, ReadOnly: []string{"*_test.go", "go.mod", "keep"}}
+		for name, run := range ways(root) {
+			got, err := run(t, path)
+			switch name {
+			default:
+				if err == nil || !strings.Contains(err.Error(), "is read-only") {
+					t.Errorf("%s %s: got %q, error %v", name, path, got, err)
+				}
+			case "read_file", "file_exists", "list_directory":
+				if err != nil && strings.Contains(err.Error(), "read-only") {
+					t.Errorf("%s %s: %v", name, path, err)
+				}
+			}
+		}
+		for _, file := range []string{"a_test.go", "sub/b_test.go", "go.mod", "keep/f"} {
+			if got := content(t, filepath.Join(dir, file)); got != "secret" {
+				t.Errorf("%s: %s is %q", path, file, got)
+			}
+		}
+	}
+	dir := files(t, map[string]string{"free.go": "secret"})
+	if _, err := call(t, fs.Write(fs.Root{Dir: dir, ReadOnly: []string{"*_test.go"}}), "path", "test.go", "content", "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := call(t, fs.Write(fs.Root{Dir: dir, ReadOnly: []string{"[", "x"}}), "path", "x.go", "content", "x"); err == nil || !strings.Contains(err.Error(), `pattern "["`) {
+		t.Errorf("a bad pattern: %v", err)
+	}
+}
+
 func TestRefusedUnlessNamed(t *testing.T) {
 	dir := files(t, map[string]string{".git/config": "text", "sub/.stone/x": "x", "gitignore": "g"})
 	if err := errors.Join(os.Symlink("../.git", filepath.Join(dir, "sub/out")), os.Symlink(".git", filepath.Join(dir, "src"))); err != nil {

@@ -36,10 +36,16 @@ type Root struct {
 	// beside .git and .stone. They are refused everywhere below Dir, in whatever case
 	// they are written, but not in a directory of Only that has the name in its path.
 	Refuse []string
+	// ReadOnly are patterns of names, as in path.Match, of files and directories that the
+	// tools read and never make or change: "*_test.go". They hold as those of Refuse do.
+	// Resolve refuses them too: give a tool of your own that only reads a Root without them.
+	ReadOnly []string
 	// MaxRead bounds the bytes that a call of read_file returns, MaxFile the size of
 	// a file that is written or edited. Zero is the default.
 	MaxRead int
 	MaxFile int64
+
+	changes bool // a tool may change the file
 }
 
 func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
@@ -51,7 +57,7 @@ type place struct {
 	name  string // in Root
 	shown string // its name for the model
 
-	refused func(name string) bool
+	refused func(name string) (why string) // "" if the name may be used
 }
 
 // Resolve finds the file of a path, for tools of your own, with the checks that all tools
@@ -60,7 +66,7 @@ type place struct {
 // close it. The file may be a directory, and need not exist. If directories on the way do
 // not exist, the name contains them. The size of the file is not bounded.
 func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name string, err error) {
-	p, err := r.at(ctx, path)
+	p, err := r.change(ctx, path)
 	if err != nil {
 		return nil, "", err
 	}
@@ -70,6 +76,17 @@ func (r Root) Resolve(ctx context.Context, path string) (dir *os.Root, name stri
 		}
 	}
 	return p.Root, p.name, nil
+}
+
+// change is at for a tool that may change the file.
+func (r Root) change(ctx context.Context, path string) (*place, error) {
+	for _, pattern := range r.ReadOnly {
+		if _, err := filepath.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("ReadOnly of the directory has the pattern %q: %w", pattern, err)
+		}
+	}
+	r.changes = true
+	return r.at(ctx, path)
 }
 
 // at resolves a path of the model. The caller closes the place.

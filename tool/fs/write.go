@@ -31,7 +31,7 @@ type writeInput struct {
 func Write(r Root) agent.Middleware {
 	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
 		func(ctx context.Context, in writeInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
+			p, err := r.change(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -48,7 +48,7 @@ func Write(r Root) agent.Middleware {
 
 // previewWrite shows how a write would change the file.
 func (r Root) previewWrite(ctx context.Context, in writeInput) (string, error) {
-	p, err := r.at(ctx, in.Path)
+	p, err := r.change(ctx, in.Path)
 	if err != nil {
 		return "", err
 	}
@@ -139,7 +139,7 @@ type editInput struct {
 func Edit(r Root) agent.Middleware {
 	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so include enough of the text around it.",
 		func(ctx context.Context, in editInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
+			p, err := r.change(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -156,7 +156,7 @@ func Edit(r Root) agent.Middleware {
 			line := lineOf(old, at)
 			return p.result(fmt.Sprintf("edited %s at line %d", p.shown, line), map[string]any{"line": line}), nil
 		}, tool.Effects("fs/read", "fs/write"), tool.Preview(func(ctx context.Context, in editInput) (string, error) {
-			p, err := r.at(ctx, in.Path)
+			p, err := r.change(ctx, in.Path)
 			if err != nil {
 				return "", err
 			}
@@ -249,7 +249,7 @@ func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte(
 func Delete(r Root, approve tool.Approve) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
 		func(ctx context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
+			p, err := r.change(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
@@ -268,7 +268,7 @@ func Delete(r Root, approve tool.Approve) agent.Middleware {
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
 		func(ctx context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
+			p, err := r.change(ctx, in.Path)
 			if err != nil {
 				return agent.Result{}, err
 			}
