@@ -22,14 +22,25 @@ import (
 type person struct {
 	in       io.Reader
 	out      io.Writer
-	display  *progress.Display // pauses while a question is open; may be nil
-	terminal bool              // standard input is one: Ctrl-D cancels a question
-	kept     bool              // the run can wait for an answer
+	display  pauser // may be nil
+	terminal bool   // standard input is one: Ctrl-D cancels a question
+	kept     bool   // the run can wait for an answer
+
+	editor    *editor     // reads lines in place of in, if set
+	interrupt func()      // called for Ctrl-C while the editor has a question
+	wanted    chan string // asks for a line of the editor, with the hint for Ctrl-C
+	pending   bool        // one was asked for and has not come
 
 	turn  chan struct{} // holds a token while no question is asked
 	start sync.Once
 	lines chan answer
 	over  chan struct{} // closed at the end of the input, when all lines are taken
+}
+
+// A pauser stops writing to the terminal while a question is open.
+type pauser interface {
+	Pause()
+	Resume()
 }
 
 type answer struct {
@@ -38,7 +49,10 @@ type answer struct {
 }
 
 func (a *app) person(display *progress.Display, kept bool) *person {
-	p := &person{in: a.Stdin, out: a.Stderr, display: display, terminal: terminal(a.Stdin) != nil, kept: kept}
+	p := &person{in: a.Stdin, out: a.Stderr, terminal: terminal(a.Stdin) != nil, kept: kept}
+	if display != nil {
+		p.display = display
+	}
 	p.turn = make(chan struct{}, 1)
 	p.turn <- struct{}{}
 	p.lines, p.over = make(chan answer), make(chan struct{})
@@ -61,34 +75,57 @@ func (p *person) Ask(ctx context.Context, q ask.Question) (string, error) {
 		p.display.Pause()
 		defer p.display.Resume()
 	}
-	// A read cannot be taken back, so the reader lives as long as the process.
-	p.start.Do(func() { go p.read() })
+	p.starts()
 	if p.kept && !p.terminal && p.ends() {
 		return "", kind.Waiting // what waits is listed at the end of the run
 	}
 	putQuestion(p.out, q)
 	for refused := 0; ; {
-		p.prompt("> ")
-		select {
-		case a := <-p.lines:
-			if line := strings.TrimSpace(a.line); line != "" {
-				err := q.Check(line)
-				if refused++; err == nil || refused >= maxRefused {
-					return line, nil
-				}
-				// Once more before another question comes, which the next line would answer.
-				q.Problem = err.Error()
-				putQuestion(p.out, q)
-				continue
-			}
-			if a.err != nil {
-				p.prompt("\n")
-				return "", p.ended(q, a.err)
-			}
-		case <-ctx.Done():
-			p.prompt("\n")
+		line, err := p.next(ctx, "")
+		switch line = strings.TrimSpace(line); {
+		case ctx.Err() != nil:
 			return "", ctx.Err()
+		case errors.Is(err, errInterrupted):
+			p.interrupt()
+			<-ctx.Done()
+			return "", ctx.Err()
+		case line == "" && err != nil:
+			p.prompt("\n")
+			return "", p.ended(q, err)
+		case line == "":
+			continue
 		}
+		wrong := q.Check(line)
+		if refused++; wrong == nil || refused >= maxRefused {
+			return line, nil
+		}
+		// Once more before another question comes, which the next line would answer.
+		q.Problem = wrong.Error()
+		putQuestion(p.out, q)
+	}
+}
+
+// starts starts to read. A read cannot be taken back, so the reader lives as long as the
+// process.
+func (p *person) starts() { p.start.Do(func() { go p.read() }) }
+
+// next returns the next line, or several of the editor. A line that ends with the input comes
+// with the error of that. The hint is what Ctrl-C shows; without one it is errInterrupted.
+func (p *person) next(ctx context.Context, hint string) (string, error) {
+	p.starts()
+	if p.editor == nil {
+		p.prompt("> ")
+	} else if !p.pending {
+		p.pending = true
+		p.wanted <- hint
+	}
+	select {
+	case a := <-p.lines:
+		p.pending = false
+		return a.line, a.err
+	case <-ctx.Done():
+		p.prompt("\n")
+		return "", ctx.Err()
 	}
 }
 
@@ -136,6 +173,13 @@ func (p *person) ended(q ask.Question, err error) error {
 }
 
 func (p *person) read() {
+	if p.editor != nil {
+		for hint := range p.wanted {
+			line, err := p.editor.line(hint)
+			p.lines <- answer{line, err}
+		}
+		return
+	}
 	in, ended := bufio.NewReader(p.in), false
 	for {
 		line, err := in.ReadString('\n') // after the end every further read returns io.EOF again

@@ -166,13 +166,18 @@ func (k *calls) limit(f *pflag.FlagSet) error {
 	if k.conf != nil {
 		limits, k.prices = k.conf.Budget, k.conf.Prices
 	}
-	err := errors.Join(
-		bounded(f, "max-usd", k.budget.USD, &limits.USD),
-		bounded(f, "max-tokens", k.budget.Tokens, &limits.Tokens),
-		bounded(f, "max-roundtrips", k.budget.Roundtrips, &limits.Roundtrips),
-		bounded(f, "max-time", k.budget.Latency, &limits.Latency))
+	err := limitsOf(f, k.budget, &limits)
 	k.limits = limits
 	return err
+}
+
+// limitsOf takes the limits over that flags set.
+func limitsOf(f *pflag.FlagSet, set budget.Limits, to *budget.Limits) error {
+	return errors.Join(
+		bounded(f, "max-usd", set.USD, &to.USD),
+		bounded(f, "max-tokens", set.Tokens, &to.Tokens),
+		bounded(f, "max-roundtrips", set.Roundtrips, &to.Roundtrips),
+		bounded(f, "max-time", set.Latency, &to.Latency))
 }
 
 // bounded takes a limit over from its flag. A limit of 0 leaves nothing to spend.

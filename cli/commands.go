@@ -28,7 +28,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.run(), a.resume(), a.answer(), a.runs(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.installSkill(), &cobra.Command{
+	root.AddCommand(a.run(), a.chat(), a.resume(), a.answer(), a.runs(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.installSkill(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of Stone, Go and the platform",
 		Args:  none,
@@ -63,14 +63,22 @@ func none(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// onlyPackages marks commands that take no plans.
+const onlyPackages = "only-packages"
+
 // over makes a command that works on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
 	c.Use += " [flags] [-- ARG…]"
 	if a.fromArgument() {
 		c.Use = strings.Replace(c.Use, " ", " [PIPELINE] ", 1)
-		c.Long += "\n\nPIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nThe package exports Pipeline, a variable or a function of the ARGs. Without PIPELINE, the pipeline of the\nproject is meant, in the nearest directory .stone."
-		a.planFlags(c)
+		or := ", or a plan, by the name of its .edn or .json file"
+		if c.Annotations[onlyPackages] != "" {
+			or = ""
+		} else {
+			a.planFlags(c)
+		}
+		c.Long += "\n\nPIPELINE is a Go package, by directory or import path" + or + ".\nThe package exports Pipeline, a variable or a function of the ARGs. Without PIPELINE, the pipeline of the\nproject is meant, in the nearest directory .stone."
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -92,6 +100,9 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 			if before, err = a.ownPipeline(c); err != nil {
 				return err
 			}
+		}
+		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) && c.Annotations[onlyPackages] != "" {
+			return fmt.Errorf("%s is a plan: %s takes a Go package", before[0], c.CommandPath())
 		}
 		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) {
 			return a.overPlan(c, before[0], after, do)
@@ -133,7 +144,9 @@ func (a *app) example(lines ...string) string {
 			if strings.Contains(line, "plan.edn") {
 				continue
 			}
-			line = strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool { return strings.HasPrefix(word, "./examples/") || word == "./triage" }), " ")
+			line = strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool {
+				return strings.HasPrefix(word, "./examples/") || word == "./triage" || word == "./support"
+			}), " ")
 		}
 		out = append(out, "  "+a.Name+" "+line)
 	}

@@ -43,6 +43,7 @@ type source struct {
 	Flags    []string `json:"flags,omitempty"`    // only the flags that change the pipeline
 	Args     []string `json:"args,omitempty"`     // after --
 	Budget   []string `json:"budget,omitempty"`   // as flags: of the run, also where the configuration says it
+	Chat     []string `json:"chat,omitempty"`     // as flags: the budget of the chat of which the run is a turn
 }
 
 // String returns the command as it was typed, without the flags that only choose
@@ -94,12 +95,17 @@ func addKeepFlags(c *cobra.Command, k *keepFlags) {
 	}
 }
 
-// addStoreFlags adds the flags that say where runs are kept, and reads the command
-// line before the command runs.
+// addStoreFlags adds the flags that say where runs are kept, if they are, and reads the
+// command line before the command runs.
 func addStoreFlags(c *cobra.Command, k *keepFlags) {
+	c.Flags().BoolVar(&k.none, "no-db", false, "do not record the run; it cannot be resumed")
+	addSourceFlags(c, k)
+}
+
+// addSourceFlags is addStoreFlags for a command that keeps all its runs.
+func addSourceFlags(c *cobra.Command, k *keepFlags) {
 	f := c.Flags()
 	dbFlag(f, &k.db)
-	f.BoolVar(&k.none, "no-db", false, "do not record the run; it cannot be resumed")
 	f.StringVar(&k.made.Pipeline, packageFlag, "", "")
 	f.Lookup(packageFlag).Hidden = true // as those of addKeepFlags
 	c.PreRunE = func(c *cobra.Command, args []string) (err error) {

@@ -73,6 +73,9 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	return err
 }
 
+// ownsInterrupt marks commands that Ctrl-C at a terminal does not end.
+const ownsInterrupt = "owns-interrupt"
+
 // handOver builds a program and passes the command on to it.
 func (a *app) handOver(c *cobra.Command, args []string, what string, build func(context.Context) (load.Program, error)) error {
 	signals := make(chan os.Signal, 8)
@@ -85,6 +88,12 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 		return err
 	case err != nil:
 		return failed("%w", err)
+	}
+	if c.Annotations[ownsInterrupt] != "" && terminal(a.Stdin) != nil {
+		// The terminal has interrupted the program as well, which may continue.
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+		signal.Stop(signals)
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP)
 	}
 	code, err := program.Run(a.Name, args, a.Stdin, unshielded(a.Stdout), unshielded(a.Stderr), signals)
 	if err != nil {

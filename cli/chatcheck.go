@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// A dialogue is how a pipeline takes part in a chat.
+type dialogue struct {
+	message dag.AnyType // the type of what the person says
+	field   string      // of its content that has the text, "" if the content is the text
+	replies []string    // the names of the leaves that can make the reply
+}
+
+// dialogueOf finds out how a pipeline takes part in a chat. The error says what to add to one
+// that cannot.
+func (a *app) dialogueOf(ctx context.Context, p stone.Ashlar) (d dialogue, err error) {
+	name := text.Line(p.Name())
+	var missing []string
+	for _, f := range a.findings(p, a.with(dag.DAG{})) {
+		if f.Type == finding.MissingProducer && !slices.Contains(missing, f.Queried) {
+			missing = append(missing, f.Queried)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …)", name)
+	case 1:
+	default:
+		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others", name, strings.Join(missing, " and "))
+	}
+	all := p.QueriesAll()
+	d.message = all[slices.IndexFunc(all, func(q dag.Query) bool { return q.Type() != nil && q.Type().Name() == missing[0] })].Type()
+	fields := textFields(ctx, d.message)
+	if len(fields) == 0 {
+		return d, failed("%s reads %q, whose content takes no message: make it a string, or an object in which one string is required", name, missing[0])
+	}
+	if d.field = fields[0]; len(fields) > 1 && slices.Contains(fields, "text") {
+		d.field = "text"
+	} else if len(fields) > 1 {
+		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, missing[0], strings.Join(fields, " and "))
+	}
+	if d.replies = lastLeaves(p); len(d.replies) == 0 {
+		return d, failed("%s ends with a fan-out, which is no reply: add a stone.Reduce that makes one", name)
+	}
+	if !remembers(p, d.message) {
+		return d, failed("%s forgets: it reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces", name)
+	}
+	return d, nil
+}
+
+// textFields returns the properties of which each alone, as a string, is a content of the type:
+// only "" if a string is.
+func textFields(ctx context.Context, t dag.AnyType) (fields []string) {
+	if t.Schema().Validate(ctx, []byte(`"?"`)) == nil {
+		return []string{""}
+	}
+	for _, name := range t.Schema().Properties() {
+		if content, err := json.Marshal(map[string]string{name: "?"}); err == nil && t.Schema().Validate(ctx, content) == nil {
+			fields = append(fields, name)
+		}
+	}
+	return fields
+}
+
+// lastLeaves returns the names of the leaves that can make the last node of a pipeline; none
+// if that can be a fan-out.
+func lastLeaves(p stone.Ashlar) (names []string) {
+	children := slices.DeleteFunc(p.Children(), stone.Ashlar.IsGlue)
+	switch p.Form() {
+	case "leaf":
+		return []string{p.Name()}
+	case "parallel", "map":
+		return nil
+	case "seq", "flow":
+		children = children[max(len(children)-1, 0):]
+	}
+	for _, c := range children {
+		below := lastLeaves(c)
+		if below == nil {
+			return nil
+		}
+		names = append(names, below...)
+	}
+	return names
+}
+
+// remembers reports whether a pipeline can read something of earlier turns: all messages, or,
+// if there is one, a node that it has produced itself.
+func remembers(p stone.Ashlar, message dag.AnyType) bool {
+	var made []string
+	for _, t := range p.ProducesAll() {
+		made = append(made, t.Name())
+	}
+	return slices.ContainsFunc(p.QueriesAll(), func(q dag.Query) bool {
+		if q.IsEverything() || q.Type() == nil {
+			return q.IsEverything()
+		}
+		name := q.Type().Name()
+		return name == message.Name() && q.IsAll() || q.IsOptional() && slices.Contains(made, name)
+	})
+}
+
+// say returns a DAG with a message of the person.
+func (d dialogue) say(ctx context.Context, before dag.DAG, message string) (dag.DAG, error) {
+	var content any = message
+	if d.field != "" {
+		content = map[string]string{d.field: message}
+	}
+	data, err := json.Marshal(content)
+	if err == nil {
+		err = d.message.Schema().Validate(ctx, data)
+	}
+	if err != nil {
+		return before, err
+	}
+	return appended(before, dag.Spec{Type: d.message.Name(), Content: json.RawMessage(data)})
+}
+
+// text returns the message in a node that say has made.
+func (d dialogue) text(n *dag.Node) string {
+	if d.field == "" {
+		return n.Text()
+	}
+	s, _ := n.Get(d.field, "").(string) // "" for a node that another program has made
+	return s
+}
+
+func appended(d dag.DAG, s dag.Spec) (dag.DAG, error) {
+	s.Parents = d.Next()
+	n, err := dag.NewNode(s)
+	if err != nil {
+		return d, err
+	}
+	return d.Append(n)
+}
+
+// carried returns what a turn can read of the DAG of the turn before: a reply has the whole
+// conversation in it, so a chat that kept them all would grow with the square of its turns.
+func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
+	keep := map[dag.ID]bool{}
+	keepAll := func(t dag.AnyType) error {
+		nodes, err := before.All(t.Name())
+		for _, n := range nodes {
+			keep[n.ID()] = true
+		}
+		return err
+	}
+	for _, q := range p.QueriesAll() {
+		switch {
+		case q.IsEverything():
+			return before, nil
+		case q.Type() == nil: // of the latest node, which is the message
+		case q.IsNearest():
+			if n, err := before.Nearest(q.Type().Name()); err == nil {
+				keep[n.ID()] = true
+			}
+		default:
+			if err := keepAll(q.Type()); err != nil {
+				return after, err
+			}
+			if q.After() == nil {
+				continue
+			}
+			if err := keepAll(q.After()); err != nil {
+				return after, err
+			}
+		}
+	}
+	for n := range before.Nodes() {
+		if !keep[n.ID()] {
+			continue
+		}
+		if after, err = appended(after, dag.Spec{Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}); err != nil {
+			return after, err
+		}
+	}
+	return after, nil
+}

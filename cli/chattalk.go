@@ -1,0 +1,396 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A talk is an open chat.
+type talk struct {
+	*app
+	store  *store
+	p      stone.Ashlar
+	speaks dialogue
+	name   string
+	flags  chatFlags
+
+	limits  budget.Limits   // of the chat; Latency is that of a turn
+	account *budget.Account // of the chat, charged with all turns
+
+	after  map[int]int // by turn: the turn that it continues
+	last   int         // the newest turn
+	at     int         // the turn that the next one continues, 0 for none
+	before dag.DAG     // the DAG of that
+	broken int         // a turn without a reply, which can be resumed; 0 for none
+
+	person  *person
+	view    *chatView // nil unless standard output is a terminal
+	signals chan os.Signal
+}
+
+// talk opens a chat and takes turns until the person ends it.
+func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error) {
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
+	s, err := openStore(flags.keep.db, "", true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	t := &talk{app: a, store: s, p: p, flags: flags, after: map[int]int{}, signals: make(chan os.Signal, 8)}
+	ctx := c.Context()
+	if t.name, err = s.chatName(ctx, flags.session); err != nil {
+		return err
+	}
+	turns, err := s.turnsOf(ctx, t.name)
+	if err == nil {
+		ctx, err = t.budget(ctx, c.Flags(), turns)
+	}
+	if err != nil {
+		return err
+	}
+	if t.speaks, err = a.dialogueOf(ctx, p); err != nil {
+		return err
+	}
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	// A signal during a turn cancels that; between turns it must not end the process before the
+	// terminal is as it was.
+	signal.Notify(t.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(t.signals)
+	t.person = a.person(nil, true)
+	t.person.editor = newEditor(terminal(a.Stdin), terminal(a.Stderr))
+	t.person.wanted = make(chan string)
+	defer t.person.editor.close()
+	if terminal(a.Stdout) != nil && !flags.json {
+		t.view = &chatView{out: a.Stdout, replies: t.speaks.replies, columns: a.columns()}
+		t.person.display = t.view
+	}
+	if err := t.open(ctx, turns); err != nil {
+		return err
+	}
+	return t.converse(ctx)
+}
+
+// budget opens the account of the chat, charged with its turns. A chat keeps its budget,
+// unless flags change it.
+func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (context.Context, error) {
+	k := &t.calls
+	if k.conf != nil {
+		t.limits = k.conf.Budget
+	}
+	if len(turns) > 0 {
+		var kept budget.Limits
+		from, _ := readSource(turns[len(turns)-1].RunInfo) // the run of another program has no budget
+		old := pflag.NewFlagSet("", pflag.ContinueOnError)
+		budgetFlags(old, &kept)
+		if err := old.Parse(from.Chat); err != nil {
+			return ctx, failed("the budget that is kept with chat %s: %w", t.name, err)
+		}
+		if err := limitsOf(old, kept, &t.limits); err != nil {
+			return ctx, err
+		}
+	}
+	if err := limitsOf(f, k.budget, &t.limits); err != nil {
+		return ctx, err
+	}
+	if err := t.fillApplicator(t.limits.USD != 0); err != nil {
+		return ctx, err
+	}
+	if k.conf != nil {
+		k.prices = k.conf.Prices
+		ctx = budget.WithPrices(ctx, k.prices)
+	}
+	k.limits = t.limits
+	whole := t.limits
+	whole.Latency = 0
+	t.account = budget.New(whole)
+	for _, one := range turns {
+		steps, err := t.store.Steps(ctx, one.ID)
+		if err != nil {
+			return ctx, failed("%w", err)
+		}
+		for _, s := range steps {
+			t.account.Charge(s.Spent())
+		}
+	}
+	return ctx, nil
+}
+
+// check validates the pipeline with a message.
+func (t *talk) check(ctx context.Context) error {
+	input, err := t.speaks.say(ctx, dag.DAG{}, "?")
+	if err != nil {
+		return failed("%w", err)
+	}
+	findings := t.findings(t.p, t.with(input))
+	if err := printFindings(t.Stderr, findings); err != nil {
+		return output(err)
+	}
+	if findings.Err() != nil {
+		return &exitError{code: Failed}
+	}
+	return nil
+}
+
+// open continues the turns that there are.
+func (t *talk) open(ctx context.Context, turns []turn) (err error) {
+	for _, one := range turns {
+		t.after[one.number], t.last = one.after, one.number
+	}
+	spent := ""
+	if len(turns) > 0 {
+		spent = summed(t.name, turns).cost
+		if spent != "" {
+			spent = ", " + spent
+		}
+		spent = fmt.Sprintf(": %s%s", plural(len(turns), "turn"), spent)
+	}
+	t.complain("chat %s%s", t.name, spent)
+	if t.interactive() {
+		t.complain(`/help lists the commands, Ctrl-D ends the chat`)
+	}
+	if len(turns) == 0 {
+		return nil
+	}
+	newest := turns[len(turns)-1]
+	if newest.State == journal.Done {
+		return t.goTo(ctx, newest.number)
+	}
+	if err := t.goTo(ctx, newest.after); err != nil {
+		return err
+	}
+	if newest.State == journal.Failed || newest.State == journal.Canceled {
+		t.broken = newest.number
+		t.complain("turn %d is %s, and is left out: %s", newest.number, newest.State, t.howToRetry(newest.number))
+		return nil
+	}
+	t.complain("turn %d is %s: it continues", newest.number, newest.State)
+	return t.run(ctx, newest.number, dag.DAG{}, true)
+}
+
+func (t *talk) interactive() bool { return t.person.editor != nil }
+
+func (t *talk) howToRetry(number int) string {
+	if t.interactive() {
+		return "/retry continues it"
+	}
+	return "to continue it: " + t.command(t.store, "resume", turnID(t.name, number))
+}
+
+// goTo makes a turn that is done the one that the next one continues.
+func (t *talk) goTo(ctx context.Context, number int) (err error) {
+	t.at, t.before = number, dag.DAG{}
+	if number > 0 {
+		t.before, err = t.store.DAG(ctx, turnID(t.name, number))
+	}
+	if err != nil {
+		return failed("%w", err)
+	}
+	if node, err := t.before.Nearest(t.speaks.message.Name()); err == nil && t.interactive() {
+		fmt.Fprintf(t.Stderr, "> %s\n", strings.Join(text.Lines(t.speaks.text(node)), "\n. "))
+		return t.printResult(stone.Result{Node: t.before.Latest()}, false, false)
+	}
+	return nil
+}
+
+// converse takes a turn for each message.
+func (t *talk) converse(ctx context.Context) error {
+	for {
+		message, err := t.listen(ctx)
+		message = strings.TrimSpace(message)
+		switch {
+		case message == "" && errors.Is(err, io.EOF):
+			return t.leave()
+		case message == "" && err != nil:
+			return failed("the chat ended: %w", err)
+		case message == "":
+			continue
+		}
+		if command, isCommand := strings.CutPrefix(message, "/"); isCommand && t.interactive() {
+			err = t.obey(ctx, command)
+		} else {
+			err = t.take(ctx, message)
+		}
+		if errors.Is(err, io.EOF) {
+			return t.leave()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// listen waits for a message.
+func (t *talk) listen(ctx context.Context) (string, error) {
+	for {
+		select {
+		case sig := <-t.signals: // during the turn, or just after it
+			if sig == os.Interrupt && t.interactive() {
+				continue
+			}
+			return "", errors.New(sender(sig))
+		default:
+		}
+		break
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	message, err := t.person.next(ctx, "Ctrl-D ends the chat")
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return message, err
+}
+
+// leave ends the chat.
+func (t *talk) leave() error {
+	if t.interactive() && t.last > 0 {
+		words := []string{"chat"}
+		if from := t.flags.keep.made.Pipeline; from != "" {
+			words = append(words, quoted(from))
+		}
+		t.complain("to continue: %s", t.command(t.store, append(words, "--session", t.name)...))
+	}
+	return nil
+}
+
+const chatHelp = `/retry  continue the turn that failed or was canceled
+/undo   forget the last turn: the next message continues the one before
+/quit   end the chat, as Ctrl-D does
+/help   show this
+A line that ends with \ goes on in the next one. Ctrl-C cancels a turn.
+`
+
+// obey carries out a command of the person. The error io.EOF ends the chat.
+func (t *talk) obey(ctx context.Context, command string) error {
+	switch {
+	case command == "help":
+		_, err := io.WriteString(t.Stderr, chatHelp)
+		return output(err)
+	case command == "quit":
+		return io.EOF
+	case command == "retry" && t.broken > 0:
+		return t.run(ctx, t.broken, dag.DAG{}, true)
+	case command == "retry":
+		t.complain("no turn has failed")
+	case command == "undo" && t.broken > 0:
+		t.broken = 0
+		t.complain("undone: the next message continues turn %d", t.at)
+	case command == "undo" && t.at > 0:
+		if err := t.goTo(ctx, t.after[t.at]); err != nil {
+			return err
+		}
+		t.complain("undone: the next message continues turn %d", t.at)
+	case command == "undo":
+		t.complain("nothing to undo")
+	default:
+		t.complain("unknown command /%s: /help lists them", command)
+	}
+	return nil
+}
+
+// take runs a new turn.
+func (t *talk) take(ctx context.Context, message string) error {
+	before, err := carried(t.p, t.before)
+	if err != nil {
+		return failed("%w", err)
+	}
+	input, err := t.speaks.say(ctx, before, message)
+	if err != nil {
+		t.complain("the message does not fit %s: %v", t.speaks.message.Name(), err)
+		return nil
+	}
+	if t.last >= maxTurns {
+		return failed("chat %s has %d turns, which is the most: start another one", t.name, t.last)
+	}
+	t.last++
+	t.after[t.last] = t.at
+	return t.run(ctx, t.last, input, false)
+}
+
+// run runs a turn, or continues it, and prints its reply.
+func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) error {
+	run := &keptRun{store: t.store, id: turnID(t.name, number)}
+	k := t.flags.keep
+	if k.id = run.id; resume {
+		k.resume = t.store.file
+	}
+	k.made.Chat = budgetLine(t.limits)
+	t.calls.limits = t.account.Left()
+	t.calls.limits.Latency = t.limits.Latency
+	if err := run.prepare(ctx, t.app, k); err != nil {
+		return err
+	}
+	run.opts.Labels = map[string]string{chatLabel: t.name, turnLabel: strconv.Itoa(number), afterLabel: strconv.Itoa(t.after[number])}
+	cfg := t.with(input)
+	result, err := t.execute(ctx, run, cfg)
+	if t.view != nil && t.view.end(result) {
+		result.Node = nil // it is printed
+	}
+	if err == nil {
+		t.at, t.before, t.broken = number, result.DAG, 0
+		return t.printResult(result, t.flags.json, false)
+	}
+	t.printLost(result, err)
+	return t.failed(ctx, run, number, err)
+}
+
+// execute runs a turn in sight of the person, who can cancel it.
+func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (stone.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.person.interrupt = func() { cancel(stone.Fail(kind.Canceled, "the turn was ended by Ctrl-C")) }
+	resume := t.command(t.store, "resume", run.id)
+	ctx, drain, stop := interruptible(ctx, func(line string) { t.complain("%s", line) }, resume)
+	defer stop()
+	account := t.account.Sub(budget.Limits{Latency: t.limits.Latency})
+	ctx, release := account.Context(budget.With(ctx, account))
+	defer release()
+	if t.view != nil {
+		cfg.Watch = event.All(cfg.Watch, t.view)
+	}
+	cfg.Frontend = t.person
+	return run.start(ctx, t.p, cfg, drain)
+}
+
+// failed says how a turn ended without a reply. At a terminal the chat goes on.
+func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
+	changed := errors.As(err, new(*journal.ChangedError))
+	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {
+		ended := t.ended(run, err)
+		if t.interactive() && ctx.Err() == nil {
+			t.broken = number
+			return nil
+		}
+		return ended
+	}
+	t.complain("failed: %v", err)
+	if errors.Is(err, journal.ErrDrained) || ctx.Err() != nil {
+		return &exitError{code: Failed}
+	}
+	if run.resumable(err) {
+		t.broken = number
+		t.complain("%s, another message leaves it out", t.howToRetry(number))
+	}
+	return nil
+}

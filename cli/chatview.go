@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// A chatView shows a turn at a terminal while it runs: the reply as it arrives, and a line for
+// each tool call. It is the watcher of the turn.
+type chatView struct {
+	out     io.Writer
+	replies []string // the ashlars whose text is shown
+	columns int
+
+	mu     sync.Mutex
+	from   voiced
+	said   strings.Builder // by from, as far as it is not retracted
+	midway bool            // in a line
+	paused strings.Builder // what was to be shown while a question is open
+	asking int             // open questions
+}
+
+// voiced identifies an answer in the stream.
+type voiced struct {
+	path, source string
+	attempt      int
+}
+
+// Wants implements event.Watcher.
+func (v *chatView) Wants(context.Context, slog.Level) bool { return true }
+
+// Watch implements event.Watcher.
+func (v *chatView) Watch(_ context.Context, e event.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.Delta:
+		if d.Kind == event.Text && d.Text != "" && slices.Contains(v.replies, e.Name) {
+			v.hear(voiced{e.Path, d.Source, d.Attempt}, d.Text)
+		}
+	case event.Retracted:
+		if v.said.Len() > 0 && d.Covers(e.Path, v.from.path, v.from.source, v.from.attempt) {
+			v.line("[taken back: " + d.Reason + "]")
+			v.said.Reset()
+		}
+	case event.ToolStarted:
+		input, _ := json.Marshal(d.Input) // a line without it says enough
+		v.line(fmt.Sprintf("· %s %s", d.Tool, input))
+	case event.ToolDone:
+		if !d.OK {
+			v.line(fmt.Sprintf("· %s failed: %s", d.Tool, d.Text))
+		}
+	}
+}
+
+// hear shows a piece of an answer, unless the answer is data.
+func (v *chatView) hear(from voiced, piece string) {
+	if from != v.from {
+		v.from = from
+		v.said.Reset()
+		v.fresh()
+	}
+	if v.said.Len() == 0 {
+		piece = strings.TrimLeft(piece, " \n")
+	}
+	v.said.WriteString(piece)
+	if s := v.said.String(); s != "" && s[0] != '{' && s[0] != '[' {
+		v.write(piece)
+	}
+}
+
+// line shows a line of its own, cut to the width of the terminal.
+func (v *chatView) line(s string) {
+	v.fresh()
+	v.write(text.Cut(text.Line(s), v.columns) + "\n")
+}
+
+// fresh starts a new line.
+func (v *chatView) fresh() {
+	if v.midway {
+		v.write("\n")
+	}
+}
+
+func (v *chatView) write(s string) {
+	if s == "" {
+		return
+	}
+	v.midway = !strings.HasSuffix(s, "\n")
+	if v.asking > 0 {
+		v.paused.WriteString(s)
+		return
+	}
+	_, _ = io.WriteString(v.out, s) // the result is written again if it cannot be seen
+}
+
+// Pause implements pauser.
+func (v *chatView) Pause() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.fresh()
+	v.asking++
+}
+
+// Resume implements pauser.
+func (v *chatView) Resume() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.asking--; v.asking == 0 {
+		s := v.paused.String()
+		v.paused.Reset()
+		v.write(s)
+	}
+}
+
+// end ends the view of a turn, and reports whether its reply was shown.
+func (v *chatView) end(result stone.Result) (shown bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.fresh()
+	s := strings.TrimSpace(v.said.String())
+	shown = s != "" && s[0] != '{' && s[0] != '[' && result.Node != nil && s == strings.TrimSpace(result.Node.Text())
+	v.said.Reset()
+	v.from = voiced{}
+	return shown
+}

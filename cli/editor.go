@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/term"
+)
+
+// errInterrupted is the error of a line at which Ctrl-C was pressed.
+var errInterrupted = errors.New("interrupted")
+
+// An editor reads lines at a terminal, which the person can edit and recall. While a line is
+// read, Ctrl-C is a key and no signal.
+type editor struct {
+	out    *os.File
+	typing typing
+	term   *term.Terminal
+
+	mu    sync.Mutex
+	state *term.State // with which the terminal is left; nil unless a line is read
+}
+
+// newEditor returns an editor, or nil if in or out is no terminal that can be drawn on.
+func newEditor(in, out *os.File) *editor {
+	if in == nil || out == nil || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	e := &editor{out: out, typing: typing{file: in}}
+	e.fresh()
+	return e
+}
+
+// fresh starts with an empty screen, but the lines that were typed.
+func (e *editor) fresh() {
+	old := e.term
+	e.term = term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{&e.typing, e.out}, "")
+	if old != nil {
+		e.term.History = old.History
+	}
+}
+
+// line reads a line, or several: pasted ones, and those that follow a line with "\" at its
+// end. The error is io.EOF for Ctrl-D, and errInterrupted for Ctrl-C, unless there is a hint,
+// which is then shown before the prompt comes again.
+func (e *editor) line(hint string) (string, error) {
+	if err := e.raw(); err != nil {
+		return "", err
+	}
+	defer e.close()
+	if columns, lines, err := term.GetSize(int(e.out.Fd())); err == nil && columns > 0 {
+		if err := e.term.SetSize(columns, lines); err != nil {
+			return "", err
+		}
+	}
+	e.term.SetBracketedPasteMode(true)
+	defer e.term.SetBracketedPasteMode(false)
+	var text strings.Builder
+	for {
+		prompt := "> "
+		if text.Len() > 0 {
+			prompt = ". "
+		}
+		e.term.SetPrompt(prompt)
+		line, err := e.term.ReadLine()
+		switch {
+		case e.typing.interrupted && hint == "":
+			e.typing.interrupted = false
+			return "", errInterrupted
+		case e.typing.interrupted:
+			e.typing.interrupted = false
+			text.Reset()
+			_, _ = e.term.Write([]byte(hint + "\n")) // the next read tells of a terminal that is gone
+			continue
+		case err != nil && !errors.Is(err, term.ErrPasteIndicator):
+			e.fresh() // it is still in the line
+			_, _ = io.WriteString(e.out, "\r\n")
+			return "", err
+		}
+		more := strings.HasSuffix(line, `\`)
+		text.WriteString(strings.TrimSuffix(line, `\`))
+		if !more && err == nil {
+			return text.String(), nil
+		}
+		text.WriteByte('\n')
+	}
+}
+
+func (e *editor) raw() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state, err = term.MakeRaw(int(e.typing.file.Fd()))
+	return err
+}
+
+// close leaves the terminal as it was, also while a line is read.
+func (e *editor) close() {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.state != nil {
+		_ = term.Restore(int(e.typing.file.Fd()), e.state) // a terminal that is gone has no state
+		e.state = nil
+	}
+}
+
+// typing reads what is typed. Ctrl-C empties the line and ends it.
+type typing struct {
+	file        *os.File
+	rest        []byte
+	interrupted bool // at the end of the present line
+}
+
+const (
+	ctrlC     = 0x03
+	emptyLine = "\x05\x15\r" // to its end, delete all before, Enter
+)
+
+// Read implements io.Reader.
+func (k *typing) Read(b []byte) (int, error) {
+	if len(k.rest) == 0 {
+		n, err := k.file.Read(b)
+		if err != nil {
+			return n, err
+		}
+		k.rest = append(k.rest[:0], b[:n]...)
+	}
+	if i := bytes.IndexByte(k.rest, ctrlC); i >= 0 { // what was typed before is dropped, too
+		k.rest, k.interrupted = append([]byte(emptyLine), k.rest[i+1:]...), true
+	}
+	n := copy(b, k.rest)
+	k.rest = k.rest[n:]
+	return n, nil
+}
