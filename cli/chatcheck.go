@@ -8,8 +8,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/tree"
 )
 
 // A dialogue is how a pipeline takes part in a chat.
@@ -21,36 +21,34 @@ type dialogue struct {
 
 // dialogueOf finds out how a pipeline takes part in a chat. The error says what to add to one
 // that cannot.
-func (a *app) dialogueOf(ctx context.Context, p stone.Ashlar) (d dialogue, err error) {
+func dialogueOf(ctx context.Context, p stone.Ashlar) (d dialogue, err error) {
 	name := text.Line(p.Name())
-	var missing []string
-	for _, f := range a.findings(p, a.with(dag.DAG{})) {
-		if f.Type == finding.MissingProducer && !slices.Contains(missing, f.Queried) {
-			missing = append(missing, f.Queried)
+	var inputs []string
+	for _, in := range tree.Inputs(p) {
+		if !in.Optional {
+			inputs, d.message = append(inputs, text.Line(in.Type.Name())), in.Type
 		}
 	}
-	switch len(missing) {
+	switch len(inputs) {
 	case 0:
 		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …)", name)
 	case 1:
 	default:
-		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others", name, strings.Join(missing, " and "))
+		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others", name, strings.Join(inputs, " and "))
 	}
-	all := p.QueriesAll()
-	d.message = all[slices.IndexFunc(all, func(q dag.Query) bool { return q.Type() != nil && q.Type().Name() == missing[0] })].Type()
 	fields := textFields(ctx, d.message)
 	if len(fields) == 0 {
-		return d, failed("%s reads %q, whose content takes no message: make it a string, or an object in which one string is required", name, missing[0])
+		return d, failed("%s reads %q, whose content takes no message: make it a string, or an object in which one string is required", name, inputs[0])
 	}
 	if d.field = fields[0]; len(fields) > 1 && slices.Contains(fields, "text") {
 		d.field = "text"
 	} else if len(fields) > 1 {
-		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, missing[0], strings.Join(fields, " and "))
+		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, inputs[0], strings.Join(fields, " and "))
 	}
 	if d.replies = lastLeaves(p); len(d.replies) == 0 {
 		return d, failed("%s ends with a fan-out, which is no reply: add a stone.Reduce that makes one", name)
 	}
-	if !remembers(p, d.message) {
+	if !remembers(p) {
 		return d, failed("%s forgets: it reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces", name)
 	}
 	return d, nil
@@ -94,18 +92,15 @@ func lastLeaves(p stone.Ashlar) (names []string) {
 
 // remembers reports whether a pipeline can read something of earlier turns: all messages, or,
 // if there is one, a node that it has produced itself.
-func remembers(p stone.Ashlar, message dag.AnyType) bool {
-	var made []string
-	for _, t := range p.ProducesAll() {
-		made = append(made, t.Name())
-	}
-	return slices.ContainsFunc(p.QueriesAll(), func(q dag.Query) bool {
-		if q.IsEverything() || q.Type() == nil {
-			return q.IsEverything()
-		}
-		name := q.Type().Name()
-		return name == message.Name() && q.IsAll() || q.IsOptional() && slices.Contains(made, name)
-	})
+func remembers(p stone.Ashlar) bool {
+	made := p.ProducesAll()
+	return slices.ContainsFunc(tree.Inputs(p), func(in tree.Input) bool {
+		return in.Many || slices.ContainsFunc(made, func(t dag.AnyType) bool { return in.Optional && t.Name() == in.Type.Name() })
+	}) || readsEverything(p)
+}
+
+func readsEverything(p stone.Ashlar) bool {
+	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
 // say returns a DAG with a message of the person.
@@ -142,8 +137,8 @@ func appended(d dag.DAG, s dag.Spec) (dag.DAG, error) {
 	return d.Append(n)
 }
 
-// carried returns what a turn can read of the DAG of the turn before: a reply has the whole
-// conversation in it, so a chat that kept them all would grow with the square of its turns.
+// carried returns the inputs that a turn finds in the DAG of the turn before: a reply has the
+// whole conversation in it, so a DAG with all replies would grow with the square of its turns.
 func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	keep := map[dag.ID]bool{}
 	keepAll := func(t dag.AnyType) error {
@@ -153,11 +148,11 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 		}
 		return err
 	}
+	if readsEverything(p) {
+		return before, nil
+	}
 	for _, q := range p.QueriesAll() {
 		switch {
-		case q.IsEverything():
-			return before, nil
-		case q.Type() == nil: // of the latest node, which is the message
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

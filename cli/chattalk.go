@@ -67,7 +67,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	if err != nil {
 		return err
 	}
-	if t.speaks, err = a.dialogueOf(ctx, p); err != nil {
+	if t.speaks, err = dialogueOf(ctx, p); err != nil {
 		return err
 	}
 	if err := t.check(ctx); err != nil {
