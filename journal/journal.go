@@ -29,6 +29,7 @@ type Journal interface {
 	Reader
 	Inspector
 	Interviewer
+	Board
 }
 
 // A Holder takes and leaves runs for a process. A run whose id continues that of a run

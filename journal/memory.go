@@ -33,6 +33,7 @@ type memoryRun struct {
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
+	board     *memoryBoard  // nil until the holder posts
 	news      chan struct{} // closed when a row is added or the run is left; nil if no follower waits
 }
 

@@ -86,7 +86,9 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	defer m.mu.Unlock()
 	r := m.run(id)
 	r.dag, o.Heads, o.DAG = o.DAG, HeadsOf(o.DAG), dag.DAG{}
-	r.info.Outcome = o
+	if r.info.Outcome = o; o.State == Done || o.State == Failed {
+		r.board = nil
+	}
 	return nil
 }
 
@@ -101,7 +103,7 @@ func (m *Memory) Release(id string) error {
 	for _, left := range append(m.within(r), r) {
 		left.held, left.outer = false, nil
 		left.tell()
-		if !left.visible() {
+		if !left.visible() && left.board == nil {
 			m.forget(left)
 		}
 	}

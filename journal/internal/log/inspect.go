@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -133,7 +132,7 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 				return
 			default:
 				if left, err = f.left(ctx); err == nil && !left {
-					err = f.wait(ctx, news)
+					err = f.await(ctx, news)
 				}
 			}
 			if err != nil {
@@ -142,19 +141,6 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 			}
 		}
 	}
-}
-
-// wait returns when this Journal has committed, or another process may have.
-func (f *follower) wait(ctx context.Context, news <-chan struct{}) error {
-	timer := time.NewTimer(f.opts.Poll + rand.N(f.opts.Poll/8+1)) // followers do not poll in step
-	defer timer.Stop()
-	select {
-	case <-news:
-	case <-timer.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // read returns the next rows. They are read before the caller gets the first one:

@@ -222,6 +222,11 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 				return err
 			}
 		}
+		if o.State == journal.Done || o.State == journal.Failed {
+			if err := t.clear(id); err != nil {
+				return err
+			}
+		}
 		row, err := t.Run(background, id)
 		if err != nil {
 			return err
@@ -267,10 +272,13 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 	return j.seen(ctx, info, found[0])
 }
 
-// visible leaves out runs that were acquired but have no start, step or question: their
+// visible leaves out boards, and runs that were acquired but have no start, step or question: their
 // process died in between, or will start them soon.
 func (j *Journal) visible(ctx context.Context, runs []*Run) (found []*Run, err error) {
 	for _, r := range runs {
+		if isBoard(r.ID) {
+			continue
+		}
 		there := r.Info != nil || r.Rows > 0
 		if !there {
 			if there, err = asks(ctx, j.data, r.Row, QuestionSelection{}); err != nil {
@@ -419,6 +427,9 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 			return err
 		}
 		p.rows = 0
+		if err := t.clear(id); err != nil {
+			return err
+		}
 		return t.Remove(p.row)
 	}})
 	return errors.Join(err, j.Release(id))

@@ -1,0 +1,123 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// A Board carries items between the processes that work for one run: orders, and their
+// results. It belongs to the run, but not to its record. A run is given a board by the first
+// Post of its holder, and loses it when the run ends and no process needs it to resume:
+// [Done], [Failed] or removed.
+type Board interface {
+	// Post stores items and returns them as the board has them. The first item with a key
+	// wins: if the board has the key already, Post returns that item in place of the one
+	// given. Post needs no lease. The error is ErrNoBoard if the run has no board and this
+	// Journal does not hold the run.
+	Post(ctx context.Context, run string, items ...Item) ([]Item, error)
+	// Posted returns the item with the key, or ErrNoItem.
+	Posted(ctx context.Context, run, key string) (Item, error)
+	// Watch yields the items after a position, 0 for all, whose keys begin with prefix, in
+	// the order in which they were stored, and then waits for more. It ends with the cause
+	// of ctx or an error of the store. A run without a board has no items.
+	Watch(ctx context.Context, run, prefix string, after int64) iter.Seq2[Item, error]
+}
+
+// An Item is on the board of a run.
+type Item struct {
+	Key  string
+	Data []byte
+	Seq  int64 // its position, which Post sets
+}
+
+var (
+	// ErrNoBoard means that a run has no board: its holder has not ordered anything, or the
+	// run has ended.
+	ErrNoBoard = errors.New("the run has no board: it has ended, or its holder has posted nothing")
+	// ErrNoItem means that the board of a run has no item with the key.
+	ErrNoItem = errors.New("no such item on the board of the run")
+)
+
+// memoryBoard is the board of a run in Memory.
+type memoryBoard struct {
+	items []Item
+	index map[string]int
+}
+
+// Post implements [Board].
+func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if r == nil || r.board == nil && !r.held {
+		return nil, ErrNoBoard
+	}
+	if r.board == nil {
+		r.board = &memoryBoard{index: map[string]int{}}
+	}
+	b, out := r.board, slices.Clone(items)
+	for i, item := range items {
+		at, old := b.index[item.Key]
+		if !old {
+			at = len(b.items)
+			b.index[item.Key] = at
+			b.items = append(b.items, Item{Key: item.Key, Data: slices.Clone(item.Data), Seq: int64(at + 1)})
+		}
+		out[i] = b.items[at]
+	}
+	r.tell()
+	return out, nil
+}
+
+// Posted implements [Board].
+func (m *Memory) Posted(_ context.Context, run, key string) (Item, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runs[run]; r != nil && r.board != nil {
+		if i, ok := r.board.index[key]; ok {
+			return r.board.items[i], nil
+		}
+	}
+	return Item{}, ErrNoItem
+}
+
+// Watch implements [Board].
+func (m *Memory) Watch(ctx context.Context, run, prefix string, after int64) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		for {
+			items, news := m.posted(run, after)
+			for _, item := range items {
+				if after = item.Seq; strings.HasPrefix(item.Key, prefix) && !yield(item, nil) {
+					return
+				}
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+				yield(Item{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// posted returns the items after a position, and a channel that is closed when there may be
+// more, nil for a run that does not exist.
+func (m *Memory) posted(run string, after int64) (items []Item, news <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if r == nil {
+		return nil, nil
+	}
+	if r.board != nil {
+		items = r.board.items[min(max(after, 0), int64(len(r.board.items))):]
+	}
+	if r.news == nil {
+		r.news = make(chan struct{})
+	}
+	return items, r.news
+}
