@@ -10,12 +10,16 @@
 package executortest
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -57,11 +61,46 @@ func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) s
 	}
 }
 
+// TestKept runs random pipelines durably with the journal and the executor that make returns
+// for them, and compares the nodes and the error of each run with those of a run in this
+// process. It cancels each run at a random moment and resumes it.
+func TestKept(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) (journal.Journal, step.Executor)) {
+	t.Helper()
+	canceled := 0
+	for seed := range trees {
+		p := Tree(seed)
+		want := outcome(t, p, stone.Config{})
+		j, executor := make(t, seed)
+		cfg := stone.Config{RunID: fmt.Sprint("run", seed), Executor: executor, Recorder: journal.Keep(j, journal.Options{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := rand.New(rand.NewPCG(seed, 0)).IntN(40)
+		watched := cfg
+		watched.Watch = event.Func(slog.LevelDebug, func(event.Event) {
+			if steps--; steps == 0 {
+				cancel()
+			}
+		})
+		got, err := stone.Run(ctx, p, watched)
+		if ctx.Err() != nil {
+			canceled++
+			got, err = stone.Run(t.Context(), p, cfg)
+		}
+		cancel()
+		if got := describe(got, err); got != want {
+			t.Fatalf("tree %d: the run produced\n%s\nwant\n%s", seed, got, want)
+		}
+	}
+	t.Logf("%d trees, %d of them canceled and resumed", trees, canceled)
+}
+
 // outcome runs p and returns its nodes, without times, and its error.
 func outcome(t *testing.T, p stone.Ashlar, cfg stone.Config) string {
 	t.Helper()
 	cfg.RunID = "run"
-	result, err := stone.Run(t.Context(), p, cfg)
+	return describe(stone.Run(t.Context(), p, cfg))
+}
+
+func describe(result stone.Result, err error) string {
 	var b strings.Builder
 	for n := range result.DAG.Nodes() {
 		fmt.Fprintf(&b, "%s %s %s\n", n.ID(), n.Type(), n.JSON())

@@ -161,7 +161,10 @@ func (e *storeError) Unwrap() error { return e.error }
 
 // trouble is the first error of the journal during a question of the body of a step. The
 // context of the body carries it.
-type trouble struct{ first atomic.Pointer[error] }
+type trouble struct {
+	first    atomic.Pointer[error]
+	recorder *recorder // that records the step
+}
 
 type troubleKey struct{}
 

@@ -27,12 +27,17 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		return step.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
 	default:
 	}
+	return r.record(ctx, key, work)
+}
+
+// record is Do, also while the run is drained: the step was started before.
+func (r *recorder) record(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if news := r.news.Swap(nil); news != nil {
 		event.At(ctx).Send(*news)
 	}
 	cleaned := false
 	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
-		asking := new(trouble)
+		asking := &trouble{recorder: r}
 		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
 		if err == nil {
 			// Even if the body ignored an error of the journal, the run ends with it.

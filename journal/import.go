@@ -1,0 +1,68 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/step"
+)
+
+// A DoneStep is a step that another process has done for a run.
+type DoneStep struct {
+	Key      step.Key      `json:"key"`
+	Declared budget.Amount `json:"declared,omitzero"` // as in Step
+	Attempts int           `json:"attempts"`          // how often its work was started
+	Record   *step.Record  `json:"record,omitempty"`  // nil if it has no result
+}
+
+var errElsewhere = errors.New("an attempt in another process had no result")
+
+// Import records steps within a leaf that another process has done. Ctx is that of the work
+// of the leaf, as DoBy passes it to an executor. A body of the leaf that runs here later, and
+// a resumed run, find them. Without the recorder of Keep, Import does nothing.
+func Import(ctx context.Context, steps ...DoneStep) error {
+	t := troubleIn(ctx)
+	if t == nil || t.recorder == nil {
+		return nil
+	}
+	for _, s := range steps {
+		ctx := budget.Declare(ctx, s.Declared)
+		lost := s.Attempts
+		if s.Record != nil {
+			lost--
+			if err := intact(s.Record); err != nil {
+				return fmt.Errorf("step %s: %w", s.Key.Path, err)
+			}
+		}
+		for range lost { // its cost is unknown, and counts as possibly paid
+			_, err := t.recorder.record(ctx, s.Key, func(context.Context) (step.Record, error) { return step.Record{}, errElsewhere })
+			if err != nil && !errors.Is(err, errElsewhere) {
+				return err
+			}
+		}
+		if s.Record == nil {
+			continue
+		}
+		_, err := t.recorder.record(ctx, s.Key, func(context.Context) (step.Record, error) { return *s.Record, nil })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact makes the content of a record from another process canonical, and checks its sum.
+func intact(rec *step.Record) (err error) {
+	if rec.Failure == nil {
+		if rec.Content, err = canon.Canonical(rec.Content); err != nil {
+			return fmt.Errorf("the record cannot be read: %w", err)
+		}
+	}
+	if rec.Seal() != rec.Sum {
+		return errors.New("the record was changed in transit")
+	}
+	return nil
+}

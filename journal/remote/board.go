@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// Work is what a carrier delivers: the orders of a run that one worker is to do.
+type Work struct {
+	Run  string `json:"run"`
+	ID   dag.ID `json:"id"`             // of the order, or of the first one
+	Many bool   `json:"many,omitempty"` // several orders, listed on the board
+}
+
+// The keys of a board, before the digest of a leaf or a step.
+const (
+	orderKey  = "order/"
+	batchKey  = "batch/"
+	resultKey = "result/" // a further part makes it one that does not count for ever
+	stepKey   = "step/"
+	tryKey    = "try/"   // and the number of the attempt
+	sliceKey  = "slice/" // and the number of the slice
+	againKey  = "again/" // and who sends the order again
+)
+
+// order is the item of an order.
+type order struct {
+	step.Order
+	Holder string         `json:"holder"`          // random, of the desk
+	Batch  *dag.ID        `json:"batch,omitempty"` // with which it first went out
+	Slice  *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit; see slices
+}
+
+// work returns the work of which the order is a part.
+func (o *order) work() Work {
+	if o.Batch != nil {
+		return Work{Run: o.Key.RunID, ID: *o.Batch, Many: true}
+	}
+	return Work{Run: o.Key.RunID, ID: o.Key.Digest}
+}
+
+// result is the item of a result.
+type result struct {
+	Attempts int           `json:"attempts"`
+	Record   *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
+	More     bool          `json:"more,omitempty"`   // it comes back for more budget
+	Spent    budget.Amount `json:"spent,omitzero"`
+	Steps    []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
+}
+
+// final reports whether a result counts for ever.
+func final(key string) bool { return len(key) == len(resultKey)+2*len(dag.ID{}) }
+
+// digestOf returns the digest in the key of a result.
+func digestOf(key string) (dag.ID, error) {
+	digest, _, _ := strings.Cut(strings.TrimPrefix(key, resultKey), "/")
+	return dag.ParseID(digest)
+}
+
+// item makes an item. Its JSON is not escaped, so that contents stay canonical.
+func item(key string, v any) (journal.Item, error) {
+	var data bytes.Buffer
+	out := json.NewEncoder(&data)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(v); err != nil {
+		return journal.Item{}, fmt.Errorf("item %s: %w", key, err)
+	}
+	return journal.Item{Key: key, Data: data.Bytes()}, nil
+}
+
+func read(i journal.Item, to any) error {
+	if err := json.Unmarshal(i.Data, to); err != nil {
+		return fmt.Errorf("item %s: %w", i.Key, err)
+	}
+	return nil
+}

@@ -1,0 +1,385 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// desk sends the orders of one run and waits for their results.
+type desk struct {
+	*Executor
+	id    string // random
+	run   string
+	board journal.Board
+
+	mu      sync.Mutex
+	waiting map[dag.ID]*pending
+	seen    int64              // position of the last result that was read
+	stop    context.CancelFunc // of the goroutine that reads, nil if there is none
+	queues  map[*Route][]*pending
+}
+
+// pending is an order that waits for its result.
+type pending struct {
+	order step.Order
+	route *Route
+	slice *slice
+	batch *batch
+	since int64 // results that do not count for ever are newer than this position
+	done  chan outcome
+	gone  bool // nobody waits for it
+}
+
+// outcome is a result, or why there is none.
+type outcome struct {
+	result
+	err error
+}
+
+func newDesk(e *Executor, run string) *desk {
+	return &desk{Executor: e, id: rand.Text(), run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}}
+}
+
+// do sends an order and returns its result.
+func (d *desk) do(ctx context.Context, p *pending) (result, error) {
+	d.enter(ctx, p)
+	select {
+	case got := <-p.done:
+		return got.result, got.err
+	case <-ctx.Done():
+		drained := errors.Is(context.Cause(ctx), journal.ErrDrained)
+		d.leave(ctx, p, !drained) // the next process wants the results of a drained one
+		return result{}, context.Cause(ctx)
+	}
+}
+
+// enter queues an order, and sees to it that the results are read.
+func (d *desk) enter(ctx context.Context, p *pending) {
+	ctx = context.WithoutCancel(ctx)
+	p.since = math.MaxInt64
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting[p.order.Key.Digest] = p
+	if d.stop == nil {
+		reading, stop := context.WithCancel(ctx)
+		d.stop = stop
+		go d.read(reading, d.seen)
+	}
+	queue := append(d.queues[p.route], p)
+	d.queues[p.route] = queue
+	if (len(queue)-1)%p.route.size() == 0 {
+		go d.send(ctx, p.route)
+	}
+}
+
+// leave removes an order that has its result or is cancelled.
+func (d *desk) leave(ctx context.Context, p *pending, cancel bool) {
+	d.mu.Lock()
+	if d.waiting[p.order.Key.Digest] != p {
+		d.mu.Unlock()
+		return
+	}
+	d.remove(p)
+	b := p.batch
+	last := b != nil && b.open == 0
+	d.mu.Unlock()
+	if cancel && last {
+		// Nobody waits for the work, so it does no harm if it goes on.
+		_ = d.cfg.Carrier.Cancel(context.WithoutCancel(ctx), b.work)
+	}
+}
+
+// remove is called with the lock.
+func (d *desk) remove(p *pending) {
+	delete(d.waiting, p.order.Key.Digest)
+	p.gone = true
+	if b := p.batch; b != nil {
+		if b.open--; b.open == 0 {
+			close(b.ended)
+		}
+	}
+	if len(d.waiting) == 0 && d.stop != nil {
+		d.stop()
+		d.stop = nil
+	}
+}
+
+// settle gives an order its outcome.
+func (d *desk) settle(p *pending, got outcome) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting[p.order.Key.Digest] == p {
+		d.remove(p)
+		p.done <- got
+	}
+}
+
+// read settles orders as their results come, until it is stopped.
+func (d *desk) read(ctx context.Context, after int64) {
+	for item, err := range d.board.Watch(ctx, d.run, resultKey, after) {
+		if err != nil {
+			if ctx.Err() == nil {
+				d.fail(err)
+			}
+			return
+		}
+		digest, err := digestOf(item.Key)
+		d.mu.Lock()
+		if ctx.Err() != nil {
+			d.mu.Unlock()
+			return
+		}
+		d.seen = item.Seq
+		p := d.waiting[digest]
+		d.mu.Unlock()
+		if err == nil && p != nil {
+			d.arrived(p, item)
+		}
+	}
+}
+
+// arrived settles an order with an item of a result, if that counts.
+func (d *desk) arrived(p *pending, item journal.Item) {
+	d.mu.Lock()
+	since := p.since
+	d.mu.Unlock()
+	if !final(item.Key) && item.Seq <= since {
+		return
+	}
+	var got outcome
+	got.err = read(item, &got.result)
+	d.settle(p, got)
+}
+
+// fail ends the wait for all results.
+func (d *desk) fail(err error) {
+	d.mu.Lock()
+	var all []*pending
+	for _, p := range d.waiting {
+		all = append(all, p)
+	}
+	d.mu.Unlock()
+	for _, p := range all {
+		d.settle(p, outcome{err: fmt.Errorf("the results of other processes cannot be read: %w", err)})
+	}
+}
+
+// bring records the steps within a leaf that another process has done.
+func (d *desk) bring(ctx context.Context, got result) error {
+	steps := make([]journal.DoneStep, len(got.Steps))
+	for i, digest := range got.Steps {
+		item, err := d.board.Posted(ctx, d.run, stepKey+digest.String())
+		if err == nil {
+			err = read(item, &steps[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return journal.Import(ctx, steps...)
+}
+
+// batch is work that was sent.
+type batch struct {
+	work  Work
+	open  int // orders without a result
+	ended chan struct{}
+}
+
+func (r *Route) size() int { return min(max(r.Batch, 1), MaxBatch) }
+
+// fill is how long a batch that is not full waits for further orders.
+const fill = 2 * time.Millisecond
+
+// send takes orders of a route from its queue, sends them, and sends them again until all
+// have a result.
+func (d *desk) send(ctx context.Context, route *Route) {
+	d.slots <- struct{}{}
+	defer func() { <-d.slots }()
+	if route.size() > 1 {
+		time.Sleep(fill)
+	}
+	d.mu.Lock()
+	var taken []*pending
+	queue := d.queues[route]
+	for len(queue) > 0 && len(taken) < route.size() {
+		if !queue[0].gone {
+			taken = append(taken, queue[0])
+		}
+		queue = queue[1:]
+	}
+	d.queues[route] = queue
+	d.mu.Unlock()
+	if len(taken) == 0 {
+		return
+	}
+	batches, err := d.post(ctx, taken)
+	if err != nil {
+		for _, p := range taken {
+			d.settle(p, outcome{err: fmt.Errorf("the order cannot be written: %w", err)})
+		}
+		return
+	}
+	var wait sync.WaitGroup
+	for _, b := range batches {
+		wait.Go(func() { d.deliver(ctx, route.Pool, b) })
+	}
+	wait.Wait()
+}
+
+// deliver sends a batch until it has ended.
+func (d *desk) deliver(ctx context.Context, pool string, b *batch) {
+	const shortest = 200 * time.Millisecond
+	pause, trouble := shortest, time.Time{}
+	for {
+		err := d.cfg.Carrier.Send(ctx, pool, b.work)
+		again := d.cfg.Again
+		switch now := time.Now(); {
+		case err == nil:
+			pause, trouble = shortest, time.Time{}
+		case trouble.IsZero():
+			trouble = now
+			fallthrough
+		default:
+			if now.Sub(trouble) > d.cfg.Patience {
+				d.abandon(b, err)
+			}
+			again, pause = min(pause, again), min(2*pause, 10*time.Second)
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-b.ended:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// abandon ends the wait for a batch that cannot be sent.
+func (d *desk) abandon(b *batch, err error) {
+	d.mu.Lock()
+	var all []*pending
+	for _, p := range d.waiting {
+		if p.batch == b {
+			all = append(all, p)
+		}
+	}
+	d.mu.Unlock()
+	for _, p := range all {
+		d.settle(p, outcome{err: fmt.Errorf("the order could not be sent for %v: %w", d.cfg.Patience, err)})
+	}
+}
+
+// post writes orders on the board and returns them in batches. An order that an earlier
+// process has sent may have its result; otherwise it stays in the batch with which it went
+// out, so that no two workers get it.
+func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
+	items, err := d.items(taken)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := d.board.Post(ctx, d.run, items...)
+	if err != nil {
+		return nil, err
+	}
+	last := kept[len(kept)-1].Seq
+	works := make([]Work, len(taken))
+	results := make([]*journal.Item, len(taken))
+	since := make([]int64, len(taken))
+	for i, p := range taken {
+		var o order
+		if err := read(kept[i], &o); err != nil {
+			return nil, err
+		}
+		works[i], since[i] = o.work(), last
+		if o.Holder != d.id {
+			if results[i], since[i], err = d.earlier(ctx, p); err != nil {
+				return nil, err
+			}
+		}
+	}
+	batches := d.join(taken, works, since)
+	for i, found := range results {
+		if found != nil {
+			d.arrived(taken[i], *found)
+		}
+	}
+	return batches, nil
+}
+
+// items returns what is posted for orders that go out together: first the orders.
+func (d *desk) items(taken []*pending) (items []journal.Item, err error) {
+	add := func(key string, v any) {
+		i, wrong := item(key, v)
+		items, err = append(items, i), errors.Join(err, wrong)
+	}
+	members := make([]dag.ID, len(taken))
+	h := sha256.New()
+	h.Write([]byte(d.id))
+	for i, p := range taken {
+		members[i] = p.order.Key.Digest
+		h.Write(members[i][:])
+	}
+	var many *dag.ID
+	if len(taken) > 1 {
+		many = new(dag.ID(h.Sum(nil)))
+	}
+	for _, p := range taken {
+		add(orderKey+p.order.Key.Digest.String(), order{Order: p.order, Holder: d.id, Batch: many, Slice: p.slice.limits})
+	}
+	for _, p := range taken {
+		if p.slice.number > 0 {
+			add(fmt.Sprintf("%s%s/%d", sliceKey, p.order.Key.Digest, p.slice.number), p.slice.limits)
+		}
+	}
+	if many != nil {
+		add(batchKey+many.String(), members)
+	}
+	return items, err
+}
+
+// earlier returns the result of an order that an earlier process has sent, if it is there,
+// and the position after which a result counts that does not count for ever.
+func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, int64, error) {
+	digest := p.order.Key.Digest.String()
+	mark, err := d.board.Post(ctx, d.run, journal.Item{Key: againKey + digest + "/" + d.id})
+	if err != nil {
+		return nil, 0, err
+	}
+	found, err := d.board.Posted(ctx, d.run, resultKey+digest)
+	if errors.Is(err, journal.ErrNoItem) {
+		return nil, mark[0].Seq, nil
+	}
+	return &found, 0, err
+}
+
+// join makes batches of orders that somebody still waits for.
+func (d *desk) join(taken []*pending, works []Work, since []int64) (batches []*batch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	index := map[Work]*batch{}
+	for i, p := range taken {
+		if p.gone {
+			continue
+		}
+		b := index[works[i]]
+		if b == nil {
+			b = &batch{work: works[i], ended: make(chan struct{})}
+			index[works[i]], batches = b, append(batches, b)
+		}
+		p.batch, p.since = b, since[i]
+		b.open++
+	}
+	return batches
+}

@@ -1,0 +1,45 @@
+// Package remote lets other processes do leaves of a run. The process that holds the run
+// interprets the pipeline with an [Executor]; a [Worker] in another process does leaves. The
+// journal that they share carries the orders and the results, so whatever tells the workers
+// of an order, a [Carrier], never sees a content:
+//
+//	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "nightly",
+//		Recorder: journal.Keep(db, journal.Options{}),
+//		Executor: remote.New(remote.Config{Journal: db, Carrier: carrier})})
+//
+// and in each worker, for each [Work] that the carrier delivers:
+//
+//	worker := &remote.Worker{Journal: db, Pipelines: []stone.Ashlar{pipeline}}
+//	err := worker.Do(ctx, work)
+//
+// Package engine/temporal, a module of its own, is a carrier over Temporal.
+//
+// # What is promised
+//
+// A leaf whose result is on the board of the run (see [journal.Board]) never runs again: a
+// worker looks there before it works, and writes there before it reports. The first result
+// wins. A step within the leaf is on the board as soon as it has ended, so the next worker
+// continues where a dead one stopped. When the holder dies, the leaves that are out go on, and
+// the next holder finds their results.
+//
+// The nodes of a run do not depend on where its leaves ran.
+//
+// # What stays with the holder
+//
+// Decisions, flows, scoped bodies and plans that are made during the run. A leaf comes back
+// to the holder, with the steps that it has done, if it awaits, keeps nodes or runs a plan, if it asks a
+// question, if no worker has its version, and if the budget of the run cannot pay for it.
+//
+// # Budgets
+//
+// The executor reserves a part of the account of the run before an order goes out, and the
+// worker opens an account of that size. If that is not enough the worker stops, the executor
+// reserves more, and the leaf continues after its last step. The reservation is settled with
+// the cost that the result names.
+//
+// # Secrets
+//
+// A worker removes its own secrets from every record before it writes it, as a run does: see
+// package journal. The holder removes its secrets once more. Orders hold nodes, which have
+// none.
+package remote

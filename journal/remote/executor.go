@@ -1,0 +1,144 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/runvalue"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// A Carrier tells workers what to do. Its methods are called by several goroutines at once.
+type Carrier interface {
+	// Send has a worker of the pool do the work. It is called again until the results are
+	// there, and does nothing while a worker has the work already. The executor retries
+	// after an error.
+	Send(ctx context.Context, pool string, work Work) error
+	// Cancel stops the work, if that is possible: nobody waits for it.
+	Cancel(ctx context.Context, work Work) error
+}
+
+// A Route sends leaves to a pool of workers.
+type Route struct {
+	Leaf  string // name of the leaves, or empty for every leaf
+	Pool  string // empty keeps the leaves in the process of the run
+	Batch int    // at most so many leaves that are ready go out together; 1 if zero
+}
+
+// Config configures an executor.
+type Config struct {
+	Journal journal.Journal // of the run
+	Carrier Carrier
+	// Routes are tried in order; a leaf that no route names stays in the process of the run.
+	// Where a leaf runs is not part of a pipeline, and does not change its fingerprint.
+	Routes []Route
+	// Window is how much work is out at once for all runs, a batch counting as one: as many
+	// as the workers can do at once. It is 64 if zero.
+	Window int
+	// Again is how long the executor waits for a result before it sends the work once more;
+	// 30 s if zero.
+	Again time.Duration
+	// Patience is how long the carrier may fail without interruption before the run ends with
+	// an error; an hour if zero. The run can then be resumed.
+	Patience time.Duration
+}
+
+// MaxBatch is the largest Route.Batch.
+const MaxBatch = 50
+
+// An Executor is a step.Executor that sends leaves to workers. One Executor may serve any
+// number of runs.
+type Executor struct {
+	cfg   Config
+	slots chan struct{}
+	lanes atomic.Int64 // goroutines of fan-outs
+}
+
+// New returns an executor.
+func New(cfg Config) *Executor {
+	cfg.Window = cmp.Or(cfg.Window, 64)
+	cfg.Again, cfg.Patience = cmp.Or(cfg.Again, 30*time.Second), cmp.Or(cfg.Patience, time.Hour)
+	return &Executor{cfg: cfg, slots: make(chan struct{}, cfg.Window)}
+}
+
+// Leaf implements [step.Executor].
+func (e *Executor) Leaf(t step.Task, d dag.DAG) dag.DAG {
+	return t.DoBy(d, e.perform)
+}
+
+// Decide implements [step.Executor].
+func (e *Executor) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
+
+// maxLanes bounds the goroutines of all fan-outs.
+const maxLanes = 4096
+
+// Fan implements [step.Executor]. The goroutine that fans out works too, so that nested
+// fan-outs never wait for each other.
+func (e *Executor) Fan(t step.Task, n int, lane func(context.Context, int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(n) && t.Err() == nil; i = next.Add(1) - 1 {
+			lane(t.Context(), int(i))
+		}
+	}
+	defer wait.Wait()
+	for range min(n, t.Lanes()) - 1 {
+		if e.lanes.Add(1) > maxLanes {
+			e.lanes.Add(-1)
+			break
+		}
+		wait.Go(func() {
+			defer e.lanes.Add(-1)
+			work()
+		})
+	}
+	work()
+}
+
+// route returns the route of a leaf, or nil.
+func (e *Executor) route(leaf string) *Route {
+	for i, r := range e.cfg.Routes {
+		if r.Leaf == "" || r.Leaf == leaf {
+			if r.Pool == "" {
+				return nil
+			}
+			return &e.cfg.Routes[i]
+		}
+	}
+	return nil
+}
+
+// perform has a worker do the leaf.
+func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, error) {
+	route := e.route(o.Key.Name)
+	if route == nil {
+		return step.Record{}, step.ErrLocal
+	}
+	d := runvalue.Of(ctx, e, func() *desk { return newDesk(e, o.Key.RunID) })
+	for s := newSlice(ctx); ; {
+		if !s.take() {
+			return step.Record{}, step.ErrLocal // it fails here as it would without workers
+		}
+		got, err := d.do(ctx, &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)})
+		if err != nil {
+			s.cancel()
+			return step.Record{}, err
+		}
+		if s.settle(got.Spent); got.More && s.grow() {
+			continue
+		}
+		if err := d.bring(ctx, got); err != nil {
+			return step.Record{}, err
+		}
+		if got.Record == nil {
+			return step.Record{}, step.ErrLocal
+		}
+		return *got.Record, nil
+	}
+}
