@@ -1,11 +1,12 @@
 # make test    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
+# make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
 # make lint    gofmt, go vet, staticcheck
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test bench lint peers
+.PHONY: test test-temporal bench lint peers
 
 # Lint vets everything and these binaries are not debugged, so vetting and debug information
 # are left out. Under the race detector a process sleeps for a second before it exits, which tests
@@ -16,7 +17,11 @@ test: peers lint
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...
+	cd engine/temporal && $(GO) vet ./... && $(GO) test ./...
 	cd bench && $(GO) vet ./... && $(GO) test ./...
+
+test-temporal:
+	cd engine/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.

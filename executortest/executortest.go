@@ -73,7 +73,7 @@ func TestKept(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) (
 		j, executor := make(t, seed)
 		cfg := stone.Config{RunID: fmt.Sprint("run", seed), Executor: executor, Recorder: journal.Keep(j, journal.Options{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		steps := rand.New(rand.NewPCG(seed, 0)).IntN(40)
+		steps := rand.New(rand.NewPCG(seed, 0)).IntN(400)
 		watched := cfg
 		watched.Watch = event.Func(slog.LevelDebug, func(event.Event) {
 			if steps--; steps == 0 {

@@ -90,7 +90,7 @@ func TestTrees(t *testing.T) {
 // Two journals over one file, as in two processes.
 func TestTreesInFile(t *testing.T) {
 	holder, worker := open(t, filepath.Join(t.TempDir(), "s.db"))
-	executortest.TestKept(t, 20, func(t *testing.T, seed uint64) (journal.Journal, step.Executor) {
+	executortest.TestKept(t, 3, func(t *testing.T, seed uint64) (journal.Journal, step.Executor) {
 		c := newPool(t, &remote.Worker{Journal: worker, Pipelines: []stone.Ashlar{executortest.Tree(seed)}})
 		return holder, remote.New(remote.Config{Journal: holder, Carrier: c, Routes: []remote.Route{{Pool: "p"}}})
 	})

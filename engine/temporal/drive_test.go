@@ -1,0 +1,84 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+)
+
+// drive runs the workflow with an activity that returns the states, one for each call.
+func drive(t *testing.T, states []string, during func(env *testsuite.TestWorkflowEnvironment, call int)) (Status, error, int) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	calls := 0
+	env.RegisterActivityWithOptions(func(_ context.Context, run string) (Status, error) {
+		calls++
+		if during != nil {
+			during(env, calls)
+		}
+		if run != "nightly" || calls > len(states) {
+			return Status{}, temporal.NewNonRetryableApplicationError("unexpected", "test", nil)
+		}
+		return Status{states[calls-1]}, nil
+	}, activity.RegisterOptions{Name: runActivity})
+	env.ExecuteWorkflow(Drive, "nightly")
+	if !env.IsWorkflowCompleted() {
+		t.Fatal("the workflow has not ended")
+	}
+	var st Status
+	err := env.GetWorkflowError()
+	if err == nil {
+		err = env.GetWorkflowResult(&st)
+	}
+	return st, err, calls
+}
+
+// A run is driven until it no longer waits. An answer while the activity runs is not lost.
+func TestDrive(t *testing.T) {
+	started := time.Now()
+	st, err, calls := drive(t, []string{"waiting", "waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, call int) {
+		if call == 1 {
+			env.SignalWorkflow(answered, nil)
+		} else if call == 2 {
+			env.RegisterDelayedCallback(func() { env.SignalWorkflow(answered, nil) }, time.Hour)
+		}
+	})
+	if err != nil || st.State != "done" || calls != 3 {
+		t.Errorf("got %v, %v after %d calls", st, err, calls)
+	}
+	if took := time.Since(started); took > time.Hour/2 {
+		t.Errorf("the test did not skip time: %v", took)
+	}
+}
+
+// A lost signal is healed by a timer.
+func TestDriveWithoutSignal(t *testing.T) {
+	st, err, calls := drive(t, []string{"waiting", "failed"}, nil)
+	if err != nil || st.State != "failed" || calls != 2 {
+		t.Errorf("got %v, %v after %d calls", st, err, calls)
+	}
+}
+
+func TestDriveCanceled(t *testing.T) {
+	_, err, calls := drive(t, []string{"waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, _ int) {
+		env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
+	})
+	var canceled *temporal.CanceledError
+	if !errors.As(err, &canceled) || calls != 1 {
+		t.Errorf("got %v after %d calls, want it canceled after 1", err, calls)
+	}
+}
+
+func TestRunIDs(t *testing.T) {
+	for id, ok := range map[string]bool{"nightly": true, "": false, string(make([]byte, maxRun)): true, string(make([]byte, maxRun+1)): false} {
+		if err := checkRun(id); (err == nil) != ok {
+			t.Errorf("%d bytes: %v", len(id), err)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/kind"
+)
+
+var (
+	number = dag.NewType[int]("number")
+	text   = dag.NewType[string]("text")
+)
+
+// run runs p with workers that know the pipelines.
+func run(t *testing.T, ctx context.Context, j journal.Journal, p stone.Ashlar, cfg stone.Config, known ...stone.Ashlar) (stone.Result, *pool, error) {
+	t.Helper()
+	c := newPool(t, &remote.Worker{Journal: j, Pipelines: known, Secrets: []string{"worker-secret"}})
+	cfg.RunID, cfg.Recorder = "run", journal.Keep(j, journal.Options{})
+	cfg.Executor = remote.New(remote.Config{Journal: j, Carrier: c, Routes: []remote.Route{{Leaf: "local"}, {Pool: "p"}}, Again: 50 * time.Millisecond})
+	result, err := stone.Run(ctx, p, cfg)
+	return result, c, err
+}
+
+// paid is a leaf that makes n draws of one dollar each, in steps.
+func paid(n int, calls *atomic.Int64) stone.Ashlar {
+	return stone.Func0("paid", number, func(ctx context.Context) (int, error) {
+		for i := range n {
+			name := fmt.Sprint("call", i)
+			draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+			if err != nil {
+				return 0, err
+			}
+			type reply struct {
+				Usage budget.Usage `json:"usage"`
+			}
+			r, err := stone.Step(draw.Context(ctx), name, i, func(context.Context, int) (reply, error) {
+				calls.Add(1)
+				return reply{budget.Usage{USD: 1}}, draw.Begin()
+			})
+			if err != nil {
+				draw.Close()
+				return 0, err
+			}
+			draw.End(r.Usage)
+			draw.Close()
+		}
+		return n, nil
+	})
+}
+
+// A leaf gets slices of the account. Nothing is paid twice, and the account, the steps of the
+// run and a resumed run agree on what was spent.
+func TestBudget(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit  float64
+		failed bool
+	}{"enough": {100, false}, "just enough": {10, false}, "too little": {9, true}, "no limit": {0, false}} {
+		t.Run(name, func(t *testing.T) {
+			var j journal.Memory
+			var calls atomic.Int64
+			p := stone.Seq("p", paid(10, &calls))
+			account := budget.New(budget.Limits{USD: c.limit})
+			_, _, err := run(t, budget.With(t.Context(), account), &j, p, stone.Config{}, p)
+			if (err != nil) != c.failed {
+				t.Fatalf("the run ended with %v", err)
+			}
+			if c.failed && !budget.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
+				t.Errorf("the run ended with %v", err)
+			}
+			want := min(10, cmpOr(c.limit, 10))
+			if got := account.Spent().USD; got != want {
+				t.Errorf("the account has spent %v, want %v", got, want)
+			}
+			if got := calls.Load(); float64(got) != want {
+				t.Errorf("there were %d calls, want %v", got, want)
+			}
+			steps, err := j.Steps(t.Context(), "run")
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := 0.0
+			for _, s := range steps {
+				sum += s.Spent().USD
+			}
+			if sum != want {
+				t.Errorf("the steps have spent %v, want %v: %+v", sum, want, steps)
+			}
+		})
+	}
+}
+
+func cmpOr(a, b float64) float64 {
+	if a == 0 {
+		return b
+	}
+	return a
+}
+
+// Secrets of the worker do not reach the board.
+func TestSecrets(t *testing.T) {
+	var j journal.Memory
+	p := stone.Seq("p", stone.Func0("tell", text, func(ctx context.Context) (string, error) {
+		if err := journal.Secret(ctx, "marked-secret"); err != nil {
+			return "", err
+		}
+		_, err := stone.Step(ctx, "step", 0, func(context.Context, int) (string, error) { return "step worker-secret", nil })
+		return "key worker-secret and marked-secret", err
+	}), stone.Func("stop", text, number, func(context.Context, string) (int, error) { return 0, kindWaiting() }))
+	result, _, err := run(t, t.Context(), &j, p, stone.Config{}, p)
+	if !errors.Is(err, kind.Waiting) {
+		t.Fatal(err)
+	}
+	if got, err := text.From(result.DAG); err != nil || got != "key [redacted] and [redacted]" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	items := 0
+	for i, err := range j.Watch(ctx, "run", "", 0) {
+		if err != nil {
+			break
+		}
+		if strings.Contains(string(i.Data), "-secret") {
+			t.Errorf("item %s holds a secret", i.Key)
+		}
+		if items++; strings.HasPrefix(i.Key, "result/") {
+			cancel()
+		}
+	}
+	cancel()
+	if items < 3 {
+		t.Errorf("the board had %d items", items)
+	}
+}
+
+func kindWaiting() error { return &stone.Failure{Kind: kind.Waiting, Reason: "for the test"} }
+
+// A leaf comes back if no worker has its version, and a worker with several versions does
+// each with its own.
+func TestVersions(t *testing.T) {
+	version := func(v string) (stone.Ashlar, *atomic.Int64) {
+		var calls atomic.Int64
+		return stone.Seq("p", stone.Func0("leaf", text, func(context.Context) (string, error) {
+			calls.Add(1)
+			return v, nil
+		}, stone.Version(v))), &calls
+	}
+	old, olds := version("old")
+	fresh, freshes := version("new")
+	for name, c := range map[string]struct {
+		known []stone.Ashlar
+		sent  bool
+	}{"both": {[]stone.Ashlar{fresh, old}, true}, "only another": {[]stone.Ashlar{fresh}, false}} {
+		t.Run(name, func(t *testing.T) {
+			var j journal.Memory
+			olds.Store(0)
+			result, c2, err := run(t, t.Context(), &j, old, stone.Config{}, c.known...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := text.From(result.DAG); got != "old" || olds.Load() != 1 || freshes.Load() != 0 || c2.sent.Load() == 0 {
+				t.Errorf("got %q after %d calls of the old and %d of the new version", got, olds.Load(), freshes.Load())
+			}
+		})
+	}
+}
+
+// The process of the run asks the questions of a leaf, which continues after the steps that it
+// has done.
+func TestQuestion(t *testing.T) {
+	var j journal.Memory
+	var calls atomic.Int64
+	p := stone.Seq("p", stone.Func0("leaf", text, func(ctx context.Context) (string, error) {
+		first, err := stone.Step(ctx, "first", 0, func(context.Context, int) (int, error) { return int(calls.Add(1)), nil })
+		if err != nil {
+			return "", err
+		}
+		return stone.Step(ctx, "ask", first, func(ctx context.Context, n int) (string, error) {
+			return stone.In(ctx).Ask(ask.Question{Name: "sure", Text: fmt.Sprint(n)})
+		})
+	}))
+	_, _, err := run(t, t.Context(), &j, p, stone.Config{}, p)
+	if !errors.Is(err, kind.Waiting) {
+		t.Fatal(err)
+	}
+	questions, err := j.Questions(t.Context(), "run")
+	if err != nil || len(questions) != 1 {
+		t.Fatal(questions, err)
+	}
+	if err := j.Answer(t.Context(), "run", questions[0].Path, "yes"); err != nil {
+		t.Fatal(err)
+	}
+	result, _, err := run(t, t.Context(), &j, p, stone.Config{}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := text.From(result.DAG); got != "yes" || calls.Load() != 1 {
+		t.Errorf("got %q after %d calls", got, calls.Load())
+	}
+}
+
+// Cancelling a run cancels its leaves.
+func TestCancel(t *testing.T) {
+	var j journal.Memory
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	p := stone.Seq("p", stone.Func0("leaf", text, func(ctx context.Context) (string, error) {
+		cancel()
+		<-ctx.Done()
+		close(ended)
+		return "", ctx.Err()
+	}))
+	_, _, err := run(t, ctx, &j, p, stone.Config{}, p)
+	if f := (*stone.Failure)(nil); !errors.As(err, &f) || f.Kind != kind.Canceled {
+		t.Fatal(err)
+	}
+	<-ended
+}
+
+// A worker that dies leaves its steps to the next one, which learns that it is the second.
+func TestAttempts(t *testing.T) {
+	var j journal.Memory
+	var steps, bodies atomic.Int64
+	dying, die := context.WithCancel(t.Context())
+	p := stone.Seq("p", stone.Func0("leaf", number, func(ctx context.Context) (int, error) {
+		_, err := stone.Step(ctx, "step", 0, func(context.Context, int) (int64, error) { return steps.Add(1), nil })
+		if bodies.Add(1) == 1 && err == nil {
+			die()
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		return journal.Attempt(ctx), err
+	}))
+	c := newPool(t, &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}})
+	c.ctx = dying
+	go func() {
+		<-dying.Done()
+		c.mu.Lock()
+		c.ctx = t.Context()
+		c.mu.Unlock()
+	}()
+	e := remote.New(remote.Config{Journal: &j, Carrier: c, Routes: []remote.Route{{Pool: "p"}}, Again: 20 * time.Millisecond})
+	result, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{}), Executor: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := number.From(result.DAG); got != 2 || steps.Load() != 1 || bodies.Load() != 2 {
+		t.Errorf("attempt %d, %d steps, %d bodies", got, steps.Load(), bodies.Load())
+	}
+}
