@@ -151,7 +151,10 @@ func unprivileged() *syscall.Credential {
 }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.bin, name)
+	}
+	cmd := exec.Command(name, args...)
 	cmd.Dir = s.home
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: unprivileged(), Setpgid: true}
 	return cmd
@@ -222,7 +225,7 @@ func (s *Server) Crash() error {
 	return s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop")
 }
 
-// Start starts a server that was stopped.
+// Start starts a server that was stopped, and returns when it answers.
 func (s *Server) Start() error { return s.start() }
 
 var made atomic.Int64
@@ -264,5 +267,82 @@ func Exec(t testing.TB, address, statements string) {
 	s := &Server{address: address}
 	if err := s.exec(statements); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// CPU returns the processor time of the server's processes that still run, 0 where /proc
+// does not tell.
+func (s *Server) CPU() (used time.Duration) {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	postmaster, _, _ := strings.Cut(string(text), "\n")
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		_, after, found := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after)
+		if err != nil || !found || fields[1] != postmaster {
+			continue
+		}
+		for _, field := range fields[11:13] { // user and system time in hundredths of a second
+			ticks, _ := strconv.ParseInt(field, 10, 64) // the kernel writes numbers
+			used += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return used
+}
+
+// Pooler starts PgBouncer before the server, in transaction mode, and returns a function
+// for the addresses of databases that lead through it. It skips a test without PgBouncer as
+// one without a server.
+func (s *Server) Pooler(t testing.TB) (through func(address string) string) {
+	t.Helper()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil || s.home == "" {
+		check(t, fmt.Errorf("%w, and PgBouncer", errNone))
+	}
+	dir := filepath.Join(s.home, fmt.Sprint("pooler-", made.Add(1)))
+	config := fmt.Sprintf(`[databases]
+* = host=%[1]s user=%[2]s
+[pgbouncer]
+pool_mode = transaction
+auth_type = any
+unix_socket_dir = %[3]s
+listen_port = 5432
+logfile = %[3]s/log
+default_pool_size = 20
+max_client_conn = 1000
+`, s.home, owner, dir)
+	if err := errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, "ini"), []byte(config), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if who := unprivileged(); who != nil {
+		if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := s.command(program, "-q", filepath.Join(dir, "ini"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	through = func(address string) string {
+		return strings.Replace(address, "host="+url.QueryEscape(s.home), "host="+url.QueryEscape(dir), 1)
+	}
+	probe := &Server{address: through(s.address)}
+	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := probe.exec("SELECT 1")
+		if err == nil {
+			return through
+		}
+		if time.Now().After(limit) {
+			text, _ := os.ReadFile(filepath.Join(dir, "log")) // without it the error says enough
+			t.Fatalf("PgBouncer does not answer: %v: %s", err, text)
+		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 var background = context.Background()
 
 // advance is the fence: a run that another transaction is taking over is locked, and after
-// the wait the owner is compared again. A test replaces it by one that only looks.
-var advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.rows < 0 THEN r.rows ELSE b.rows END
+// the wait the owner is compared again.
+const advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.rows < 0 THEN r.rows ELSE b.rows END
 	FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS b (run, owner, rows)
 	WHERE r.run = b.run AND r.owner = b.owner RETURNING r.run, r.beat`
 

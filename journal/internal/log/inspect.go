@@ -202,5 +202,5 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 	if now.free() || now.owner == f.owner {
 		return now.free(), nil
 	}
-	return !lives(now.owner) || time.Since(f.since) > time.Duration(now.time)*time.Millisecond, nil
+	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
 }

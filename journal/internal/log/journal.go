@@ -41,6 +41,8 @@ type Journal struct {
 	mu     sync.Mutex
 	runs   map[string]*run
 	closed bool
+
+	sightings map[string]sighting // by Abandoned
 }
 
 // ErrClosed is the error of every use of a Journal after Close.

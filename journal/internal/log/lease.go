@@ -17,6 +17,9 @@ type lease struct {
 
 func (l lease) free() bool { return l.time == 0 }
 
+// patience is how long the owner may be silent.
+func (l lease) patience() time.Duration { return time.Duration(l.time) * time.Millisecond }
+
 // lease reads the lease of a run: its own, or that of its outer run.
 func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, lease, error) {
 	now, err := from.Run(ctx, id)
@@ -80,8 +83,8 @@ func (j *Journal) acquire(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	for since := time.Now(); ; {
-		patience := time.Duration(seen.time) * time.Millisecond
+	for since := j.since(r.id, seen); ; {
+		patience := seen.patience()
 		if seen.free() || seen.owner == j.owner || time.Since(since) > patience {
 			if taken, err := j.take(r, seen); taken || err != nil {
 				return err

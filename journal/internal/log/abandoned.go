@@ -1,0 +1,87 @@
+package log
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// sighting is a lease, and when it was first seen in this state.
+type sighting struct {
+	lease
+	since time.Time
+}
+
+// Abandoned yields the runs that were started, have not ended and have no live owner, as
+// it finds them, until ctx is done: those whose owner gave no sign of life for the time of
+// its lease, and those that their owner left. It looks eight times per lease, and yields a
+// run each time until somebody takes it. Acquire then takes the run without watching its
+// owner once more, so a process that ranges over Abandoned has the run of a dead process
+// within 1.25 times the lease. Of several processes one gets the run; the others get a
+// [*journal.HeldError]. Inner runs are not yielded: they belong to their outer run. After
+// an error Abandoned looks again.
+//
+// Journal.Resumable lists what else a service continues: drained runs, and runs whose
+// questions have been answered.
+func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {
+	return func(yield func(journal.RunInfo, error) bool) {
+		timer := time.NewTicker(max(j.opts.Lease/8, time.Millisecond))
+		defer timer.Stop()
+		for {
+			found, err := j.silent(ctx)
+			if err != nil && !yield(journal.RunInfo{}, j.data.Explain(err)) {
+				return
+			}
+			for _, r := range found {
+				info, _ := j.opened(r, false) // Acquire reports damage
+				info.ID, info.State = r.ID, journal.Interrupted
+				if !yield(info, nil) {
+					return
+				}
+			}
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// silent looks at the leases of all running runs, and returns those without a live owner.
+func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
+	seen := map[string]sighting{}
+	for r, err := range j.data.Runs(ctx, 0, []string{string(journal.Running)}) {
+		if err != nil {
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return nil, err
+		}
+		if r.Outer != "" || r.Lease > 0 && r.Owner == j.owner {
+			continue
+		}
+		now := lease{true, r.Owner, r.Beat, r.Lease}
+		since := j.since(r.ID, now)
+		seen[r.ID] = sighting{now, since}
+		if now.free() || time.Since(since) > now.patience() {
+			found = append(found, r)
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sightings = seen
+	return found, nil
+}
+
+// since returns since when a lease is known to be in a state.
+func (j *Journal) since(id string, now lease) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if s := j.sightings[id]; s.lease == now {
+		return s.since
+	}
+	return time.Now()
+}

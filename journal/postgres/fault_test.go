@@ -1,0 +1,323 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/journaltest"
+	"github.com/stonelayer/stone/step"
+)
+
+// A network is a proxy before a server. It loses the connection over which the next commit
+// with records is sent, after it was armed.
+type network struct {
+	*testing.T
+	server string // socket
+	cut    atomic.Value
+	cuts   atomic.Int64
+}
+
+// Ways to lose a connection at a commit.
+const (
+	lost      = "the commit is lost"
+	answer    = "the answer is lost"
+	delayed   = "the commit arrives later than the loss is noticed"
+	connected = ""
+)
+
+// newNetwork returns a network, and the address that leads through it.
+func newNetwork(t *testing.T, s *pgtest.Server, address string) (*network, string) {
+	t.Helper()
+	n := &network{T: t, server: s.Socket()}
+	n.cut.Store(connected)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go n.carry(client)
+		}
+	}()
+	through, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	through.Host, through.RawQuery = listener.Addr().String(), "sslmode=disable"
+	return n, through.String()
+}
+
+func (n *network) carry(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", n.server)
+	if err != nil {
+		return // the server is down
+	}
+	defer server.Close()
+	var silent atomic.Bool
+	go func() {
+		defer client.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			got, err := server.Read(buffer)
+			if silent.Load() || err != nil {
+				return
+			}
+			if _, err := client.Write(buffer[:got]); err != nil {
+				return
+			}
+		}
+	}()
+	buffer := make([]byte, 1<<20)
+	for {
+		got, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		message := buffer[:got]
+		if bytes.Contains(message, []byte("INSERT INTO stone.records")) && bytes.Contains(message, []byte("COMMIT")) {
+			if how := n.cut.Swap(connected).(string); how != connected {
+				n.cuts.Add(1)
+				silent.Store(true)
+				n.lose(how, client, server, message)
+				return
+			}
+		}
+		if _, err := server.Write(message); err != nil {
+			return
+		}
+	}
+}
+
+func (n *network) lose(how string, client, server net.Conn, message []byte) {
+	switch how {
+	case answer:
+		_, err := server.Write(message)
+		if _, reading := server.Read(make([]byte, 1)); err != nil && reading != nil && !errors.Is(reading, io.EOF) {
+			n.Errorf("the server did not get the commit: %v, %v", err, reading)
+		}
+	case delayed:
+		client.Close()
+		time.Sleep(100 * time.Millisecond)
+		_, _ = server.Write(message) // the server may have ended the transaction
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// own returns a server for a test that ends it.
+func own(t *testing.T) (s *pgtest.Server, address string) {
+	t.Helper()
+	s = pgtest.New(t, "fsync=off")
+	return s, s.Database(t)
+}
+
+// A commit whose answer was lost is looked up, and written again if it did not happen. The
+// work is never repeated.
+func TestUnknownCommit(t *testing.T) {
+	s, address := own(t)
+	n, through := newNetwork(t, s, address)
+	db := open(t, through, Options{Lease: 2 * time.Second, Retry: 20 * time.Second})
+	number := 0
+	for _, how := range []string{lost, answer, delayed} {
+		for range 5 {
+			number++
+			var calls atomic.Int64
+			_, err := db.Do(t.Context(), stepKey("r", number), func(ctx context.Context) (step.Record, error) {
+				n.cut.Store(how)
+				return work(&calls)(ctx)
+			})
+			if err != nil || calls.Load() != 1 {
+				t.Fatalf("%s: the step was worked %d times, %v", how, calls.Load(), err)
+			}
+		}
+	}
+	if n.cuts.Load() != int64(number) {
+		t.Errorf("%d connections were lost, want %d", n.cuts.Load(), number)
+	}
+	checkRun(t, address, "r", number)
+}
+
+// The control: without looking, a commit that happened is written again, and refused.
+func TestUnknownCommitIsNotAssumedLost(t *testing.T) {
+	s, address := own(t)
+	n, through := newNetwork(t, s, address)
+	db := open(t, through, Options{Retry: 20 * time.Second})
+	arm, _, proceed := pauseAt(t, "before commit")
+	close(proceed)
+	_, err := db.Do(t.Context(), stepKey("r", 1), func(ctx context.Context) (step.Record, error) {
+		arm(func() {
+			db.database.id.Add(1000) // it looks at the row of another process
+			n.cut.Store(answer)
+		})
+		return work(new(atomic.Int64))(ctx)
+	})
+	if err == nil || !strings.Contains(err.Error(), "records_pkey") {
+		t.Errorf("a commit that is taken as lost: %v, want that it is refused", err)
+	}
+}
+
+// checkRun resumes a run, and checks that it has exactly one result of each of its steps.
+func checkRun(t *testing.T, address, run string, steps int) {
+	t.Helper()
+	db := open(t, address, Options{})
+	for _, err := db.Acquire(t.Context(), run); err != nil; _, err = db.Acquire(t.Context(), run) {
+		if !isHeld(err) {
+			t.Fatal(err)
+		}
+		giveUp(t, address, run)
+	}
+	for i := range steps {
+		if rec := do(t, db, stepKey(run, i+1)); !rec.Replayed {
+			t.Errorf("step %d is not recorded", i+1)
+		}
+	}
+	found, err := rows(t.Context(), db.database.reader, func(v [][]byte) int64 { return integer(v[0]) },
+		"SELECT count(*) FROM stone.records WHERE digest IS NOT NULL")
+	if err != nil || found[0] != int64(steps) {
+		t.Errorf("%d results are recorded, %v; want %d", found[0], err, steps)
+	}
+}
+
+// A server that crashes and starts again repeats no work and fails no step.
+func TestServerRestarts(t *testing.T) {
+	s, address := own(t)
+	db := open(t, address, Options{Lease: time.Minute, Retry: time.Minute})
+	const steps, restarts = 400, 4
+	calls := make([]atomic.Int64, steps)
+	over := make(chan error, 1)
+	go func() {
+		over <- inGoroutines(steps, func(i int) error {
+			_, err := db.Do(context.Background(), stepKey("r", i+1), func(ctx context.Context) (step.Record, error) {
+				time.Sleep(10 * time.Millisecond)
+				return work(&calls[i])(ctx)
+			})
+			return err
+		})
+	}()
+	for range restarts {
+		time.Sleep(30 * time.Millisecond)
+		if err := errors.Join(s.Crash(), s.Start()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	for i := range calls {
+		if n := calls[i].Load(); n != 1 {
+			t.Errorf("step %d was worked %d times", i+1, n)
+		}
+	}
+	checkRun(t, address, "r", steps)
+}
+
+// Close does not wait for a server that is gone.
+func TestCloseWithoutServer(t *testing.T) {
+	s, address := own(t)
+	db, err := Open(t.Context(), address, Options{Lease: 200 * time.Millisecond, Retry: 200 * time.Millisecond, RetryResults: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Do(t.Context(), stepKey("r", 1), func(ctx context.Context) (step.Record, error) {
+		if err := s.Crash(); err != nil {
+			t.Error(err)
+		}
+		return work(new(atomic.Int64))(ctx)
+	})
+	if err == nil || !strings.Contains(err.Error(), "does not answer: check that the server runs") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a result without a server: %v", err)
+	}
+	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "lost results: 1") {
+		t.Errorf("Close: %v, want the number of lost results", err)
+	}
+}
+
+// Everything works behind a pooler that gives each transaction another connection.
+func TestPooler(t *testing.T) {
+	s, address := own(t)
+	through := s.Pooler(t)
+	journaltest.TestJournal(t, func() func() journal.Journal {
+		address := s.Database(t)
+		return func() journal.Journal { return open(t, through(address), Options{Lease: time.Second, Listen: address}) }
+	})
+	poll = time.Hour
+	t.Cleanup(func() { poll = time.Second })
+	follows(t, open(t, through(address), Options{}), open(t, through(address), Options{Listen: address}))
+}
+
+// follows checks that a journal hears of steps of another one although it does not poll.
+func follows(t *testing.T, writing, following *DB) {
+	t.Helper()
+	do(t, writing, stepKey("r", 1))
+	seen := 0
+	for row, err := range following.Follow(t.Context(), "r", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !row.Ended {
+			continue
+		}
+		if seen++; seen == 20 {
+			return
+		}
+		go writing.Do(context.Background(), stepKey("r", seen+1), work(new(atomic.Int64)))
+	}
+}
+
+func TestFollowIsWoken(t *testing.T) {
+	poll = time.Hour
+	t.Cleanup(func() { poll = time.Second })
+	address := pgtest.Database(t)
+	follows(t, open(t, address, Options{}), open(t, address, Options{}))
+}
+
+// Without notifications, followers poll.
+func TestFollowPolls(t *testing.T) {
+	poll = 10 * time.Millisecond
+	t.Cleanup(func() { poll = time.Second })
+	address := pgtest.Database(t)
+	following := open(t, address, Options{})
+	following.database.listening = following.database.config.Copy()
+	following.database.listening.Database = "none"
+	follows(t, open(t, address, Options{}), following)
+}
+
+// A result of many megabytes and one of every byte are kept.
+func TestContents(t *testing.T) {
+	address := pgtest.Database(t)
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	contents := []string{fmt.Sprintf("%q", bytes.Repeat([]byte("0123456789"), 2<<20)), fmt.Sprintf("%q", all), `"\u0000 \ud83d\ude00"`, `""`}
+	for range 2 {
+		db := open(t, address, Options{})
+		for i, content := range contents {
+			rec, err := db.Do(t.Context(), stepKey("r", i+1), func(context.Context) (step.Record, error) {
+				return step.Record{Content: []byte(content)}, nil
+			})
+			if err != nil || string(rec.Content) != content {
+				t.Errorf("content %d was changed, %v", i, err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
