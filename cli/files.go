@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/trace"
 	"github.com/stonelayer/stone/tree"
 )
@@ -210,6 +211,9 @@ func (a *app) printResult(result stone.Result, asJSON, all bool) error {
 		}{n.ID(), n.Type(), json.RawMessage(content), result.RunID, dag.CountLost(result.Lost)}))
 	}
 	if shown == content {
+		if !all {
+			shown = text.WithoutBase64(shown)
+		}
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, []byte(shown), "", "  "); err != nil {
 			return output(err)

@@ -52,6 +52,9 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 		if shown.Content = json.RawMessage(own); own == "" {
 			shown.Content = nil
 		}
+		if shown.text == own {
+			shown.text = text.WithoutBase64(own)
+		}
 	} else if shown.text == dag.OwnContent(string(shown.Content), shown.Meta) {
 		shown.text = string(shown.Content)
 	}

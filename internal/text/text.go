@@ -2,6 +2,7 @@
 package text
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -135,4 +136,40 @@ func USD(usd float64, estimated bool) string {
 		digits = 4
 	}
 	return mark + strconv.FormatFloat(usd, 'f', digits, 64)
+}
+
+const (
+	base64     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+	longBase64 = 512 // from which people are not shown it
+)
+
+// WithoutBase64 returns JSON for people, in which long base64 is a note of its size, such as that of
+// a picture.
+func WithoutBase64(json string) string {
+	var b strings.Builder
+	for {
+		start := strings.IndexByte(json, '"')
+		if start < 0 {
+			break
+		}
+		end := start + 1
+		for ; end < len(json) && json[end] != '"'; end++ {
+			if json[end] == '\\' {
+				end++
+			}
+		}
+		body := json[min(start+1, len(json)):min(end, len(json))]
+		if len(body) >= longBase64 && strings.Trim(body, base64) == "" {
+			fmt.Fprintf(&b, "%s[%d KB in base64]", json[:start+1], (len(body)*3/4+500)/1000)
+		} else {
+			b.WriteString(json[:min(end, len(json))])
+		}
+		if end >= len(json) {
+			return b.String()
+		}
+		b.WriteByte('"')
+		json = json[end+1:]
+	}
+	b.WriteString(json)
+	return b.String()
 }

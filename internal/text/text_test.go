@@ -82,3 +82,23 @@ func TestWriter(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutBase64(t *testing.T) {
+	long := strings.Repeat("iVBORw0KGgo=", 4000)
+	for in, want := range map[string]string{
+		`{"data":"` + long + `","type":"image/png"}`:    `{"data":"[36 KB in base64]","type":"image/png"}`,
+		`["` + long + `","` + long + `"]`:               `["[36 KB in base64]","[36 KB in base64]"]`,
+		`"` + long + `"`:                                `"[36 KB in base64]"`,
+		`{"short":"iVBORw0KGgo=","n":1}`:                `{"short":"iVBORw0KGgo=","n":1}`,
+		`{"a":"` + long + ` words"}`:                    `{"a":"` + long + ` words"}`,
+		`{"a \\\"":"` + long[:500] + `\"` + long + `"}`: `{"a \\\"":"` + long[:500] + `\"` + long + `"}`,
+		`no JSON "` + long:                              `no JSON "[36 KB in base64]`,
+		`"`:                                             `"`,
+		`"\`:                                            `"\`,
+		``:                                              ``,
+	} {
+		if got := WithoutBase64(in); got != want {
+			t.Errorf("%.60s: got %.100s", in, got)
+		}
+	}
+}
