@@ -14,10 +14,11 @@ import (
 )
 
 // CompactConfig configures Compact. The zero value leaves out the middle of a
-// conversation beyond 100,000 tokens.
+// conversation that has outgrown the model's window.
 type CompactConfig struct {
-	// MaxTokens bounds the request of a turn; 0 means 100,000. The last reply reports the
-	// length of the request before it; what came since is estimated: four bytes of text
+	// MaxTokens bounds the request of a turn. It is never more than three quarters of
+	// Context.Window, which is the default. If that is unknown, the default is 100,000. The last reply
+	// reports the length of the request before it; what came since is estimated: four bytes of text
 	// count as a token, a picture as at most 4,096.
 	MaxTokens int
 	// Keep is the number of last turns that stay unchanged, if they fit; 0 means 4.
@@ -45,9 +46,6 @@ const (
 // conversation is the agent's from then on, and the one in its node. The handles of long
 // results are kept. Put it innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
-	if cfg.MaxTokens <= 0 {
-		cfg.MaxTokens = defaultCompactTokens
-	}
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
 	}
@@ -58,6 +56,7 @@ func Compact(cfg CompactConfig) Middleware {
 }
 
 func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
+	cfg.MaxTokens = cfg.bound(c.Window)
 	from, to := cfg.middle(c)
 	if from == to {
 		return next(ctx, c)
@@ -86,6 +85,17 @@ func leftOut(text string, of []handle) (llm.Message, error) {
 		text += "]"
 	}
 	return noted(llm.User(text), of...)
+}
+
+// bound returns the longest conversation for a window.
+func (cfg CompactConfig) bound(window int) int {
+	switch most := window / 4 * 3; {
+	case most > 0 && (cfg.MaxTokens <= 0 || cfg.MaxTokens > most):
+		return most
+	case cfg.MaxTokens > 0:
+		return cfg.MaxTokens
+	}
+	return defaultCompactTokens
 }
 
 // middle returns the range of messages to leave out, which is empty if the

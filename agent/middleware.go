@@ -28,6 +28,7 @@ type Context struct {
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
+	Window    int    // of the agent's model in tokens, if a table tells: see llm.WithTable; otherwise 0
 
 	// Tools are offered to the model in this turn. Their names are unique.
 	Tools []Tool

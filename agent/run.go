@@ -92,6 +92,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 // open renders the prompts and makes the context with which every turn starts.
 func (r *run) open(ctx context.Context) (Context, error) {
 	c := Context{used: &r.usage, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+	c.Window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
 	system, err := prompt(r.cfg.System, r.dag)
 	if err != nil {
 		return c, err

@@ -142,3 +142,14 @@ func (a *agent) Unpriced(ctx context.Context) []string {
 	}
 	return nil
 }
+
+// Unfit returns why the model of the agent cannot answer, as far as that is known from the table of ctx: see
+// llm.WithTable.
+func (a *agent) Unfit(ctx context.Context) error {
+	if a.model == nil {
+		return nil
+	}
+	return llm.CheckFit(ctx, a.model, &llm.Request{
+		Model: a.cfg.Model, Tools: a.told, ResponseFormat: a.draft.form.Format(), Params: a.cfg.Params,
+	})
+}

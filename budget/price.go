@@ -1,9 +1,6 @@
 package budget
 
-import (
-	"cmp"
-	"context"
-)
+import "cmp"
 
 // A Price is the price of a model's tokens, in USD per million. The zero Price is that of
 // a free model.
@@ -24,23 +21,4 @@ func (p Price) Of(u Usage) float64 {
 		float64(written)*cmp.Or(p.CacheWrite, p.In) +
 		float64(u.OutputTokens)*p.Out
 	return Usage{USD: cost / 1e6}.Sane().USD
-}
-
-// Prices returns the price of a provider's model, and whether it is known.
-type Prices func(provider, model string) (Price, bool)
-
-type pricesKey struct{}
-
-// WithPrices returns a context with the prices of models that have none of their own.
-func WithPrices(ctx context.Context, p Prices) context.Context {
-	return context.WithValue(ctx, pricesKey{}, p)
-}
-
-// PriceOf returns the price of a model in the context, and whether it is known.
-func PriceOf(ctx context.Context, provider, model string) (Price, bool) {
-	p, _ := ctx.Value(pricesKey{}).(Prices)
-	if p == nil {
-		return Price{}, false
-	}
-	return p(provider, model)
 }

@@ -46,12 +46,11 @@ func Provide(name string, from any) {
 	kinds.Provide(name, func(args []string) (stone.Ashlar, error) { return pipeline(from, args) })
 }
 
-// fillApplicator reads the configuration if the pipeline wants it, or if its prices are
-// needed because money is bounded.
-func (a *app) fillApplicator(prices bool) error {
+// fillApplicator reads the configuration if the pipeline wants it, or if its table of models is needed.
+func (a *app) fillApplicator(models bool) error {
 	shared.Lock()
 	defer shared.Unlock()
-	if !shared.wanted && !prices {
+	if !shared.wanted && !models {
 		return nil
 	}
 	conf, err := a.configured()

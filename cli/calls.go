@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -38,7 +39,7 @@ type calls struct {
 	release func()       // the deadline of the run, if it has one
 
 	limits budget.Limits // of the run, by the flags or the configuration
-	prices budget.Prices // nil without a configuration
+	table  llm.Table     // nil without a configuration
 }
 
 // callFlags adds the flags that say who answers calls, what they may do and what
@@ -149,7 +150,7 @@ func (a *app) closeCalls() {
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
 	err := k.limit(f)
 	if k.conf != nil {
-		ctx = budget.WithPrices(ctx, k.prices)
+		ctx = llm.WithTable(ctx, k.table)
 	}
 	if err != nil || k.limits == (budget.Limits{}) {
 		return ctx, err
@@ -160,11 +161,11 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	return budget.With(ctx, account), nil
 }
 
-// limit reads the limits of a run and the prices of models.
+// limit reads the limits of a run and the table of models.
 func (k *calls) limit(f *pflag.FlagSet) error {
 	var limits budget.Limits
 	if k.conf != nil {
-		limits, k.prices = k.conf.Budget, k.conf.Prices
+		limits, k.table = k.conf.Budget, k.conf.Table
 	}
 	err := limitsOf(f, k.budget, &limits)
 	k.limits = limits
@@ -197,7 +198,7 @@ func bounded[N int | float64 | time.Duration](f *pflag.FlagSet, name string, val
 // overPipeline does something with a pipeline in Go, whose applicator it fills.
 func (a *app) overPipeline(c *cobra.Command, p stone.Ashlar, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
-	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
+	if err := a.fillApplicator(c.Flags().Changed("max-usd") || asksAny(p)); err != nil {
 		return err
 	}
 	a.calls.base.Grant = a.calls.granted(p)
@@ -241,36 +242,61 @@ func (k *calls) subject() string {
 // findings returns the errors and warnings of a pipeline, or of the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
 	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
-	unpriced := a.calls.unpriced(p)
+	unfit := a.calls.unfit(p)
 	if a.calls.file == "" {
-		return append(stone.Validate(p, cfg.Given()), unpriced...)
+		return append(stone.Validate(p, cfg.Given()), unfit...)
 	}
-	return append(a.calls.findings(cfg), unpriced...)
+	return append(a.calls.findings(cfg), unfit...)
 }
 
-// unpriced finds what asks models whose price is not known, if the budget bounds money.
-func (k *calls) unpriced(p stone.Ashlar) (found finding.List) {
-	if k.limits.USD == 0 || p.IsZero() {
+// unfit finds what asks models that cannot answer, or whose price is not known although the budget bounds
+// money.
+func (k *calls) unfit(p stone.Ashlar) (found finding.List) {
+	if p.IsZero() {
 		return nil
 	}
-	ctx := budget.WithPrices(context.Background(), k.prices)
-	var walk func(a stone.Ashlar, path string)
-	walk = func(a stone.Ashlar, path string) {
-		path += a.Name()
-		if asks, ok := a.Detail().(interface {
-			Unpriced(context.Context) []string
-		}); ok {
+	ctx := llm.WithTable(context.Background(), k.table)
+	walkDetails(p, "", func(a stone.Ashlar, path string) {
+		report := func(code finding.Code, err error) {
+			found = append(found, finding.Finding{Type: code, Ashlar: a.Name(), Path: path, Message: err.Error()})
+		}
+		if asks, ok := a.Detail().(asksModels); ok && k.limits.USD != 0 {
 			for _, model := range asks.Unpriced(ctx) {
-				err := &budget.UnpricedError{Model: model}
-				found = append(found, finding.Finding{Type: "unpriced-model", Ashlar: a.Name(), Path: path, Message: err.Error()})
+				report("unpriced-model", &budget.UnpricedError{Model: model})
 			}
 		}
-		for _, child := range a.Children() {
-			walk(child, path+"/")
+		if asks, ok := a.Detail().(interface{ Unfit(context.Context) error }); ok {
+			if err := asks.Unfit(ctx); err != nil {
+				report("unfit-model", err)
+			}
 		}
-	}
-	walk(p, "")
+	})
 	return found
+}
+
+// asksModels is the detail of a leaf that asks models.
+type asksModels interface {
+	Unpriced(context.Context) []string
+}
+
+// asksAny reports whether anything in the pipeline asks models.
+func asksAny(p stone.Ashlar) (any bool) {
+	if !p.IsZero() {
+		walkDetails(p, "", func(a stone.Ashlar, _ string) {
+			_, asks := a.Detail().(asksModels)
+			any = any || asks
+		})
+	}
+	return any
+}
+
+// walkDetails visits an ashlar and those below it.
+func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path string)) {
+	path += a.Name()
+	visit(a, path)
+	for _, child := range a.Children() {
+		walkDetails(child, path+"/", visit)
+	}
 }
 
 // emitted makes the emitted nodes of a finished plan its result.

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/limit"
 )
 
 // Exit codes of the command.
@@ -77,6 +78,9 @@ func Run(ctx context.Context, cfg Config) int {
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
 	a.secrets.Note(keys()...)
+	if terminal(a.Stdin) != nil {
+		ctx = limit.Interactive(ctx)
+	}
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
 	return a.exit(cmd, err)
 }

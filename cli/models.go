@@ -12,17 +12,17 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// staleAfter is the age from which a price should be looked up again.
-const staleAfter = 180 * 24 * time.Hour
+// staleAfter is the age from which a row should be looked up again.
+const staleAfter = 90 * 24 * time.Hour
 
 func (a *app) models() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "models",
 		Short: "Show and check the table of models of the configuration",
-		Long: "Models prints the table under :prices of the configuration: window, prices in USD per million tokens,\n" +
+		Long: "Models prints the table under :models of the configuration: window, prices in USD per million tokens,\n" +
 			"abilities, date, and the capabilities that use each row. It warns about capabilities whose model has\n" +
-			"no price, rows that no capability uses, and prices older than 180 days. Nothing is built in.",
+			"no row or no price, rows that no capability uses, and rows older than 90 days. Nothing is built in.",
 		Example: a.example("models", "models --json"),
 		Args:    none,
 		RunE: func(*cobra.Command, []string) error {
@@ -39,7 +39,7 @@ func (a *app) models() *cobra.Command {
 				return output(printJSON(a.Stdout, rows))
 			}
 			if len(rows) == 0 {
-				a.complain("no models in the configuration: add them under :prices")
+				a.complain("no models in the configuration: add them under :models")
 			}
 			return output(printTable(a.Stdout, 0, modelColumns(rows)))
 		},
@@ -50,38 +50,43 @@ func (a *app) models() *cobra.Command {
 }
 
 // modelTable returns the rows, each with the capabilities that use it, and what to check.
-func modelTable(conf *config.Config, now time.Time) (rows []config.Model, warnings []string) {
-	rows = append([]config.Model{}, conf.Models...)
-	for _, r := range slices.Concat(conf.Capabilities, conf.Tools) {
+func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warnings []string) {
+	rows = []*config.Model{}
+	for i := range conf.Models {
+		rows = append(rows, &conf.Models[i])
+	}
+	warn := func(format string, args ...any) { warnings = append(warnings, fmt.Sprintf(format, args...)) }
+	for i, r := range slices.Concat(conf.Capabilities, conf.Tools) {
 		if r.Model == "" {
 			continue
 		}
-		best := -1
-		for i, row := range rows {
-			if row.Model == r.Model && (row.Provider == r.Provider || row.Provider == "" && best < 0) {
-				best = i
-			}
+		registry := conf.App.Registry
+		if i >= len(conf.Capabilities) {
+			registry = conf.App.Tools
 		}
-		if best >= 0 {
-			rows[best].Caps = append(rows[best].Caps, r.ID)
+		m, _ := registry.Lookup(r.ID)
+		row := conf.Row(r.Provider, r.Model)
+		if row == nil {
+			warn("%s asks %s of %s, which has no row under :models", r.ID, r.Model, r.Provider)
 			continue
 		}
-		if m, ok := conf.App.Registry.Lookup(r.ID); ok && m.Cost.USD == 0 && m.Cost.In == 0 && m.Cost.Out == 0 {
-			warnings = append(warnings, fmt.Sprintf("%s asks %s of %s, which has no price: a budget over USD refuses it", r.ID, r.Model, r.Provider))
+		row.Caps = append(row.Caps, r.ID)
+		if row.Price == nil && m.Cost.USD == 0 && m.Cost.In == 0 && m.Cost.Out == 0 {
+			warn("%s asks %s of %s, which has no price: a budget over USD refuses it", r.ID, r.Model, r.Provider)
 		}
 	}
 	for _, row := range rows {
 		if row.Caps == nil {
-			warnings = append(warnings, fmt.Sprintf("no capability asks %s", row.Model))
+			warn("no capability asks %s", row.Model)
 		}
 		if day, err := time.Parse(time.DateOnly, row.Date); err == nil && now.Sub(day) > staleAfter {
-			warnings = append(warnings, fmt.Sprintf("the price of %s is of %s: look it up again", row.Model, row.Date))
+			warn("the row of %s is of %s: look it up again", row.Model, row.Date)
 		}
 	}
 	return rows, warnings
 }
 
-func modelColumns(rows []config.Model) []column {
+func modelColumns(rows []*config.Model) []column {
 	columns := []column{{name: "MODEL"}, {name: "PROVIDER"}, {name: "WINDOW", right: true}, {name: "IN", right: true}, {name: "OUT", right: true},
 		{name: "READ", right: true}, {name: "WRITE", right: true}, {name: "CAN"}, {name: "DATE"}, {name: "CAPABILITIES"}}
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
@@ -96,8 +101,12 @@ func modelColumns(rows []config.Model) []column {
 		if r.Window > 0 {
 			window = strconv.Itoa(r.Window)
 		}
-		cells := []string{r.Model, r.Provider, window, number(r.In), number(r.Out), unless(r.CacheRead), unless(r.CacheWrite),
-			strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")}
+		prices := make([]string, 4)
+		if p := r.Price; p != nil {
+			prices = []string{number(p.In), number(p.Out), unless(p.CacheRead), unless(p.CacheWrite)}
+		}
+		cells := slices.Concat([]string{r.Model, r.Provider, window}, prices,
+			[]string{strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")})
 		for i := range columns {
 			columns[i].cells = append(columns[i].cells, text.Line(cells[i]))
 		}

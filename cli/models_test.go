@@ -13,8 +13,9 @@ import (
 
 func TestModelTable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.edn")
-	err := os.WriteFile(file, []byte(`{:capabilities {:a {:cap/kind :llm :provider :openai :model "m"} :b {:cap/kind :llm :provider :openai :model "n"}}
-		:prices [{:model "m" :date "2026-01-01" :usd-per-mtok-in 3 :usd-per-mtok-out 15 :usd-per-mtok-cache-read 0.3 :usd-per-mtok-cache-write 3.75 :window 200000 :can #{:tools}}
+	err := os.WriteFile(file, []byte(`{:capabilities {:a {:cap/kind :llm :provider :openai :model "m"} :b {:cap/kind :llm :provider :openai :model "n"} :c {:cap/kind :llm :provider :openai :model "p"}}
+		:models [{:model "m" :date "2026-08-23" :usd-per-mtok-in 3 :usd-per-mtok-out 15 :usd-per-mtok-cache-read 0.3 :usd-per-mtok-cache-write 3.75 :window 200000 :can #{:tools}}
+			{:model "p" :date "2026-08-24" :window 8000}
 			{:model "o" :date "2026-11-01" :usd-per-mtok-in 0 :usd-per-mtok-out 0}]}`), 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -26,8 +27,9 @@ func TestModelTable(t *testing.T) {
 	defer conf.Close()
 	rows, warnings := modelTable(conf, time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 	want := []string{
-		"b asks n of openai, which has no price: a budget over USD refuses it",
-		"the price of m is of 2026-01-01: look it up again",
+		"b asks n of openai, which has no row under :models",
+		"c asks p of openai, which has no price: a budget over USD refuses it",
+		"the row of m is of 2026-08-23: look it up again",
 		"no capability asks o",
 	}
 	if !slices.Equal(warnings, want) {
@@ -38,7 +40,7 @@ func TestModelTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[1]), " ")
-	if first != "m 200000 3 15 0.3 3.75 tools 2026-01-01 a" {
+	if first != "m 200000 3 15 0.3 3.75 tools 2026-08-23 a" {
 		t.Errorf("the first row is %q", first)
 	}
 }

@@ -63,15 +63,12 @@ func InfoOf(m Model) (info Info) {
 	return info
 }
 
-// PriceOf returns the price of the model that a request asks, and whether it is known. The
-// model's own price applies to the name that it was made with; other prices are those of
-// ctx, see budget.WithPrices.
+// PriceOf returns the price of the model that a request asks, and whether it is known; see SpecOf.
 func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
-	info := InfoOf(m)
-	if info.Price != nil && (req.Model == "" || req.Model == info.Model || info.Model == "") {
-		return *info.Price, true
+	if price := SpecOf(ctx, m, req).Price; price != nil {
+		return *price, true
 	}
-	return budget.PriceOf(ctx, info.Provider, cmp.Or(req.Model, info.Model))
+	return budget.Price{}, false
 }
 
 const (

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -25,9 +26,9 @@ type Config struct {
 	Dir    string // the directory that relative paths in it start from
 	App    *call.Applicator
 	Budget budget.Limits
-	Prices budget.Prices // of models that pipelines ask themselves
-	Models []Model       // the table of models, in the order of the text
-	Plan   plan.Options  // the mode and the limits of plans
+	Models []Model      // the table of models, in the order of the text
+	Table  llm.Table    // of the models that pipelines ask themselves, and of the limits of their providers
+	Plan   plan.Options // the mode and the limits of plans
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
@@ -150,7 +151,6 @@ type reader struct {
 	*Config
 	*kinds.Reader
 	providers map[string]*provider
-	prices    []price
 	ids       []string // of all capabilities
 	graders   []grader
 }
@@ -181,11 +181,7 @@ func (r *reader) read(m *form.Map) {
 	r.Reader.Intents = r.App.Intents
 	r.readProviders(m)
 	r.readSections(m)
-	r.readPrices(m)
-	r.Prices = func(provider, model string) (budget.Price, bool) {
-		p, ok := r.price(provider, model)
-		return p.cost, ok
-	}
+	r.readModels(m)
 	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
 	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)

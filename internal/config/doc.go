@@ -32,12 +32,14 @@
 //     solver (solver: cel with expression, sat with variables, literals and
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
 //     go (package, args, in, out);
-//   - providers of models: protocol, url, key, extra. Those named openai,
-//     anthropic and gemini need no configuration;
+//   - providers of models: protocol, url, key, extra, and limits (requests-per-minute,
+//     tokens-per-minute, concurrency). Those named openai, anthropic and gemini need no
+//     configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
 //     (writable, read-only, network, unconfined), or url and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
-//   - prices: the table of models, with price, date, window and what each can do; the prices
-//     are for capabilities that have none of their own;
+//   - models: the table of models, with date, window, price and what each can do (audio, files,
+//     images, schema, thinking, tools, video). Capabilities use the prices, unless they have one of
+//     their own;
 //   - schemas, by their names, as they are or as {:file "path"}; intents;
 //   - checks, by their names: an expression of CEL over call and out in a string,
 //     or a map with one of schema, max-chars, regex, command and capability (with

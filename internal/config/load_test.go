@@ -95,7 +95,7 @@ func TestFaults(t *testing.T) {
 		{"regex", `{:checks {:a {:regex "("}}}`, `1:22: checks.a.regex: error parsing regexp: `},
 		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
 		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; none is configured: add one`},
-		{"price", `{:prices [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: prices[0].date: expected the day when the price was looked up, as "2026-11-21"`},
+		{"price", `{:models [{:model "m" :usd-per-mtok-in 1 :usd-per-mtok-out 1 :date "May"}]}`, `1:68: models[0].date: expected the day when this was looked up, as "2026-11-21"`},
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
 		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},

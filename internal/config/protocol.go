@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -49,6 +50,7 @@ type Connection struct {
 	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
+	Limiter    *limit.Limiter
 	HTTPClient *http.Client
 	Once       bool // a call is a single request, without retries
 }
@@ -64,7 +66,7 @@ func (c *Connection) retry() llm.Retry {
 }
 
 func connectAnthropic(c Connection) llm.Model {
-	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()}
+	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()}
 	if c.Once {
 		a.MaxContinuations = -1
 	}
@@ -72,13 +74,13 @@ func connectAnthropic(c Connection) llm.Model {
 }
 
 func connectGemini(c Connection) llm.Model {
-	return gemini.New(gemini.Config{Model: c.Model, URL: c.URL, Key: c.Key, Extra: c.Extra,
-		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()})
+	return gemini.New(gemini.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
+		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()})
 }
 
 func connectOpenAI(p openai.Protocol) func(Connection) llm.Model {
 	return func(c Connection) llm.Model {
 		return openai.New(openai.Config{Protocol: p, Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
-			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Retry: c.retry()})
+			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()})
 	}
 }

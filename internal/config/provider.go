@@ -9,22 +9,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // A provider is a server of models and its protocol.
 type provider struct {
-	name     string
-	protocol string
-	url      string       // "" is that of the protocol's owner
-	key      kinds.Secret // zero for a server that wants no key
-	extra    map[string]any
-	watch    func() *repetition.Watcher // nil watches nothing
+	name       string
+	configured bool
+	protocol   string
+	url        string       // "" is that of the protocol's owner
+	key        kinds.Secret // zero for a server that wants no key
+	extra      map[string]any
+	watch      func() *repetition.Watcher // nil watches nothing
+	limiter    *limit.Limiter             // of all its models
 }
 
 // owners are the providers that need not be configured.
@@ -36,10 +38,12 @@ var owners = map[string]*provider{
 
 func (r *reader) readProviders(m *form.Map) {
 	for name, p := range owners {
-		r.providers[name] = p
+		own := *p
+		own.limiter = new(limit.Limiter)
+		r.providers[name] = &own
 	}
 	m.Entries("providers", func(name string, v form.Value) {
-		p := &provider{name: name}
+		p := &provider{name: name, configured: true}
 		v.Map(func(m *form.Map) {
 			own := owners[name]
 			if own != nil {
@@ -58,6 +62,13 @@ func (r *reader) readProviders(m *form.Map) {
 			if m.Bool("repetition", &watched); watched {
 				p.watch = repetition.New
 			}
+			var l limit.Limits
+			m.Map("limits", func(m *form.Map) {
+				m.Int("requests-per-minute", &l.RequestsPerMinute, 1, math.MaxInt32)
+				m.Int("tokens-per-minute", &l.TokensPerMinute, 1, math.MaxInt32)
+				m.Int("concurrency", &l.Concurrency, 1, math.MaxInt32)
+			})
+			p.limiter = limit.New(l)
 		})
 		r.providers[name] = p
 	})
@@ -83,7 +94,7 @@ func (p *provider) client(model string) llm.Model {
 	if p.key != (kinds.Secret{}) {
 		none, key = "", p.read
 	}
-	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch})
+	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch, Limiter: p.limiter})
 }
 
 // read is the llm.KeyFunc of the provider.
@@ -99,71 +110,4 @@ func (p *provider) read(context.Context) (llm.Secret, time.Time, error) {
 // host returns the address of the server.
 func (p *provider) host() string {
 	return p.client("any").(llm.Informer).Info().Endpoint
-}
-
-// A price is what the tokens of a model cost.
-type price struct {
-	model, provider string
-	cost            budget.Price
-	date            string // of when it was looked up
-}
-
-// A Model is a row of the model table: what its owner found out about a model, and when.
-type Model struct {
-	Model    string   `json:"model"`
-	Provider string   `json:"provider,omitempty"` // "" is any
-	Window   int      `json:"window,omitempty"`   // tokens of prompt and answer; 0 is unknown
-	Can      []string `json:"can,omitempty"`
-	budget.Price
-	Date string   `json:"date"`
-	Caps []string `json:"capabilities,omitempty"` // that ask it at this price
-}
-
-func (r *reader) readPrices(m *form.Map) {
-	m.Each("prices", func(_ int, v form.Value) {
-		var p price
-		var row Model
-		good := v.Map(func(m *form.Map) {
-			m.Need("model", "usd-per-mtok-in", "usd-per-mtok-out", "date")
-			kinds.SomeText(m, "model", &p.model)
-			if v, ok := m.Field("provider"); ok && v.Name(&p.provider) {
-				kinds.CheckEach(v, "provider", r.providerNames())
-			}
-			call.ReadPrice(m, &p.cost)
-			m.Int("window", &row.Window, 1, math.MaxInt32)
-			m.NameSet("can", &row.Can)
-			if m.Text("date", &p.date) {
-				if _, err := time.Parse(time.DateOnly, p.date); err != nil {
-					m.FaultAt("date", form.Invalid, "expected the day when the price was looked up, as \"2026-11-21\"")
-				}
-			}
-		})
-		twice := func(q price) bool { return q.model == p.model && q.provider == p.provider }
-		if good && slices.ContainsFunc(r.prices, twice) {
-			v.Fault(form.Duplicate, "there is another price of %q", p.model)
-		}
-		r.prices = append(r.prices, p)
-		row.Model, row.Provider, row.Price, row.Date = p.model, p.provider, p.cost, p.date
-		r.Models = append(r.Models, row)
-	})
-}
-
-// price finds the price of a model. A price with its provider takes precedence.
-func (r *reader) price(provider, model string) (found price, ok bool) {
-	for _, p := range r.prices {
-		if p.model == model && (p.provider == provider || p.provider == "" && !ok) {
-			found, ok = p, true
-		}
-	}
-	return found, ok
-}
-
-// priced sets the cost of a model from the price list, unless the capability has its
-// own.
-func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
-	p, ok := r.price(a.Provider, a.Model)
-	if a.Model == "" || !ok || m.Cost.USD != 0 || m.Cost.Price != (budget.Price{}) {
-		return
-	}
-	m.Cost.Price, a.Priced = p.cost, p.date
 }

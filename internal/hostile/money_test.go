@@ -355,7 +355,7 @@ func TestResumeKeepsTheBudget(t *testing.T) {
 	p := newProject(t, map[string]string{
 		".stone/stone.edn": fmt.Sprintf(`{:providers {:here {:protocol :openai :url %q}}
 			:capabilities {:m/good {:cap/kind :llm :provider :here :model "good" :cap/intents #{:x/y}}}
-			:prices [{:model "good" :date "2026-11-21" :usd-per-mtok-in 1000 :usd-per-mtok-out 10000 :usd-per-mtok-cache-read 100}]}`, x.URL),
+			:models [{:model "good" :date "2026-11-21" :usd-per-mtok-in 1000 :usd-per-mtok-out 10000 :usd-per-mtok-cache-read 100}]}`, x.URL),
 		"p.edn": `{:nodes [{:op :call :intent :x/y :as :a} {:op :call :intent :x/y :as :b :input {:t {:slot/id :a}}}
 			{:op :call :intent :x/y :as :c :input {:t {:slot/id :b}}} {:op :emit :input {:slot/id :c}}]}`,
 		"unpriced.edn": fmt.Sprintf(`{:providers {:here {:protocol :openai :url %q}}

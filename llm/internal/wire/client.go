@@ -48,6 +48,7 @@ type Client struct {
 	edit      func(*http.Request) error
 	limiter   *limit.Limiter
 	freeCache bool
+	ownLimits bool // limiter was configured
 }
 
 // New returns a Client, or an error if the options are invalid.
@@ -72,7 +73,7 @@ func New(o Options) (*Client, error) {
 		c.progress = o.ProgressInterval
 	}
 	c.http = httpClient(o.HTTP)
-	if c.limiter = o.Limiter; c.limiter == nil {
+	if c.limiter, c.ownLimits = o.Limiter, o.Limiter != nil; !c.ownLimits {
 		c.limiter = new(limit.Limiter)
 	}
 	return c, nil

@@ -176,9 +176,16 @@ func (m *Model) Info() llm.Info {
 	return info
 }
 
-// Stream sends the request; see llm.Model.
+// Stream sends the request if it can fit the model; see llm.Model.
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
-	return m.asked.Stream(ctx, req)
+	spec := llm.SpecOf(ctx, m, req)
+	if err := spec.Fits(llm.Name(m, req), req); err != nil {
+		return func(yield func(llm.Delta, error) bool) { yield(llm.Delta{Reply: &llm.Reply{}}, err) }
+	}
+	if spec.Limiter != nil {
+		ctx = context.WithValue(ctx, limiterKey{}, spec.Limiter)
+	}
+	return m.asked.Stream(ctx, spec.Within(req))
 }
 
 // String names the model and where it is, for every verb of package fmt.

@@ -11,11 +11,22 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
+// limiterKey is the context key of the Limiter of models that were made without one.
+type limiterKey struct{}
+
+// limits returns the Limiter of a request.
+func (c *Client) limits(ctx context.Context) *limit.Limiter {
+	if shared, ok := ctx.Value(limiterKey{}).(*limit.Limiter); ok && !c.ownLimits {
+		return shared
+	}
+	return c.limiter
+}
+
 // enter waits for a place of the limiter, and tells the consumer what the request waits for.
 func (s *session) enter(ctx context.Context, tokens int) error {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	place, err := s.client.limiter.Enter(waiting, limit.Request{
+	place, err := s.client.limits(ctx).Enter(waiting, limit.Request{
 		Tokens: tokens, Patience: s.client.retry.MaxWait, Every: s.client.progress,
 		Waiting: func(w limit.Wait) {
 			if !s.tick(w.String()) {

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"math"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A Model is a row of the model table: what its owner found out about a model, and when.
+type Model struct {
+	Model         string   `json:"model"`
+	Provider      string   `json:"provider,omitempty"` // "" is any
+	Window        int      `json:"window,omitempty"`   // tokens of prompt and answer; 0 is unknown
+	Can           []string `json:"can,omitempty"`      // nil is unknown
+	*budget.Price          // nil is unknown
+	Date          string   `json:"date"`
+	Caps          []string `json:"capabilities,omitempty"` // that ask it
+}
+
+func (r *reader) readModels(m *form.Map) {
+	m.Each("models", func(_ int, v form.Value) {
+		var row Model
+		good := v.Map(func(m *form.Map) {
+			m.Need("model", "date")
+			kinds.SomeText(m, "model", &row.Model)
+			if v, ok := m.Field("provider"); ok && v.Name(&row.Provider) {
+				kinds.CheckEach(v, "provider", r.providerNames())
+			}
+			readPrice(m, &row)
+			m.Int("window", &row.Window, 1, math.MaxInt32)
+			if v, ok := m.Field("can"); ok && v.NameSet(&row.Can) {
+				kinds.CheckEach(v, "ability", llm.Abilities)
+				row.Can = append([]string{}, row.Can...)
+			}
+			if m.Text("date", &row.Date) {
+				if _, err := time.Parse(time.DateOnly, row.Date); err != nil {
+					m.FaultAt("date", form.Invalid, "expected the day when this was looked up, as \"2026-11-21\"")
+				}
+			}
+		})
+		twice := func(q Model) bool { return q.Model == row.Model && q.Provider == row.Provider }
+		if good && slices.ContainsFunc(r.Models, twice) {
+			v.Fault(form.Duplicate, "there is another row of %q", row.Model)
+		}
+		r.Models = append(r.Models, row)
+	})
+	r.Table = r.table()
+}
+
+// readPrice reads the price, if there is one.
+func readPrice(m *form.Map, row *Model) {
+	const in, out = "usd-per-mtok-in", "usd-per-mtok-out"
+	var price budget.Price
+	call.ReadPrice(m, &price)
+	for _, key := range []string{in, out, "usd-per-mtok-cache-read", "usd-per-mtok-cache-write"} {
+		if _, ok := m.Field(key); ok {
+			row.Price = &price
+		}
+	}
+	if row.Price != nil {
+		m.Need(in, out)
+	}
+}
+
+// Row returns the row of a provider's model, or nil. One with its provider takes precedence.
+func (c *Config) Row(provider, model string) (found *Model) {
+	for i := range c.Models {
+		if row := &c.Models[i]; row.Model == model && (row.Provider == provider || row.Provider == "" && found == nil) {
+			found = row
+		}
+	}
+	return found
+}
+
+// spec returns what the row says.
+func (m *Model) spec() llm.Spec {
+	if m == nil {
+		return llm.Spec{}
+	}
+	return llm.Spec{Price: m.Price, Window: m.Window, Can: m.Can}
+}
+
+// table returns the table of the models that pipelines ask themselves. Their provider is the one of
+// their server; a model without a server has the provider that it names.
+func (r *reader) table() llm.Table {
+	servers := map[string]*provider{}
+	for _, name := range slices.Backward(r.providerNames()) {
+		p := r.providers[name]
+		if server := serverOf(p.host()); servers[server] == nil || p.configured {
+			servers[server] = p
+		}
+	}
+	return func(info llm.Info) llm.Spec {
+		p := servers[serverOf(info.Endpoint)]
+		if info.Endpoint == "" {
+			p = r.providers[info.Provider]
+		}
+		if p == nil {
+			return r.Row("", info.Model).spec()
+		}
+		s := r.Row(p.name, info.Model).spec()
+		s.Limiter = p.limiter
+		return s
+	}
+}
+
+// serverOf returns the scheme and the host of an address.
+func serverOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// priced sets the cost of a model from its row, unless the capability has its own.
+func (r *reader) priced(a *kinds.Reached, m *call.Metadata) {
+	row := r.Row(a.Provider, a.Model)
+	if row == nil || row.Price == nil || m.Cost.USD != 0 || m.Cost.Price != (budget.Price{}) {
+		return
+	}
+	m.Cost.Price, a.Priced = *row.Price, row.Date
+}

@@ -1,0 +1,137 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/limit"
+)
+
+// Spec is what the user knows about a model. Zero fields are unknown.
+type Spec struct {
+	Price  *budget.Price
+	Window int      // tokens of prompt and answer
+	Can    []string // Abilities; an empty slice that is not nil has none
+	// Limiter is that of the provider. It applies to models that were made without one.
+	Limiter *limit.Limiter
+}
+
+// Abilities are the names of what a model may be able to do.
+var Abilities = []string{"audio", "files", "images", "schema", "thinking", "tools", "video"}
+
+// A Table returns the Spec of a model, whose name, provider and endpoint are those of the Info.
+type Table func(Info) Spec
+
+type tableKey struct{}
+
+// WithTable returns a context whose requests are compared with the table: one that cannot fit
+// the model is not sent.
+func WithTable(ctx context.Context, t Table) context.Context {
+	return context.WithValue(ctx, tableKey{}, t)
+}
+
+// SpecOf returns what is known about the model that a request asks. The model's own price
+// applies to the name that it was made with; the rest is from the table of ctx.
+func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
+	info := InfoOf(m)
+	own := info.Price
+	if req.Model != "" && info.Model != "" && req.Model != info.Model {
+		own = nil
+	}
+	info.Model = cmp.Or(req.Model, info.Model)
+	if t, _ := ctx.Value(tableKey{}).(Table); t != nil {
+		s = t(info)
+	}
+	if own != nil {
+		s.Price = own
+	}
+	return s
+}
+
+// Fits returns an *UnfitError if the model of the Spec cannot answer the request.
+func (s Spec) Fits(model string, req *Request) error {
+	if in := req.inputTokens(); s.Window > 0 && in >= s.Window {
+		return &UnfitError{model, fmt.Sprintf("the request has about %d tokens, and its window %d", in, s.Window)}
+	}
+	if s.Can == nil {
+		return nil
+	}
+	for _, need := range req.needs() {
+		if !slices.Contains(s.Can, need) {
+			return &UnfitError{model, fmt.Sprintf("the request needs the ability %s, and the model has %s", need, cmp.Or(strings.Join(s.Can, ", "), "none"))}
+		}
+	}
+	return nil
+}
+
+// Within returns the request with an answer that fits into the window beside it.
+func (s Spec) Within(req *Request) *Request {
+	room := s.Window - req.inputTokens()
+	if s.Window == 0 || req.MaxTokens <= room {
+		return req
+	}
+	bounded := *req
+	bounded.MaxTokens = max(room, 1)
+	return &bounded
+}
+
+// CheckFit returns an *UnfitError if the table of ctx tells that the model cannot answer the request. A
+// Fallback can if one of its models can.
+func CheckFit(ctx context.Context, m Model, req *Request) (err error) {
+	f, several := m.(*fallback)
+	if !several {
+		return SpecOf(ctx, m, req).Fits(Name(m, req), req)
+	}
+	for i, m := range f.models {
+		if err = CheckFit(ctx, m, f.request(i, req)); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// needs returns the abilities that a request needs.
+func (r *Request) needs() (needs []string) {
+	add := func(need bool, name string) {
+		if need && !slices.Contains(needs, name) {
+			needs = append(needs, name)
+		}
+	}
+	add(len(r.Tools) > 0, "tools")
+	add(r.ResponseFormat != nil, "schema")
+	add(r.Params.Effort != "" && r.Params.Effort != "none", "thinking")
+	for i := range r.Messages {
+		for _, p := range r.Messages[i].Content {
+			if p.Media != nil {
+				add(true, ability(p.Media.Type))
+			}
+		}
+	}
+	return needs
+}
+
+// ability returns the ability to read a medium.
+func ability(mediaType string) string {
+	switch kind, _, _ := strings.Cut(mediaType, "/"); kind {
+	case "image":
+		return "images"
+	case "audio", "video":
+		return kind
+	}
+	return "files"
+}
+
+// UnfitError reports a request that was not sent, because the model cannot answer it.
+type UnfitError struct {
+	Model  string
+	Reason string
+}
+
+// Error names the model and the reason.
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("llm: %s cannot be asked: %s", cmp.Or(e.Model, "the model"), e.Reason)
+}
