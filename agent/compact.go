@@ -56,7 +56,7 @@ func Compact(cfg CompactConfig) Middleware {
 }
 
 func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
-	cfg.MaxTokens = cfg.bound(c.Window)
+	cfg.MaxTokens = cfg.bound(c.Window())
 	from, to := cfg.middle(c)
 	if from == to {
 		return next(ctx, c)

@@ -28,7 +28,6 @@ type Context struct {
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
-	Window    int    // of the agent's model in tokens, if a table tells: see llm.WithTable; otherwise 0
 
 	// Tools are offered to the model in this turn. Their names are unique.
 	Tools []Tool
@@ -38,8 +37,8 @@ type Context struct {
 	// Advice is what tools and middlewares recommend on the way out.
 	Advice []Recommendation
 
-	used   *budget.Usage // by the models that the agent asks
-	prefix *llm.Prefix   // what the last reply reported about its request
+	models *models     // that the agent asks
+	prefix *llm.Prefix // what the last reply reported about its request
 }
 
 // request is the request of the turn, as far as estimates need it.
@@ -47,11 +46,27 @@ func (c Context) request() *llm.Request {
 	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
 
+// models is what an agent knows about the models that it asks. It is no part of a Context, because
+// every byte of one is copied onto the stacks of waiting agents many times.
+type models struct {
+	usage  budget.Usage
+	window int // of its own model
+}
+
 // uses counts the usage of a model.
 func (c Context) uses(u budget.Usage) {
-	if c.used != nil {
-		*c.used = c.used.Add(u)
+	if c.models != nil {
+		c.models.usage = c.models.usage.Add(u)
 	}
+}
+
+// Window returns the tokens of prompt and answer that the agent's model can take, or 0 if no
+// table tells: see llm.WithTable.
+func (c Context) Window() int {
+	if c.models == nil {
+		return 0
+	}
+	return c.models.window
 }
 
 // Offer returns the context with one more tool, which replaces a tool of the same name.

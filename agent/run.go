@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
@@ -35,10 +34,10 @@ type run struct {
 	repaired bool // the answer was sent back, and none has fitted since
 	healed   int
 	paused   bool
-	usage    budget.Usage
-	answer   event.Place  // where the last answer was streamed
-	said     conversation // the digests of the turns' requests
-	prefix   *llm.Prefix  // what the last reply reported about its request
+	models
+	answer event.Place  // where the last answer was streamed
+	said   conversation // the digests of the turns' requests
+	prefix *llm.Prefix  // what the last reply reported about its request
 }
 
 // run is the body of the leaf.
@@ -91,8 +90,8 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 
 // open renders the prompts and makes the context with which every turn starts.
 func (r *run) open(ctx context.Context) (Context, error) {
-	c := Context{used: &r.usage, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
-	c.Window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
+	c := Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+	r.window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
 	system, err := prompt(r.cfg.System, r.dag)
 	if err != nil {
 		return c, err

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tree"
 )
@@ -219,7 +219,7 @@ func (a *app) publish(c *cobra.Command, all []publish.Pipeline, flags serveFlags
 	}
 	limits := k.limits
 	limits.Roundtrips = cmp.Or(limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
-	base := budget.WithPrices(c.Context(), k.prices)
+	base := llm.WithTable(c.Context(), k.table)
 	a.complain("serving http://%s", listener.Addr())
 	ctx, drain, stop := interruptible(c.Context(), func(line string) { a.complain("%s", line) }, a.Name+" serve")
 	defer stop()

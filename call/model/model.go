@@ -49,6 +49,15 @@ func (c Config) Check() error {
 	return llm.CheckParams(c.Model, c.Params)
 }
 
+// Fits returns an error if the model cannot do what every request of the capability needs.
+func (c Config) Fits(model string, spec llm.Spec, m call.Metadata) error {
+	want, err := c.wanted(&call.Request{}, m)
+	if err != nil {
+		return err
+	}
+	return spec.Fits(model, &llm.Request{Params: c.Params, ResponseFormat: want.form.Format()})
+}
+
 // New returns a capability. Its id defaults to llm/model, its kind to llm.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "llm/model"), cmp.Or(m.Kind, "llm")

@@ -51,7 +51,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 		if declared || at.Priced != "" { // also if it costs nothing
 			c.Model = llm.Priced(c.Model, meta.Cost.Price)
 		}
-		if err := r.Row(at.Provider, at.Model).spec().Fits(at.Model, &llm.Request{Params: c.Params}); err != nil {
+		if err := c.Fits(at.Model, r.Row(at.Provider, at.Model).spec(), meta); err != nil {
 			return call.Capability{}, err
 		}
 		return model.New(meta, c), c.Check()
