@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 // A talk is an open chat.
@@ -113,12 +114,12 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 	if err := limitsOf(f, k.budget, &t.limits); err != nil {
 		return ctx, err
 	}
-	if err := t.fillApplicator(t.limits.USD != 0); err != nil {
+	if err := t.fillApplicator(t.limits.USD != 0 || asksAny(t.p)); err != nil {
 		return ctx, err
 	}
 	if k.conf != nil {
-		k.prices = k.conf.Prices
-		ctx = budget.WithPrices(ctx, k.prices)
+		k.table = k.conf.Table
+		ctx = llm.WithTable(ctx, k.table)
 	}
 	k.limits = t.limits
 	whole := t.limits
