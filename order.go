@@ -13,7 +13,8 @@ import (
 )
 
 func (t task) Order(d dag.DAG) (step.Order, error) {
-	for f := t.f; f.up != nil; f = f.up {
+	f := t.f
+	for ; f.up != nil; f = f.up {
 		switch f.seg {
 		case stepSegment, attemptSegment:
 			return step.Order{}, step.ErrLocal
@@ -26,7 +27,10 @@ func (t task) Order(d dag.DAG) (step.Order, error) {
 			}
 		}
 	}
-	return step.Order{Key: t.f.key("leaf", d), Reads: dag.NewExcerpt(d, t.f.spec.reads()...), Grant: t.f.granted()}, nil
+	return step.Order{
+		Key: t.f.key("leaf", d), Pipeline: Ashlar{f.spec}.Fingerprint(),
+		Reads: dag.NewExcerpt(d, t.f.spec.reads()...), Grant: t.f.granted(),
+	}, nil
 }
 
 func (t task) DoBy(d dag.DAG, perform func(context.Context, step.Order) (step.Record, error)) dag.DAG {

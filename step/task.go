@@ -61,9 +61,10 @@ type Task interface {
 // An Order describes a leaf of a run for another process: the key of the step, and the
 // nodes that the leaf reads. Stone.Perform needs only its JSON and the pipeline.
 type Order struct {
-	Key   Key         `json:"key"`
-	Reads dag.Excerpt `json:"reads"`
-	Grant []string    `json:"grant"` // as in stone.Config
+	Key      Key         `json:"key"`
+	Pipeline dag.ID      `json:"pipeline"` // fingerprint; another version may have the same leaf
+	Reads    dag.Excerpt `json:"reads"`
+	Grant    []string    `json:"grant"` // as in stone.Config
 }
 
 // ErrLocal means that a leaf must run in the process of its run: it calls Await, Keep or

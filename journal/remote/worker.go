@@ -92,12 +92,18 @@ func (w *Worker) open(ctx context.Context, run string, id dag.ID, f func(context
 	return f(ctx, run, &o)
 }
 
-// do does an order with the pipeline that has its leaf.
+// do does an order with the pipeline of its run, or else with a version of it that has the
+// same leaf.
 func (w *Worker) do(ctx context.Context, run string, o *order) error {
+	var same, others []stone.Ashlar
 	for _, p := range w.Pipelines {
-		if !begins(o.Key.Path, p) {
-			continue
+		if p.Fingerprint() == o.Pipeline {
+			same = append(same, p)
+		} else if begins(o.Key.Path, p) {
+			others = append(others, p)
 		}
+	}
+	for _, p := range append(same, others...) {
 		other, err := w.doWith(ctx, run, o, p)
 		if !other || err != nil {
 			return err
