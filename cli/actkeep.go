@@ -59,7 +59,7 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 	if err != nil {
 		return nil, false, err
 	}
-	if s, err = openStore(k.db, "", true); err != nil {
+	if s, err = a.newStore(ctx, k.db, ""); err != nil {
 		return nil, false, err
 	}
 	cfg.RunID = cmp.Or(k.id, requestRun(call.Trace{ID: a.secrets.Clean(trace.ID), Turn: trace.Turn}))
@@ -73,7 +73,7 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 		}
 		return nil, false, err
 	}
-	cfg.Recorder = journal.Keep(s.DB, journal.Options{Source: source, Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}})
+	cfg.Recorder = journal.Keep(s.Store, journal.Options{Source: source, Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}})
 	return s, recorded, nil
 }
 

@@ -25,7 +25,7 @@ func (a *app) answer() *cobra.Command {
 			"open questions with their numbers. An empty TEXT cancels the question.",
 		Example: a.example("answer last", `answer last 1 yes`),
 	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return withStore(db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
+		return withStore(c.Context(), db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
 	})
 	dbFlag(c.Flags(), &db)
 	return c

@@ -51,7 +51,7 @@ func (a *app) talk(c *cobra.Command, p stone.Ashlar, flags chatFlags) (err error
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	s, err := openStore(flags.keep.db, "", true)
+	s, err := a.newStore(c.Context(), flags.keep.db, "")
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func (a *app) diff() *cobra.Command {
 			"version, other input, a failure, or another answer to the same question.",
 		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
 	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return withStore(db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], asJSON) })
+		return withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], asJSON) })
 	})
 	dbFlag(c.Flags(), &db)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why")

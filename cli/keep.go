@@ -179,7 +179,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 	if k.none {
 		return nil, nil
 	}
-	s, err := openStore(k.db, k.resume, true)
+	s, err := a.newStore(ctx, k.db, k.resume)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		cfg.Recorder = journal.Redact()
 		return stone.Run(ctx, p, cfg)
 	}
-	cfg.Recorder = journal.Keep(r.DB, r.opts)
+	cfg.Recorder = journal.Keep(r.Store, r.opts)
 	return stone.Run(ctx, p, cfg)
 }
 

@@ -81,6 +81,7 @@ func (a *app) handOver(c *cobra.Command, args []string, what string, build func(
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	args = secretless(args)
 	program, err := a.compile(c, what, signals, build)
 	var refused *load.Error
 	switch {
@@ -145,6 +146,9 @@ func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
 	case c.Name() == "serve":
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/serve")
+	}
+	if db := c.Flags().Lookup("db"); db != nil && isAddress(storeName(db.Value.String())) {
+		link.Always = append(link.Always, postgresPackage)
 	}
 	if paths, configured := config.Imports(a.calls.config); configured {
 		link.Always = append(link.Always, paths...)

@@ -43,7 +43,7 @@ func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args [
 
 // runNames lists the youngest runs to a shell that completes a command line.
 func runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
-	err := withStore(c.Flag("db").Value.String(), func(s *store) error {
+	err := withStore(c.Context(), c.Flag("db").Value.String(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
 		for _, r := range runs {
 			names = append(names, cobra.CompletionWithDesc(r.ID, fmt.Sprintf("%s, %s", text.Line(r.Pipeline), r.State)))
@@ -82,7 +82,7 @@ func (a *app) resume() *cobra.Command {
 func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	var line []string
 	var from source
-	err = withStore(db, func(s *store) error {
+	err = withStore(c.Context(), db, func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
@@ -90,7 +90,10 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 		if from, err = a.sourceOf(info); err != nil {
 			return err
 		}
-		file, err := filepath.Abs(s.file)
+		file := s.file
+		if !isAddress(file) {
+			file, err = filepath.Abs(file)
+		}
 		line = []string{"run", "--resume=" + file, "--id=" + info.ID}
 		return err
 	})
@@ -120,7 +123,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
-		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && f.Value.String() != "" {
+		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !isAddress(f.Value.String()) && f.Value.String() != "" {
 			line = append(line, "--"+f.Name+"="+path)
 			return
 		}

@@ -47,7 +47,7 @@ func (a *app) runs() *cobra.Command {
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
+			return withStore(c.Context(), flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
 		},
 	}
 	flags.choose(c, "list")

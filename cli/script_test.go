@@ -44,13 +44,17 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { testscript.Run(t, scripts(t, "testdata/script")) }
+
+// scripts returns the scripts of a directory.
+func scripts(t *testing.T, dir string) testscript.Params {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
@@ -87,7 +91,7 @@ func TestScripts(t *testing.T) {
 			"empty":     empty,
 			"module":    module,
 		},
-	})
+	}
 }
 
 // exits CODE COMMAND ARG… runs a command that must exit with the code.

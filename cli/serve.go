@@ -209,7 +209,7 @@ func (a *app) publish(c *cobra.Command, all []publish.Pipeline, flags serveFlags
 			all[i].Grant = conf.Grant(k.grant)
 		}
 	}
-	s, err := openStore(flags.db, "", true)
+	s, err := a.newStore(c.Context(), flags.db, "")
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (a *app) publish(c *cobra.Command, all []publish.Pipeline, flags serveFlags
 	ctx, drain, stop := interruptible(c.Context(), func(line string) { a.complain("%s", line) }, a.Name+" serve")
 	defer stop()
 	err = publish.Serve(ctx, publish.Config{
-		Listener: listener, Journal: s.DB, Pipelines: all, Applicator: conf.App, Grant: conf.Grant(k.grant), Limits: limits,
+		Listener: listener, Journal: s.Store, Pipelines: all, Applicator: conf.App, Grant: conf.Grant(k.grant), Limits: limits,
 		Base: func() context.Context { return base }, Grace: flags.grace, Drain: drain, Warn: func(line string) { a.complain("%s", line) },
 	})
 	if closed := s.Close(); closed != nil {

@@ -43,7 +43,7 @@ func (a *app) showRun() *cobra.Command {
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
 		}
-		return withStore(flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
+		return withStore(c.Context(), flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
 	})
 	f := c.Flags()
 	dbFlag(f, &flags.db)

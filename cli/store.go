@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -22,24 +23,40 @@ const youngest = "last"
 
 // A store is the database that keeps runs.
 type store struct {
-	*sqlite.DB
-	file string // as people see it
-	flag string // for command lines that name the store: "" or " --db FILE"
+	stores.Store
+	file   string // as people see it
+	flag   string // for command lines that name the store: "" or " --db FILE"
+	secret string // password of its address
 }
 
 // dbFlag adds the flag that says where the store is.
 func dbFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "db", "", "use the database `FILE` instead of .stone/stone.db of the project")
+	f.Var(storeFlag{file}, "db", "use the database `FILE`, or that of a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
 	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 
-// openStore opens the store that a flag names, or that of the project; known is
-// its file if that was found before. A missing file is made if makeIt is set, and an
-// error otherwise.
-func openStore(flag, known string, makeIt bool) (*store, error) {
-	s := &store{file: cmp.Or(known, flag)}
+// newStore opens a store for runs. A missing file is made.
+func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) {
+	s, err := openStore(ctx, flag, known, true)
+	if err == nil {
+		a.secrets.Note(s.secret)
+	}
+	return s, err
+}
+
+// openStore opens the store that a flag or the environment names, or that of the project;
+// known is its name if that was found before. A missing file is made if makeIt is set, and
+// an error otherwise.
+func openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
+	s := &store{file: cmp.Or(known, storeName(flag))}
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
+	}
+	if isAddress(s.file) {
+		if err := s.openServer(ctx, s.file); err != nil {
+			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
+		}
+		return s, nil
 	}
 	if s.file == "" {
 		if err := s.inProject(makeIt); err != nil {
@@ -49,10 +66,11 @@ func openStore(flag, known string, makeIt bool) (*store, error) {
 	if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) && !makeIt {
 		return nil, fmt.Errorf("there is no database %s: the command run makes one, and --db names another", s.file)
 	}
-	var err error
-	if s.DB, err = sqlite.Open(s.file, sqlite.Options{}); err != nil {
+	db, err := sqlite.Open(s.file, sqlite.Options{})
+	if err != nil {
 		return nil, fmt.Errorf("%w (--db names another database)", err)
 	}
+	s.Store = db
 	return s, nil
 }
 
@@ -98,8 +116,8 @@ func makeProject(dir string) error {
 }
 
 // withStore calls do with an existing store.
-func withStore(file string, do func(*store) error) error {
-	s, err := openStore(file, "", false)
+func withStore(ctx context.Context, name string, do func(*store) error) error {
+	s, err := openStore(ctx, name, "", false)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package all links every kind of capability, the screen and the server into a program, as the
+// Package all links every kind of capability, the screen, the server and PostgreSQL into a program, as the
 // command stone does:
 //
 //	import _ "github.com/stonelayer/stone/cli/all"
@@ -14,4 +14,5 @@ import (
 	_ "github.com/stonelayer/stone/call/uci"
 	_ "github.com/stonelayer/stone/cli/screen"
 	_ "github.com/stonelayer/stone/cli/serve"
+	_ "github.com/stonelayer/stone/journal/postgres"
 )

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/stores"
+)
+
+// storeEnv names the store without --db. Its password stays in the environment: a command
+// line is seen by all users of the machine.
+const (
+	storeEnv  = "STONE_DB"
+	listenEnv = "STONE_DB_LISTEN"
+)
+
+// isAddress reports whether a store is a database of a server, and no file.
+func isAddress(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// withoutPassword returns an address as people may see it, and "postgres://" for one that
+// cannot be read.
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "postgres://"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for _, secret := range []string{"password", "sslpassword"} {
+		query.Del(secret)
+	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// storeFlag is the value of --db. An address loses its password, which goes to the
+// environment, where programs that continue the command find it.
+type storeFlag struct{ name *string }
+
+func (f storeFlag) Type() string   { return "string" }
+func (f storeFlag) String() string { return *f.name }
+
+func (f storeFlag) Set(name string) error {
+	if *f.name = name; isAddress(name) {
+		*f.name = withoutPassword(name)
+		if *f.name != withoutPassword(os.Getenv(storeEnv)) {
+			return os.Setenv(storeEnv, name)
+		}
+	}
+	return nil
+}
+
+// secretless returns arguments of the command without the password of --db.
+func secretless(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if value, ok := strings.CutPrefix(arg, "--db="); ok && isAddress(value) {
+			args[i] = "--db=" + withoutPassword(value)
+		} else if isAddress(arg) && i > 0 && args[i-1] == "--db" {
+			args[i] = withoutPassword(arg)
+		}
+	}
+	return args
+}
+
+const postgresPackage = "github.com/stonelayer/stone/journal/postgres"
+
+var errNoPostgres = errors.New(`this program does not link PostgreSQL: add import _ "` + postgresPackage + `"`)
+
+// openServer opens the database with an address. Its password is that of the environment
+// if the address is the same.
+func (s *store) openServer(ctx context.Context, address string) (err error) {
+	if stores.Postgres == nil {
+		return errNoPostgres
+	}
+	s.file = withoutPassword(address)
+	full := addressOf(address)
+	s.secret = stores.Postgres.Secret(full)
+	s.Store, err = stores.Postgres.Open(ctx, full, os.Getenv(listenEnv))
+	return err
+}
+
+// addressOf returns an address with the password of the environment.
+func addressOf(address string) string {
+	of := os.Getenv(storeEnv)
+	if seen := withoutPassword(of); isAddress(of) && (seen == address || seen == withoutPassword(address)) {
+		return of
+	}
+	return address
+}
+
+// storeName returns the store that a flag or the environment names, or "".
+func storeName(flag string) string { return cmp.Or(flag, os.Getenv(storeEnv)) }

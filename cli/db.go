@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/stores"
+)
+
+func (a *app) db() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "db",
+		Short: "Maintain a PostgreSQL database of runs",
+		Long:  "Db maintains a PostgreSQL database of runs. Files need no maintenance.",
+		Args:  unknown,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.migrate())
+	return c
+}
+
+func (a *app) migrate() *cobra.Command {
+	var db string
+	c := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the tables of a database to the version of this program",
+		Long: "Migrate changes the tables of a database that an older version of this program made. An empty\n" +
+			"database needs no migration: the first run makes its tables. Stop older programs first. There is no\n" +
+			"way back but a copy of the database.",
+		Example:           a.example("db migrate", "db migrate --db postgres://stone@db.example.com/stone"),
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			name := storeName(db)
+			switch {
+			case !isAddress(name):
+				return fmt.Errorf("no PostgreSQL database is named: set %s or --db to postgres://USER@HOST/NAME", storeEnv)
+			case stores.Postgres == nil:
+				return errNoPostgres
+			}
+			from, to, err := stores.Postgres.Migrate(c.Context(), addressOf(name))
+			if err != nil {
+				return failed("%w", err)
+			}
+			_, err = fmt.Fprintf(a.Stdout, "migrated %s from schema %d to %d\n", withoutPassword(name), from, to)
+			return output(err)
+		},
+	}
+	dbFlag(c.Flags(), &db)
+	return c
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stonelayer/stone/internal/pgtest"
+	_ "github.com/stonelayer/stone/journal/postgres"
+)
+
+// password is not checked by the server of the tests, and must be seen nowhere.
+const password = "pa55word-of-the-database"
+
+func TestPostgres(t *testing.T) {
+	params := scripts(t, "testdata/postgres")
+	setup := params.Setup
+	name := pgtest.Database(t)
+	params.Setup = func(env *testscript.Env) error {
+		user, rest, _ := strings.Cut(name, "@")
+		env.Setenv("NAME", name)
+		env.Setenv("DATABASE", user+":"+password+"@"+rest)
+		env.Setenv("PASSWORD", password)
+		return setup(env)
+	}
+	testscript.Run(t, params)
+}

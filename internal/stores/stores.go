@@ -1,0 +1,32 @@
+// Package stores is where journals of servers register themselves, so that package cli can
+// open them without linking them.
+package stores
+
+import (
+	"context"
+	"iter"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// Store is a journal as commands use it.
+type Store interface {
+	journal.Journal
+	// Abandoned yields runs whose process died, as it finds them.
+	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
+	Close() error
+}
+
+// Server is a kind of database that is named by an address.
+type Server struct {
+	// Open opens a database. Listen is its address for notifications, or "".
+	Open func(ctx context.Context, address, listen string) (Store, error)
+	// Migrate brings the tables to the version of this program, and returns the versions
+	// before and after.
+	Migrate func(ctx context.Context, address string) (from, to int, err error)
+	// Secret returns the password that goes with an address, wherever it is kept.
+	Secret func(address string) string
+}
+
+// Postgres is nil in a program without journal/postgres.
+var Postgres *Server

@@ -1,0 +1,27 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/stonelayer/stone/internal/stores"
+)
+
+func init() {
+	stores.Postgres = &stores.Server{
+		Open: func(ctx context.Context, address, listen string) (stores.Store, error) {
+			db, err := Open(ctx, address, Options{Listen: listen})
+			if err != nil {
+				return nil, err
+			}
+			return db, nil
+		},
+		Migrate: Migrate,
+		Secret: func(address string) string {
+			config, err := parse(address)
+			if err != nil {
+				return "" // it opens nothing
+			}
+			return config.Password
+		},
+	}
+}
