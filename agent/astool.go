@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -28,7 +29,8 @@ import (
 // The arguments of a call are the content of a node of type in, which must be an object. P
 // starts on the DAG of the agent with that node added; the queries of p count as those of
 // the agent. The content of the nearest node of type out that p makes is the result for the
-// model, without a conversation; of an agent that produces [Text], the text.
+// model, without a conversation; of an agent that produces [Text], the text. It is shown the media
+// in that content.
 //
 // P is part of the run. Its steps are recorded below the call, as in
 // "lead/tool-2-1/research/turn-1", so a resumed run continues within it. It draws on the
@@ -132,7 +134,8 @@ func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, erro
 func (p *pipeline) result(n *dag.Node) (Result, error) {
 	t, free := p.out.(dag.Type[Text])
 	if !free {
-		return Result{Text: n.Own()}, nil
+		shown, media, err := structured.Media([]byte(n.Own()), p.out.Schema())
+		return Result{Text: string(shown), Media: media}, err
 	}
 	text, err := t.Of(n)
 	return Result{Text: text.Text}, err

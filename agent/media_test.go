@@ -121,3 +121,27 @@ func TestCompactCountsTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestPipelineShowsMedia has a pipeline as a tool whose result has a picture.
+func TestPipelineShowsMedia(t *testing.T) {
+	type order struct {
+		What string `json:"what"`
+	}
+	type drawing struct {
+		Title   string     `json:"title"`
+		Picture *llm.Media `json:"picture"`
+	}
+	ordered, drawn := dag.NewType[order]("order"), dag.NewType[drawing]("drawing")
+	draw := stone.Func("draw", ordered, drawn, func(_ context.Context, o order) (drawing, error) { return drawing{o.What, png(1)}, nil })
+	m := model(calls("draw", `{"what":"a cat"}`), says("nice"))
+	res, err := run(t, agent.New("see", note, m, agent.Config{User: agent.Say("Draw."), Use: []agent.Middleware{
+		agent.AsTool("draw", "Draws.", draw, ordered, drawn),
+	}}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := conversation(t, res)[2]
+	if got, want := msg.Text(), `{"picture":"[media 1: a.png, image/png, 9 bytes]","title":"a cat"}`; got != want || len(msg.Media()) != 1 {
+		t.Errorf("%s with %d media, want %s", got, len(msg.Media()), want)
+	}
+}

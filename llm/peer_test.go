@@ -61,6 +61,7 @@ func TestPeer(t *testing.T) {
 			m := newModel(protocol, 0)
 			say := func(text string) *llm.Request { return &llm.Request{Messages: []llm.Message{llm.User(text)}} }
 			t.Run("tools", func(t *testing.T) { peerTools(t, m) })
+			t.Run("media", func(t *testing.T) { peerMedia(t, m) })
 			t.Run("unicode", func(t *testing.T) { wantReply(t, m, say("plain"), "Grüezi 🌟", "") })
 			t.Run("thinking", func(t *testing.T) { wantReply(t, m, say("think"), "Forty-two.", "Six times nine.") })
 			t.Run("format", func(t *testing.T) {
@@ -132,6 +133,18 @@ func peerTools(t *testing.T, m llm.Model) {
 	}
 	req.Messages = append(req.Messages, reply.Message(), llm.ToolResult("call_a", "sun"), llm.ToolResult("call_b", "rain"))
 	wantReply(t, m, req, "Sun in Bern, rain in Zürich.", "")
+}
+
+// peerMedia shows a picture and a document, and a picture in the result of a tool.
+func peerMedia(t *testing.T, m llm.Model) {
+	picture := &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}
+	document := &llm.Media{Type: "application/pdf", Data: []byte("%PDF-1.7"), Name: "a.pdf"}
+	wantReply(t, m, &llm.Request{Messages: []llm.Message{llm.User("plain", picture, document)}}, "Grüezi 🌟", "")
+	result := llm.ToolResult("call_a", "sun")
+	result.Content = append(result.Content, llm.Part{Media: picture})
+	wantReply(t, m, &llm.Request{Messages: []llm.Message{
+		llm.User("weather"), {Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "call_a", Name: "weather", Input: json.RawMessage(`{}`)}}}, result, llm.User("plain"),
+	}}, "Grüezi 🌟", "")
 }
 
 const sloppyConfig = `apiKey: 'test-key'

@@ -16,11 +16,12 @@
 // # Results for the model
 //
 // The model gets a string as text, an [agent.Result] with its further fields, and any
-// other output as JSON. It sees or hears an [llm.Media], or a []*llm.Media; if its provider has
-// no form for one, it is told so. Input that does not fit the schema never reaches the function:
-// the call returns an [InputError] with all problems. An error of the function is
-// returned unchanged. The model reads either and can call again, so errors should
-// explain how to do better.
+// other output as JSON. It is shown an [llm.Media], also one within a struct or a list; if
+// its provider has no form for it, it is told so.
+//
+// Input that does not fit the schema never reaches the function: the call returns an
+// [InputError] with all problems. An error of the function is returned unchanged. The model
+// reads either and can call again, so errors should explain how to do better.
 //
 // # Bounds
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -151,34 +152,24 @@ func decode[I any](ctx context.Context, name string, s *schema.Schema, raw json.
 	return in, nil
 }
 
-// shown returns a result that shows media, each with a line of text.
-func shown(media ...*llm.Media) (res agent.Result) {
-	for _, m := range media {
-		if m == nil {
-			continue
-		}
-		res.Media = append(res.Media, m)
-		res.Text += m.String() + "\n"
-	}
-	return res
-}
-
 func result(name string, out any) (agent.Result, error) {
 	switch out := out.(type) {
 	case agent.Result:
 		return out, nil
 	case string:
 		return agent.Result{Text: out}, nil
-	case *llm.Media:
-		return shown(out), nil
-	case llm.Media:
-		return shown(&out), nil
-	case []*llm.Media:
-		return shown(out...), nil
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
 		return agent.Result{}, fmt.Errorf("the output of %s cannot be written as JSON: %w", name, err)
 	}
-	return agent.Result{Text: string(data)}, nil
+	s, err := schema.ForType(reflect.TypeOf(out))
+	if err != nil {
+		return agent.Result{Text: string(data)}, nil // a type without a schema has no media
+	}
+	text, media, err := structured.Media(data, s)
+	if err != nil {
+		return agent.Result{}, fmt.Errorf("the output of %s: %w", name, err)
+	}
+	return agent.Result{Text: string(text), Media: media}, nil
 }

@@ -178,3 +178,31 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 }
+
+// TestFuncShowsMedia returns media in several ways.
+func TestFuncShowsMedia(t *testing.T) {
+	type pages struct {
+		Title string       `json:"title"`
+		Pages []*llm.Media `json:"pages"`
+	}
+	png := &llm.Media{Type: "image/png", Data: []byte("png")}
+	for name, c := range map[string]struct {
+		tool agent.Middleware
+		want string
+	}{
+		"a pointer": {tool.Func("f", "", func(context.Context, struct{}) (*llm.Media, error) { return png, nil }), `"[media 1: image/png, 3 bytes]"`},
+		"a value":   {tool.Func("f", "", func(context.Context, struct{}) (llm.Media, error) { return *png, nil }), `"[media 1: image/png, 3 bytes]"`},
+		"a struct": {tool.Func("f", "", func(context.Context, struct{}) (pages, error) { return pages{"t", []*llm.Media{png}}, nil }),
+			`{"pages":["[media 1: image/png, 3 bytes]"],"title":"t"}`},
+		"an interface": {tool.Func("f", "", func(context.Context, struct{}) (any, error) { return png, nil }), `"[media 1: image/png, 3 bytes]"`},
+	} {
+		res, err := c.tool.Tool.Run(t.Context(), []byte(`{}`))
+		if err != nil || res.Text != c.want || len(res.Media) != 1 || res.Media[0].Type != "image/png" {
+			t.Errorf("%s: %q, %v, %v", name, res.Text, res.Media, err)
+		}
+	}
+	empty := tool.Func("f", "", func(context.Context, struct{}) (*llm.Media, error) { return nil, nil })
+	if res, err := empty.Tool.Run(t.Context(), []byte(`{}`)); err != nil || res.Text != "null" || res.Media != nil {
+		t.Errorf("nil: %q, %v, %v", res.Text, res.Media, err)
+	}
+}

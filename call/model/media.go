@@ -1,156 +1,68 @@
 package model
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
-// shown is the media of an input, in the order of its fields.
-type shown []*llm.Media
-
-// take returns the input with a line of text in place of each media that its schema marks. The
-// media of a judge's input is that of the call which it judges.
-func (list *shown) take(req *call.Request) (call.JSON, error) {
-	s := req.InSchema
-	if s == nil || !bytes.Contains(s.JSON(), []byte(`"contentEncoding"`)) {
-		return req.Input, nil
+// taken returns the input of a request with a line in place of each media that its schema marks,
+// and the media. Within the material of a judge, that is the input of the call which it judges.
+func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
+	if req.Intent != call.EvalGrade && req.Intent != call.EvalCheck {
+		input, media, err := structured.Media(req.Input, req.InSchema)
+		return input, media, invalid(err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(req.Input))
-	dec.UseNumber()
-	var input any
-	if err := dec.Decode(&input); err != nil {
-		return nil, err
+	var material map[string]json.RawMessage
+	if req.InSchema == nil || json.Unmarshal(req.Input, &material) != nil {
+		return req.Input, nil, nil
 	}
-	var err error
-	if material, ok := input.(map[string]any); ok && (req.Intent == call.EvalGrade || req.Intent == call.EvalCheck) {
-		field := "input"
-		if material["of"] == "input" { // a judge at the door
-			field = "out"
-		}
-		material[field], err = list.walk(material[field], s, "input."+field)
-	} else {
-		input, err = list.walk(input, s, "input")
+	field := "input"
+	if string(material["of"]) == `"input"` { // a judge at the door
+		field = "out"
 	}
-	if err != nil || len(*list) == 0 {
-		return req.Input, err
+	judged, media, err := structured.Media(material[field], req.InSchema)
+	if err != nil || media == nil {
+		return req.Input, nil, invalid(err)
 	}
-	return json.Marshal(input)
+	material[field] = judged
+	input, err := json.Marshal(material)
+	return input, media, err
 }
 
-// walk replaces the media within a value.
-func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
-	if s == nil {
-		return v, nil
-	}
-	var err error
-	switch v := v.(type) {
-	case string:
-		if encoding, mediaType := s.Encoding(); encoding == "base64" && mediaType != "" && v != "" {
-			return list.decode(v, mediaType, where)
-		}
-	case map[string]any:
-		if m := mediaOf(v, s); m != nil {
-			return list.add(m, where)
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			within, _ := s.At(name)
-			if v[name], err = list.walk(v[name], within, where+"."+name); err != nil {
-				return nil, err
-			}
-		}
-	case []any:
-		for i := range v {
-			within, _ := s.At(strconv.Itoa(i))
-			if v[i], err = list.walk(v[i], within, fmt.Sprintf("%s[%d]", where, i)); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
-}
-
-// mediaOf returns the llm.Media that an object is, or nil: its schema has base64 in data, beside a
-// type.
-func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
-	data, _ := s.At("data")
-	if encoding, mediaType := data.Encoding(); encoding != "base64" || mediaType != "" || !slices.Contains(s.Properties(), "type") {
+func invalid(err error) error {
+	if err == nil {
 		return nil
 	}
-	raw, err := json.Marshal(fields)
-	if err != nil {
-		return nil
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	m := &llm.Media{}
-	if dec.Decode(m) != nil || m.Type == "" {
-		return nil
-	}
-	return m
+	return &call.Error{Type: call.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
 }
 
-// decode makes media of a text in base64. A media type such as image/* leaves the rest to the data.
-func (list *shown) decode(text, mediaType, where string) (any, error) {
-	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		return nil, invalid(where, fmt.Errorf("want base64: %w", err))
-	}
-	m := &llm.Media{Type: mediaType, Data: data}
-	if prefix, any := strings.CutSuffix(mediaType, "*"); any {
-		if m, err = llm.NewMedia("", data); err != nil || !strings.HasPrefix(m.Type, prefix) {
-			return nil, invalid(where, fmt.Errorf("want media of type %s", mediaType))
-		}
-	}
-	return list.add(m, where)
-}
-
-func (list *shown) add(m *llm.Media, where string) (any, error) {
-	if err := m.Check(); err != nil {
-		return nil, invalid(where, err)
-	}
-	*list = append(*list, m)
-	return list.line(len(*list) - 1), nil
-}
-
-// line is the text in place of media.
-func (list shown) line(i int) string { return fmt.Sprintf("[media %d: %s]", i+1, list[i]) }
-
-// rest returns an input without the field of its only media. Of several, the fields tell the model
-// which is which.
-func (list shown) rest(input call.JSON) call.JSON {
+// withoutOnly returns an input without the field of its only media. Of several, the fields tell the
+// model which is which.
+func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 	var fields map[string]any
-	if len(list) != 1 || json.Unmarshal(input, &fields) != nil || len(fields) != 2 {
+	if len(media) != 1 || json.Unmarshal(input, &fields) != nil || len(fields) != 2 {
 		return input
 	}
-	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == list.line(0) })
+	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == structured.MediaLine(1, media[0]) })
 	if rest, err := json.Marshal(fields); err == nil && plain(rest) != string(rest) {
 		return rest
 	}
 	return input
 }
 
-func invalid(where string, err error) error {
-	return &call.Error{Type: call.InputInvalid, Where: where, Message: where + ": " + err.Error(), Cause: err}
-}
-
 // message returns the message of the user with the media, each with its number if there are several.
-func (list shown) message(text string) llm.Message {
-	if len(list) <= 1 {
-		return llm.User(text, list...)
+func message(text string, media []*llm.Media) llm.Message {
+	if len(media) <= 1 {
+		return llm.User(text, media...)
 	}
 	m := llm.Message{Role: llm.RoleUser}
-	for i, media := range list {
-		m.Content = append(m.Content, llm.Part{Text: fmt.Sprintf("Media %d:", i+1)}, llm.Part{Media: media})
+	for i, one := range media {
+		m.Content = append(m.Content, llm.Part{Text: fmt.Sprintf("Media %d:", i+1)}, llm.Part{Media: one})
 	}
 	m.Content = append(m.Content, llm.Part{Text: text})
 	return m

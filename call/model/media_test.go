@@ -65,9 +65,9 @@ func TestMedia(t *testing.T) {
 		{"marked by a schema", json.RawMessage(`{"n":12345678901234567891,"scan":"iVBORw0KGgo="}`), marked,
 			`<image/png, 8 bytes> {"n":12345678901234567891,"scan":"[media 1: image/png, 8 bytes]"}`},
 		{"unmarked", json.RawMessage(`{"scan":{"type":"image/png","data":"iVBORw0KGgo="}}`), nil, `{"scan":{"type":"image/png","data":"iVBORw0KGgo="}}`},
-		{"another type", json.RawMessage(`{"scan":"JVBERi0="}`), marked, "input.scan: want media of type image/*"},
+		{"another type", json.RawMessage(`{"scan":"JVBERi0="}`), marked, "the media of the input: scan: want media of type image/*"},
 		{"empty", json.RawMessage(`{"scan":null}`), marked, `{"scan":null}`},
-		{"media without content", album{Cover: llm.Media{Type: "image/png"}}, nil, `input.cover: media of type "image/png" is empty: set Data or URL`},
+		{"media without content", album{Cover: llm.Media{Type: "image/png"}}, nil, `the media of the input: cover: media of type "image/png" is empty: set Data or URL`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := script.New(script.Text("Seen."), script.Text("Seen."))

@@ -81,12 +81,11 @@ func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
 		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
 	}
-	var media shown
-	input, err := media.take(req)
+	input, media, err := taken(req)
 	if err != nil {
 		return llm.Message{}, err
 	}
-	parts := []string{plain(media.rest(input))}
+	parts := []string{plain(withoutOnly(input, media))}
 	switch req.Intent {
 	case call.EvalGrade:
 		parts[0] = judged("Grade", input)
@@ -97,7 +96,7 @@ func question(req *call.Request) (llm.Message, error) {
 	if text == "" {
 		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
 	}
-	return media.message(text), nil
+	return message(text, media), nil
 }
 
 // beside renders the context and the constraints of a request.

@@ -1,0 +1,127 @@
+package structured
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// Media takes the media out of JSON that a model is to read. It returns the JSON with a line such as
+// "[media 1: a.png, image/png, 34 KB]" in place of each, and the media in the order of the numbers.
+//
+// The schema says what is media: an object of type llm.Media, or a string with contentEncoding
+// base64 and a contentMediaType, which may end in an asterisk. The error names the field of media
+// that has no content, is not base64 or is too large. JSON without media is returned as it is.
+func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err error) {
+	if s == nil || !bytes.Contains(s.JSON(), []byte(`"contentEncoding"`)) {
+		return data, nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return nil, nil, err
+	}
+	var found shown
+	if value, err = found.walk(value, s, ""); err != nil || len(found) == 0 {
+		return data, nil, err
+	}
+	text, err = json.Marshal(value)
+	return text, found, err
+}
+
+// MediaLine is the line in place of media number n, from 1.
+func MediaLine(n int, m *llm.Media) string { return fmt.Sprintf("[media %d: %s]", n, m) }
+
+// shown is the media of a value.
+type shown []*llm.Media
+
+// walk replaces the media within a value.
+func (list *shown) walk(v any, s *schema.Schema, where string) (any, error) {
+	if s == nil {
+		return v, nil
+	}
+	var err error
+	switch v := v.(type) {
+	case string:
+		if encoding, mediaType := s.Encoding(); encoding == "base64" && mediaType != "" && v != "" {
+			return list.decode(v, mediaType, where)
+		}
+	case map[string]any:
+		if m := mediaOf(v, s); m != nil {
+			return list.add(m, where)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			within, _ := s.At(name)
+			if v[name], err = list.walk(v[name], within, strings.TrimPrefix(where+"."+name, ".")); err != nil {
+				return nil, err
+			}
+		}
+	case []any:
+		for i := range v {
+			within, _ := s.At(strconv.Itoa(i))
+			if v[i], err = list.walk(v[i], within, fmt.Sprintf("%s[%d]", where, i)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+// mediaOf returns the llm.Media that an object is, or nil: its schema has base64 in data, beside a
+// type.
+func mediaOf(fields map[string]any, s *schema.Schema) *llm.Media {
+	data, _ := s.At("data")
+	if encoding, mediaType := data.Encoding(); encoding != "base64" || mediaType != "" || !slices.Contains(s.Properties(), "type") {
+		return nil
+	}
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	m := &llm.Media{}
+	if dec.Decode(m) != nil || m.Type == "" {
+		return nil
+	}
+	return m
+}
+
+// decode makes media of a text in base64. A media type such as image/* leaves the rest to the data.
+func (list *shown) decode(text, mediaType, where string) (any, error) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, invalid(where, fmt.Errorf("want base64: %w", err))
+	}
+	m := &llm.Media{Type: mediaType, Data: data}
+	if prefix, any := strings.CutSuffix(mediaType, "*"); any {
+		if m, err = llm.NewMedia("", data); err != nil || !strings.HasPrefix(m.Type, prefix) {
+			return nil, invalid(where, fmt.Errorf("want media of type %s", mediaType))
+		}
+	}
+	return list.add(m, where)
+}
+
+func (list *shown) add(m *llm.Media, where string) (any, error) {
+	if err := m.Check(); err != nil {
+		return nil, invalid(where, err)
+	}
+	*list = append(*list, m)
+	return MediaLine(len(*list), m), nil
+}
+
+func invalid(where string, err error) error {
+	if where == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", where, err)
+}
