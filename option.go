@@ -129,6 +129,7 @@ func Children(walk Walk) LeafOption {
 //     is like a Reusable one, but takes results of any run that are at most so old, whatever
 //     the run says about reuse. The key is part of the key of reuse; it covers what depends on
 //     the effects that the run grants, all if the grant is nil.
+//   - Guards() bool: true if the leaf is there for its failure. Nothing need read its node.
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.
 func Detail(v any) LeafOption {

@@ -269,6 +269,12 @@ func (v *validator) unanswered(name string) {
 	}
 }
 
+// guards reports whether a leaf is there for its failure, see Detail.
+func (s *spec) guards() bool {
+	g, ok := s.detail.(interface{ Guards() bool })
+	return ok && g.Guards()
+}
+
 // checkDetail adds the findings of the package that made a leaf.
 func (v *validator) checkDetail(s *spec) {
 	checker, checks := s.detail.(interface{ Check() []finding.Finding })
@@ -484,7 +490,7 @@ func (v *validator) unused() {
 		return
 	}
 	for _, e := range v.entries {
-		if e.product && !e.queried && e.writer != nil {
+		if e.product && !e.queried && e.writer != nil && !e.writer.spec.guards() {
 			v.find(e.writer, finding.Finding{Type: finding.UnusedProduce, Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}

@@ -249,6 +249,10 @@ func modelFailure(ctx context.Context, err error) error {
 	}](err); ok { // an account, also of a wrapper around the model
 		return ended
 	}
+	var kinded interface{ FailureKind() string }
+	if errors.As(err, &kinded) && kinded.FailureKind() == string(KindRejected) { // the Admit of a call.Model
+		return failure(KindRejected, &rejected{err}, "%v", err)
+	}
 	k := KindModel
 	if errors.Is(err, llm.ErrEmptyResponse) {
 		k = KindEmptyResponse

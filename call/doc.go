@@ -64,6 +64,14 @@
 // before the next attempt. Nothing is committed before the gate: no node, and no effect
 // of a returned plan that is invalid.
 //
+// # The door
+//
+// Spec.Admit states what the input must fulfil, in the form of [Done]. It is checked before any
+// capability is asked, by the same checks: their out is then the input. A rejected input
+// fails with [InputRejected], whatever the policy says of retries. [Admit] is the same as a step
+// of its own. Validate compares an expression with the type of the input, see
+// [CheckFacts].
+//
 // # Plans
 //
 // A capability may answer with a plan. It is checked as a whole, runs within the effects

@@ -104,6 +104,18 @@ func (d *door) CheckGrant(grant []string) (found []finding.Finding) {
 	return found
 }
 
+// Guards reports that the step is there for its failure. Validate calls it.
+func (d *door) Guards() bool { return true }
+
+// Render returns the input, which is part of the keys of the leaf.
+func (d *door) Render(in dag.DAG) ([]byte, error) {
+	if d.spec.Input == nil { // Check reports it
+		return nil, nil
+	}
+	input, _, err := readPart(d.spec.Input, in)
+	return input, err
+}
+
 // Facts are what people are shown of the door.
 func (d *door) Facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }

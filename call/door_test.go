@@ -191,6 +191,23 @@ func TestAdmitIsValidated(t *testing.T) {
 	}
 }
 
+// The node of a door needs no reader.
+func TestAdmitIsAStep(t *testing.T) {
+	asks := 0
+	said := dag.NewType[string]("said")
+	app := guarded(t, &asks)
+	p := stone.Seq("p",
+		call.Admit("door", app, call.From(asked), call.Done{Must: []string{"short"}}),
+		call.New("say", said, call.Spec{Applicator: app, Intent: "x/say", Input: call.From(asked)}))
+	if found := stone.Validate(p, stone.Given{Input: []dag.AnyType{asked}}); len(found) > 0 {
+		t.Error(found)
+	}
+	_, err := stone.Run(t.Context(), p, stone.Config{Input: dag.Of(asked.With(prompted{Text: "hello"}))})
+	if err != nil || asks != 1 {
+		t.Errorf("%v, %d asked", err, asks)
+	}
+}
+
 // A check that cannot be paid fails with the kind of the account, not with that of the input.
 func TestAdmitIsPaid(t *testing.T) {
 	asks := 0

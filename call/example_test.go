@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -73,6 +74,25 @@ func Example() {
 	// model/small: "eval/must-failed"
 	// model/large: ""
 	// 0.051 USD
+}
+
+// A check at the door refuses an input that no capability should see.
+func ExampleAdmit() {
+	app := &call.Applicator{Checks: map[string]call.Check{"no-card": func(_ context.Context, s call.Subject) error {
+		if regexp.MustCompile(`[0-9]{16}`).Match(s.Out) {
+			return errors.New("it has the number of a card")
+		}
+		return nil
+	}}}
+	door := call.Admit("door", app, call.From(Task), call.Done{Must: []string{"no-card", "non-empty"}})
+
+	for _, text := range []string{"What is 2 + 2?", "Is 4242424242424242 prime?"} {
+		_, err := stone.Run(context.Background(), door, stone.Config{Input: dag.Of(Task.With(text))})
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// input/rejected at door: input/rejected: no-card: it has the number of a card
 }
 
 func ExampleApplicator_Act() {
