@@ -153,6 +153,7 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	}
 	for _, q := range p.QueriesAll() {
 		switch {
+		case q.Type() == nil: // the query of a reader that is nil, which Validate reports
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

@@ -58,7 +58,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/gemini", "llm/internal/... internal/jsonv2"},
 	{"llm/llmtest", "llm/script"},
-	{"llm/structured", "llm schema"},
+	{"llm/structured", "llm schema event"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit"},

@@ -1,0 +1,149 @@
+package structured
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Partial is what has arrived of an answer in JSON. No gate has accepted it yet, not even a
+// complete one.
+type Partial[T any] struct {
+	// Path, Source and Attempt identify the answer, as in package event.
+	Path, Source string
+	Attempt      int
+	// Value is what has arrived: its last string may be cut off, and what has not arrived is
+	// zero. Later values of the same answer extend it. It is the receiver's own.
+	Value T
+	// Complete reports that the whole value has arrived.
+	Complete bool
+	// Retracted says why the answer is void, "" if it is not. Value is then zero.
+	Retracted string
+}
+
+// Watch returns a watcher of a run that calls fn with the partial values of the answers that the
+// step with the name gives, an agent or a call; of all steps for "". For T json.RawMessage, the
+// values are JSON.
+//
+//	stone.Run(ctx, p, stone.Config{Watch: structured.Watch("report", func(p structured.Partial[Report]) {
+//		show(p.Value.Title, p.Value.Findings)
+//	})})
+//
+// Fn is called when a value has grown and its text is longer by a sixteenth, and when the value is complete. The
+// decoding of all values together is therefore linear in the length of the answer. Values that
+// do not fit T are left out, and so are answers that are not JSON or longer than 4 MiB. If an
+// answer is retracted, fn is told once. Calls are not concurrent within a run.
+func Watch[T any](step string, fn func(Partial[T])) event.Watcher {
+	w := &watcher[T]{step: step, fn: fn, answers: map[answer]*partial{}}
+	_, raw := any(w.fn).(func(Partial[json.RawMessage]))
+	if s, err := schema.For[T](); err == nil && !raw {
+		w.wrapped = !isObject(s.Ordered())
+	}
+	return w
+}
+
+type watcher[T any] struct {
+	step    string
+	fn      func(Partial[T])
+	wrapped bool // see Form
+
+	mu      sync.Mutex // one watcher can watch several runs
+	answers map[answer]*partial
+}
+
+// answer identifies an answer.
+type answer struct {
+	run, path, source string
+	attempt           int
+}
+
+type partial struct {
+	prefix
+	due   int // the length of the text at which fn is called again
+	last  int // the size of the value then
+	shown bool
+}
+
+// Wants implements event.Watcher.
+func (w *watcher[T]) Wants(_ context.Context, level slog.Level) bool {
+	return level == event.LevelDelta || level == slog.LevelInfo
+}
+
+// Watch implements event.Watcher.
+func (w *watcher[T]) Watch(_ context.Context, e event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.Delta:
+		if d.Kind == event.Text && (w.step == "" || w.step == e.Name) {
+			w.hear(answer{e.Run, e.Path, d.Source, d.Attempt}, d.Text)
+		}
+	case event.Retracted:
+		w.end(e.Run, func(a answer) bool { return d.Covers(e.Path, a.path, a.source, a.attempt) }, cmp.Or(d.Reason, "retracted"))
+	case event.RunEnded:
+		w.end(e.Run, func(answer) bool { return true }, "")
+	}
+}
+
+// hear reads a piece of an answer, and shows its value if that has grown.
+func (w *watcher[T]) hear(a answer, piece string) {
+	p := w.answers[a]
+	if p == nil {
+		p = new(partial)
+		w.answers[a] = p
+	}
+	if p.state >= complete {
+		return
+	}
+	p.add(piece)
+	over := p.state >= complete
+	if size := p.size(); p.state != broken && (over || len(p.text) >= p.due && size > p.last) {
+		p.due, p.last = len(p.text)+max(1, len(p.text)/16), size
+		if v, ok := w.decode(&p.prefix); ok {
+			p.shown = true
+			w.fn(Partial[T]{Path: a.path, Source: a.source, Attempt: a.attempt, Value: v, Complete: over})
+		}
+	}
+	if over {
+		p.text = nil // only a retraction may follow
+	}
+}
+
+// decode makes the value, without a string that is cut off if T does not take that.
+func (w *watcher[T]) decode(p *prefix) (v T, ok bool) {
+	for _, strings := range []bool{true, false} {
+		data := p.value(strings)
+		if w.wrapped && len(data) > 0 && data[0] == '{' {
+			var in struct{ Value json.RawMessage }
+			if json.Unmarshal(data, &in) == nil {
+				data = in.Value
+			}
+		}
+		if len(data) == 0 {
+			continue
+		}
+		v = *new(T)
+		if json.Unmarshal(data, &v) == nil {
+			return v, true
+		}
+	}
+	return v, false
+}
+
+// end forgets answers. If there is a reason, their values are retracted.
+func (w *watcher[T]) end(run string, ends func(answer) bool, reason string) {
+	for a, p := range w.answers {
+		if a.run != run || !ends(a) {
+			continue
+		}
+		delete(w.answers, a)
+		if p.shown && reason != "" {
+			w.fn(Partial[T]{Path: a.path, Source: a.source, Attempt: a.attempt, Retracted: reason})
+		}
+	}
+}
