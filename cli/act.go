@@ -26,6 +26,7 @@ import (
 type actFlags struct {
 	edn, json bool
 	stream    bool
+	partial   bool
 	trace     string
 	keep      keepFlags
 }
@@ -61,6 +62,7 @@ func (a *app) act() *cobra.Command {
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
 	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
 	f.BoolVar(&flags.stream, "stream", false, streamHelp)
+	f.BoolVar(&flags.partial, "partial", false, partialHelp)
 	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
 	dbFlag(f, &flags.keep.db)
 	f.BoolVar(&flags.keep.none, "no-db", false, "do not record the answer, and ask although one is recorded")
@@ -75,6 +77,9 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	// First of all, since another program would read the request.
 	if err := a.relinked(c); err != nil {
 		return err
+	}
+	if flags.partial && !flags.stream {
+		return errPartial
 	}
 	data, err := a.readRequest(file)
 	if err != nil {
@@ -100,6 +105,9 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 		return err
 	}
 	out := &stream{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
+	if flags.partial {
+		out.withValues()
+	}
 	resp := a.respond(ctx, conf.App, data, events, out, flags)
 	if err := errors.Join(out.respond(resp), events.close()); err != nil {
 		return output(err)

@@ -207,6 +207,9 @@ func (t *talk) goTo(ctx context.Context, number int) (err error) {
 	if err != nil {
 		return failed("%w", err)
 	}
+	if number > 0 && t.before.Len() == 0 {
+		return failed("turn %d was removed: start another chat", number)
+	}
 	if node, err := t.before.Nearest(t.speaks.message.Name()); err == nil && t.interactive() {
 		fmt.Fprintf(t.Stderr, "> %s\n", strings.Join(text.Lines(t.speaks.text(node)), "\n. "))
 		return t.printResult(stone.Result{Node: t.before.Latest()}, false, false)
@@ -310,6 +313,9 @@ func (t *talk) obey(ctx context.Context, command string) error {
 	return nil
 }
 
+// maxMessage bounds a message, in bytes.
+const maxMessage = 1 << 20
+
 // take runs a new turn.
 func (t *talk) take(ctx context.Context, message string) error {
 	before, err := carried(t.p, t.before)
@@ -318,8 +324,16 @@ func (t *talk) take(ctx context.Context, message string) error {
 	}
 	input, err := t.speaks.say(ctx, before, message)
 	if err != nil {
-		t.complain("the message does not fit %s: %v", t.speaks.message.Name(), err)
+		err = fmt.Errorf("the message does not fit %q: %w", t.speaks.message.Name(), err)
+	} else if len(message) > maxMessage {
+		err = fmt.Errorf("the message has %d bytes: want at most %d", len(message), maxMessage)
+	}
+	switch {
+	case err != nil && t.interactive():
+		t.complain("%v", err)
 		return nil
+	case err != nil:
+		return err
 	}
 	if t.last >= maxTurns {
 		return failed("chat %s has %d turns, which is the most: start another one", t.name, t.last)

@@ -53,6 +53,11 @@
 //	$ ./prog answer last 1 yes
 //	$ ./prog diff RUN RUN        # which steps differ, and why
 //
+// The command chat runs the pipeline once for each message, and keeps each turn as a run:
+//
+//	$ ./prog chat                # Ctrl-C cancels a turn, Ctrl-D ends the chat
+//	$ ./prog chat --session last # continues the newest chat; chat --list shows all
+//
 // A question that is not answered on standard input waits, and so does its run. The
 // commands to answer and resume it are printed on standard error.
 //

@@ -17,15 +17,16 @@ import (
 
 // runFlags are the flags of run.
 type runFlags struct {
-	json   bool
-	all    bool
-	quiet  bool
-	stream bool
-	input  string
-	from   string // file of a DAG to start with
-	dag    string
-	trace  string
-	keep   keepFlags
+	json    bool
+	all     bool
+	quiet   bool
+	stream  bool
+	partial bool
+	input   string
+	from    string // file of a DAG to start with
+	dag     string
+	trace   string
+	keep    keepFlags
 }
 
 func (a *app) run() *cobra.Command {
@@ -54,6 +55,7 @@ func (flags *runFlags) shown(f *pflag.FlagSet) {
 	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
 	f.BoolVar(&flags.stream, "stream", false, streamHelp+"; the last line is that of --json")
+	f.BoolVar(&flags.partial, "partial", false, partialHelp)
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
 	f.StringVar(&flags.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
@@ -63,6 +65,9 @@ func (flags *runFlags) shown(f *pflag.FlagSet) {
 }
 
 func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) error {
+	if flags.partial && !flags.stream {
+		return errPartial
+	}
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
@@ -91,6 +96,9 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	pieces := &stream{w: a.Stdout}
 	if flags.stream {
 		cfg.Watch = pieces
+		if flags.partial {
+			pieces.withValues()
+		}
 	}
 	result, err := a.execute(ctx, p, cfg, run, trace, flags)
 	a.printLost(result, err)

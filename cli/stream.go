@@ -3,19 +3,25 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 // streamHelp is the help of the flag --stream.
 const streamHelp = "print pieces of answers as they arrive, one a line; a line \"retracted\" voids the earlier pieces of its path and source"
+
+// partialHelp is the help of the flag --partial.
+const partialHelp = "with --stream, also print what has arrived of answers in JSON, closed to a value, in lines \"partial\""
+
+var errPartial = errors.New("--partial needs --stream, whose lines it adds to")
 
 // A stream writes the pieces of the answers in a run as they arrive, each in one line of
 // JSON or EDN. It is the watcher of one run.
@@ -24,13 +30,23 @@ type stream struct {
 
 	mu     sync.Mutex
 	w      io.Writer
-	err    error   // of the first line that could not be written
-	voices []voice // whose text is not retracted
-	over   bool    // the run has ended: what an abandoned capability still says is dropped
+	err    error         // of the first line that could not be written
+	voices []voice       // whose text is not retracted
+	values event.Watcher // writes partial values; nil for none
+	over   bool          // the run has ended: what an abandoned capability still says is dropped
 }
 
 // A voice is a model or capability that has said something at a path.
 type voice struct{ path, source string }
+
+// withValues makes the stream print the partial values of answers, too.
+func (s *stream) withValues() {
+	s.values = structured.Watch("", func(p structured.Partial[json.RawMessage]) {
+		if p.Retracted == "" { // else a line is written anyway
+			s.line("partial", voice{p.Path, p.Source}, "value", p.Value)
+		}
+	})
+}
 
 // Wants implements event.Watcher.
 func (s *stream) Wants(_ context.Context, level slog.Level) bool {
@@ -39,7 +55,7 @@ func (s *stream) Wants(_ context.Context, level slog.Level) bool {
 
 // Watch writes a piece of an answer, a notice that the pieces of a voice so far are void,
 // or the progress that a server reports.
-func (s *stream) Watch(_ context.Context, e event.Event) {
+func (s *stream) Watch(ctx context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -65,6 +81,9 @@ func (s *stream) Watch(_ context.Context, e event.Event) {
 			s.line("progress", voice{path: e.Path}, "message", d.Message)
 		}
 	}
+	if s.values != nil {
+		s.values.Watch(ctx, e)
+	}
 }
 
 // void returns the voices whose text is retracted.
@@ -79,22 +98,28 @@ func (s *stream) void(path string, d event.Retracted) (gone []voice) {
 	return gone
 }
 
-// line writes one line. The source may be "".
-func (s *stream) line(kind string, from voice, key, text string) {
-	fields := [][2]string{{"path", from.path}, {"source", from.source}, {key, text}}
-	fields = slices.DeleteFunc(fields, func(f [2]string) bool { return f[0] == "source" && f[1] == "" })
+// line writes one line. The source may be "". The value is a string or JSON.
+func (s *stream) line(kind string, from voice, key string, value any) {
 	if s.edn {
-		var line strings.Builder
-		fmt.Fprintf(&line, "{:type :%s", kind)
-		for _, f := range fields {
-			fmt.Fprintf(&line, ", :%s %s", f[0], edn.String(f[1]))
+		source, shown := "", edn.Value{}
+		if from.source != "" {
+			source = ", :source " + edn.String(from.source).String()
 		}
-		_ = s.write([]byte(line.String()+"}"), nil) // respond returns the error
+		switch value := value.(type) {
+		case string:
+			shown = edn.String(value)
+		case json.RawMessage:
+			var err error
+			if shown, err = edn.FromJSON(value, edn.Limits{}); err != nil {
+				return // such as too deep, of which the response may tell
+			}
+		}
+		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // respond returns the error
 		return
 	}
-	all := map[string]string{"type": kind}
-	for _, f := range fields {
-		all[f[0]] = f[1]
+	all := map[string]any{"type": kind, "path": from.path, key: value}
+	if from.source != "" {
+		all["source"] = from.source
 	}
 	_ = s.write(json.Marshal(all)) // as above
 }

@@ -104,3 +104,43 @@ $`)
 		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
 	}
 }
+
+// What has arrived of an answer in JSON is printed as a value, if that is asked for.
+func TestActStreamPartial(t *testing.T) {
+	server := httptest.NewServer(script.New(script.Text(`{"title":"Slate, split and stacked","cuts":[1,22]}`)))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "stone.edn")
+	text := fmt.Sprintf(`{:providers {:local {:protocol :openai :url %q}}
+		:capabilities {:model {:cap/kind :llm :provider :local :model "m"}}}`, server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ request, first, last string }{
+		{`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"}}`,
+			`^{"path":"act/model 1","source":"model","type":"partial","value":{("title":"S\w*")?}}$`,
+			`^{"path":"act/model 1","source":"model","type":"partial","value":{"title":"Slate, split and stacked","cuts":\[1,22\]}}$`},
+		{`{:proto 1 :trace {:id "r"} :task {:intent :text/respond} :input {:prompt "?"}}`,
+			`^{:type :partial, :path "act/model 1", :source "model", :value {("title" "S\w*")?}}$`,
+			`^{:type :partial, :path "act/model 1", :source "model", :value {"cuts" \[1 22\], "title" "Slate, split and stacked"}}$`},
+	} {
+		var out, errs bytes.Buffer
+		server.Config.Handler = script.New(script.Text(`{"title":"Slate, split and stacked","cuts":[1,22]}`))
+		cli.Run(t.Context(), cli.Config{
+			Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--partial", "--config", file},
+			Stdin: strings.NewReader(c.request), Stdout: &out, Stderr: &errs,
+		})
+		var values []string
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSpace(line); strings.Contains(line, "partial") {
+				values = append(values, line)
+			}
+		}
+		if len(values) < 3 || !regexp.MustCompile(c.first).MatchString(values[0]) || !regexp.MustCompile(c.last).MatchString(values[len(values)-1]) {
+			t.Errorf("%s%s", &out, &errs)
+		}
+	}
+	var errs bytes.Buffer
+	if code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Args: []string{"run", "--partial"}, Stderr: &errs}); code != cli.Usage || !strings.Contains(errs.String(), "--partial needs --stream") {
+		t.Errorf("exit code %d: %s", code, &errs)
+	}
+}

@@ -57,6 +57,8 @@
 // Answers that are not retracted when their step is done were accepted. Text in a lane
 // that is lost later, or in a run that fails later, is not retracted.
 //
+// Package llm/structured has a watcher that makes partial values of answers in JSON.
+//
 // # Sending
 //
 // Bodies of steps send their own events with the Event method of stone.In. Packages that
