@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/tool/mcp"
 )
 
 // A configured server is a server of the configuration that speaks the Model Context
@@ -23,6 +24,7 @@ type configured struct {
 	cfg         Config // without secrets
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
+	client      kinds.Secret // of cfg.OAuth
 	scope       scope.Scope
 
 	mu      sync.Mutex
@@ -93,6 +95,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 		kinds.Address(m, "url", &url)
 		s.cfg.URL = llm.Secret(url)
 		s.header = r.Values(m, "headers")
+		readOAuth(r, m, s)
 	}
 	if s.at = url; len(s.cfg.Command) > 0 {
 		s.at = s.cfg.Command[0]
@@ -102,6 +105,48 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	m.Duration("idle-ms", &s.cfg.Idle)
 	s.cfg.Accept = pins(r.Dir, s.name)
 	s.scope = r.Scope(m)
+}
+
+// readOAuth reads how the user logs in to the server.
+func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
+	m.Map("oauth", func(m *form.Map) {
+		o := &mcp.OAuth{Hint: "run: stone login " + quoted(s.name)}
+		m.Text("client", &o.Client)
+		s.client = r.Secret(m, "secret")
+		m.Texts("scopes", &o.Scopes)
+		if s.client != (kinds.Secret{}) && o.Client == "" {
+			m.Fault(form.Invalid, "a secret belongs to a client: add its id")
+		}
+		o.Load, o.Save = tokens(r.Dir, s.name)
+		s.cfg.OAuth = o
+		r.Logins[s.name] = s.login
+	})
+}
+
+// login logs the user in to the server.
+func (s *configured) login(ctx context.Context, show func(string) error) error {
+	cfg, err := s.open()
+	if err != nil {
+		return err
+	}
+	return mcp.Login(ctx, NewServer(cfg, s.scope).cfg, show)
+}
+
+// open returns the configuration with its secrets.
+func (s *configured) open() (cfg Config, err error) {
+	cfg = s.cfg
+	if cfg.Env, err = kinds.Open(s.env); err == nil {
+		cfg.Header, err = kinds.Open(s.header)
+	}
+	if err == nil && s.client != (kinds.Secret{}) {
+		o := *cfg.OAuth
+		o.Secret, err = s.client.Read()
+		cfg.OAuth = &o
+	}
+	if err != nil {
+		err = fmt.Errorf("the server %s: %w", s.name, err)
+	}
+	return cfg, err
 }
 
 // get returns the server with its secrets.
@@ -114,13 +159,9 @@ func (s *configured) get() (*Server, error) {
 	if s.running != nil {
 		return s.running, nil
 	}
-	cfg := s.cfg
-	var err error
-	if cfg.Env, err = kinds.Open(s.env); err == nil {
-		cfg.Header, err = kinds.Open(s.header)
-	}
+	cfg, err := s.open()
 	if err != nil {
-		return nil, fmt.Errorf("the server %s: %w", s.name, err)
+		return nil, err
 	}
 	s.running = NewServer(cfg, s.scope)
 	return s.running, nil

@@ -59,5 +59,23 @@ func pins(dir, server string) func([]mcp.Definition) error {
 	}
 }
 
+// tokens returns functions that keep the tokens of the user for a server.
+func tokens(dir, server string) (load func() ([]byte, error), save func([]byte) error) {
+	load = func() ([]byte, error) {
+		store, err := trust.Open()
+		if err != nil {
+			return nil, err
+		}
+		return store.Tokens(dir, server)
+	}
+	return load, func(raw []byte) error {
+		store, err := trust.Open()
+		if err != nil {
+			return err
+		}
+		return store.SetTokens(dir, server, raw)
+	}
+}
+
 // quoted returns a word as a shell takes it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

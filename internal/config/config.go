@@ -34,6 +34,8 @@ type Config struct {
 	Checks              int // how many are configured
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
+	// Logins log the user in to servers, by their names.
+	Logins map[string]kinds.Login
 	// Passed are the variables that programs are given.
 	Passed []string
 
@@ -162,11 +164,11 @@ func read(v edn.Value, file, dir string) (*Config, error) {
 		maps.Copy(app.Checks, k.Checks)
 	}
 	c := &Config{File: file, Dir: dir, App: app}
-	r := &reader{Config: c, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}}, providers: map[string]*provider{}}
+	r := &reader{Config: c, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers = r.Closers
+	c.closers, c.Logins = r.Closers, r.Reader.Logins
 	return c, nil
 }
 

@@ -36,7 +36,7 @@
 //     tokens-per-minute, concurrency). Those named openai, anthropic and gemini need no
 //     configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
-//     (writable, read-only, network, unconfined), or url and headers; timeout-ms, start-timeout-ms, idle-ms, scope;
+//     (writable, read-only, network, unconfined), or url, headers and oauth (client, secret, scopes); timeout-ms, start-timeout-ms, idle-ms, scope;
 //   - models: the table of models, with date, window, price and what each can do (audio, files,
 //     images, schema, thinking, tools, video). Capabilities use the prices, unless they have one of
 //     their own;

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"iter"
@@ -24,7 +25,11 @@ type Reader struct {
 	Secrets []Secret                            // named by the current capability
 	Parts   map[string]any                      // results of ReadSection
 	Closers []func() error                      // end what capabilities start
+	Logins  map[string]Login                    // by the name of the server
 }
+
+// A Login logs the user in to a server. It calls show with the address to open in a browser.
+type Login func(ctx context.Context, show func(address string) error) error
 
 // NoSecret explains where to keep secrets.
 const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`

@@ -45,6 +45,16 @@ func TestTools(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
+	none, err := s.Tokens(project, "a")
+	check(err)
+	check(s.SetTokens(project, "a", []byte(`{"token":1}`)))
+	some, err := s.Tokens(project, "a")
+	check(err)
+	file, err := s.tokens(project, "a")
+	check(err)
+	if info, err := os.Stat(file); none != nil || !strings.Contains(string(some), `"token": 1`) || err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s and %s, %v, %v", none, some, info, err)
+	}
 	check(os.WriteFile(s.tools(), []byte("{"), 0o600))
 	if _, err := s.Tools(project, "a"); err == nil || !strings.Contains(err.Error(), s.tools()) {
 		t.Errorf("a damaged file: %v", err)

@@ -1,6 +1,6 @@
 // Package trust remembers which files of which projects a user trusts, and which definitions
 // of the tools of their servers, in the user's configuration directory. A changed file or
-// definition is no longer trusted.
+// definition is no longer trusted. It also keeps the tokens of the user for those servers.
 package trust
 
 import (

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/effect"
@@ -44,6 +45,8 @@ type Config struct {
 	URL llm.Secret
 	// Header is sent with every request to the host of the URL, and to no other.
 	Header map[string]llm.Secret
+	// OAuth authorizes the requests with the account of a user; nil does not.
+	OAuth *OAuth
 	// Client makes the requests; the default is a new one. Unless it has a
 	// CheckRedirect, redirects to another server are not followed. Its Timeout bounds the
 	// streams that answer calls as well, so it is best zero.
@@ -87,6 +90,8 @@ type Config struct {
 	// Logger logs the data that the protocol library ignores, such as tools with
 	// annotations that it cannot read. The default discards it.
 	Logger *slog.Logger
+
+	login auth.OAuthHandler // of Login, in place of OAuth
 }
 
 const (
@@ -121,6 +126,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if ways != 1 {
 		return c, fmt.Errorf("mcp: the Config says %d ways to the server: set one of Command, URL and Transport", ways)
+	}
+	if c.OAuth != nil && (c.URL == "" || c.OAuth.Load == nil || c.OAuth.Save == nil) {
+		return c, fmt.Errorf("mcp: the OAuth of %q needs URL, and Load and Save to keep the tokens", c.Name)
 	}
 	if c.StartTimeout < 0 || c.Timeout < 0 || c.Idle < 0 || c.MaxText < 0 || c.MaxData < 0 {
 		return c, fmt.Errorf("mcp: the Config of %q has a negative bound: want zero for the default", c.Name)

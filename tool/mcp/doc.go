@@ -48,6 +48,16 @@
 // Config.Harmless, give servers that you do not trust an Approve function, and let the
 // agent have few of their tools.
 //
+// # Logins
+//
+// Config.OAuth sends the requests with the account of a user. [Login] runs the authorization code
+// flow with PKCE: it finds the server of logins, registers the program there unless it has an
+// id, and waits on 127.0.0.1 for the browser. The tokens belong to the URL of the server; they
+// are renewed when they expire, and are secrets of the run. Without a valid login, the error is
+// [ErrLogin]. For servers in a configuration file, "stone login" does this:
+//
+//	{:servers {:tickets {:url "https://tickets.example.com/mcp" :oauth {}}}}
+//
 // # Changed definitions
 //
 // A server may change what it says about a tool, and so what a model does with it. The

@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -33,7 +34,7 @@ type roundTripper struct {
 }
 
 // httpTransport returns the transport to the URL, and a function that closes its connections.
-func httpTransport(c Config) (sdk.Transport, func(), error) {
+func httpTransport(c Config, secrets *redact.Set) (sdk.Transport, func(), error) {
 	origin, err := url.Parse(string(c.URL))
 	if err != nil {
 		return nil, nil, err
@@ -53,10 +54,15 @@ func httpTransport(c Config) (sdk.Transport, func(), error) {
 			client.Transport, done = own, own.CloseIdleConnections
 		}
 	}
+	login := c.login
+	if login == nil && c.OAuth != nil {
+		login = newAccount(c, client.Transport, secrets)
+	}
 	client.Transport = &roundTripper{client.Transport, origin, c.Header}
 	return &sdk.StreamableClientTransport{
 		Endpoint:             string(c.URL),
 		HTTPClient:           client,
+		OAuthHandler:         login,
 		DisableStandaloneSSE: true, // unsolicited messages are not used
 		MaxEventSize:         maxFrame,
 	}, done, nil

@@ -48,11 +48,12 @@ type Server struct {
 
 // newServer takes a complete configuration.
 func newServer(cfg Config) *Server {
-	s := &Server{open: opener(cfg), secrets: cfg.secrets(), needs: cfg.Needs(), turn: make(chan struct{}, 1), known: map[string]Definition{}}
+	secrets := cfg.secrets()
+	s := &Server{open: opener(cfg, secrets), secrets: secrets, needs: cfg.Needs(), turn: make(chan struct{}, 1), known: map[string]Definition{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	// A Server must not show secrets when it is printed: fmt cannot redact unexported
 	// fields.
-	cfg.URL, cfg.Header, cfg.Env, cfg.Command = "", nil, nil, nil
+	cfg.URL, cfg.Header, cfg.Env, cfg.Command, cfg.OAuth = "", nil, nil, nil, nil
 	s.cfg = cfg
 	return s
 }

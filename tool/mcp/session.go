@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // lifeSign bounds the wait for the answer to a ping after a call that took too long.
@@ -47,7 +49,7 @@ type session struct {
 
 // opener returns a function that starts a session with the server of the configuration.
 // Only that function has its secrets.
-func opener(c Config) func(context.Context) (*session, error) {
+func opener(c Config, secrets *redact.Set) func(context.Context) (*session, error) {
 	progress := &reporter{}
 	stale := &atomic.Bool{}
 	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
@@ -58,9 +60,8 @@ func opener(c Config) func(context.Context) (*session, error) {
 		ProgressNotificationHandler: progress.hear,
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { stale.Store(true) },
 	})
-	secrets := c.secrets()
 	return func(ctx context.Context) (*session, error) {
-		s, err := open(ctx, c, client)
+		s, err := open(ctx, c, client, secrets)
 		if err == nil {
 			s.progress, s.stale = progress, stale
 			stale.Store(true)
@@ -75,10 +76,10 @@ func opener(c Config) func(context.Context) (*session, error) {
 }
 
 // open starts a session. A session returned with an error has ended.
-func open(ctx context.Context, c Config, client *sdk.Client) (*session, error) {
+func open(ctx context.Context, c Config, client *sdk.Client, secrets *redact.Set) (*session, error) {
 	s := &session{gone: make(chan struct{}), done: func() {}, listing: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	transport, err := s.transport(ctx, c)
+	transport, err := s.transport(ctx, c, secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -118,13 +119,13 @@ func exit(err error) error {
 	return err
 }
 
-func (s *session) transport(ctx context.Context, c Config) (_ sdk.Transport, err error) {
+func (s *session) transport(ctx context.Context, c Config, secrets *redact.Set) (_ sdk.Transport, err error) {
 	switch {
 	case c.Transport != nil:
 		return c.Transport(ctx)
 	case c.URL != "":
 		var t sdk.Transport
-		t, s.done, err = httpTransport(c)
+		t, s.done, err = httpTransport(c, secrets)
 		s.http = true
 		return t, err
 	}
@@ -262,7 +263,7 @@ func answered(err error) bool {
 
 // permanent reports whether another start would fail too.
 func permanent(err error) bool {
-	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)
+	return errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) || errors.Is(err, ErrLogin)
 }
 
 // version is this program's version for the server.

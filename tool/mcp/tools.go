@@ -222,6 +222,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 			}
 			redact.From(ctx).Join(s.secrets)
 			res, err := s.call(ctx, t.Name, harmless, input)
+			redact.From(ctx).Join(s.secrets) // a token may have been renewed
 			if err != nil {
 				return agent.Result{}, err
 			}

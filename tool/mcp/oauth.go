@@ -1,0 +1,350 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+
+	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/llm"
+)
+
+// OAuth authorizes the requests to a server over HTTP with the account of a user, who has logged
+// in with [Login].
+type OAuth struct {
+	// Load returns what Save was given last, or nothing. Save keeps the tokens of the user, which
+	// are secret: after Login, and when they are renewed. Both are required.
+	Load func() ([]byte, error)
+	Save func([]byte) error
+	// Client and Secret identify the program to the server of logins, if it has registered the
+	// program. Otherwise Login registers it, if that server permits it.
+	Client string
+	Secret llm.Secret
+	// Scopes are asked for in place of those that the server names.
+	Scopes []string
+	// Hint tells how to log in, such as "run: stone login files". It is in the errors.
+	Hint string
+}
+
+// ErrLogin is the error of a server that a user has to log in to.
+var ErrLogin = errors.New("a login is needed")
+
+// needed returns the error for a user who has to log in.
+func (o *OAuth) needed(why string) error {
+	if o.Hint != "" {
+		why += "; " + o.Hint
+	}
+	return fmt.Errorf("%w: %s", ErrLogin, why)
+}
+
+// A grant is what a user has granted to the program: tokens, and how to renew them.
+type grant struct {
+	URL      string           `json:"url"` // of the tools, which alone get the tokens
+	Client   string           `json:"client"`
+	Secret   string           `json:"secret,omitempty"`
+	TokenURL string           `json:"token-url"`
+	Style    oauth2.AuthStyle `json:"style,omitempty"`
+	Scopes   []string         `json:"scopes,omitempty"`
+	Token    *oauth2.Token    `json:"token"`
+}
+
+// An account is the OAuthHandler of the sessions of a server.
+type account struct {
+	*OAuth
+	url     string
+	client  *http.Client
+	secrets *redact.Set
+
+	mu     sync.Mutex
+	grant  *grant // that source renews
+	source oauth2.TokenSource
+}
+
+// loginTimeout bounds a request for tokens.
+const loginTimeout = 30 * time.Second
+
+func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account {
+	secrets.Note(string(c.OAuth.Secret))
+	return &account{OAuth: c.OAuth, url: string(c.URL), secrets: secrets, client: &http.Client{
+		Transport: guarded{base, loopback(string(c.URL))}, CheckRedirect: sameOrigin, Timeout: loginTimeout,
+	}}
+}
+
+// TokenSource returns the source of the tokens for requests.
+func (a *account) TokenSource(context.Context) (oauth2.TokenSource, error) { return a, nil }
+
+// Authorize is called if the server refuses the token.
+func (a *account) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
+	resp.Body.Close()
+	if resp.StatusCode == http.StatusForbidden {
+		return a.needed("the account may not do this")
+	}
+	return a.needed("the server refuses the token")
+}
+
+// Token returns the token, renewed if necessary.
+func (a *account) Token() (*oauth2.Token, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.source == nil {
+		if err := a.load(); err != nil {
+			return nil, err
+		}
+	}
+	token, err := a.source.Token()
+	if err != nil {
+		// Another process may have renewed the token, which ends the one that we know.
+		known := a.grant.Token.RefreshToken
+		if err := a.load(); err != nil {
+			return nil, err
+		}
+		if a.grant.Token.RefreshToken != known {
+			token, err = a.source.Token()
+		}
+	}
+	if err != nil {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok || a.grant.Token.RefreshToken == "" {
+			why := "the token has expired"
+			if ok && refused.ErrorCode != "" {
+				why = fmt.Sprintf("the token cannot be renewed (%q)", refused.ErrorCode)
+			}
+			return nil, a.needed(why)
+		}
+		return nil, fmt.Errorf("the token cannot be renewed: %w", hidden(a.secrets, err))
+	}
+	if token.AccessToken != a.grant.Token.AccessToken {
+		a.grant.Token = token
+		if err := a.save(a.grant); err != nil {
+			return nil, err
+		}
+	}
+	return token, nil
+}
+
+// load reads the grant of the user.
+func (a *account) load() error {
+	raw, err := a.Load()
+	if err != nil {
+		return fmt.Errorf("the tokens cannot be read: %w", err)
+	}
+	if len(raw) == 0 {
+		return a.needed("nobody has logged in")
+	}
+	g := &grant{}
+	if err := json.Unmarshal(raw, g); err != nil || g.Token == nil {
+		return a.needed("the tokens cannot be read")
+	}
+	if g.URL != a.url {
+		return a.needed("the login was for another address")
+	}
+	a.note(g)
+	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
+	a.grant, a.source = g, cfg.TokenSource(context.WithValue(context.Background(), oauth2.HTTPClient, a.client), g.Token)
+	return nil
+}
+
+func (a *account) save(g *grant) error {
+	a.note(g)
+	raw, err := json.Marshal(g)
+	if err == nil {
+		err = a.Save(raw)
+	}
+	if err != nil {
+		return fmt.Errorf("the tokens cannot be kept: %w", err)
+	}
+	return nil
+}
+
+func (a *account) note(g *grant) {
+	a.secrets.Note(g.Secret, g.Token.AccessToken, g.Token.RefreshToken)
+}
+
+// Login logs a user in to the server of a configuration with URL and OAuth: it calls show with the
+// address that the user opens in a browser, waits on a port of this machine for the answer, and
+// keeps the tokens with OAuth.Save. It waits as long as the context lasts.
+func Login(ctx context.Context, cfg Config, show func(address string) error) error {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return err
+	}
+	if cfg.OAuth == nil {
+		return errors.New("mcp: the Config has no OAuth")
+	}
+	back, err := newCallback(show)
+	if err != nil {
+		return fmt.Errorf("mcp: no port for the answer of the browser: %w", err)
+	}
+	defer back.close()
+	if deadline, ok := ctx.Deadline(); ok {
+		cfg.StartTimeout = time.Until(deadline)
+	} else {
+		cfg.StartTimeout = time.Hour
+	}
+	secrets, kept, base := cfg.secrets(), false, http.DefaultTransport
+	if cfg.Client != nil && cfg.Client.Transport != nil {
+		base = cfg.Client.Transport
+	}
+	a := newAccount(cfg, base, secrets)
+	handler, err := auth.NewAuthorizationCodeHandler(a.flow(back, &kept))
+	if err != nil {
+		return fmt.Errorf("mcp: %w", err)
+	}
+	cfg.login = handler
+	session, err := opener(cfg, secrets)(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("mcp: nobody has logged in at the server %q: %w", cfg.Name, ctx.Err())
+	}
+	if err != nil {
+		return fmt.Errorf("mcp: the login at the server %q failed: %w", cfg.Name, hidden(secrets, err))
+	}
+	session.end()
+	if !kept {
+		return fmt.Errorf("mcp: the server %q wants no login", cfg.Name)
+	}
+	return nil
+}
+
+// flow is the authorization code flow of the account.
+func (a *account) flow(back *callback, kept *bool) *auth.AuthorizationCodeHandlerConfig {
+	c := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: back.address, AuthorizationCodeFetcher: back.fetch, Client: a.client,
+		RequestRefreshToken: true, AcceptUnadvertisedIss: true,
+		NewTokenSource: func(_ context.Context, cfg *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+			g := &grant{URL: a.url, Client: cfg.ClientID, Secret: cfg.ClientSecret, TokenURL: cfg.Endpoint.TokenURL, Style: cfg.Endpoint.AuthStyle, Scopes: cfg.Scopes, Token: token}
+			if err := a.save(g); err != nil {
+				return nil, err
+			}
+			*kept = true
+			return a, nil // which keeps renewed tokens too
+		},
+	}
+	if a.Scopes != nil {
+		c.ScopeFilter = func([]string) []string { return slices.Clone(a.Scopes) }
+	}
+	if a.Client != "" {
+		c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: a.Client}
+		if a.OAuth.Secret != "" {
+			c.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: string(a.OAuth.Secret)}
+		}
+		return c
+	}
+	c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+		ClientName: "Stone", RedirectURIs: []string{back.address}, TokenEndpointAuthMethod: "none",
+		GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
+	}}
+	return c
+}
+
+// guarded sends requests for tokens by https only. Servers on this machine may do without, if the
+// server of the tools is one.
+type guarded struct {
+	base http.RoundTripper
+	here bool
+}
+
+// maxLogin bounds an answer of the server of logins.
+const maxLogin = 1 << 20
+
+// RoundTrip implements [http.RoundTripper].
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme != "https" && !(g.here && loopback(r.URL.String())) {
+		return nil, fmt.Errorf("a login at %s://%s is not protected: want https", r.URL.Scheme, r.URL.Host)
+	}
+	resp, err := g.base.RoundTrip(r)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxLogin)
+	}
+	return resp, err
+}
+
+// loopback reports whether an address is on this machine.
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// A callback waits on a port of this machine for the browser.
+type callback struct {
+	address string
+	show    func(string) error
+	server  *http.Server
+	results chan auth.AuthorizationResult
+	failed  chan error
+
+	mu    sync.Mutex
+	state string // of the flow that runs
+}
+
+func newCallback(show func(string) error) (*callback, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	c := &callback{address: "http://" + l.Addr().String() + "/callback", show: show, results: make(chan auth.AuthorizationResult, 1), failed: make(chan error, 1)}
+	c.server = &http.Server{Handler: http.HandlerFunc(c.answer), ReadTimeout: loginTimeout, WriteTimeout: loginTimeout, MaxHeaderBytes: 64 << 10}
+	go c.server.Serve(l) // ends with close
+	return c, nil
+}
+
+func (c *callback) close() { c.server.Close() }
+
+// answer takes the answer to the flow that runs, and ignores all other requests: any page in the
+// browser can send one.
+func (c *callback) answer(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	c.mu.Lock()
+	ours := c.state != "" && q.Get("state") == c.state && "http://"+r.Host+r.URL.Path == c.address && r.Method == http.MethodGet
+	if ours {
+		c.state = "" // once
+	}
+	c.mu.Unlock()
+	if !ours {
+		http.Error(w, "This is not the answer to a login that is under way.", http.StatusBadRequest)
+		return
+	}
+	if code := q.Get("error"); code != "" || q.Get("code") == "" {
+		c.failed <- fmt.Errorf("the server of logins refused: %.200q", code)
+		http.Error(w, "The login was refused.", http.StatusForbidden)
+		return
+	}
+	c.results <- auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}
+	io.WriteString(w, "The login is done. You can close this window.\n")
+}
+
+// fetch shows the address and waits for the answer.
+func (c *callback) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+	u, err := url.Parse(args.URL)
+	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && loopback(args.URL)) || u.Query().Get("state") == "" {
+		return nil, errors.New("the server of logins has no https address")
+	}
+	c.mu.Lock()
+	c.state = u.Query().Get("state")
+	c.mu.Unlock()
+	if err := c.show(args.URL); err != nil {
+		return nil, err
+	}
+	select {
+	case res := <-c.results:
+		return &res, nil
+	case err := <-c.failed:
+		return nil, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
