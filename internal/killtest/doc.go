@@ -1,4 +1,4 @@
-// Package killtest kills whole runs over journal/sqlite. It contains only tests.
+// Package killtest kills whole runs over journal/sqlite and journal/postgres. It contains only tests.
 //
 // A child process runs a pipeline that has one of everything: leaves, a loop, a fan-out
 // and an agent whose tools append lines to a file. It is killed at random moments, and at
@@ -6,7 +6,8 @@
 // its run has finished. Then every recorded step was done once, no line is missing, and
 // the DAG is that of an undisturbed run. Further tests check the same for a run that is
 // cancelled, that finds its database locked, read-only or damaged or its disk full, that
-// two processes want at once, or that reuses records of another run.
+// two processes want at once, that other processes take over, or that reuses records of
+// another run.
 //
 // STONE_KILLS sets the number of processes that are killed at random moments; the default
 // is 20.

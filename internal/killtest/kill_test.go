@@ -9,12 +9,17 @@ import (
 	"time"
 )
 
-func TestKillAtPoints(t *testing.T) {
+// Runs are kept in a file, and in a server.
+func TestKillAtPoints(t *testing.T)       { killAtPoints(t, func(v *victim) *victim { return v }) }
+func TestKillAtPointsServer(t *testing.T) { killAtPoints(t, (*victim).overServer) }
+
+func killAtPoints(t *testing.T, over func(*victim) *victim) {
+	t.Helper()
 	want := undisturbed(t)
 	for _, point := range []string{"before intent", "after intent", "after work", "before commit", "after commit", "after acknowledge", inTool} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			v := newVictim(t)
+			v := over(newVictim(t))
 			moments := []int{1, 5, 13, 21}
 			if point == inTool { // there are 8 calls
 				moments = []int{1, 2, 3}
@@ -30,7 +35,11 @@ func TestKillAtPoints(t *testing.T) {
 	}
 }
 
-func TestKillAtRandom(t *testing.T) {
+func TestKillAtRandom(t *testing.T)       { killAtRandom(t, func(v *victim) *victim { return v }) }
+func TestKillAtRandomServer(t *testing.T) { killAtRandom(t, (*victim).overServer) }
+
+func killAtRandom(t *testing.T, over func(*victim) *victim) {
+	t.Helper()
 	kills := 20
 	if s := os.Getenv("STONE_KILLS"); s != "" {
 		var err error
@@ -40,7 +49,7 @@ func TestKillAtRandom(t *testing.T) {
 	}
 	want := undisturbed(t)
 	for done := 0; done < kills; {
-		v := newVictim(t)
+		v := over(newVictim(t))
 		for ended := false; !ended && done+v.kills < kills; {
 			p := v.start("")
 			moment := rand.N(min(want.took, time.Second))                    // a busy machine may have been slow

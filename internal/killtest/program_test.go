@@ -19,7 +19,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -38,19 +40,41 @@ const (
 	childUser   = "STONE_KILLTEST_UID"
 	childRun    = "STONE_KILLTEST_RUN"
 	childReuse  = "STONE_KILLTEST_REUSE"
+	childDB     = "STONE_KILLTEST_DB"    // address, for a server
+	childServes = "STONE_KILLTEST_SERVE" // takes over what others leave, with a longer lease
 )
 
 const (
 	lease = 50 * time.Millisecond
 	retry = 500 * time.Millisecond
 	runID = "r"
+
+	serverLease = 300 * time.Millisecond
+	rivalLease  = 2 * time.Second // of processes that compete
+	serverRetry = 30 * time.Second
 )
 
-// reached is the hook of journal/sqlite for its own tests. It is not exported, to keep it
-// out of the public API.
+// openStore opens the store of a run: the database with an address, or else the file of
+// its folder.
+func openStore(folder, address string) (stores.Store, error) {
+	if address != "" {
+		opts := postgres.Options{Lease: serverLease, Retry: serverRetry}
+		if os.Getenv(childServes) != "" {
+			opts.Lease = rivalLease
+		}
+		return postgres.Open(context.Background(), address, opts)
+	}
+	return sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry})
+}
+
+// reached and reachedServer are the hooks of journal/sqlite and journal/postgres for their
+// own tests. They are not exported, to keep them out of the public API.
 //
 //go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
 var reached func(string)
+
+//go:linkname reachedServer github.com/stonelayer/stone/journal/postgres.reached
+var reachedServer func(string)
 
 func TestMain(m *testing.M) {
 	folder := os.Getenv(childFolder)
@@ -92,12 +116,13 @@ func killAt(point string) {
 		}
 		left <- n
 	}
+	reachedServer = reached
 }
 
 // child does the run, or the rest of it, and prints the ids of its nodes. On SIGTERM it
 // starts no further step.
 func child(folder string) error {
-	db, err := sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry})
+	db, err := openStore(folder, os.Getenv(childDB))
 	if err != nil {
 		return err
 	}
@@ -113,7 +138,11 @@ func child(folder string) error {
 	defer acks.Close()
 	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	result, err := run(term, pipeline(worker(folder, lines)), witness{db, acks})
+	do := run
+	if os.Getenv(childServes) == "others" {
+		do = takeOver
+	}
+	result, err := do(term, pipeline(worker(folder, lines)), witness{db, acks})
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -129,12 +158,12 @@ func appendTo(folder, name string) (*os.File, error) {
 
 // witness is a journal that logs acknowledged results.
 type witness struct {
-	*sqlite.DB
+	stores.Store
 	acks *os.File
 }
 
 func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	rec, err := w.DB.Do(ctx, key, work)
+	rec, err := w.Store.Do(ctx, key, work)
 	if err == nil {
 		_, err = fmt.Fprintln(w.acks, key.Kind, key.Path)
 	}

@@ -8,17 +8,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/stores"
 )
 
 // victim is a run whose processes are killed.
 type victim struct {
 	*testing.T
 	folder string
+	server string   // address of its database, "" for a file
 	env    []string // of every process
 	kills  int
 	known  map[string]int // recorded steps, and how often they were worked by then
@@ -33,20 +36,41 @@ func newVictim(t *testing.T) *victim {
 	return v
 }
 
+// overServer puts the run into a database of a server.
+func (v *victim) overServer() *victim {
+	v.server = pgtest.Database(v)
+	v.env = append(v.env, childDB+"="+v.server)
+	return v
+}
+
+// open opens the database of the run.
+func (v *victim) open() stores.Store {
+	v.Helper()
+	db, err := openStore(v.folder, v.server)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return db
+}
+
 func (v *victim) database() string { return filepath.Join(v.folder, "db", "stone.db") }
 
 // process is a child, its output and its errors.
 type process struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
+	wait      func() error
 }
+
+// Wait waits for the end of the process. It may be called several times.
+func (p *process) Wait() error { return p.wait() }
 
 func (v *victim) start(point string, env ...string) *process {
 	v.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0])}
 	// The race detector would wait for a second at the end of each process.
 	p.Env = append(slices.Concat(os.Environ(), v.env, env), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
-	p.Stdout, p.Stderr = &p.out, &p.errs
+	p.Stdout, p.Stderr, p.wait = &p.out, &p.errs, sync.OnceValue(p.Cmd.Wait)
 	if err := p.Start(); err != nil {
 		v.Fatal(err)
 	}
@@ -105,10 +129,7 @@ func (v *victim) count(file string) map[string]int {
 // recorded step was repeated, and no work was done without an intent.
 func (v *victim) check(want trace) {
 	v.Helper()
-	db, err := sqlite.Open(v.database(), sqlite.Options{Lease: lease})
-	if err != nil {
-		v.Fatal(err)
-	}
+	db := v.open()
 	defer db.Close()
 	steps, err := db.Steps(v.Context(), runID)
 	if err != nil {
@@ -164,10 +185,7 @@ func (v *victim) finish() trace {
 func (v *victim) trace(p *process, took time.Duration) trace {
 	v.Helper()
 	t := trace{ids: p.out.String(), lines: v.lines(), took: took}
-	db, err := sqlite.Open(v.database(), sqlite.Options{Lease: lease})
-	if err != nil {
-		v.Fatal(err)
-	}
+	db := v.open()
 	defer db.Close()
 	d, err := db.DAG(v.Context(), runID)
 	if err != nil {

@@ -151,7 +151,7 @@ func connect(ctx context.Context, address string, opts *Options) (*database, err
 	}
 	opts.Lease, opts.Retry = cmp.Or(opts.Lease, 5*time.Second), cmp.Or(opts.Retry, 5*time.Second)
 	opts.RetryResults = max(opts.Retry, cmp.Or(opts.RetryResults, 2*time.Minute))
-	d.retry, d.patience, d.idle = opts.Retry, max(opts.Retry, opts.Lease), max(opts.Lease/4, time.Millisecond)
+	d.retry, d.patience, d.idle = opts.Retry, max(opts.Retry, opts.Lease), max(opts.Lease/4, 250*time.Millisecond)
 	for _, c := range []*pgconn.Config{d.config, d.listening} {
 		if c.RuntimeParams["application_name"] == "" {
 			c.RuntimeParams["application_name"] = "stone"

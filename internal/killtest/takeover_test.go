@@ -1,0 +1,66 @@
+package killtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+)
+
+// takeOver waits until a run has no live process, and finishes it.
+func takeOver(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
+	for info, err := range db.Abandoned(term) {
+		if err != nil {
+			return stone.Result{}, err
+		}
+		started := time.Now()
+		result, err := run(term, p, db)
+		if errors.As(err, new(*journal.HeldError)) {
+			if time.Since(started) > rivalLease {
+				err = fmt.Errorf("the owner of run %s was watched once more: %w", info.ID, err)
+				return result, err
+			}
+			continue // another process was faster
+		}
+		return result, err
+	}
+	return stone.Result{}, context.Cause(term)
+}
+
+// Of several processes of a service, one takes over the run of each that is killed. No
+// recorded step is repeated, and no step by a process that was not killed.
+func TestTakeOver(t *testing.T) {
+	want := undisturbed(t)
+	v := newVictim(t).overServer()
+	const kills = 4
+	ended := make(chan *process, kills+1)
+	start := func(point string, env ...string) {
+		p := v.start(point, env...)
+		go func() {
+			_ = p.Wait() // end says how it ended
+			ended <- p
+		}()
+	}
+	// Each of these kills itself once it has done some of the work.
+	start("after work 9", childServes+"=itself")
+	for range kills - 1 {
+		start("after work 9", childServes+"=others")
+	}
+	for v.kills < kills {
+		p := <-ended
+		if v.end(p) {
+			t.Fatalf("the run ended after %d kills", v.kills)
+		}
+		v.check(want)
+	}
+	start("", childServes+"=others")
+	last := <-ended
+	if !v.end(last) {
+		t.Fatal("the process was killed by somebody else")
+	}
+	v.compare(v.trace(last, 0), want, kills)
+}
