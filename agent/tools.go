@@ -284,6 +284,9 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 func (j *job) show(o *outcome, media []*llm.Media) {
 	size := 0
 	for _, m := range media {
+		if m == nil {
+			continue
+		}
 		err := llm.CheckMedia(j.model, llm.RoleTool, m)
 		if size += len(m.Data); err == nil && size > llm.MaxMedia {
 			err = errors.New("the result has too much media")

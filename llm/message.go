@@ -63,9 +63,11 @@ type Tool struct {
 func User(text string, media ...*Media) Message {
 	parts := make([]Part, 0, len(media)+1)
 	for _, m := range media {
-		parts = append(parts, Part{Media: m})
+		if m != nil {
+			parts = append(parts, Part{Media: m})
+		}
 	}
-	if text != "" || media == nil {
+	if text != "" || len(parts) == 0 {
 		parts = append(parts, Part{Text: text})
 	}
 	return Message{Role: RoleUser, Content: parts}

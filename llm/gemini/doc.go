@@ -38,7 +38,8 @@
 //
 // # Media
 //
-// A request may have media of any type; the model may refuse it. In the result of a tool, Gemini 3
+// A request may have images (PNG, JPEG, WebP, HEIC, HEIF) and media of any other kind, which the
+// model may refuse. In the result of a tool, Gemini 3
 // takes images (PNG, JPEG, WebP), PDF and text. Other media, and all media for older models, follow
 // the results of the turn, and a text says which is which. Pictures and sounds of an answer are
 // Reply.Media.

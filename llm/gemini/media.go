@@ -10,10 +10,14 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// media are the media of the protocol, which takes any type and leaves the choice to the model.
+// media are the media of the protocol, which leaves all but pictures to the model. Source: Google,
+// Gemini API guide "Image understanding", section "Supported image formats".
 func media(role llm.Role, m *llm.Media) error {
-	if role == llm.RoleAssistant && m.URL != "" {
+	switch {
+	case role == llm.RoleAssistant && m.URL != "":
 		return fmt.Errorf("media of type %q by URL in a message of the model: set Data", m.Type)
+	case wire.OneOf(m.Type, "image/*") && !wire.OneOf(m.Type, "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"):
+		return fmt.Errorf("media of type %q: Gemini takes images as PNG, JPEG, WebP, HEIC and HEIF", m.Type)
 	}
 	return nil
 }

@@ -10,16 +10,20 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
+// images are the types of pictures. Source: OpenAI, guide "Images and vision", section "Image input
+// requirements".
+var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
 // chatMedia are the media of Chat Completions. Source: OpenAI, API reference, "Create chat
 // completion", content parts of a user message.
 func chatMedia(role llm.Role, m *llm.Media) error {
 	switch kind, _, _ := strings.Cut(m.Type, "/"); {
 	case role == llm.RoleAssistant:
 		return wire.Misplaced(role, m)
-	case kind == "image":
+	case wire.OneOf(m.Type, images...):
 		return nil
-	case kind == "audio" && audioFormats[m.Type] == "", kind == "video":
-		return fmt.Errorf("media of type %q: Chat Completions takes images, documents, and audio as WAV and MP3", m.Type)
+	case kind == "image", kind == "audio" && audioFormats[m.Type] == "", kind == "video":
+		return fmt.Errorf("media of type %q: Chat Completions takes images (PNG, JPEG, GIF, WebP), documents, and audio as WAV and MP3", m.Type)
 	case m.URL != "":
 		return fmt.Errorf("media of type %q by URL: Chat Completions takes only images by URL, set Data", m.Type)
 	}
@@ -37,6 +41,9 @@ func responsesMedia(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant:
 		return wire.Misplaced(role, m)
+	case wire.OneOf(m.Type, images...):
+	case wire.OneOf(m.Type, "image/*"):
+		return fmt.Errorf("media of type %q: Responses takes images as PNG, JPEG, GIF and WebP", m.Type)
 	case wire.OneOf(m.Type, "audio/*", "video/*"):
 		return fmt.Errorf("media of type %q: Responses takes images and documents; Chat Completions also takes audio", m.Type)
 	}

@@ -27,9 +27,9 @@
 //
 // The model reads the text parts of a result, one below the other. Structured content
 // is written as JSON unless a text part has the same content; content that does not fit
-// the output schema of the tool is marked. Images, sound and embedded files are described in a
-// line, and the model is shown them as media; the agent tells it which ones its provider has no form
-// for. Other parts are described and kept in the Meta of the result, under "content", with the
+// the output schema of the tool is marked. Images, sounds, videos and PDF documents are
+// described in a line, and the model is shown them; the agent tells it which ones its provider has
+// no form for. Other parts are described and kept in the Meta of the result, under "content", with the
 // structured content under "structured". A result that is marked as an error is one. The agent
 // keeps a text longer than Config.MaxText, and the model reads it in parts.
 //

@@ -145,7 +145,8 @@ func inexact(v any) bool {
 	return false
 }
 
-// mediaOf returns the media of a part that a model can be shown, or nil.
+// mediaOf returns the media of a part if it is of a kind that models are shown, or nil. A server
+// may return any file, such as an archive, for which a provider would refuse the whole request.
 func mediaOf(part sdk.Content) *llm.Media {
 	var m llm.Media
 	switch part := part.(type) {
@@ -158,7 +159,8 @@ func mediaOf(part sdk.Content) *llm.Media {
 			m = llm.Media{Type: r.MIMEType, Data: r.Blob, Name: path.Base(r.URI)}
 		}
 	}
-	if m.Check() != nil {
+	kind, _, _ := strings.Cut(m.Type, "/")
+	if m.Check() != nil || kind != "image" && kind != "audio" && kind != "video" && m.Type != "application/pdf" {
 		return nil
 	}
 	return &m
