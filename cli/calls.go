@@ -33,6 +33,7 @@ type calls struct {
 	conf    *config.Config // nil until a command or pipeline needs it
 	file    string         // of the plan, "" if it is none
 	plan    *plan.Plan
+	slots   []string     // that are bound later, for each case of an evaluation
 	refused finding.List // why the file is no plan at all
 	opts    plan.Options
 	base    stone.Config // with which it runs

@@ -28,7 +28,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(a.run(), a.chat(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), &cobra.Command{
+	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of Stone, Go and the platform",
 		Args:  none,

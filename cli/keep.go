@@ -39,6 +39,7 @@ type keepFlags struct {
 type source struct {
 	Dir      string   `json:"dir"`                // in which it was given
 	Program  string   `json:"program"`            // its command
+	Command  string   `json:"command,omitempty"`  // below that; "run" if empty
 	Pipeline string   `json:"pipeline,omitempty"` // the argument PIPELINE, none for a program with a pipeline of its own
 	Flags    []string `json:"flags,omitempty"`    // only the flags that change the pipeline
 	Args     []string `json:"args,omitempty"`     // after --
@@ -46,10 +47,12 @@ type source struct {
 	Chat     []string `json:"chat,omitempty"`     // as flags: the budget of the chat of which the run is a turn
 }
 
+func (s source) command() string { return cmp.Or(s.Command, "run") }
+
 // String returns the command as it was typed, without the flags that only choose
 // the output.
 func (s source) String() string {
-	words := []string{s.Program, "run"}
+	words := []string{s.Program, s.command()}
 	if s.Pipeline != "" {
 		words = append(words, s.Pipeline)
 	}

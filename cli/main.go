@@ -23,6 +23,10 @@ const (
 	Failed  = 1 // the run failed, or was ended before its end, or the pipeline is invalid
 	Usage   = 2 // wrong usage or configuration
 	Waiting = 3 // the run waits for an answer: answer it, and resume
+
+	// Of eval with a gate.
+	GateFailed = 4 // a rule of the gate is broken
+	CannotTell = 5 // there are too few cases, or too many errors, to tell
 )
 
 // FromArgument, in place of a pipeline, makes the commands take a PIPELINE

@@ -146,6 +146,8 @@ func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
 	case c.Name() == "serve":
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/serve")
+	case c.Name() == "eval":
+		link.Always = append(link.Always, "github.com/stonelayer/stone/call/cel")
 	}
 	if db := c.Flags().Lookup("db"); db != nil && isAddress(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)

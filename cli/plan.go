@@ -86,6 +86,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	if k.base.Input, k.opts.Slots, err = bound(k.bind, run); err != nil {
 		return err
 	}
+	k.opts.Slots = append(k.opts.Slots, k.slots...)
 	k.file, k.base.Grant = file, conf.Grant(k.grant)
 	k.opts.Limits, k.opts.Mode = conf.Plan.Limits, cmp.Or(k.mode.value, conf.Plan.Mode)
 	k.plan, err = plan.Read(data)

@@ -94,7 +94,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 		if !isAddress(file) {
 			file, err = filepath.Abs(file)
 		}
-		line = []string{"run", "--resume=" + file, "--id=" + info.ID}
+		line = []string{from.command(), "--resume=" + file, "--id=" + info.ID}
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
@@ -21,6 +22,7 @@ type runFlags struct {
 	all     bool
 	quiet   bool
 	stream  bool
+	own     bool // the command shows the progress itself
 	partial bool
 	input   string
 	from    string // file of a DAG to start with
@@ -76,7 +78,13 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 		return err
 	}
 	cfg := a.with(input)
-	findings := a.findings(p, cfg)
+	return a.perform(ctx, p, cfg, a.findings(p, cfg), flags, func(result stone.Result, _ *keptRun) error {
+		return a.printResult(a.emitted(result), flags.json || flags.stream, flags.all)
+	})
+}
+
+// perform runs a pipeline that has no errors among its findings, and prints its result.
+func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings finding.List, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	printFindings(a.Stderr, findings)
 	if findings.Err() != nil {
 		return &exitError{code: Failed}
@@ -104,7 +112,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	a.printLost(result, err)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{output(pieces.close()), a.printResult(a.emitted(result), flags.json || flags.stream, flags.all), target.write(result.DAG), trace.close(), run.close()} {
+	for _, failure := range []error{output(pieces.close()), print(result, run), target.write(result.DAG), trace.close(), run.close()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
 			err = &exitError{code: Failed}
@@ -120,7 +128,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if trace != nil {
 		cfg.Watch = event.All(cfg.Watch, event.Log(trace.handler))
 	}
-	if !flags.quiet {
+	if !flags.quiet && !flags.own {
 		size := a.screen()
 		if flags.stream && terminal(a.Stdout) != nil {
 			size = nil // the pieces would be written into the picture

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
@@ -151,12 +151,13 @@ func (e *evaluation) answer() stone.Ashlar {
 				return nil, err
 			}
 		}
+		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
 		cost, err := json.Marshal(paid{account.Used(), time.Since(began).Seconds()})
 		if err != nil {
 			return nil, err
 		}
 		return dag.NewNode(dag.Spec{Type: answered.Name(), Content: got, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
-	}, stone.Queries(visited), stone.Children(stone.Walk{}.Reads().Writes(e.data.types...).InOrder(p)), stone.Reusable())
+	}, stone.Queries(visited), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
 // input adds the input of a case to the DAG.
@@ -165,13 +166,26 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	if !ok {
 		return d, fmt.Errorf("the data has no case %s any more", v.Case)
 	}
-	for i, t := range e.data.types {
-		n, err := dag.NewNode(dag.Spec{Type: t.Name(), Content: e.data.rows[at].input[i], Parents: d.Next()})
-		if err == nil {
-			d, err = d.Append(n)
+	for i, in := range e.data.inputs {
+		content := e.data.rows[at].input[i]
+		items := []json.RawMessage{content}
+		if content == nil {
+			continue
 		}
-		if err != nil {
-			return d, err
+		if in.Many {
+			var err error
+			if items, err = itemsOf(content); err != nil {
+				return d, err
+			}
+		}
+		for _, item := range items {
+			n, err := dag.NewNode(dag.Spec{Type: in.Type.Name(), Content: item, Parents: d.Next()})
+			if err == nil {
+				d, err = d.Append(n)
+			}
+			if err != nil {
+				return d, err
+			}
 		}
 	}
 	return d, nil
@@ -234,9 +248,12 @@ func ends(err error) bool {
 	return errors.As(err, &over) && over.EndsRun()
 }
 
+// modelFailed is agent.KindModel. This package does not link agents.
+const modelFailed kind.Kind = "llm-error"
+
 // outages are the kinds of failure of a provider and not of the pipeline.
 var outages = []kind.Kind{
-	kind.Timeout, kind.Panic, agent.KindModel,
+	kind.Timeout, kind.Panic, modelFailed,
 	call.SoftTimeout, call.Unavailable, call.InvokeFailed, call.NoCandidate, call.Down,
 }
 

@@ -1,11 +1,161 @@
 package eval
 
-type Baseline struct{}
-type Comparison struct{}
-type Gate struct{}
-type Verdict struct{}
+import (
+	"slices"
 
-func (e *evaluation) compare(t *tally) *Comparison       { return nil }
-func (e *evaluation) judge(r *Report, t *tally) *Verdict { return nil }
-func (e *evaluation) judging() string                    { return "1" }
-func (e *evaluation) checkGate() error                   { return nil }
+	"github.com/stonelayer/stone/eval/stat"
+)
+
+// A Comparison tells how an evaluation differs from a baseline, over the cases of both.
+type Comparison struct {
+	With    string          `json:"with"`
+	Cases   int             `json:"cases"`             // that both have
+	New     int             `json:"new,omitempty"`     // cases that the baseline does not have
+	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
+	Scores  []ScoreCompared `json:"scores"`            // by scorer, of those that both have
+	USD     stat.Estimate   `json:"usd"`               // the difference in cost of a case
+	Seconds stat.Estimate   `json:"seconds"`           // the difference in latency of a case
+}
+
+// ScoreCompared is the difference of one score: positive if it is higher now.
+type ScoreCompared struct {
+	Name string `json:"name"`
+	stat.Estimate
+	// Binary scores have the exact test of McNemar; others that of Student.
+	Gained int             `json:"gained"` // cases that are right only now
+	Lost   int             `json:"lost"`   // cases that were right only before
+	P      float64         `json:"p"`
+	Slices []SliceCompared `json:"slices,omitempty"`
+	Turned []Turned        `json:"turned,omitempty"` // the first cases that are lost, then gained
+}
+
+// SliceCompared is the difference within one value of a column.
+type SliceCompared struct {
+	Slice
+	P float64 `json:"p"` // adjusted for all slices of the score, by Holm
+}
+
+// Turned is a case whose verdict turned.
+type Turned struct {
+	Case   string  `json:"case"`
+	Before float64 `json:"before"`
+	Now    float64 `json:"now"`
+}
+
+// maxTurned is how many turned cases a comparison lists.
+const maxTurned = 50
+
+// pairs are the scores of the cases that have one in both.
+type pairs struct {
+	before, now []float64
+	at          []int // the places of the cases
+}
+
+func (p *pairs) add(before, now float64, at int) {
+	p.before, p.now, p.at = append(p.before, before), append(p.now, now), append(p.at, at)
+}
+
+func (p *pairs) differences() []float64 {
+	d := make([]float64, len(p.now))
+	for i := range d {
+		d[i] = p.now[i] - p.before[i]
+	}
+	return d
+}
+
+// pairs returns the scores of a scorer, now and in the baseline. It is nil if the baseline
+// does not have the scorer.
+func (e *evaluation) pairs(t *tally, scorer int) *pairs {
+	then := slices.Index(e.Against.scorers, e.Scorers[scorer].name)
+	if then < 0 {
+		return nil
+	}
+	p := &pairs{}
+	for i, trials := range t.trials {
+		before, known := e.Against.cases[e.data.rows[i].id]
+		if now, ok := mean(trials, scorer); ok && known && before.Scores[then] != nil {
+			p.add(*before.Scores[then], now, i)
+		}
+	}
+	return p
+}
+
+func (e *evaluation) compare(t *tally) *Comparison {
+	c := &Comparison{With: e.Against.name, Missing: len(e.Against.cases)}
+	var usd, seconds pairs
+	for i := range t.trials {
+		before, known := e.Against.cases[e.data.rows[i].id]
+		if !known {
+			c.New++
+			continue
+		}
+		c.Cases++
+		c.Missing--
+		now := caseResult(t.trials[i], t.costs[i], 0)
+		usd.add(before.USD, now.USD, i)
+		seconds.add(before.Seconds, now.Seconds, i)
+	}
+	c.USD = stat.Student(usd.differences(), e.clusters(usd.at))
+	c.Seconds = stat.Student(seconds.differences(), e.clusters(seconds.at))
+	for i, s := range e.Scorers {
+		if p := e.pairs(t, i); p != nil {
+			c.Scores = append(c.Scores, e.compared(s.name, p))
+		}
+	}
+	return c
+}
+
+func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
+	s := ScoreCompared{Name: name, Estimate: stat.Difference(p.before, p.now, e.clusters(p.at))}
+	var lost, gained []Turned
+	for i := range p.now {
+		turned := Turned{e.data.rows[p.at[i]].id, p.before[i], p.now[i]}
+		switch {
+		case p.before[i] >= 1 && p.now[i] < 1:
+			lost = append(lost, turned)
+		case p.before[i] < 1 && p.now[i] >= 1:
+			gained = append(gained, turned)
+		}
+	}
+	s.Gained, s.Lost, s.P = len(gained), len(lost), p.value(s.Estimate)
+	all := append(lost, gained...)
+	s.Turned = all[:min(len(all), maxTurned)]
+	s.Slices = e.slicesCompared(p)
+	return s
+}
+
+// value returns the p-value of a difference.
+func (p *pairs) value(d stat.Estimate) float64 {
+	gained, lost := 0, 0
+	for i, now := range p.now {
+		switch before := p.before[i]; {
+		case before != 0 && before != 1 || now != 0 && now != 1 || d.Clusters < d.N:
+			return d.PValue()
+		case now > before:
+			gained++
+		case now < before:
+			lost++
+		}
+	}
+	return stat.McNemar(gained, lost)
+}
+
+func (e *evaluation) slicesCompared(p *pairs) (all []SliceCompared) {
+	var raw []float64
+	for i, column := range e.data.Slices {
+		values, of := e.parts(i, p.at)
+		for _, value := range values {
+			part := &pairs{}
+			for _, k := range of[value] {
+				part.add(p.before[k], p.now[k], p.at[k])
+			}
+			d := stat.Difference(part.before, part.now, e.clusters(part.at))
+			all = append(all, SliceCompared{Slice: Slice{column, value, d}})
+			raw = append(raw, part.value(d))
+		}
+	}
+	for i, adjusted := range stat.Holm(raw) {
+		all[i].P = adjusted
+	}
+	return all
+}

@@ -17,9 +17,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/tree"
 )
 
 // Data selects the cases of an evaluation from a file, or from rows.
@@ -52,10 +52,11 @@ type row struct {
 // A dataset is the selected rows, and the types of their inputs.
 type dataset struct {
 	Data
-	types    []dag.AnyType
+	inputs   []tree.Input
 	rows     []row // in the order of the file
 	byID     map[string]int32
 	named    bool // Expected was set
+	whole    int  // rows that Data.N was drawn from
 	repeated int  // rows that repeat the case of another one
 }
 
@@ -65,7 +66,7 @@ const maxFaults = 5
 // load reads the rows and binds them to what the pipeline reads but does not produce, given
 // a run with cfg. The error lists the first faults with row and column.
 func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
-	set := &dataset{Data: d, types: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
+	set := &dataset{Data: d, inputs: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
 	set.Expected = cmp.Or(d.Expected, "expected")
 	source, name, err := d.open()
 	if err != nil {
@@ -98,36 +99,30 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	return set, set.sample(name)
 }
 
-// inputs returns the types that a pipeline reads and nothing produces, sorted by name.
-func inputs(p stone.Ashlar, cfg stone.Config) (types []dag.AnyType) {
-	missing := map[string]bool{}
-	for _, f := range stone.Validate(p, cfg.Given()) {
-		if f.Type == finding.MissingProducer {
-			missing[f.Queried] = true
+// inputs returns what a pipeline reads and neither it nor the run provides.
+func inputs(p stone.Ashlar, cfg stone.Config) (need []tree.Input) {
+	given := cfg.Input.Types()
+	for _, in := range tree.Inputs(p) {
+		if !slices.Contains(given, in.Type.Name()) {
+			need = append(need, in)
 		}
 	}
-	var walk func(stone.Ashlar)
-	walk = func(a stone.Ashlar) {
-		for _, q := range a.Queries() {
-			if t := q.Type(); t != nil && missing[t.Name()] {
-				types = append(types, t)
-				delete(missing, t.Name())
-			}
-		}
-		for _, child := range a.Children() {
-			walk(child)
-		}
+	return need
+}
+
+// types returns the types of the inputs.
+func (set *dataset) types() (all []dag.AnyType) {
+	for _, in := range set.inputs {
+		all = append(all, in.Type)
 	}
-	walk(p)
-	slices.SortFunc(types, func(a, b dag.AnyType) int { return cmp.Compare(a.Name(), b.Name()) })
-	return types
+	return all
 }
 
 // add binds a row and keeps it if it is selected.
 func (set *dataset) add(ctx context.Context, cols columns, line int) error {
 	r := row{line: int32(line)}
-	for _, t := range set.types {
-		value, err := set.bind(ctx, cols, t)
+	for _, in := range set.inputs {
+		value, err := set.bind(ctx, cols, in)
 		if err != nil {
 			return err
 		}
@@ -141,7 +136,7 @@ func (set *dataset) add(ctx context.Context, cols columns, line int) error {
 	} else if set.named {
 		return fmt.Errorf("column %s is missing: --expected names it", set.Expected)
 	}
-	r.id = caseID(set.types, r)
+	r.id = set.caseID(r)
 	if set.Split != "" && !selected(set.Split, cols, r.id) {
 		return nil
 	}
@@ -165,24 +160,50 @@ func (set *dataset) add(ctx context.Context, cols columns, line int) error {
 	return nil
 }
 
-// bind returns the content of a type: the column of its name; else an object of the columns
-// that are its properties; else, if it is the only type, the column "input".
-func (set *dataset) bind(ctx context.Context, cols columns, t dag.AnyType) (json.RawMessage, error) {
-	if value, ok := cols.get(t.Name()); ok {
-		return value.fit(ctx, t.Name(), t.Schema())
+// bind returns the content of an input: the column of its name; else an object of the columns
+// that are its properties; else, if it is the only one, the column "input". An optional input
+// without columns is nil. An input of which all nodes are read is an array.
+func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json.RawMessage, error) {
+	name, want := in.Type.Name(), in.Type.Schema()
+	if in.Many {
+		want = nil // fits checks the items
 	}
-	data, fault := gather(ctx, cols, t.Schema())
-	if data != nil && fault == nil {
-		return data, nil
+	data, fault := json.RawMessage(nil), error(nil)
+	if value, ok := cols.get(name); ok {
+		data, fault = value.fit(ctx, name, want)
+	} else {
+		if data, fault = gather(ctx, cols, want); data == nil || fault != nil {
+			if value, ok := cols.get("input"); ok && len(set.inputs) == 1 {
+				data, fault = value.fit(ctx, "input", want)
+			}
+		}
 	}
-	sole := len(set.types) == 1
-	if value, ok := cols.get("input"); ok && sole {
-		return value.fit(ctx, "input", t.Schema())
+	switch {
+	case fault != nil:
+		return nil, fault
+	case data == nil && in.Optional:
+		return nil, nil
+	case data == nil:
+		return nil, fmt.Errorf("no column for the input %q: name one %s", name, wanted(in.Type, len(set.inputs) == 1))
+	case in.Many:
+		items, err := itemsOf(data)
+		for i := range items {
+			if err == nil {
+				err = fits(ctx, in.Type.Schema(), items[i])
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("column %s: %w", name, err)
+		}
 	}
-	if fault == nil {
-		fault = fmt.Errorf("no column for the input %q: name one %s", t.Name(), wanted(t, sole))
+	return data, nil
+}
+
+func itemsOf(data json.RawMessage) (items []json.RawMessage, err error) {
+	if json.Unmarshal(data, &items) != nil || items == nil {
+		return nil, errors.New("want an array")
 	}
-	return nil, fault
+	return items, nil
 }
 
 // gather makes an object of the columns that are properties of a schema, nil if there are
@@ -232,10 +253,10 @@ func fits(ctx context.Context, s *schema.Schema, data []byte) error {
 }
 
 // caseID is the digest of input and expectation, of 128 bits.
-func caseID(types []dag.AnyType, r row) string {
+func (set *dataset) caseID(r row) string {
 	h := sha256.New()
-	for i, t := range types {
-		fmt.Fprintf(h, "%q %d ", t.Name(), len(r.input[i]))
+	for i, in := range set.inputs {
+		fmt.Fprintf(h, "%q %d ", in.Type.Name(), len(r.input[i]))
 		h.Write(r.input[i])
 	}
 	h.Write([]byte("\n"))
@@ -257,6 +278,7 @@ func (set *dataset) sample(name string) error {
 	if set.N < 0 || set.N > len(set.rows) {
 		return fmt.Errorf("%d cases are wanted, and %s has %d: leave the number out to take all", set.N, name, len(set.rows))
 	}
+	set.whole = len(set.rows)
 	if set.N == 0 {
 		return nil
 	}
@@ -315,4 +337,21 @@ func (d Data) open() (reader, string, error) {
 		return r, d.File, nil
 	}
 	return newLines(f), d.File, nil
+}
+
+// Columns returns the names of the columns of the first row.
+func (d Data) Columns() (names []string, err error) {
+	source, file, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	cols, row, err := source.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s has no rows", file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: row %d: %w", file, row, err)
+	}
+	return cols.names(), nil
 }

@@ -53,11 +53,15 @@ func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, 
 	if err := e.checkGate(); err != nil {
 		return stone.Ashlar{}, err
 	}
+	version, err := e.judging()
+	if err != nil {
+		return stone.Ashlar{}, err
+	}
 	groups, rows := e.groups()
 	return stone.Seq("eval",
 		stone.Map("groups", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return groups, nil }), group, e.group(rows),
 			stone.AllLanes(), stone.Lanes(cfg.Lanes)),
-		stone.Reduce(e.report()),
+		stone.Reduce(e.report(version)),
 	), nil
 }
 

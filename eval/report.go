@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/stonelayer/stone"
@@ -55,6 +56,16 @@ type Cost struct {
 	JudgesUSD float64 `json:"judges_usd"` // of the scorers
 	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run has paid
 	Tokens    int     `json:"tokens"`
+	// Whole estimates the cost of all cases of the data, if a sample was drawn.
+	Whole *Whole `json:"whole,omitempty"`
+}
+
+// Whole is what all cases would cost, by those that were drawn.
+type Whole struct {
+	Cases int     `json:"cases"`
+	USD   float64 `json:"usd"`
+	Low   float64 `json:"low"` // of the interval of 95 %
+	High  float64 `json:"high"`
 }
 
 // An Example is a case that needs a look.
@@ -68,14 +79,14 @@ type Example struct {
 const maxExamples = 20
 
 // report is the leaf that reads all results.
-func (e *evaluation) report() stone.Ashlar {
+func (e *evaluation) report(version string) stone.Ashlar {
 	return stone.New("report", Result, func(_ context.Context, d dag.DAG) (Report, error) {
 		t, err := e.tally(d)
 		if err != nil {
 			return Report{}, err
 		}
 		return e.summarize(t)
-	}, stone.Queries(dag.All(results)), stone.Version(e.judging()))
+	}, stone.Queries(dag.All(results)), stone.Version(version), stone.Detail(e.extent()))
 }
 
 // tally is the results of all cases, in the order of the data.
@@ -133,6 +144,7 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 			}
 		}
 	}
+	r.Cost.Whole = e.whole(t)
 	for i, s := range e.Scorers {
 		r.Scores = append(r.Scores, e.scoreReport(t, i, s.name))
 	}
@@ -144,6 +156,21 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 		r.Gate = e.judge(&r, t)
 	}
 	return r, nil
+}
+
+// whole extrapolates the cost of the sample.
+func (e *evaluation) whole(t *tally) *Whole {
+	if e.data.whole == len(t.costs) {
+		return nil
+	}
+	each := make([]float64, len(t.costs))
+	for i, costs := range t.costs {
+		for _, c := range costs {
+			each[i] += c.USD + c.Judges
+		}
+	}
+	n, cost := float64(e.data.whole), stat.Student(each, nil)
+	return &Whole{e.data.whole, n * cost.Mean, n * max(cost.Low, 0), n * min(cost.High, math.MaxFloat64/n)}
 }
 
 func (t *tally) failures() (all []Example) {

@@ -29,6 +29,7 @@ type reader interface {
 type columns interface {
 	get(name string) (cell, bool)
 	label(name string) (string, error)
+	names() []string
 }
 
 // A cell is one value: JSON, or the text of a cell of a CSV file.
@@ -80,6 +81,8 @@ func (c cell) text() string {
 type object map[string]json.RawMessage
 
 func (o object) get(name string) (cell, bool) { v, ok := o[name]; return cell{json: v}, ok }
+
+func (o object) names() []string { return sortedKeys(o) }
 
 func (o object) label(name string) (string, error) { return label(o, name) }
 
@@ -215,5 +218,7 @@ func (r record) get(name string) (cell, bool) {
 	}
 	return cell{plain: r.cells[i]}, true
 }
+
+func (r record) names() []string { return sortedKeys(r.at) }
 
 func (r record) label(name string) (string, error) { return label(r, name) }

@@ -104,12 +104,14 @@ func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
 
 // content returns the input of a row as one value.
 func (set *dataset) content(r row) (json.RawMessage, error) {
-	if len(r.input) == 1 {
+	if len(r.input) == 1 && r.input[0] != nil {
 		return r.input[0], nil
 	}
 	all := map[string]json.RawMessage{}
-	for i, t := range set.types {
-		all[t.Name()] = r.input[i]
+	for i, in := range set.inputs {
+		if r.input[i] != nil {
+			all[in.Type.Name()] = r.input[i]
+		}
 	}
 	return json.Marshal(all)
 }

@@ -37,6 +37,16 @@ func Mean(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
+// Student is Mean for values that are no scores, such as costs: always with the interval of
+// Student.
+func Student(values []float64, cluster []string) Estimate {
+	e := estimate(values, cluster)
+	if e.N == 0 {
+		return e
+	}
+	return e.student()
+}
+
 // estimate returns the mean and the standard error.
 func estimate(scores []float64, cluster []string) Estimate {
 	e := Estimate{N: len(scores), Clusters: len(scores)}
@@ -76,7 +86,7 @@ func estimate(scores []float64, cluster []string) Estimate {
 
 // student sets the interval of Student around the mean. One cluster leaves it open.
 func (e Estimate) student() Estimate {
-	half := math.Inf(1)
+	half := math.MaxFloat64 // JSON has no infinity
 	if e.Clusters > 1 {
 		half = quantileT(level, float64(e.Clusters-1)) * e.SE
 	}
@@ -155,7 +165,7 @@ func (e Estimate) Needed(bound float64) int {
 	}
 	// The interval has a width even where the standard error is 0.
 	se := max(e.SE, (e.High-e.Low)/2/quantileNormal(level))
-	if math.IsInf(se, 0) {
+	if se > math.MaxFloat32 {
 		return 0
 	}
 	z := (quantileNormal(level) + quantileNormal(0.8)) * se / away

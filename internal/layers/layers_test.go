@@ -76,7 +76,7 @@ var table = []struct{ pkg, imports string }{
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
-	{"eval", "agent call eval/stat sandbox internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
+	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},
 	{"agent", ". budget llm llm/structured llm/repetition"},

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval"
+)
+
+// evalFlags are the flags of eval.
+type evalFlags struct {
+	run                   runFlags
+	data                  eval.Data
+	scores                []string
+	trials, lanes         int
+	against, gate         string
+	save, markdown, junit string
+	estimate              bool
+}
+
+func (a *app) eval() *cobra.Command {
+	var flags evalFlags
+	c := a.over(&cobra.Command{
+		Use:   "eval",
+		Short: "Evaluate a pipeline over a data set",
+		Long: "Eval runs a pipeline on every row of a data set, scores the answers, and prints the means with their\n" +
+			"intervals of 95 %. Rows of JSON Lines or CSV are bound to the inputs of the pipeline by the names of their\n" +
+			"columns, and checked before anything runs. An evaluation is a run: it is recorded, resumed and limited\n" +
+			"like any other. With --against, it is compared case by case with another run or a saved baseline. With\n" +
+			"--gate, the exit code says whether it passed (0), failed (4), or whether there are too few cases to tell (5).",
+		Example: a.example("eval ./triage --data cases.jsonl --score exact --n 50", "eval plan.edn --data cases.csv --score number:0.01 --against base.jsonl --gate gate.edn"),
+	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
+	f := c.Flags()
+	flags.describe(f)
+	a.trustFlag(f)
+	addKeepFlags(c, &flags.run.keep)
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if flags.data.File == "" {
+			return errors.New("--data is missing: name a file of JSON Lines or CSV")
+		}
+		if len(flags.scores) == 0 && !flags.estimate {
+			return errors.New("--score is missing: name a scorer, such as --score exact, or a file of scorers")
+		}
+		flags.run.keep.made.Command = c.Name()
+		if flags.estimate && flags.data.N == 0 {
+			flags.data.N = 20
+		}
+		if len(args) > 0 && isPlan(args[0]) {
+			columns, err := flags.data.Columns()
+			if err != nil {
+				return fmt.Errorf("--data: %w", err)
+			}
+			a.calls.slots = columns
+		}
+		return before(c, args)
+	}
+	return c
+}
+
+// describe adds the flags. Those that make the pipeline are kept with the run.
+func (flags *evalFlags) describe(f *pflag.FlagSet) {
+	f.StringVar(&flags.data.File, "data", "", "evaluate on the rows of `FILE`, JSON Lines or CSV")
+	f.StringVar(&flags.data.Expected, "expected", "", "the `COLUMN` with the expected output (expected)")
+	f.StringVar(&flags.data.Cluster, "cluster", "", "the `COLUMN` that groups cases that are not independent")
+	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report the values of `COLUMN` apart")
+	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
+	f.IntVar(&flags.data.N, "n", 0, "draw `N` cases")
+	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`")
+	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND[:ARGUMENT]`: exact, normalised, number:0.01, contains, json, subset, fields, schema:FILE, cel:EXPRESSION, command:FILE, tools:order, judge:RUBRIC, pairwise:RUBRIC; or by an .edn or .json file of scorers")
+	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (1)")
+	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (64)")
+	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
+	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
+	kept(f, "data", "expected", "cluster", "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate")
+	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (20)")
+	f.BoolVar(&flags.run.json, "json", false, "print the report as JSON")
+	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	f.StringVar(&flags.save, "save", "", "write the scores of all cases to `FILE`, for --against")
+	f.StringVar(&flags.markdown, "markdown", "", "write the report to `FILE`, in Markdown")
+	f.StringVar(&flags.junit, "junit", "", "write scores and rules to `FILE`, in JUnit XML")
+	f.StringVar(&flags.run.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
+	f.StringVar(&flags.run.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
+	for _, name := range []string{"save", "markdown", "junit", "dag", "trace"} {
+		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
+	}
+}
+
+// evaluate runs the evaluation of a pipeline.
+func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) error {
+	if err := a.consentToConfig(); err != nil {
+		return err
+	}
+	cfg := a.calls.base
+	what, err := a.evaluation(ctx, p, flags)
+	if err != nil {
+		return err
+	}
+	q, err := eval.Pipeline(ctx, what, cfg)
+	if err != nil {
+		return err
+	}
+	if budget.From(ctx) == nil { // so that the progress knows the cost
+		ctx = budget.With(ctx, budget.New(budget.Limits{}))
+	}
+	if flags.run.own = true; !flags.run.quiet {
+		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
+		defer shown.close()
+		cfg.Watch = eval.Watch(q, shown.show)
+	}
+	var report *eval.Report
+	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
+	err = a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
+		if result.Node == nil {
+			return nil
+		}
+		r, err := eval.Result.Of(result.Node)
+		if err != nil {
+			return err
+		}
+		report = &r
+		return a.printReport(r, result.DAG, run, flags)
+	})
+	if err != nil || report == nil || report.Gate == nil {
+		return err
+	}
+	switch report.Gate.Verdict {
+	case eval.GateFailed:
+		return &exitError{code: GateFailed}
+	case eval.CannotTell:
+		return &exitError{code: CannotTell}
+	}
+	return nil
+}
+
+// evaluation reads what the flags name.
+func (a *app) evaluation(ctx context.Context, p stone.Ashlar, flags evalFlags) (cfg eval.Config, err error) {
+	cfg = eval.Config{Pipeline: p, Data: flags.data, Trials: flags.trials, Lanes: flags.lanes}
+	conf, err := a.configured()
+	if err != nil {
+		return cfg, err
+	}
+	if cfg.Scorers, err = eval.Read(conf.App, flags.scores...); err != nil {
+		return cfg, fmt.Errorf("--score: %w", err)
+	}
+	if flags.estimate && len(cfg.Scorers) == 0 {
+		cfg.Scorers = []eval.Scorer{eval.Func("answered", func(context.Context, eval.Case) (eval.Score, error) { return eval.Score{Value: 1}, nil })}
+	}
+	if flags.against != "" {
+		if cfg.Against, err = a.baseline(ctx, flags); err != nil {
+			return cfg, fmt.Errorf("--against: %w", err)
+		}
+	}
+	if flags.gate != "" {
+		if cfg.Gate, err = eval.ReadGate(flags.gate); err != nil {
+			return cfg, fmt.Errorf("--gate: %w", err)
+		}
+	}
+	return cfg, nil
+}
+
+// baseline reads a file, or a run of the store.
+func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, err error) {
+	if info, err := os.Stat(flags.against); err == nil && !info.IsDir() {
+		return eval.ReadBaseline(flags.against)
+	}
+	s, err := openStore(ctx, flags.run.keep.db, flags.run.keep.resume, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	info, err := s.find(ctx, flags.against)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.DAG(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	return eval.BaselineOf(info.ID, d)
+}
+
+// printReport prints a report and writes the files that were asked for.
+func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlags) error {
+	var err error
+	switch {
+	case flags.estimate && !flags.run.json:
+		whole := r.Cost.Whole
+		if whole == nil {
+			whole = &eval.Whole{Cases: r.Cases, USD: r.Cost.USD, Low: r.Cost.USD, High: r.Cost.USD}
+		}
+		_, err = fmt.Fprintln(a.Stdout, whole.String())
+	case flags.run.json:
+		err = printJSON(a.Stdout, r)
+	default:
+		_, err = io.WriteString(a.Stdout, r.Text())
+	}
+	written := []error{output(err)}
+	write := func(file string, content func() ([]byte, error)) {
+		if file == "" {
+			return
+		}
+		data, err := content()
+		if err == nil {
+			err = os.WriteFile(file, data, 0o644)
+		}
+		written = append(written, err)
+	}
+	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
+	write(flags.junit, r.JUnit)
+	write(flags.save, func() ([]byte, error) { return saved(d) })
+	if err := errors.Join(written...); err != nil || run == nil || flags.run.quiet {
+		return err
+	}
+	if r.Against != nil && slices.ContainsFunc(r.Against.Scores, func(s eval.ScoreCompared) bool { return len(s.Turned) > 0 }) {
+		if before, err := run.Find(context.Background(), r.Against.With); err == nil {
+			a.complain("what turned, step by step: %s", a.command(run.store, "diff", before.ID, run.id))
+		}
+	}
+	a.complain("to score these answers again without asking: --reuse=%s", run.id)
+	return nil
+}
+
+// saved returns the baseline of a finished evaluation.
+func saved(d dag.DAG) ([]byte, error) {
+	b, err := eval.BaselineOf("", d)
+	if err != nil {
+		return nil, err
+	}
+	var data bytes.Buffer
+	err = b.Write(&data)
+	return data.Bytes(), err
+}

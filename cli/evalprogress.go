@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// evalProgress shows how far an evaluation is. At a terminal it keeps one line up to date;
+// elsewhere it writes a line every tenth of the way.
+type evalProgress struct {
+	out     io.Writer
+	live    bool
+	account *budget.Account
+	began   time.Time
+	shown   time.Time
+}
+
+// show shows the progress, if it is time to.
+func (e *evalProgress) show(p eval.Progress) {
+	switch {
+	case e.live && p.Done < p.Total && time.Since(e.shown) < 200*time.Millisecond:
+		return
+	case !e.live && p.Done*10/p.Total == (p.Done-1)*10/p.Total:
+		return
+	}
+	e.shown = time.Now()
+	if line := e.line(p); e.live {
+		fmt.Fprintf(e.out, "\r%s\x1b[K", line)
+	} else {
+		fmt.Fprintln(e.out, line)
+	}
+}
+
+func (e *evalProgress) line(p eval.Progress) string {
+	line := fmt.Sprintf("%d of %d answers", p.Done, p.Total)
+	if p.Recorded > 0 {
+		line += fmt.Sprintf(", %d recorded before", p.Recorded)
+	}
+	if p.Failed > 0 {
+		line += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	made, left, elapsed := p.Done-p.Recorded, p.Total-p.Done, time.Since(e.began)
+	used := e.account.Used().USD
+	if used > 0 {
+		line += ", $" + text.USD(used, false)
+	}
+	if made == 0 {
+		return line
+	}
+	line += fmt.Sprintf(", %.1f/s", float64(made)/max(elapsed.Seconds(), 1e-9))
+	if left > 0 {
+		line += "; about " + progress.Duration(time.Duration(float64(elapsed)/float64(made)*float64(left)))
+		if used > 0 {
+			line += " and $" + text.USD(used/float64(p.Done)*float64(left), false)
+		}
+		line += " to go"
+	}
+	return line
+}
+
+// close ends the line.
+func (e *evalProgress) close() {
+	if e.live && !e.shown.IsZero() {
+		fmt.Fprint(e.out, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,153 @@
+package eval
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Baseline is the results of an evaluation, to compare others with. It is read from the
+// DAG of a run, or from a file that Write wrote: a few dozen bytes for each case.
+type Baseline struct {
+	name    string // of the run or the file
+	scorers []string
+	cases   map[string]baselineCase
+	order   []string
+}
+
+// baselineCase is the result of one case: the mean over its trials.
+type baselineCase struct {
+	Case    string     `json:"case"`
+	Scores  []*float64 `json:"scores"` // by scorer; null if all trials are errors
+	USD     float64    `json:"usd,omitempty"`
+	Seconds float64    `json:"seconds,omitempty"`
+}
+
+type baselineHead struct {
+	Scorers []string `json:"scorers"`
+}
+
+// BaselineOf reads the results of a finished evaluation from the DAG of its run. Name is
+// what reports call it.
+func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
+	report, err := Result.From(d)
+	if err != nil {
+		return nil, fmt.Errorf("run %s is no finished evaluation", name)
+	}
+	b := &Baseline{name: name, cases: map[string]baselineCase{}}
+	for _, s := range report.Scores {
+		b.scorers = append(b.scorers, s.Name)
+	}
+	nodes, err := d.All(results.Name())
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		found, costs, err := resultsOf(n)
+		if err != nil {
+			return nil, err
+		}
+		for start := 0; start < len(found.Rows); {
+			end := start + 1
+			for end < len(found.Rows) && found.Rows[end].Case == found.Rows[start].Case {
+				end++
+			}
+			b.add(caseResult(found.Rows[start:end], costs[start:end], len(b.scorers)))
+			start = end
+		}
+	}
+	return b, nil
+}
+
+// caseResult is the result of the trials of one case.
+func caseResult(trials []outcome, costs []cost, scorers int) baselineCase {
+	c := baselineCase{Case: trials[0].Case, Scores: make([]*float64, scorers)}
+	for i := range scorers {
+		if m, ok := mean(trials, i); ok {
+			c.Scores[i] = &m
+		}
+	}
+	for _, spent := range costs {
+		c.USD += spent.USD / float64(len(costs))
+		c.Seconds += spent.Seconds / float64(len(costs))
+	}
+	return c
+}
+
+func (b *Baseline) add(c baselineCase) {
+	if _, known := b.cases[c.Case]; !known {
+		b.order = append(b.order, c.Case)
+	}
+	b.cases[c.Case] = c
+}
+
+// Write writes the baseline as JSON Lines: the names of the scorers, then one case a line.
+func (b *Baseline) Write(w io.Writer) error {
+	buffered := bufio.NewWriter(w)
+	enc := json.NewEncoder(buffered)
+	err := enc.Encode(baselineHead{b.scorers})
+	for _, id := range b.order {
+		if err == nil {
+			err = enc.Encode(b.cases[id])
+		}
+	}
+	return errors.Join(err, buffered.Flush())
+}
+
+// ReadBaseline reads a file that Write wrote.
+func ReadBaseline(file string) (*Baseline, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := &Baseline{name: file, cases: map[string]baselineCase{}}
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, maxRow)
+	for n := 1; scan.Scan(); n++ {
+		if err := b.line(n, scan.Bytes()); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if b.scorers == nil {
+		return nil, fmt.Errorf("%s is empty: stone eval --save writes a baseline", file)
+	}
+	return b, nil
+}
+
+func (b *Baseline) line(n int, data []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if n == 1 {
+		var head baselineHead
+		if dec.Decode(&head) != nil || len(head.Scorers) == 0 {
+			return errors.New("no baseline: want {\"scorers\": […]}, as stone eval --save writes it")
+		}
+		b.scorers = head.Scorers
+		return nil
+	}
+	var c baselineCase
+	if err := dec.Decode(&c); err != nil || c.Case == "" || len(c.Scores) != len(b.scorers) {
+		return fmt.Errorf("no case: want one with %d scores", len(b.scorers))
+	}
+	b.add(c)
+	return nil
+}
+
+// digest identifies the contents.
+func (b *Baseline) digest() (string, error) {
+	h := sha256.New()
+	err := b.Write(h)
+	return hex.EncodeToString(h.Sum(nil)), err
+}

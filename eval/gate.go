@@ -1,0 +1,250 @@
+package eval
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// A Gate is the rules that an evaluation has to meet. Zero rules are not checked.
+type Gate struct {
+	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
+	Never       []string           // kinds of failure that no case may have
+	NoWorseThan map[string]float64 // by scorer, how much lower than the baseline the mean may be
+	AtLeast     map[string]float64 // by scorer, the least mean
+	USDAtMost   float64            // the cost of all answers and judges
+	ErrorsMost  int                // how many errors may be left out of a mean
+}
+
+// ReadGate reads a gate from a file, in EDN or JSON:
+//
+//	{:must ["4f0c9a"] :never ["loop-exhausted"]
+//	 :no-worse-than {:exact 0.02} :at-least {:exact 0.8} :usd-at-most 2.5 :errors-at-most 0}
+func ReadGate(file string) (*Gate, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	value, err := edn.ReadEither(data, edn.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	g := &Gate{}
+	faults := form.Read(value, func(m *form.Map) {
+		m.Texts("must", &g.Must)
+		m.Texts("never", &g.Never)
+		g.NoWorseThan = bounds(m, "no-worse-than")
+		g.AtLeast = bounds(m, "at-least")
+		m.Float("usd-at-most", &g.USDAtMost, 0, math.MaxFloat64)
+		m.Int("errors-at-most", &g.ErrorsMost, 0, math.MaxInt32)
+	})
+	if err := faults.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return g, nil
+}
+
+// bounds reads a number for each scorer.
+func bounds(m *form.Map, field string) map[string]float64 {
+	of := map[string]float64{}
+	m.Entries(field, func(name string, v form.Value) {
+		var x float64
+		if v.Float(&x, -math.MaxFloat64, math.MaxFloat64) {
+			of[name] = x
+		}
+	})
+	return of
+}
+
+// The verdicts of a Gate.
+const (
+	Passed     = "passed"
+	GateFailed = "failed"
+	CannotTell = "cannot tell"
+)
+
+// A Verdict is what a gate says about a report.
+type Verdict struct {
+	Verdict string `json:"verdict"` // Passed, GateFailed or CannotTell: the worst of the rules
+	Rules   []Rule `json:"rules"`
+}
+
+// A Rule is one rule of a gate and what was found.
+type Rule struct {
+	Rule    string `json:"rule"`
+	Verdict string `json:"verdict"`
+	Found   string `json:"found"`
+	// Needed is how many cases would probably tell; zero if that is not a matter of cases.
+	Needed int `json:"needed,omitempty"`
+}
+
+// checkGate finds rules that cannot be checked.
+func (e *evaluation) checkGate() error {
+	g := e.Gate
+	if g == nil {
+		return nil
+	}
+	for _, of := range []map[string]float64{g.NoWorseThan, g.AtLeast} {
+		for _, name := range sortedKeys(of) {
+			if !slices.Contains(e.scorers(), name) {
+				return fmt.Errorf("the gate names the scorer %q: have %s", name, strings.Join(e.scorers(), ", "))
+			}
+		}
+	}
+	for name, margin := range g.NoWorseThan {
+		switch {
+		case margin < 0:
+			return fmt.Errorf("the gate lets %s be %v worse: want a margin of at least 0", name, margin)
+		case e.Against == nil:
+			return errors.New("the gate has no-worse-than: name the baseline with --against")
+		case !slices.Contains(e.Against.scorers, name):
+			return fmt.Errorf("the baseline has no scorer %q: it has %s", name, strings.Join(e.Against.scorers, ", "))
+		}
+	}
+	for _, id := range g.Must {
+		if _, err := e.named(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named returns the place of the only case whose digest starts with id.
+func (e *evaluation) named(id string) (at int, err error) {
+	at = -1
+	for i, r := range e.data.rows {
+		if id == "" || !strings.HasPrefix(r.id, id) {
+			continue
+		}
+		if at >= 0 {
+			return at, fmt.Errorf("several cases start with %q: give more digits", id)
+		}
+		at = i
+	}
+	if at < 0 {
+		return at, fmt.Errorf("the data has no case %q: the report lists cases by their digests", id)
+	}
+	return at, nil
+}
+
+// judging identifies what the report depends on beside the results.
+func (e *evaluation) judging() (string, error) {
+	parts := struct {
+		Cases, Baseline string
+		Scorers         []string
+		Cluster         string
+		Slices          []string
+		Whole           int
+		Gate            *Gate
+	}{Cases: e.data.digest(), Scorers: e.scorers(), Cluster: e.data.Cluster, Slices: e.data.Slices, Whole: e.data.whole, Gate: e.Gate}
+	var err error
+	if e.Against != nil {
+		if parts.Baseline, err = e.Against.digest(); err != nil {
+			return "", err
+		}
+	}
+	data, err := json.Marshal(parts)
+	return string(data), err
+}
+
+// judge applies the gate.
+func (e *evaluation) judge(r *Report, t *tally) *Verdict {
+	g, v := e.Gate, &Verdict{Verdict: Passed}
+	for _, id := range g.Must {
+		v.add(e.must(t, id))
+	}
+	for _, kind := range g.Never {
+		v.add(never(t, kind))
+	}
+	for _, name := range sortedKeys(g.AtLeast) {
+		least := g.AtLeast[name]
+		s := r.Scores[slices.Index(e.scorers(), name)]
+		v.add(above(fmt.Sprintf("%s at least %v", name, least), s.Estimate, least))
+	}
+	for _, name := range sortedKeys(g.NoWorseThan) {
+		margin := g.NoWorseThan[name]
+		p := e.pairs(t, slices.Index(e.scorers(), name))
+		d := stat.Difference(p.before, p.now, e.clusters(p.at))
+		v.add(above(fmt.Sprintf("%s no worse than %s by %v", name, e.Against.name, margin), d, -margin))
+	}
+	if g.USDAtMost > 0 {
+		spent := r.Cost.USD + r.Cost.JudgesUSD
+		v.add(settled(fmt.Sprintf("at most $%v", g.USDAtMost), spent <= g.USDAtMost, usd(spent)))
+	}
+	for _, s := range r.Scores {
+		if s.Errors > g.ErrorsMost {
+			v.add(Rule{Rule: fmt.Sprintf("at most %d errors", g.ErrorsMost), Verdict: CannotTell, Found: fmt.Sprintf("%s has %d", s.Name, s.Errors)})
+		}
+	}
+	return v
+}
+
+func (v *Verdict) add(r Rule) {
+	v.Rules = append(v.Rules, r)
+	if r.Verdict == GateFailed || r.Verdict == CannotTell && v.Verdict == Passed {
+		v.Verdict = r.Verdict
+	}
+}
+
+// above judges that a mean is at least a bound: it passes if the whole interval is, fails if
+// none of it is, and cannot be told otherwise.
+func above(rule string, e stat.Estimate, bound float64) Rule {
+	r := Rule{Rule: rule, Found: fmt.Sprintf("%+.4f, 95 %% between %+.4f and %+.4f", e.Mean, e.Low, e.High)}
+	switch {
+	case e.N == 0:
+		r.Verdict, r.Found = CannotTell, "no scores"
+	case e.Low >= bound:
+		r.Verdict = Passed
+	case e.High < bound:
+		r.Verdict = GateFailed
+	default:
+		r.Verdict, r.Needed = CannotTell, e.Needed(bound)
+	}
+	return r
+}
+
+func settled(rule string, ok bool, found string) Rule {
+	if ok {
+		return Rule{Rule: rule, Verdict: Passed, Found: found}
+	}
+	return Rule{Rule: rule, Verdict: GateFailed, Found: found}
+}
+
+func (e *evaluation) must(t *tally, id string) Rule {
+	at, err := e.named(id)
+	if err != nil {
+		return Rule{Rule: "must " + id, Verdict: CannotTell, Found: err.Error()}
+	}
+	r := settled("must "+id, true, "right")
+	for _, o := range t.trials[at] {
+		for i, k := range o.Verdicts {
+			switch {
+			case k == 'e' && r.Verdict == Passed:
+				r.Verdict, r.Found = CannotTell, "error: "+o.Reason
+			case k == 'w' || k == 'n':
+				r.Verdict, r.Found = GateFailed, fmt.Sprintf("%s in trial %d, by %s", verdicts[strings.IndexRune(verdictLetters, k)], o.Trial, e.Scorers[i].name)
+			}
+		}
+	}
+	return r
+}
+
+func never(t *tally, kind string) Rule {
+	n := 0
+	for _, trials := range t.trials {
+		for _, o := range trials {
+			if o.Failure == kind {
+				n++
+			}
+		}
+	}
+	return settled("never "+kind, n == 0, fmt.Sprintf("%d times", n))
+}

@@ -1,0 +1,122 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
+)
+
+// Progress tells how far an evaluation is.
+type Progress struct {
+	Total    int // answers: cases times trials
+	Done     int
+	Recorded int // of Done, those that were recorded before
+	Failed   int // of Done, those without an answer
+}
+
+// Watch returns a watcher for the run of an evaluation, which calls show after each answer,
+// never twice at once.
+func Watch(p stone.Ashlar, show func(Progress)) event.Watcher {
+	w := &progress{show: show}
+	w.size = extentOf(p)
+	for _, n := range w.size.groups {
+		w.Total += n
+	}
+	return w
+}
+
+type progress struct {
+	Progress
+	mu   sync.Mutex
+	size extent
+	show func(Progress)
+}
+
+// The event that an answer sends.
+const answerEvent = "eval-answer"
+
+func (w *progress) Wants(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+func (w *progress) Watch(_ context.Context, e event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.Done
+	switch d := e.Data.(type) {
+	case event.Custom:
+		if d.Name == answerEvent {
+			w.Done++
+			for _, a := range d.Attrs {
+				if a.Key == "failed" && a.Value.Bool() {
+					w.Failed++
+				}
+			}
+		}
+	case event.StepReplayed:
+		n := 0
+		switch {
+		case strings.HasSuffix(e.Path, "/case/answer") && strings.Count(e.Path, "/case/answer") == 1:
+			n = 1
+		case strings.HasSuffix(e.Path, "]/group"): // finished, with all its answers
+			n = w.size.of(e.Path)
+		}
+		w.Done += n
+		w.Recorded += n
+	}
+	if w.Done != before {
+		w.show(w.Progress)
+	}
+}
+
+// extent is how many answers an evaluation asks for, by group.
+type extent struct {
+	groups []int
+	trials int
+}
+
+func (e *evaluation) extent() extent {
+	x := extent{trials: e.Trials}
+	names, rows := e.groups()
+	for _, name := range names {
+		x.groups = append(x.groups, len(rows[name])*e.Trials)
+	}
+	return x
+}
+
+// of returns the number of answers of the group at a path.
+func (x extent) of(path string) int {
+	for i, n := range x.groups {
+		if path == fmt.Sprintf("eval/groups[%d]/group", i) {
+			return n
+		}
+	}
+	return 0
+}
+
+// Facts are shown of the report.
+func (x extent) Facts() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		n := 0
+		for _, g := range x.groups {
+			n += g
+		}
+		yield("answers", fmt.Sprint(n))
+	}
+}
+
+func extentOf(p stone.Ashlar) (x extent) {
+	if x, ok := p.Detail().(extent); ok {
+		return x
+	}
+	for _, child := range p.Children() {
+		if x = extentOf(child); x.groups != nil {
+			break
+		}
+	}
+	return x
+}
