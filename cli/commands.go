@@ -38,7 +38,7 @@ func (a *app) root() *cobra.Command {
 		},
 	})
 	if publish.Serve != nil {
-		root.AddCommand(a.serve())
+		root.AddCommand(a.serve(), a.token())
 	}
 	return root
 }

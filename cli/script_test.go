@@ -24,6 +24,7 @@ import (
 	_ "github.com/stonelayer/stone/call/sat"
 	_ "github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
+	_ "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/internal/display"
 )
 

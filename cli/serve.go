@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tree"
@@ -26,6 +27,8 @@ type serveFlags struct {
 	db       string
 	grace    time.Duration
 	insecure bool
+	tokens   string
+	hosts    []string
 }
 
 func (a *app) serve() *cobra.Command {
@@ -35,7 +38,8 @@ func (a *app) serve() *cobra.Command {
 		Short: "Publish pipelines over HTTP",
 		Long: "Serve publishes pipelines over HTTP. Their runs are durable: they are kept in .stone/stone.db of the\n" +
 			"project, and after a restart they go on. SIGTERM lets running steps finish. Capabilities of the\n" +
-			"configuration answer requests too.",
+			"configuration answer requests too. If there are tokens (see token), every request needs one. An address\n" +
+			"that others reach is refused without tokens.",
 		Example:               a.example("serve ./triage", "serve ./triage plan.edn --address 127.0.0.1:8080"),
 		DisableFlagsInUseLine: true,
 		RunE:                  func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) },
@@ -48,7 +52,9 @@ func (a *app) serve() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&flags.address, "address", "127.0.0.1:8080", "listen on `HOST:PORT`")
-	f.BoolVar(&flags.insecure, "insecure", false, "listen on an address that others reach, although everyone may do everything")
+	f.BoolVar(&flags.insecure, "insecure", false, "let everyone who reaches the address do everything")
+	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
+	tokensFlag(f, &flags.tokens)
 	dbFlag(f, &flags.db)
 	graceFlag(f, &flags.grace)
 	a.trustFlag(f)
@@ -61,14 +67,14 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if n := c.ArgsLenAtDash(); n >= 0 {
 		before, after = args[:n], args[n:]
 	}
-	if err := reachable(flags.address, flags.insecure); err != nil {
+	tokens, open, err := callers(flags)
+	if err != nil {
 		return err
 	}
 	if !a.fromArgument() && len(before) > 0 {
 		return fmt.Errorf("unexpected argument %q: arguments of the pipeline follow --", before[0])
 	}
 	if a.fromArgument() && len(before) == 0 {
-		var err error
 		if before, err = a.ownPipeline(c); err != nil {
 			return err
 		}
@@ -94,21 +100,31 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if err != nil {
 		return err
 	}
-	return a.publish(c, all, flags)
+	return a.publish(c, flags, publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace})
 }
 
-// reachable refuses an address at which others than the user of this machine reach the
-// server.
-func reachable(address string, insecure bool) error {
-	host, _, err := net.SplitHostPort(address)
+// callers opens the tokens of those who may send requests. Open means that without tokens
+// everyone may do everything, which an address that others reach must be told.
+func callers(flags serveFlags) (tokens *token.File, open bool, err error) {
+	host, _, err := net.SplitHostPort(flags.address)
 	if err != nil {
-		return fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", address)
+		return nil, false, fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
+	if tokens, err = openTokens(flags.tokens); err != nil {
+		return nil, false, err
+	}
+	none, err := tokens.Empty(time.Now())
 	ip := net.ParseIP(host)
-	if insecure || host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil
+	open = flags.insecure || host == "localhost" || ip != nil && ip.IsLoopback()
+	switch {
+	case err != nil:
+		return nil, false, err
+	case !none && flags.insecure:
+		return nil, false, errors.New("--insecure: there are tokens, which it would ignore: revoke them, or leave it out")
+	case none && !open:
+		return nil, false, fmt.Errorf("--address %s: others reach that address, and nobody is asked who they are: make a token with \"token create\", or allow everything with --insecure", flags.address)
 	}
-	return fmt.Errorf("--address %s: others reach that address, and nobody is asked who they are: listen on 127.0.0.1, or allow it with --insecure", address)
+	return tokens, open, nil
 }
 
 // packagesOf returns the packages among pipelines, as they are linked: directories in full.
@@ -191,7 +207,7 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 }
 
 // publish serves the pipelines until a signal ends it.
-func (a *app) publish(c *cobra.Command, all []publish.Pipeline, flags serveFlags) error {
+func (a *app) publish(c *cobra.Command, flags serveFlags, cfg publish.Config) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
@@ -203,30 +219,30 @@ func (a *app) publish(c *cobra.Command, all []publish.Pipeline, flags serveFlags
 	if err := k.limit(c.Flags()); err != nil {
 		return err
 	}
-	for i, p := range all {
-		all[i].Limits, all[i].Grant = k.limits, k.granted(p.Ashlar)
+	cfg.Applicator, cfg.Grant, cfg.Limits = conf.App, conf.Grant(k.grant), k.limits
+	for i, p := range cfg.Pipelines {
+		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
 		if p.Result == call.EmitType {
-			all[i].Grant = conf.Grant(k.grant)
+			cfg.Pipelines[i].Grant = cfg.Grant
 		}
 	}
+	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
 	s, err := a.newStore(c.Context(), flags.db, "")
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", flags.address)
-	if err != nil {
+	cfg.Journal = s.Store
+	if cfg.Listener, err = net.Listen("tcp", flags.address); err != nil {
 		return errors.Join(failed("%w", err), s.Close())
 	}
-	limits := k.limits
-	limits.Roundtrips = cmp.Or(limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
 	base := llm.WithTable(c.Context(), k.table)
-	a.complain("serving http://%s", listener.Addr())
-	ctx, drain, stop := interruptible(c.Context(), func(line string) { a.complain("%s", line) }, a.Name+" serve")
+	cfg.Base = func() context.Context { return base }
+	cfg.Warn = func(line string) { a.complain("%s", line) }
+	a.complain("serving http://%s", cfg.Listener.Addr())
+	ctx, drain, stop := interruptible(c.Context(), cfg.Warn, a.Name+" serve")
 	defer stop()
-	err = publish.Serve(ctx, publish.Config{
-		Listener: listener, Journal: s.Store, Pipelines: all, Applicator: conf.App, Grant: conf.Grant(k.grant), Limits: limits,
-		Base: func() context.Context { return base }, Grace: flags.grace, Drain: drain, Warn: func(line string) { a.complain("%s", line) },
-	})
+	cfg.Drain = drain
+	err = publish.Serve(ctx, cfg)
 	if closed := s.Close(); closed != nil {
 		err = errors.Join(err, closed)
 	}

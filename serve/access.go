@@ -33,6 +33,9 @@ type Principal struct {
 	Grant []string
 	// Limits bound each of the runs that it starts.
 	Limits budget.Limits
+	// PerMinute bounds its requests, and Runs how many of its runs are under way at once,
+	// in each server. Zero does not. Callers with one Name share them.
+	PerMinute, Runs int
 }
 
 // may reports whether the caller has the role.

@@ -105,7 +105,7 @@ func (s *Server) answer(ctx context.Context, info journal.RunInfo, a api.Answer)
 	} else if err != nil {
 		return err
 	}
-	s.resume(info) // where the pipeline is not published here, another process does
+	s.resume(ctx, info, false) // where the pipeline is not published here, another process does
 	return nil
 }
 

@@ -182,7 +182,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, 0), maxWait))
 	defer cancel()
-	for goesOn(info.State) && ctx.Err() == nil {
+	for (goesOn(info.State) || s.runs(info.ID)) && ctx.Err() == nil {
 		if info, err = s.settled(ctx, info); err != nil {
 			return err
 		}
@@ -206,6 +206,14 @@ func goesOn(state journal.State) bool {
 		return true
 	}
 	return false
+}
+
+// runs reports whether this process runs a run. It is about to go on even if the journal
+// says that it waits.
+func (s *Server) runs(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active[key] != nil
 }
 
 // pollEvery is how often a run of another process is looked at.
@@ -265,7 +273,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if info.State == journal.Done || info.State == journal.Running {
 		return conflict("the run is %s", info.State)
 	}
-	active, ok := s.resume(info)
+	active, ok := s.resume(r.Context(), info, false)
 	if !ok {
 		return conflict("this server does not publish the pipeline of the run")
 	}

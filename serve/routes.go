@@ -87,6 +87,10 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			s.fail(w, r, p)
 			return
 		}
+		if wait := s.rates.take(who, time.Now()); wait > 0 {
+			s.fail(w, r, tooMany(w, wait))
+			return
+		}
 		if route.role != "" && !who.may(route.role) {
 			s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", route.role))
 			return

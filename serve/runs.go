@@ -11,8 +11,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -62,6 +64,7 @@ func nameOf(who Principal, key string) string {
 
 // active is a run of this process.
 type active struct {
+	owner  string // name of the caller that started it; empty for a run that was resumed
 	cancel context.CancelFunc
 	begun  chan struct{} // closed when the run is in the journal, or has ended
 	ended  chan struct{}
@@ -91,7 +94,10 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	if info, err := s.same(ctx, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
 		return info, false, err
 	}
-	run, fresh := s.launch(p, cfg, src, journal.Options{Labels: labels})
+	if who.Runs > 0 && s.runsOf(who.Name) >= who.Runs {
+		return info, false, problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", who.Runs)
+	}
+	run, fresh := s.launch(task{Pipeline: p, owner: who.Name, run: cfg, source: src, keep: journal.Options{Labels: labels}})
 	if run == nil {
 		return info, false, closing()
 	}
@@ -130,73 +136,80 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 	return info, err
 }
 
-// launch runs a pipeline in the background, unless this process is running it already.
-// Fresh is false then. It returns nil if the server is closing.
-func (s *Server) launch(p *Pipeline, cfg stone.Config, src source, opts journal.Options) (run *active, fresh bool) {
+// A task is a run to be launched.
+type task struct {
+	*Pipeline
+	owner  string // see active
+	run    stone.Config
+	source source
+	keep   journal.Options
+	cancel bool // as soon as it has begun
+}
+
+// launch runs a task in the background, unless this process is running it already. Fresh
+// is false then. It returns nil if the server is closing.
+func (s *Server) launch(t task) (run *active, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing() {
 		return nil, false
 	}
-	if run := s.active[cfg.RunID]; run != nil {
+	if run := s.active[t.run.RunID]; run != nil {
 		return run, false
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
-	s.active[cfg.RunID] = run
-	opts.Pipeline, opts.Drain, opts.Grace = p.Name, s.drain, s.cfg.Grace
+	run = &active{owner: t.owner, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	begin := sync.OnceFunc(func() {
+		if close(run.begun); t.cancel {
+			cancel()
+		}
+	})
+	s.active[t.run.RunID] = run
+	t.keep.Pipeline, t.keep.Drain, t.keep.Grace = t.Name, s.drain, s.cfg.Grace
 	var err error
-	if opts.Source, err = json.Marshal(src); err != nil { // it holds nothing but text and numbers
+	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it holds nothing but text and numbers
 		panic(err)
 	}
-	cfg.Recorder = journal.Keep(s.cfg.Journal, opts)
-	cfg.Watch = event.All(cfg.Watch, first(run.begun))
+	t.run.Recorder = journal.Keep(s.cfg.Journal, t.keep)
+	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }))
 	s.running.Go(func() {
 		defer cancel()
-		run.err = s.run(ctx, p, cfg, src)
+		run.err = s.run(ctx, t)
 		s.mu.Lock()
-		delete(s.active, cfg.RunID)
+		delete(s.active, t.run.RunID)
 		s.mu.Unlock()
 		close(run.ended)
-		if !isClosed(run.begun) {
-			close(run.begun)
-		}
+		begin()
 	})
 	return run, true
 }
 
+// runsOf counts the runs of this process that a caller has started.
+func (s *Server) runsOf(owner string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, run := range s.active {
+		if run.owner == owner {
+			n++
+		}
+	}
+	return n
+}
+
 // run runs a pipeline to its end, within its budget.
-func (s *Server) run(ctx context.Context, p *Pipeline, cfg stone.Config, src source) error {
-	if l := limitsOf(src.Budget); l != (budget.Limits{}) {
+func (s *Server) run(ctx context.Context, t task) error {
+	if l := limitsOf(t.source.Budget); l != (budget.Limits{}) {
 		account := budget.New(l)
 		var release context.CancelFunc
 		ctx, release = account.Context(ctx)
 		defer release()
 		ctx = budget.With(ctx, account)
 	}
-	_, err := stone.Run(ctx, p.Ashlar, cfg)
+	_, err := stone.Run(ctx, t.Ashlar, t.run)
 	if err != nil && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
-		s.cfg.Log.Info("a run ended without a result", "run", cfg.RunID, "error", err)
+		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
 	}
 	return err
-}
-
-// first is a watcher that closes the channel at the first event.
-func first(begun chan struct{}) event.Watcher {
-	return event.Func(slog.LevelInfo, func(event.Event) {
-		if !isClosed(begun) {
-			close(begun)
-		}
-	})
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // goOn goes on with the runs of published pipelines that nobody holds.
@@ -206,14 +219,14 @@ func (s *Server) goOn(ctx context.Context) error {
 		return err
 	}
 	for _, info := range runs {
-		s.resume(info)
+		s.resume(ctx, info, false)
 	}
 	return nil
 }
 
-// resume goes on with a run of a published pipeline. It returns false for any other run,
-// and if the server is closing.
-func (s *Server) resume(info journal.RunInfo) (*active, bool) {
+// resume goes on with a run of a published pipeline that has stopped, or cancels it as
+// soon as it goes on. It returns false for any other run, and if the server is closing.
+func (s *Server) resume(ctx context.Context, info journal.RunInfo, cancel bool) (*active, bool) {
 	src, ok := sourceOf(info)
 	if !ok {
 		return nil, false
@@ -222,29 +235,46 @@ func (s *Server) resume(info journal.RunInfo) (*active, bool) {
 	if p == nil {
 		return nil, false
 	}
-	run, _ := s.launch(p, stone.Config{RunID: info.ID, Grant: src.Grant}, src, journal.Options{Resume: true})
-	return run, run != nil
+	for {
+		run, fresh := s.launch(task{Pipeline: p, run: stone.Config{RunID: info.ID, Grant: src.Grant}, source: src, keep: journal.Options{Resume: true}, cancel: cancel})
+		if run == nil || fresh {
+			return run, run != nil
+		}
+		// Either it has stopped in the journal and not yet here, or it was resumed meanwhile.
+		select {
+		case <-run.ended:
+		case <-ctx.Done():
+			return nil, false
+		case <-after(time.Millisecond):
+			if now, err := s.exactly(ctx, info.ID); err == nil && now.State == journal.Running {
+				return run, true
+			}
+		}
+	}
 }
 
-// stop cancels a run. One that waits for an answer is resumed for that, with a context
-// that is over.
-func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
+// stop cancels a run. One that waits for an answer is resumed for that.
+func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
 		run.cancel()
-		return waitFor(ctx, run.ended)
+		if err := waitFor(ctx, run.ended); err != nil {
+			return err
+		}
+		if info, err = s.exactly(ctx, info.ID); err != nil || info.State == journal.Canceled {
+			return err
+		}
 	}
 	switch info.State {
 	case journal.Done, journal.Failed, journal.Canceled:
 		return conflict("the run is %s already", info.State)
 	}
-	run, ok := s.resume(info)
+	run, ok := s.resume(ctx, info, true)
 	if !ok {
 		return conflict("this server does not publish the pipeline of the run")
 	}
-	run.cancel()
 	if err := waitFor(ctx, run.ended); err != nil {
 		return err
 	}

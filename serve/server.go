@@ -68,6 +68,7 @@ type Server struct {
 	handler   http.Handler
 	drain     chan struct{}
 	ending    sync.Once
+	rates     rates
 
 	mu      sync.Mutex
 	active  map[string]*active // runs of this process

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
 )
 
 func init() { publish.Serve = run }
@@ -25,7 +27,7 @@ const closeTime = 5 * time.Second
 func run(ctx context.Context, cfg publish.Config) error {
 	of := serve.Config{
 		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
-		Log: slog.New(warner{cfg.Warn}),
+		Access: bearer{cfg.Tokens, cfg.Open}, Hosts: cfg.Hosts, Log: slog.New(warner{cfg.Warn}),
 	}
 	for _, p := range cfg.Pipelines {
 		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
@@ -59,6 +61,37 @@ func run(ctx context.Context, cfg publish.Config) error {
 		return err
 	}
 	return nil
+}
+
+// bearer lets in whoever has a token, and everyone as long as there are none and it is
+// open.
+type bearer struct {
+	tokens *token.File
+	open   bool
+}
+
+func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
+	if b.open {
+		if none, err := b.tokens.Empty(time.Now()); err == nil && none {
+			return who, nil
+		}
+	}
+	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") || secret == "" {
+		return who, errors.New("the request has no token: send \"Authorization: Bearer TOKEN\"")
+	}
+	t, ok, err := b.tokens.Find(strings.TrimSpace(secret), time.Now())
+	if err != nil {
+		return who, &api.Problem{Type: api.Internal, Title: "Internal Server Error", Status: http.StatusInternalServerError, Detail: "the tokens cannot be read"}
+	}
+	if !ok {
+		return who, errors.New("the token is unknown, revoked or expired")
+	}
+	who = serve.Principal{Name: t.Name, Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs}
+	for _, r := range t.Roles {
+		who.Roles = append(who.Roles, serve.Role(r))
+	}
+	return who, nil
 }
 
 // warner is a handler of logs that says each record in one line.

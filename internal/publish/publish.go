@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -21,6 +22,9 @@ type Config struct {
 	Applicator *call.Applicator // nil without a configuration
 	Grant      []string
 	Limits     budget.Limits
+	Tokens     *token.File
+	Open       bool // as long as there are no tokens, everyone may do everything
+	Hosts      []string
 	Base       func() context.Context
 	Grace      time.Duration
 	Drain      <-chan struct{} // ends the server gently

@@ -1,0 +1,116 @@
+package serve_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli"
+	_ "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/dag"
+)
+
+var (
+	name     = dag.NewType[string]("name")
+	greeting = dag.NewType[string]("greeting")
+)
+
+func greet() stone.Ashlar {
+	return stone.Func("greet", name, greeting, func(_ context.Context, n string) (string, error) { return "Hello, " + n, nil })
+}
+
+// command runs the command and returns its exit code and what it printed.
+func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {
+	var out bytes.Buffer
+	code := cli.Run(ctx, cli.Config{Pipeline: greet(), Name: "greet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: stderr})
+	return code, out.String()
+}
+
+// server starts the command serve and returns its address, and what ends it.
+func server(t *testing.T, args ...string) (url string, end func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	said, stderr := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		c, _ := command(ctx, stderr, append([]string{"serve", "--address", "127.0.0.1:0"}, args...)...)
+		stderr.Close()
+		code <- c
+	}()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "http://"); ok {
+			url = "http://" + at
+			break
+		}
+		t.Log(lines.Text())
+	}
+	go io.Copy(io.Discard, said)
+	if url == "" {
+		t.Fatalf("the server did not start: exit code %d", <-code)
+	}
+	return url, func() int { cancel(); return <-code }
+}
+
+func request(t *testing.T, method, url, body, token string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestServe(t *testing.T) {
+	dir := t.TempDir()
+	db, tokens := filepath.Join(dir, "stone.db"), filepath.Join(dir, "tokens.json")
+	url, end := server(t, "--db", db, "--tokens", tokens)
+	if status, text := request(t, "PUT", url+"/v1/runs/a", `{"pipeline":"greet","input":"Ada"}`, ""); status != 201 {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := request(t, "GET", url+"/v1/runs/a/result?wait=30s", "", ""); status != 200 || !strings.Contains(text, `"Hello, Ada"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	if code := end(); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+	// The next server has the runs of the first, and asks for tokens as soon as there are any.
+	code, token := command(t.Context(), io.Discard, "token", "create", "ci", "--role", "read", "--tokens", tokens)
+	if code != 0 {
+		t.Fatalf("token create: %d", code)
+	}
+	url, end = server(t, "--db", db, "--tokens", tokens)
+	token = strings.TrimSpace(token)
+	for _, tt := range []struct {
+		method, body, token string
+		want                int
+	}{
+		{"GET", "", "", 401}, {"GET", "", "stone_x", 401}, {"GET", "", token, 200},
+		{"PUT", `{"pipeline":"greet","input":"Ada"}`, token, 403},
+	} {
+		if status, text := request(t, tt.method, url+"/v1/runs/a", tt.body, tt.token); status != tt.want {
+			t.Errorf("%s with %q: %d %s, want %d", tt.method, tt.token, status, text, tt.want)
+		}
+	}
+	if code := end(); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+}

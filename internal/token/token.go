@@ -1,0 +1,218 @@
+// Package token keeps the tokens of a server in a file: of each, only a digest, and what
+// its holder may do.
+package token
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/effect"
+)
+
+// Prefix is how every token begins, so that scanners of leaked secrets know them.
+const Prefix = "stone_"
+
+// Token is what is kept of a token.
+type Token struct {
+	Name    string        `json:"name"`
+	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal
+	Tenant  string        `json:"tenant,omitempty"`     // empty means that of no one: it sees all runs
+	Roles   []string      `json:"roles"`                // as serve.Role
+	Grant   []string      `json:"grant,omitempty"`      // effects; null narrows nothing
+	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
+	Minute  int           `json:"per-minute,omitempty"` // requests; 0 does not limit
+	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 does not limit
+	Created time.Time     `json:"created"`
+	Expires time.Time     `json:"expires,omitzero"`
+}
+
+// roles are the roles of package serve.
+var roles = []string{"read", "start", "answer", "act"}
+
+var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+
+func (t Token) check() error {
+	if !word.MatchString(t.Name) {
+		return fmt.Errorf("the name %q: want up to 40 of a-z, 0-9 and \"-\", a letter or digit first", t.Name)
+	}
+	if t.Tenant != "" && !word.MatchString(t.Tenant) {
+		return fmt.Errorf("the tenant %q: want up to 40 of a-z, 0-9 and \"-\", a letter or digit first", t.Tenant)
+	}
+	for _, r := range t.Roles {
+		if !slices.Contains(roles, r) {
+			return fmt.Errorf("unknown role %q: want %s", r, strings.Join(roles, ", "))
+		}
+	}
+	if len(t.Roles) == 0 {
+		return fmt.Errorf("a token without a role may do nothing: give it some of %s", strings.Join(roles, ", "))
+	}
+	for _, e := range t.Grant {
+		if err := effect.Check(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// File is a file of tokens. Several goroutines may use it at once. What other processes
+// write is seen within a second.
+type File struct {
+	name string
+
+	mu     sync.Mutex
+	looked time.Time // when the file was last looked at
+	stamp  fs.FileInfo
+	tokens []Token
+}
+
+// Open opens a file of tokens, which need not exist yet.
+func Open(name string) (*File, error) {
+	f := &File{name: name}
+	return f, f.read()
+}
+
+// content is the JSON of the file.
+type content struct {
+	Tokens []Token `json:"tokens"`
+}
+
+func (f *File) read() error {
+	info, err := os.Stat(f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		f.tokens, f.stamp = nil, nil
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if f.stamp != nil && os.SameFile(info, f.stamp) && info.ModTime().Equal(f.stamp.ModTime()) && info.Size() == f.stamp.Size() {
+		return nil
+	}
+	data, err := os.ReadFile(f.name)
+	if err != nil {
+		return err
+	}
+	var c content
+	if err := json.Unmarshal(data, &c); err != nil {
+		return fmt.Errorf("%s is no file of tokens: %w", f.name, err)
+	}
+	f.tokens, f.stamp = c.Tokens, info
+	return nil
+}
+
+// write replaces the file as a whole, readable for its owner alone.
+func (f *File) write(tokens []Token) error {
+	data, err := json.MarshalIndent(content{tokens}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.name), 0o777); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(f.name), ".tokens-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(append(data, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), f.name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	f.tokens = tokens
+	return nil
+}
+
+// Create adds a token and returns its secret, which is kept nowhere.
+func (f *File) Create(t Token, now time.Time) (secret string, err error) {
+	if err := t.check(); err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(); err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(f.tokens, func(o Token) bool { return o.Name == t.Name }) {
+		return "", fmt.Errorf("there is a token %q: revoke it, or choose another name", t.Name)
+	}
+	secret = Prefix + rand.Text() + rand.Text()
+	t.Digest, t.Created = digest(secret), now.UTC().Truncate(time.Second)
+	return secret, f.write(append(slices.Clone(f.tokens), t))
+}
+
+// Revoke removes a token.
+func (f *File) Revoke(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(); err != nil {
+		return err
+	}
+	kept := slices.DeleteFunc(slices.Clone(f.tokens), func(t Token) bool { return t.Name == name })
+	if len(kept) == len(f.tokens) {
+		return fmt.Errorf("there is no token %q", name)
+	}
+	return f.write(kept)
+}
+
+// List returns the tokens in the order in which they were made.
+func (f *File) List() ([]Token, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.read()
+	return slices.Clone(f.tokens), err
+}
+
+// Find returns the token of a secret. It returns false for one that is unknown, was
+// revoked or has expired. It compares with every token, in constant time.
+func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.look(now); err != nil {
+		return found, false, err
+	}
+	d := []byte(digest(secret))
+	for _, t := range f.tokens {
+		if subtle.ConstantTimeCompare(d, []byte(t.Digest)) == 1 && (t.Expires.IsZero() || now.Before(t.Expires)) {
+			found, ok = t, true
+		}
+	}
+	return found, ok, nil
+}
+
+// Empty reports whether there are no tokens.
+func (f *File) Empty(now time.Time) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.look(now)
+	return len(f.tokens) == 0, err
+}
+
+// look reads the file again once a second.
+func (f *File) look(now time.Time) error {
+	if now.Sub(f.looked).Abs() < time.Second {
+		return nil
+	}
+	err := f.read()
+	if err == nil {
+		f.looked = now
+	}
+	return err
+}
+
+// digest needs no salt and no stretching: a secret has 260 random bits.
+func digest(secret string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(secret))) }

@@ -1,0 +1,24 @@
+package serve
+
+import (
+	"testing"
+	"time"
+)
+
+func TestRates(t *testing.T) {
+	var r rates
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	who := Principal{Name: "a", PerMinute: 2}
+	for _, tt := range []struct {
+		after time.Duration // since the start
+		who   Principal
+		want  time.Duration
+	}{
+		{0, who, 0}, {0, who, 0}, {0, who, 30 * time.Second}, {0, Principal{Name: "b", PerMinute: 1}, 0}, {0, Principal{}, 0},
+		{20 * time.Second, who, 10 * time.Second}, {30 * time.Second, who, 0}, {time.Hour, who, 0}, {time.Hour, who, 0}, {time.Hour, who, 30 * time.Second},
+	} {
+		if got := r.take(tt.who, now.Add(tt.after)).Round(time.Millisecond); got != tt.want {
+			t.Errorf("%s after %v: wait %v, want %v", tt.who.Name, tt.after, got, tt.want)
+		}
+	}
+}
