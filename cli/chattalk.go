@@ -158,17 +158,16 @@ func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	for _, one := range turns {
 		t.after[one.number], t.last = one.after, one.number
 	}
-	spent := ""
+	said := "chat " + t.name
 	if len(turns) > 0 {
-		spent = summed(t.name, turns).cost
-		if spent != "" {
-			spent = ", " + spent
+		said += ": " + plural(len(turns), "turn")
+		if spent := summed(t.name, turns).cost; spent != "" {
+			said += ", " + spent
 		}
-		spent = fmt.Sprintf(": %s%s", plural(len(turns), "turn"), spent)
 	}
-	t.complain("chat %s%s", t.name, spent)
+	t.complain("%s", said)
 	if t.interactive() {
-		t.complain(`/help lists the commands, Ctrl-D ends the chat`)
+		t.complain("/help lists the commands, Ctrl-D ends the chat")
 	}
 	if len(turns) == 0 {
 		return nil
