@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -156,6 +157,24 @@ func (s *session) enter() error {
 	return err
 }
 
+// unwelcome is the failure of an input that the policy alone would reject: shoulds of the call
+// neither lower its minimum nor dilute its score.
+func (b *bar) unwelcome(v *verdict) *Error {
+	of := *v
+	of.should = nil
+	for _, c := range v.should {
+		if slices.Contains(b.host.Should, c.Name) {
+			of.should = append(of.should, c)
+		}
+	}
+	if of.should == nil {
+		return nil
+	}
+	n := len(b.host.Should)
+	of.score = float64(n-len(of.should)) / float64(n)
+	return (&bar{scoreMin: *b.host.ScoreMin}).low(&of)
+}
+
 // admit checks the input of a request. The error means that a check did not finish.
 func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *Error, error) {
 	req.Done = done
@@ -168,6 +187,9 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 	}
 	if v.failure == nil {
 		v.failure = b.low(&v)
+	}
+	if v.failure == nil {
+		v.failure = b.unwelcome(&v)
 	}
 	verdict := &Admission{Score: v.score, MustFailed: names(v.must), ShouldFailed: names(v.should)}
 	if v.failure == nil {

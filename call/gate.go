@@ -36,6 +36,7 @@ type namedCheck struct {
 type bar struct {
 	must, should []namedCheck
 	scoreMin     float64
+	host         Done // the part of a door that the policy wants; its musts are among those above
 }
 
 // gate checks an answer: first its schema, then must and should, then the judge. The

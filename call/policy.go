@@ -12,6 +12,7 @@ var switchesOn = []string{SchemaInvalid, FormatDrift, LowScore, MustFailed, Soft
 // call itself, its intent, the default and the routing.
 type effective struct {
 	done, admit  Done // with a ScoreMin
+	host         Done // what the policy says of admit: a call cannot weaken it
 	sameCapMax   int
 	fallbackMax  int // negative means unlimited
 	switchOn     []string
@@ -36,10 +37,13 @@ func (p *Policy) resolve(s *Spec) effective {
 	if s.Tool != "" {
 		levels = []Rules{levels[0], {Done: p.Default.Done, Admit: p.Default.Admit}}
 	}
-	e := effective{done: Done{ScoreMin: new(0.0)}, admit: Done{ScoreMin: new(0.0)}, fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1, attempts: 1}}
-	for _, l := range slices.Backward(levels) {
+	e := effective{done: Done{ScoreMin: new(0.0)}, admit: Done{ScoreMin: new(0.0)}, host: Done{ScoreMin: new(0.0)}, fallbackMax: -1, switchOn: switchesOn, judge: judging{weight: 0.5, canary: 1, attempts: 1}}
+	for i, l := range slices.Backward(levels) {
 		e.done.over(l.Done)
 		e.admit.over(l.Admit)
+		if i > 0 {
+			e.host.over(l.Admit)
+		}
 		e.judge.over(l.Judge)
 		over(&e.sameCapMax, l.Retry.SameCapMax)
 		over(&e.fallbackMax, l.Retry.FallbackMax)

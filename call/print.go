@@ -19,7 +19,7 @@ type printed struct {
 	Dispatch Dispatch `json:"dispatch"`
 	Done     Done     `json:"done"` // including the policy's
 	Effects  []string `json:"effects"`
-	Admit    *Done    `json:"admit,omitempty"`
+	Admit    []Done   `json:"admit,omitempty"`
 	ScoreMin float64  `json:"score-min"`
 	Judge    string   `json:"judge"`
 
@@ -33,7 +33,7 @@ func (c *caller) Fingerprint() []byte {
 	if s.Applicator != nil {
 		e := s.Applicator.Policy.resolve(s)
 		if e.admit.any() {
-			p.Admit = &e.admit
+			p.Admit = []Done{e.admit, e.host}
 		}
 		p.Done, p.ScoreMin, p.Judge = e.done, *e.done.ScoreMin, fmt.Sprintf("%+v", e.judge)
 		p.Versions = s.Applicator.versions(s, &e)

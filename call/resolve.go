@@ -36,6 +36,7 @@ func (c *caller) resolve() *resolved {
 		in := r.inputType(&c.spec)
 		r.answer = r.bar(app, r.done, in, nil)
 		r.door = r.bar(app, r.admit, in, in)
+		r.door.host = r.host
 		r.resolveCandidates(&c.spec, app)
 		r.resolveJudge(app)
 	})
@@ -78,7 +79,7 @@ func (r *resolved) checkSpec(s *Spec) {
 		bad("hedge-ms is %v: want at least 0", s.Dispatch.Hedge)
 	}
 	share := func(x float64) bool { return x >= 0 && x <= 1 } // false for NaN
-	for _, done := range []Done{r.done, r.admit} {
+	for _, done := range []Done{r.done, r.admit, r.host} {
 		if !share(*done.ScoreMin) {
 			bad("score-min is %v: want 0 to 1", *done.ScoreMin)
 		}

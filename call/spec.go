@@ -25,7 +25,8 @@ type Spec struct {
 	Dispatch Dispatch
 	Done     Done
 	// Admit lists the requirements on the input. They are checked before any capability is
-	// asked. An input that does not meet them fails the call with [InputRejected].
+	// asked. An input that does not meet them fails the call with [InputRejected]. They are
+	// joined with those of the policy, which must be met by themselves, too.
 	Admit Done
 	// Budget limits this call within the account of the run.
 	Budget Budget
