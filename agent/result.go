@@ -56,7 +56,10 @@ func (j *job) fit(ctx context.Context, o *outcome, text string) error {
 		return nil
 	}
 	text = redact.From(ctx).Clean(o.Text)
-	head := strings.ToValidUTF8(text[:min(most, len(text))], "")
+	if o.Text = text; len(text) <= most {
+		return nil
+	}
+	head := strings.ToValidUTF8(text[:most], "")
 	o.Text = fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes]", head, len(head), len(text))
 	if len(text) > maxKept || j.room.Add(-int64(len(text))) < 0 {
 		o.Failed = true

@@ -246,3 +246,17 @@ func TestLongResultName(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestLongSecret checks a result that is short enough without its secret: it is not cut.
+func TestLongSecret(t *testing.T) {
+	secret := strings.Repeat("hunter2", 10)
+	leak := tool("lines", func(string) (agent.Result, error) { return agent.Result{Text: "it is " + secret}, nil })
+	leak.MaxResult = 20
+	res, err := run(t, talk(model(calls("lines", `{"text":"x"}`), says("done")), agent.Use(leak)), stone.Config{Recorder: journal.Redact(secret)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := conversation(t, res)[2].Text(); got != "it is [redacted]" {
+		t.Errorf("the model got %s", got)
+	}
+}

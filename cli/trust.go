@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -347,6 +349,10 @@ func (a *app) acceptTools(dir, server string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(accepted)) {
 		a.complain("accepted %s: %s", text.Line(name), text.Line(accepted[name].Changes))
+		var whole bytes.Buffer
+		if err := json.Compact(&whole, accepted[name].Definition); err == nil { // changes are shown in part
+			a.complain("the whole definition: %s", text.Line(whole.String()))
+		}
 	}
 	return nil
 }
