@@ -101,8 +101,11 @@ func (j *job) lane() (dag.DAG, error) {
 func handles(messages []llm.Message) (all []handle) {
 	for i := range messages {
 		raw, ok := messages[i].Metadata[handlesKey]
+		if !ok {
+			continue
+		}
 		var found []handle
-		if !ok || json.Unmarshal(raw, &found) != nil { // a foreign conversation has no results
+		if json.Unmarshal(raw, &found) != nil { // a foreign conversation
 			continue
 		}
 		for _, h := range found {
