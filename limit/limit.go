@@ -164,7 +164,7 @@ func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, reason := l.earliest(w)
-	return Wait{Reason: reason, Ahead: max(slices.Index(l.queues[w.class], w), 0), Elapsed: time.Since(w.since)}
+	return Wait{Reason: reason, Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
 // remove takes a waiter out of its queue.

@@ -255,6 +255,21 @@ func TestProbeLost(t *testing.T) {
 	})
 }
 
+// TestSlowProbe has the first request after a refusal answered late.
+func TestSlowProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l limit.Limiter
+		p := enter(t, &l, 0)
+		p.Heard(limit.Answer{Refused: true, Pause: time.Second})
+		p.Leave(0)
+		slow := enter(t, &l, 0)
+		if got := starts(t, &l, 0, 0); got != "5 5" {
+			t.Errorf("started at %s", got)
+		}
+		slow.Leave(0)
+	})
+}
+
 func TestTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l limit.Limiter

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -66,7 +67,7 @@ func (l *Limiter) start(w *waiter, now time.Time) {
 	if l.limits.RequestsPerMinute > 0 || l.limits.TokensPerMinute > 0 {
 		w.place.spent = l.minute.add(w.tokens, now)
 	}
-	l.server.started(w.place)
+	l.server.started(w.place, now)
 	close(w.done)
 }
 
@@ -103,9 +104,6 @@ func (l *Limiter) mayStart(tokens int, now time.Time) (at time.Time, reason stri
 	if n := l.limits.Concurrency; n > 0 && l.running >= n {
 		return time.Time{}, fmt.Sprintf("at most %d requests at once", n)
 	}
-	if l.server.probe != nil {
-		return time.Time{}, "one request tries whether the server accepts requests again"
-	}
 	if n := l.limits.RequestsPerMinute; n > 0 {
 		later(l.minute.room(now, n-1, func(s *spent) int { return s.requests }), fmt.Sprintf("at most %d requests a minute", n))
 	}
@@ -116,6 +114,9 @@ func (l *Limiter) mayStart(tokens int, now time.Time) (at time.Time, reason stri
 	return at, reason
 }
 
+// ahead returns the number of requests before the waiter in its queue.
+func (l *Limiter) ahead(w *waiter) int { return max(slices.Index(l.queues[w.class], w), 0) }
+
 // earliest returns a time before which the waiter cannot start, and why.
 func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 	now := time.Now()
@@ -124,11 +125,7 @@ func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 		at = now
 	}
 	if n := l.limits.RequestsPerMinute; n > 0 {
-		ahead := 0
-		for ahead < len(l.queues[w.class]) && l.queues[w.class][ahead] != w {
-			ahead++
-		}
-		at = at.Add(time.Duration(ahead/n) * time.Minute)
+		at = at.Add(time.Duration(l.ahead(w)/n) * time.Minute)
 	}
 	if reason == "" {
 		reason = "others are before it"

@@ -2,8 +2,12 @@ package limit
 
 import "time"
 
-// maxPause bounds how long a server can stop all requests.
-const maxPause = 24 * time.Hour
+const (
+	// maxPause bounds how long a server can stop all requests.
+	maxPause = 24 * time.Hour
+	// slowAnswer is when a request counts as accepted: servers refuse faster than they answer.
+	slowAnswer = 5 * time.Second
+)
 
 // An Answer is what a server said about its limits. The zero value says nothing.
 type Answer struct {
@@ -27,7 +31,8 @@ type server struct {
 	reason           string    // of until
 	requests, tokens quota     // less what was sent and may not be counted in it
 	careful          bool      // after a pause, until a request was accepted
-	probe            *Place    // the only request while careful
+	probe            *Place    // goes first while careful
+	others           time.Time // when others follow although the probe has no answer
 
 	sent       uint64 // numbers the requests
 	latest     uint64 // the number of the latest request whose answer was heard
@@ -44,6 +49,9 @@ type quota struct {
 // requests that the server may not have counted yet.
 func (s *server) heard(p *Place, a Answer, now time.Time) {
 	s.answered(p)
+	if p == s.probe {
+		s.probe, s.careful = nil, false
+	}
 	for _, q := range []struct {
 		of   *quota
 		said Quota
@@ -62,30 +70,25 @@ func (s *server) heard(p *Place, a Answer, now time.Time) {
 	}
 	s.latest = max(s.latest, p.number)
 	if a.Refused {
-		s.careful = true
 		s.stop(now.Add(a.Pause), "the server refused a request because of its rate", now)
-	} else if p == s.probe {
-		s.careful = false
-	}
-	if p == s.probe {
-		s.probe = nil
 	}
 }
 
-// stop lets nothing start before a time.
+// stop lets nothing start before a time, and then one request first.
 func (s *server) stop(until time.Time, reason string, now time.Time) {
 	if latest := now.Add(maxPause); until.After(latest) {
 		until = latest
 	}
+	s.careful = true
 	if until.After(s.until) {
 		s.until, s.reason = until, reason
 	}
 }
 
 // started notes that a request is sent.
-func (s *server) started(p *Place) {
+func (s *server) started(p *Place, now time.Time) {
 	if s.careful {
-		s.probe = p
+		s.probe, s.others = p, now.Add(slowAnswer)
 	}
 	s.sent++
 	p.number = s.sent
@@ -109,6 +112,12 @@ func (s *server) answered(p *Place) {
 // one goes first: what is left then is not known.
 func (s *server) mayStart(tokens int, now time.Time) (time.Time, string) {
 	at, reason := s.until, s.reason
+	if s.probe != nil && !s.others.After(now) {
+		s.probe, s.careful = nil, false
+	}
+	if s.probe != nil && s.others.After(at) {
+		at, reason = s.others, "one request tries whether the server accepts requests again"
+	}
 	for _, q := range []struct {
 		of     *quota
 		need   int

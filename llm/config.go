@@ -26,7 +26,7 @@ func (t Timeouts) WithDefaults() Timeouts {
 type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
 	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
-	MaxWait time.Duration // longest wait; default 1 min; a Retry-After beyond it ends the retries
+	MaxWait time.Duration // longest wait; default 1 min; a pause of the server beyond it ends the request
 	// MidStream also retries a stream that was cut short after it had started. The
 	// consumer sees a Restart delta and must drop the earlier deltas.
 	MidStream bool

@@ -19,6 +19,16 @@
 // [Fallback] asks the next model when one fails; call.Model is a model that routes every
 // request to a capability.
 //
+// # Limits and the table of models
+//
+// Models that are given the same limit.Limiter share its limits. Every client obeys the rate
+// headers and the pauses of its server. A request that waits yields Progress deltas whose Text says
+// for what.
+//
+// [WithTable] gives a context what the user knows about models: price, window, abilities and
+// limits. A request that cannot fit its model fails with an [UnfitError] before it is sent, and an answer is
+// limited to the rest of the window.
+//
 // # Media
 //
 // A message has images, sounds, videos and documents as parts, with their bytes or their URL:

@@ -26,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/tree"
 )
@@ -36,6 +37,7 @@ type source struct {
 	Request   string      `json:"request"`   // digest of the api.Start
 	Grant     []string    `json:"grant"`     // of the run; null for all
 	Budget    *api.Budget `json:"budget,omitempty"`
+	Person    bool        `json:"interactive,omitempty"` // waits for the run
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -81,7 +83,7 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
-	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget)}
+	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget), Person: req.Interactive}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
 		return info, false, err
@@ -198,6 +200,9 @@ func (s *Server) runsOf(owner string) (n int) {
 
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, t task) error {
+	if t.source.Person {
+		ctx = limit.Interactive(ctx)
+	}
 	if l := limitsOf(t.source.Budget); l != (budget.Limits{}) {
 		account := budget.New(l)
 		var release context.CancelFunc

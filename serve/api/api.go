@@ -28,6 +28,9 @@ type Start struct {
 	Input    json.RawMessage   `json:"input,omitempty"` // fits Pipeline.Input
 	Labels   map[string]string `json:"labels,omitempty"`
 	Budget   *Budget           `json:"budget,omitempty"` // never more than that of the pipeline and of the caller
+	// Interactive says that a person waits for the run: its requests go before those of
+	// others where they have to wait for a limit.
+	Interactive bool `json:"interactive,omitempty"`
 }
 
 // Budget limits what a run may spend. Zero fields do not limit.

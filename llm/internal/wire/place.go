@@ -27,7 +27,7 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	place, err := s.client.limits(ctx).Enter(waiting, limit.Request{
-		Tokens: tokens, Patience: s.client.retry.MaxWait, Every: s.client.progress,
+		Tokens: tokens, Patience: max(s.client.retry.MaxWait, 1), Every: s.client.progress,
 		Waiting: func(w limit.Wait) {
 			if !s.tick(w.String()) {
 				stop(errStopped)

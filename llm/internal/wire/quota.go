@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -64,8 +63,8 @@ func renewal(text string, now time.Time) time.Time {
 // refused reports whether the server refused a request because of its rate, or asked for a pause.
 func refused(err error) bool {
 	if e, ok := errors.AsType[*llm.HTTPError](err); ok {
-		return e.Status == http.StatusTooManyRequests || e.RetryAfter > 0
+		return e.Status == http.StatusTooManyRequests || e.Status >= 500 && e.RetryAfter > 0
 	}
 	e, ok := errors.AsType[*llm.ProviderError](err)
-	return ok && (cmp.Or(e.Code, e.Type) == "429" || e.Type == "rate_limit_error" || e.Code == "rate_limit_exceeded" || e.Type == "rate_limit_exceeded")
+	return ok && (e.Code == "429" || e.Code == "rate_limit_exceeded" || e.Type == "rate_limit_exceeded" || e.Type == "rate_limit_error")
 }

@@ -1,0 +1,64 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/serve"
+)
+
+// TestPriority starts runs for batches and then one for a person, while all have to wait.
+func TestPriority(t *testing.T) {
+	l := limit.New(limit.Limits{Concurrency: 1})
+	first, err := l.Enter(t.Context(), limit.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 5
+	waiting, went := make(chan string, 1000), make(chan string, runs)
+	paced := stone.Func("paced", order, draft, func(ctx context.Context, o orderDoc) (string, error) {
+		told := false
+		place, err := l.Enter(ctx, limit.Request{Every: time.Millisecond, Waiting: func(limit.Wait) {
+			if !told {
+				told = true
+				waiting <- o.Text
+			}
+		}})
+		went <- o.Text
+		place.Leave(0)
+		return o.Text, err
+	})
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go s.Run(ctx)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	for i := range runs {
+		who := fmt.Sprintf(`{"pipeline":"paced","input":{"text":"%d"},"interactive":%v}`, i, i == runs-1)
+		resp, err := http.Post(server.URL+"/v1/runs", "application/json", strings.NewReader(who))
+		if err != nil || resp.StatusCode != 201 {
+			t.Fatal(resp, err)
+		}
+		resp.Body.Close()
+		<-waiting
+	}
+	first.Leave(0)
+	if got := <-went; got != fmt.Sprint(runs-1) {
+		t.Errorf("run %s went first, want that of the person", got)
+	}
+	for range runs - 1 {
+		<-went
+	}
+}
