@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
 )
@@ -30,7 +31,7 @@ func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
 		return req.Input, nil, invalid(err)
 	}
 	material[field] = judged
-	input, err := json.Marshal(material)
+	input, err := canon.Append(nil, material)
 	return input, media, err
 }
 
@@ -49,7 +50,7 @@ func withoutOnly(input call.JSON, media []*llm.Media) call.JSON {
 		return input
 	}
 	maps.DeleteFunc(fields, func(_ string, v any) bool { return v == structured.MediaLine(1, media[0]) })
-	if rest, err := json.Marshal(fields); err == nil && plain(rest) != string(rest) {
+	if rest, err := canon.Append(nil, fields); err == nil && plain(rest) != string(rest) {
 		return rest
 	}
 	return input

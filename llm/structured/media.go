@@ -34,8 +34,11 @@ func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err 
 	if value, err = found.walk(value, s, ""); err != nil || len(found) == 0 {
 		return data, nil, err
 	}
-	text, err = json.Marshal(value)
-	return text, found, err
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err = enc.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found, err
 }
 
 // MediaLine is the line in place of media number n, from 1.

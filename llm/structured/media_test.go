@@ -37,6 +37,7 @@ func TestMedia(t *testing.T) {
 		{"no schema", nil, `{"one":{"type":"image/png","data":"` + png + `"}}`, `{"one":{"type":"image/png","data":"` + png + `"}}`},
 		{"a pointer, a map, bytes and a text", typed, `{"one":{"type":"image/png","data":"` + png + `"},"map":{"b":{"type":"image/gif","url":"http://a/b"},"a":{"type":"image/png","data":"` + png + `"}},"raw":"` + png + `","text":"` + png + `"}`,
 			`{"map":{"a":"[media 1: image/png, 8 bytes]","b":"[media 2: image/gif, http://a/b]"},"one":"[media 3: image/png, 8 bytes]","raw":"` + png + `","text":"` + png + `"} image/png, 8 bytes; image/gif, http://a/b; image/png, 8 bytes`},
+		{"characters of HTML", typed, `{"one":{"type":"image/png","data":"` + png + `"},"text":"a < b & c"}`, `{"one":"[media 1: image/png, 8 bytes]","text":"a < b & c"} image/png, 8 bytes`},
 		{"null", typed, `{"one":null,"map":null}`, `{"one":null,"map":null}`},
 		{"an object that is no media", typed, `{"one":{"type":"image/png","data":"` + png + `","x":1}}`, `{"one":{"type":"image/png","data":"` + png + `","x":1}}`},
 		{"without content", typed, `{"one":{"type":"image/png"}}`, `one: media of type "image/png" is empty: set Data or URL`},
