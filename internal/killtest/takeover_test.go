@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,4 +65,38 @@ func TestTakeOver(t *testing.T) {
 		t.Fatal("the process was killed by somebody else")
 	}
 	v.compare(v.trace(last, 0), want, kills)
+}
+
+// A process that is stopped for longer than its lease loses the run. When it continues, it
+// writes nothing into the run that another process has finished meanwhile.
+func TestStopped(t *testing.T) {
+	want := undisturbed(t)
+	for _, pieces := range []int{5, 20, 70} { // leaves, lanes, and turns of the agent
+		t.Run(fmt.Sprint("after ", pieces), func(t *testing.T) {
+			t.Parallel()
+			v := newVictim(t).overServer()
+			v.env = append(v.env, childServes+"=itself")
+			stopped := v.pause(pieces)
+			if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			defer stopped.Process.Kill()
+			next := v.start("", childServes+"=others")
+			if !v.end(next) {
+				t.Fatal("the process was killed by somebody else")
+			}
+			before := v.trace(next, 0)
+			v.compare(before, want, 1)
+			if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			v.proceed()
+			v.refused(stopped, "is held by")
+			after := v.trace(next, 0)
+			if !slices.Equal(after.steps, before.steps) || !slices.Equal(after.nodes, before.nodes) || after.rows != before.rows {
+				t.Errorf("after the process continued the run has %d steps, %d nodes and %d rows, want %d, %d and %d",
+					len(after.steps), len(after.nodes), after.rows, len(before.steps), len(before.nodes), before.rows)
+			}
+		})
+	}
 }

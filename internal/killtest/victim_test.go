@@ -168,6 +168,7 @@ type trace struct {
 	nodes []string
 	steps []string
 	lines map[string]int
+	rows  int // starts and ends of steps in the journal
 	took  time.Duration
 }
 
@@ -203,6 +204,9 @@ func (v *victim) trace(p *process, took time.Duration) trace {
 			v.Errorf("%s has no result at the end", s.Path)
 		}
 		t.steps = append(t.steps, s.Kind+" "+s.Path)
+	}
+	for _, s := range steps {
+		t.rows += s.Attempts + s.Failures + 1
 	}
 	slices.Sort(t.nodes)
 	slices.Sort(t.steps)

@@ -109,15 +109,6 @@ func Migrate(ctx context.Context, address string) (from, to int, err error) {
 	return from, version, d.Close()
 }
 
-// Name returns what an address leads to, without its password, for people.
-func Name(address string) (string, error) {
-	config, err := parse(address)
-	if err != nil {
-		return "", err
-	}
-	return nameOf(config), nil
-}
-
 func parse(address string) (*pgconn.Config, error) {
 	config, err := pgconn.ParseConfig(address)
 	if err != nil { // its text may contain the password

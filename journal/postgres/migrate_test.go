@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/pgtest"
+)
+
+// Processes that open an empty database at once make its tables once.
+func TestFirstOpen(t *testing.T) {
+	address := pgtest.Database(t)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			db, err := Open(t.Context(), address, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// A schema of another version is refused, and an older one can be migrated.
+func TestMigrate(t *testing.T) {
+	address := pgtest.Database(t)
+	if from, to, err := Migrate(t.Context(), address); from != 0 || to != version || err != nil {
+		t.Fatalf("Migrate of an empty database: from %d to %d, %v; want from 0 to %d", from, to, err, version)
+	}
+	db := open(t, address, Options{})
+	do(t, db, stepKey("r", 1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, address, fmt.Sprintf("INSERT INTO stone.migrations VALUES (%d)", version+1))
+	_, err := Open(t.Context(), address, Options{})
+	_, _, migrating := Migrate(t.Context(), address)
+	for _, err := range []error{err, migrating} {
+		if want := fmt.Sprintf("has schema %d, this program knows %d: use a newer version of the program", version+1, version); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a newer schema: %v, want %q", err, want)
+		}
+	}
+	pgtest.Exec(t, address, fmt.Sprintf("DELETE FROM stone.migrations WHERE version > %d", version))
+	before := version
+	version++
+	t.Cleanup(func() { version = before })
+	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("has schema %d, this program needs %d: run stone db migrate", before, version)) {
+		t.Errorf("an older schema: %v, want that it is refused", err)
+	}
+	// The migration does not exist, so nothing changes.
+	if _, _, err := Migrate(t.Context(), address); err == nil {
+		t.Error("a migration that does not exist succeeded")
+	}
+	version = before
+	if !do(t, open(t, address, Options{}), stepKey("r", 1)).Replayed {
+		t.Error("after a failed migration the run is lost")
+	}
+}
+
+// A setting on which the promises depend is checked.
+func TestUnsuitableServer(t *testing.T) {
+	address := pgtest.Database(t)
+	name := address[strings.LastIndex(address, "/stone_")+1 : strings.Index(address, "?")]
+	pgtest.Exec(t, address, "ALTER DATABASE "+name+" SET synchronous_commit = off")
+	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "has synchronous_commit off, which loses acknowledged steps: set it on for this user") {
+		t.Errorf("a database that does not wait for its disk: %v", err)
+	}
+	pgtest.Exec(t, address, "CREATE DATABASE "+name+"_latin TEMPLATE template0 ENCODING LATIN1 LOCALE 'C'")
+	t.Cleanup(func() { pgtest.Exec(t, address, "DROP DATABASE "+name+"_latin WITH (FORCE)") })
+	if _, err := Open(t.Context(), strings.Replace(address, name, name+"_latin", 1), Options{}); err == nil || !strings.Contains(err.Error(), "has the encoding LATIN1") {
+		t.Errorf("a database with another encoding: %v", err)
+	}
+}
+
+// Errors have one line, name the database and say what to do, and have no password.
+func TestErrors(t *testing.T) {
+	const password = "pa55word-of-the-database"
+	address := pgtest.Database(t)
+	pgtest.Exec(t, address, "DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+	secret := func(user string) string { return strings.Replace(address, "stone@", user+":"+password+"@", 1) }
+	fast := Options{Retry: 100 * time.Millisecond}
+	for name, c := range map[string]struct{ address, want string }{
+		"no address":  {"postgres://u:" + password + "@%zz/n", "the address of the database cannot be read"},
+		"no server":   {"postgres://u:" + password + "@127.0.0.1:1/n?connect_timeout=1", "database postgres://u@127.0.0.1:1/n does not answer: check that the server runs"},
+		"no settings": {"host=127.0.0.1 port=1 user=u dbname=n sslmode=none password=" + password, "the address of the database cannot be read"},
+		"no database": {strings.Replace(secret("stone"), "/stone_", "/none_", 1), "does not exist: make it with createdb"},
+		"no user":     {secret("nobody"), "refuses the user: check the user and the password"},
+		"no right":    {secret("stranger"), "lacks a permission: grant CREATE on the database"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Open(t.Context(), c.address, fast)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q, want %q in one line", err, c.want)
+			}
+			for ; err != nil; err = errors.Unwrap(err) {
+				if strings.Contains(fmt.Sprintf("%v %+v", err, err), password) {
+					t.Errorf("the error has the password: %+v", err)
+				}
+			}
+		})
+	}
+	if _, err := Open(t.Context(), address, Options{Lease: -1}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+		t.Errorf("a negative lease: %v", err)
+	}
+	if _, err := Open(t.Context(), address, Options{Listen: "postgres://%zz"}); err == nil || !strings.Contains(err.Error(), "Listen: the address") {
+		t.Errorf("an unreadable Listen: %v", err)
+	}
+	if db := open(t, secret("stone"), Options{}); strings.Contains(db.database.name, password) {
+		t.Errorf("the name %s has the password", db.database.name)
+	}
+}
