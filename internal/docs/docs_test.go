@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/internal/pgtest"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the pages")
@@ -25,6 +27,10 @@ var notRun = map[string]string{
 
 	"make test":  "it runs this test",
 	"make bench": "it takes many minutes",
+
+	"sudo -u postgres createuser --pwprompt stone":                                         "the test has a server of its own",
+	"sudo -u postgres createdb --owner stone --encoding UTF8 --template template0 stone":   "the same",
+	"export STONE_DB='postgres://stone:PASSWORD@db.example.com/stone?sslmode=verify-full'": "the same",
 }
 
 func TestPages(t *testing.T) {
@@ -50,7 +56,11 @@ func TestPages(t *testing.T) {
 		if blocks := blocksOf(string(text)); len(blocks) > 0 {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				newSession(t, root).page(blocks)
+				s := newSession(t, root)
+				if strings.Contains(string(text), "export STONE_DB=") {
+					s.env = append(s.env, "STONE_DB="+pgtest.Database(t))
+				}
+				s.page(blocks)
 				if *update {
 					rewrite(t, page, string(text), blocks)
 				}

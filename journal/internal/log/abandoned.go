@@ -14,17 +14,16 @@ type sighting struct {
 	since time.Time
 }
 
-// Abandoned yields the runs that were started, have not ended and have no live owner, as
-// it finds them, until ctx is done: those whose owner gave no sign of life for the time of
-// its lease, and those that their owner left. It looks eight times per lease, and yields a
+// Abandoned yields the runs that can continue and have no live owner, as it finds them,
+// until ctx is done: those whose owner gave no sign of life for the time of its lease, and
+// those that their owner left before the end, drained ones included. It looks eight times per lease, and yields a
 // run each time until somebody takes it. Acquire then takes the run without watching its
 // owner once more, so a process that ranges over Abandoned has the run of a dead process
 // within 1.25 times the lease. Of several processes one gets the run; the others get a
-// [*journal.HeldError]. Inner runs are not yielded: they belong to their outer run. After
+// [*journal.HeldError]. A run that the lease of an outer run covers is not yielded. After
 // an error Abandoned looks again.
 //
-// Journal.Resumable lists what else a service continues: drained runs, and runs whose
-// questions have been answered.
+// Runs whose questions have been answered are in journal.Resumable.
 func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		timer := time.NewTicker(max(j.opts.Lease/8, time.Millisecond))
@@ -36,7 +35,10 @@ func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, erro
 			}
 			for _, r := range found {
 				info, _ := j.opened(r, false) // Acquire reports damage
-				info.ID, info.State = r.ID, journal.Interrupted
+				info.ID = r.ID
+				if info.State == journal.Running {
+					info.State = journal.Interrupted
+				}
 				if !yield(info, nil) {
 					return
 				}
@@ -50,10 +52,11 @@ func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, erro
 	}
 }
 
-// silent looks at the leases of all running runs, and returns those without a live owner.
+// silent looks at the leases of all runs that can continue, and returns those without a
+// live owner.
 func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	seen := map[string]sighting{}
-	for r, err := range j.data.Runs(ctx, 0, []string{string(journal.Running)}) {
+	for r, err := range j.data.Runs(ctx, 0, []string{string(journal.Running), string(journal.Drained)}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				err = nil
