@@ -25,6 +25,7 @@ type chatView struct {
 	mu     sync.Mutex
 	from   voiced
 	said   strings.Builder // by from, as far as it is not retracted
+	void   string          // why what was shown last is retracted; shown before what replaces it
 	midway bool            // in a line
 	paused strings.Builder // what was to be shown while a question is open
 	asking int             // open questions
@@ -50,7 +51,7 @@ func (v *chatView) Watch(_ context.Context, e event.Event) {
 		}
 	case event.Retracted:
 		if v.said.Len() > 0 && d.Covers(e.Path, v.from.path, v.from.source, v.from.attempt) {
-			v.line("[taken back: " + d.Reason + "]")
+			v.void = d.Reason
 			v.said.Reset()
 		}
 	case event.ToolStarted:
@@ -65,6 +66,10 @@ func (v *chatView) Watch(_ context.Context, e event.Event) {
 
 // hear shows a piece of an answer, unless the answer is data.
 func (v *chatView) hear(from voiced, piece string) {
+	if v.void != "" {
+		v.line("[taken back: " + v.void + "]")
+		v.void = ""
+	}
 	if from != v.from {
 		v.from = from
 		v.said.Reset()
@@ -131,6 +136,6 @@ func (v *chatView) end(result stone.Result) (shown bool) {
 	s := strings.TrimSpace(v.said.String())
 	shown = s != "" && s[0] != '{' && s[0] != '[' && result.Node != nil && s == strings.TrimSpace(result.Node.Text())
 	v.said.Reset()
-	v.from = voiced{}
+	v.from, v.void = voiced{}, ""
 	return shown
 }

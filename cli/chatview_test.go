@@ -32,6 +32,7 @@ func TestChatView(t *testing.T) {
 		{"tools", []event.Event{piece("a", "Let me look."), {Data: event.ToolStarted{ToolCall: call}}, {Data: event.ToolDone{ToolCall: call, Text: "no\x1b[1m\nluck"}}, piece("c", "No.")},
 			"Let me look.\n· look {\"at\":\"xxxxxxxxxxxxxxx…\n· look failed: no�[1m luck\nNo.\n"},
 		{"retracted", []event.Event{piece("a", "Yes"), {Path: "a", Data: event.Retracted{Source: "m", Attempt: 1, Reason: "again"}}, piece("a", "No")}, "Yes\n[taken back: again]\nNo\n"},
+		{"retracted at the end", []event.Event{piece("a", "Yes"), {Path: "a", Data: event.Retracted{Reason: "canceled"}}}, "Yes\n"},
 		{"retracted elsewhere", []event.Event{piece("a", "Yes"), {Path: "b", Data: event.Retracted{Reason: "again"}}}, "Yes\n"},
 	} {
 		var out bytes.Buffer
