@@ -302,7 +302,14 @@ func newCallback(show func(string) error) (*callback, error) {
 	return c, nil
 }
 
-func (c *callback) close() { c.server.Close() }
+// close ends the server when the browser has its page.
+func (c *callback) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.server.Shutdown(ctx) != nil {
+		c.server.Close()
+	}
+}
 
 // answer takes the answer to the flow that runs, and ignores all other requests: any page in the
 // browser can send one.

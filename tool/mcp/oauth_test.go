@@ -148,19 +148,16 @@ func (v *vault) config(p *provider) Config {
 }
 
 // browser is a user who opens the address and does what the page says.
-func browser(t *testing.T) func(string) error {
-	return func(address string) error {
-		go func() {
-			resp, err := http.Get(address)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-		}()
-		return nil
-	}
+func browser(address string) error {
+	go func() {
+		resp, err := http.Get(address)
+		if err != nil { // Login returns what is wrong
+			return
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}()
+	return nil
 }
 
 // within is the context of a login that is not answered.
@@ -177,13 +174,13 @@ func TestLogin(t *testing.T) {
 	if !errors.Is(err, ErrLogin) || !strings.HasSuffix(err.Error(), "a login is needed: nobody has logged in; run: stone login files") {
 		t.Fatalf("before the login: %v", err)
 	}
-	if err := Login(within(t, time.Minute), cfg, browser(t)); err != nil {
+	if err := Login(within(t, time.Minute), cfg, browser); err != nil {
 		t.Fatal(err)
 	}
 	want(t, connect(t, cfg), "echo", "hello", "hello")
 	// Another process renews the token, and this one goes on.
 	p.ttl = time.Second // less than the time before its end at which it is renewed
-	if err := Login(within(t, time.Minute), cfg, browser(t)); err != nil {
+	if err := Login(within(t, time.Minute), cfg, browser); err != nil {
 		t.Fatal(err)
 	}
 	first, second := connect(t, cfg), connect(t, cfg)
@@ -219,7 +216,7 @@ func TestLoginRegistered(t *testing.T) {
 		p.mu.Lock()
 		p.clients["stone-1"] = u.Query().Get("redirect_uri")
 		p.mu.Unlock()
-		return browser(t)(address)
+		return browser(address)
 	}
 	if err := Login(within(t, time.Minute), cfg, show); err != nil {
 		t.Fatal(err)
@@ -270,7 +267,7 @@ func TestLoginAttacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, v := newProvider(t), &vault{}
 			tt.attack(p)
-			err := Login(within(t, 3*time.Second), v.config(p), browser(t))
+			err := Login(within(t, 3*time.Second), v.config(p), browser)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") || v.raw != nil {
 				t.Errorf("got %v, kept %d bytes; want %s", err, len(v.raw), tt.want)
 			}
@@ -282,7 +279,7 @@ func TestLoginAttacks(t *testing.T) {
 func TestLoginSecrets(t *testing.T) {
 	p, v := newProvider(t), &vault{}
 	cfg := v.config(p)
-	if err := Login(within(t, time.Minute), cfg, browser(t)); err != nil {
+	if err := Login(within(t, time.Minute), cfg, browser); err != nil {
 		t.Fatal(err)
 	}
 	s := connect(t, cfg)
@@ -305,12 +302,12 @@ func TestLoginSecrets(t *testing.T) {
 // TestLoginConfig checks configurations, and a server that wants no login.
 func TestLoginConfig(t *testing.T) {
 	open, cfg := serve(t, handler(t, nil))
-	if err := Login(t.Context(), cfg, browser(t)); err == nil || !strings.Contains(err.Error(), "no OAuth") {
+	if err := Login(t.Context(), cfg, browser); err == nil || !strings.Contains(err.Error(), "no OAuth") {
 		t.Error(err)
 	}
 	v := &vault{}
 	cfg.OAuth = v.config(&provider{Server: open}).OAuth
-	if err := Login(within(t, time.Minute), cfg, browser(t)); err == nil || !strings.Contains(err.Error(), "wants no login") {
+	if err := Login(within(t, time.Minute), cfg, browser); err == nil || !strings.Contains(err.Error(), "wants no login") {
 		t.Error(err)
 	}
 	cfg.OAuth = &OAuth{}
