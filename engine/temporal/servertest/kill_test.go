@@ -1,19 +1,22 @@
 package servertest
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,15 +54,16 @@ var (
 func killed() stone.Ashlar {
 	n, took := setting("STONE_LEAVES", 60), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
 	call := func(ctx context.Context, i int) (int, error) {
-		if err := ledger("start", i); err != nil {
+		visit := visits.Add(1)
+		if err := ledger("start", i, visit); err != nil {
 			return 0, err
 		}
 		select {
 		case <-time.After(took):
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return 0, errors.Join(context.Cause(ctx), ledger("stop", i, visit))
 		}
-		return i, ledger("end", i)
+		return i, ledger("end", i, visit)
 	}
 	small := func(_ context.Context, i int) (int, error) { return i, nil }
 	if took == 0 {
@@ -83,12 +87,14 @@ func killed() stone.Ashlar {
 		})))
 }
 
-func ledger(what string, i int) error {
+var visits atomic.Int64 // of leaves in this process
+
+func ledger(what string, i int, visit int64) error {
 	f, err := os.OpenFile(os.Getenv("STONE_LEDGER"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "%s %d %d %d\n", what, i, os.Getpid(), time.Now().UnixMilli())
+	_, err = fmt.Fprintf(f, "%s %d %d %d %d\n", what, i, visit, os.Getpid(), time.Now().UnixMilli())
 	return errors.Join(err, f.Close())
 }
 
@@ -96,6 +102,16 @@ func ledger(what string, i int) error {
 func play(role string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	if name := os.Getenv("STONE_PROFILE"); name != "" {
+		f, err := os.Create(fmt.Sprintf("%s.%s.%d", name, role, os.Getpid()))
+		if err != nil {
+			return err
+		}
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	c, err := client.NewLazyClient(client.Options{HostPort: os.Getenv("STONE_SERVER"), Namespace: os.Getenv("STONE_NAMESPACE"), Logger: quiet})
 	if err != nil {
 		return err
@@ -127,20 +143,34 @@ func play(role string) error {
 type process struct {
 	*exec.Cmd
 	out   strings.Builder
-	ended chan error
+	ended chan struct{} // closed when err is set
+	err   error
 }
 
 func launch(t *testing.T, as string, env []string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan error, 1)}
+	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.Env = append(append(os.Environ(), env...), role+"="+as)
 	p.Stdout, p.Stderr = &p.out, os.Stderr
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.ended <- p.Wait() }()
-	t.Cleanup(func() { _ = p.Process.Kill() })
+	go func() {
+		p.err = p.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s does not end after SIGTERM", as)
+			_ = p.Process.Kill()
+			<-p.ended
+		}
+		t.Logf("%s %d: %v CPU", as, p.Process.Pid, p.ProcessState.UserTime()+p.ProcessState.SystemTime())
+	})
 	return p
 }
 
@@ -169,10 +199,9 @@ func TestKills(t *testing.T) {
 	for kills["worker"]+kills["holder"] > 0 {
 		pause := time.NewTimer(every/2 + time.Duration(random.Int64N(int64(every)+1)))
 		select {
-		case err := <-holder.ended:
+		case <-holder.ended:
 			pause.Stop()
-			t.Logf("the run has ended before %v: %v", kills, err)
-			holder.ended <- err
+			t.Logf("the run has ended before all kills: %v are left", kills)
 			clear(kills)
 			continue
 		case <-pause.C:
@@ -190,9 +219,9 @@ func TestKills(t *testing.T) {
 		*victim = launch(t, as, env)
 	}
 	select {
-	case err := <-holder.ended:
-		if err != nil {
-			t.Fatalf("the holder ended with %v", err)
+	case <-holder.ended:
+		if holder.err != nil {
+			t.Fatalf("the holder ended with %v", holder.err)
 		}
 	case <-time.After(10 * time.Minute):
 		t.Fatal("the run has not ended")
@@ -215,66 +244,74 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// audit checks the ledger against the deaths of processes.
+// visit is a call of a leaf.
+type visit struct {
+	leaf, number, pid int
+	start             int64
+	end               int64 // 0 if it did not end
+	stop              int64 // when it was cancelled, or its process killed
+}
+
+// audit checks the ledger against the deaths of processes: a leaf must not be called again after
+// its end, unless its process was killed before the result can have been durable.
 func audit(t *testing.T, name string, n int, deaths map[int]int64) {
 	t.Helper()
-	f, err := os.Open(name)
+	calls := map[int][]*visit{}
+	count := 0
+	for v := range read(t, name, deaths) {
+		calls[v.leaf], count = append(calls[v.leaf], v), count+1
+	}
+	killed, overtaken, lost, together, slowest := 0, 0, 0, 0, int64(0)
+	for i := range n {
+		if len(calls[i]) == 0 {
+			t.Errorf("leaf %d was never called", i)
+		}
+		for k := 1; k < len(calls[i]); k++ {
+			before, v := calls[i][k-1], calls[i][k]
+			death := deaths[before.pid]
+			switch {
+			case before.end > 0 && before.end < v.start && (death == 0 || death-before.end > 1000):
+				t.Errorf("leaf %d was called again after its end: %+v, %+v", i, *before, *v)
+			case before.end > 0 && before.end < v.start:
+				lost++
+			case death == 0:
+				overtaken++
+			default:
+				killed, slowest = killed+1, max(slowest, v.start-death)
+			}
+			if v.start < max(before.end, before.stop) {
+				together++
+			}
+		}
+	}
+	t.Logf("%d calls of %d leaves. Repeats: %d in flight in a killed worker, taken over after at most %d ms; %d whose result was not durable yet; "+
+		"%d whose live worker missed its heartbeat. %d calls overlapped", count, n, killed, slowest, lost, overtaken, together)
+}
+
+// read yields the visits of a ledger in the order of their starts.
+func read(t *testing.T, name string, deaths map[int]int64) iter.Seq[*visit] {
+	raw, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	type visit struct {
-		pid        int
-		start, end int64
-	}
-	visits := map[int][]*visit{}
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	var all []*visit
+	open := map[[2]int]*visit{}
+	for line := range strings.Lines(string(raw)) {
 		var what string
-		var i, pid int
-		var at int64
-		if _, err := fmt.Sscan(lines.Text(), &what, &i, &pid, &at); err != nil {
+		var v visit
+		if _, err := fmt.Sscan(line, &what, &v.leaf, &v.number, &v.pid, &v.start); err != nil {
 			t.Fatal(err)
 		}
-		if what == "start" {
-			visits[i] = append(visits[i], &visit{pid: pid, start: at})
-			continue
-		}
-		for _, v := range visits[i] {
-			if v.pid == pid && v.end == 0 {
-				v.end = at
-			}
-		}
-	}
-	started, repeats, lost, takeovers, longest, together := 0, 0, 0, 0, int64(0), 0
-	for i := range n {
-		if len(visits[i]) == 0 {
-			t.Errorf("leaf %d was never called", i)
-		}
-		started += len(visits[i])
-		for k, v := range visits[i] {
-			if k == 0 {
-				continue
-			}
-			repeats++
-			before := visits[i][k-1]
-			death := deaths[before.pid]
-			switch {
-			case death == 0:
-				t.Errorf("leaf %d was called again though the worker lived: %+v after %+v", i, *v, *before)
-			case before.end > 0 && death-before.end > 1000:
-				t.Errorf("leaf %d was called again %d ms after its end", i, v.start-before.end)
-			case before.end > 0: // its worker was killed before the result was durable
-				lost++
-			}
-			if v.start < death {
-				together++
-			} else {
-				takeovers, longest = takeovers+1, max(longest, v.start-death)
-			}
+		at := [2]int{v.pid, v.number}
+		switch what {
+		case "start":
+			v.stop = deaths[v.pid]
+			open[at], all = &v, append(all, &v)
+		case "end":
+			open[at].end = v.start
+		case "stop":
+			open[at].stop = v.start
 		}
 	}
-	t.Logf("%d calls of %d leaves: %d repeats, of them %d had ended within the second before the kill, %d while another worker was alive; takeover at most %d ms", started, n, repeats, lost, together, longest)
-	if together > 0 {
-		t.Error("two workers had one leaf")
-	}
+	return slices.Values(all)
 }

@@ -120,7 +120,7 @@ func (t *transaction) clear(run string) error {
 // Posted implements [journal.Board].
 func (j *Journal) Posted(ctx context.Context, run, key string) (item journal.Item, err error) {
 	err = journal.ErrNoItem
-	failed := j.items(ctx, run, Selection{Path: key}, func(row *Row) bool {
+	_, failed := j.items(ctx, run, Selection{Path: key}, func(row *Row) bool {
 		item, err = itemOf(row), nil
 		return false
 	})
@@ -130,24 +130,25 @@ func (j *Journal) Posted(ctx context.Context, run, key string) (item journal.Ite
 	return item, err
 }
 
-// items reads items of a board, and checks them.
-func (j *Journal) items(ctx context.Context, run string, s Selection, f func(*Row) bool) error {
+// items reads items of a board, and checks them. It returns how many items the board had
+// before, and reads none if that is not more than s.After.
+func (j *Journal) items(ctx context.Context, run string, s Selection, f func(*Row) bool) (tip int64, err error) {
 	board, err := j.data.Run(ctx, run+onBoard)
-	if err != nil || board == nil {
-		return j.data.Explain(err)
+	if err != nil || board == nil || board.Tip <= s.After {
+		return s.After, j.data.Explain(err)
 	}
 	for row, err := range j.data.Rows(ctx, board.Row, s) {
 		if err != nil {
-			return j.data.Explain(err)
+			return 0, j.data.Explain(err)
 		}
 		if err := row.check(true); err != nil {
-			return j.damage(run, row, err)
+			return 0, j.damage(run, row, err)
 		}
 		if !f(row) {
-			return nil
+			break
 		}
 	}
-	return nil
+	return board.Tip, nil
 }
 
 // Watch implements [journal.Board].
@@ -157,7 +158,7 @@ func (j *Journal) Watch(ctx context.Context, run, prefix string, after int64) it
 		for {
 			news := j.out.news() // before reading, so that no commit is missed
 			var found []journal.Item
-			err := j.items(ctx, run, Selection{After: after, Under: prefix}, func(row *Row) bool {
+			tip, err := j.items(ctx, run, Selection{After: after, Under: prefix}, func(row *Row) bool {
 				found = append(found, itemOf(row))
 				return len(found) < most
 			})
@@ -166,7 +167,8 @@ func (j *Journal) Watch(ctx context.Context, run, prefix string, after int64) it
 					return
 				}
 			}
-			if err == nil && len(found) == 0 {
+			if err == nil && len(found) < most {
+				after = max(after, tip) // items with other keys are not read again
 				err = j.await(ctx, news)
 			}
 			if err != nil {
