@@ -18,8 +18,8 @@ type Board interface {
 	// given. Post needs no lease. The error is ErrNoBoard if the run has no board and this
 	// Journal does not hold the run.
 	Post(ctx context.Context, run string, items ...Item) ([]Item, error)
-	// Posted returns the item with the key, or ErrNoItem.
-	Posted(ctx context.Context, run, key string) (Item, error)
+	// Posted returns the items that the board has of those with the keys, by their keys.
+	Posted(ctx context.Context, run string, keys ...string) (map[string]Item, error)
 	// Watch yields the items after a position, 0 for all, whose keys begin with prefix, in
 	// the order in which they were stored, and then waits for more. It ends with the cause
 	// of ctx or an error of the store. A run without a board has no items.
@@ -33,13 +33,9 @@ type Item struct {
 	Seq  int64 // its position, which Post sets
 }
 
-var (
-	// ErrNoBoard means that a run has no board: its holder has not ordered anything, or the
-	// run has ended.
-	ErrNoBoard = errors.New("the run has no board: it has ended, or its holder has posted nothing")
-	// ErrNoItem means that the board of a run has no item with the key.
-	ErrNoItem = errors.New("no such item on the board of the run")
-)
+// ErrNoBoard means that a run has no board: its holder has not posted anything, or the run has
+// ended.
+var ErrNoBoard = errors.New("the run has no board: it has ended, or its holder has posted nothing")
 
 // memoryBoard is the board of a run in Memory.
 type memoryBoard struct {
@@ -73,15 +69,18 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 }
 
 // Posted implements [Board].
-func (m *Memory) Posted(_ context.Context, run, key string) (Item, error) {
+func (m *Memory) Posted(_ context.Context, run string, keys ...string) (map[string]Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	found := map[string]Item{}
 	if r := m.runs[run]; r != nil && r.board != nil {
-		if i, ok := r.board.index[key]; ok {
-			return r.board.items[i], nil
+		for _, key := range keys {
+			if i, ok := r.board.index[key]; ok {
+				found[key] = r.board.items[i]
+			}
 		}
 	}
-	return Item{}, ErrNoItem
+	return found, nil
 }
 
 // Watch implements [Board].

@@ -202,9 +202,13 @@ func (h *holder) started(ctx context.Context, run string) (about started, err er
 	if err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)) {
 		return about, err
 	}
-	item, err := h.Journal.Posted(ctx, run, startedKey)
-	if err == nil {
-		err = json.Unmarshal(item.Data, &about)
+	items, err := h.Journal.Posted(ctx, run, startedKey)
+	if err != nil {
+		return about, err
 	}
-	return about, err
+	item, ok := items[startedKey]
+	if !ok {
+		return about, fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
+	}
+	return about, json.Unmarshal(item.Data, &about)
 }

@@ -176,13 +176,20 @@ func (d *desk) fail(err error) {
 
 // bring records the steps within a leaf that another process has done.
 func (d *desk) bring(ctx context.Context, got result) error {
-	steps := make([]journal.DoneStep, len(got.Steps))
+	if len(got.Steps) == 0 {
+		return nil
+	}
+	keys := make([]string, len(got.Steps))
 	for i, digest := range got.Steps {
-		item, err := d.board.Posted(ctx, d.run, stepKey+digest.String())
-		if err == nil {
-			err = read(item, &steps[i])
-		}
-		if err != nil {
+		keys[i] = stepKey + digest.String()
+	}
+	items, err := d.board.Posted(ctx, d.run, keys...)
+	if err != nil {
+		return err
+	}
+	steps := make([]journal.DoneStep, len(keys))
+	for i, key := range keys {
+		if err := read(items[key], &steps[i]); err != nil {
 			return err
 		}
 	}
@@ -357,11 +364,11 @@ func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, int64, e
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := d.board.Posted(ctx, d.run, resultKey+digest)
-	if errors.Is(err, journal.ErrNoItem) {
-		return nil, mark[0].Seq, nil
+	items, err := d.board.Posted(ctx, d.run, resultKey+digest)
+	if found, ok := items[resultKey+digest]; ok {
+		return &found, 0, nil
 	}
-	return &found, 0, err
+	return nil, mark[0].Seq, err
 }
 
 // join makes batches of orders that somebody still waits for.

@@ -47,49 +47,55 @@ func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 
 // each calls f for the orders of the work that have no result.
 func (w *Worker) each(ctx context.Context, work Work, f func(context.Context, string, *order) error) error {
-	all := []dag.ID{work.ID}
-	if work.Many {
-		found, err := w.Journal.Posted(ctx, work.Run, batchKey+work.ID.String())
-		switch {
-		case errors.Is(err, journal.ErrNoItem):
-			return nil // the run has ended
-		case err == nil:
-			err = read(found, &all)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if len(all) > MaxBatch {
-		return fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), MaxBatch)
+	all, err := w.open(ctx, work)
+	if err != nil {
+		return err
 	}
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
-	for i, id := range all {
-		wait.Go(func() { errs[i] = w.open(ctx, work.Run, id, f) })
+	for i, o := range all {
+		wait.Go(func() { errs[i] = f(ctx, work.Run, o) })
 	}
 	wait.Wait()
 	return errors.Join(errs...)
 }
 
-// open calls f for an order that has no result.
-func (w *Worker) open(ctx context.Context, run string, id dag.ID, f func(context.Context, string, *order) error) error {
-	_, err := w.Journal.Posted(ctx, run, resultKey+id.String())
-	if !errors.Is(err, journal.ErrNoItem) {
-		return err
+// open returns the orders of the work that have no result. An ended run has none.
+func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err error) {
+	all := []dag.ID{work.ID}
+	if work.Many {
+		key := batchKey + work.ID.String()
+		items, err := w.Journal.Posted(ctx, work.Run, key)
+		if err != nil || len(items) == 0 {
+			return nil, err
+		}
+		if err := read(items[key], &all); err != nil {
+			return nil, err
+		}
 	}
-	found, err := w.Journal.Posted(ctx, run, orderKey+id.String())
-	if errors.Is(err, journal.ErrNoItem) {
-		return nil // the run has ended
+	if len(all) > MaxBatch {
+		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), MaxBatch)
 	}
+	keys := make([]string, 0, 2*len(all))
+	for _, id := range all {
+		keys = append(keys, resultKey+id.String(), orderKey+id.String())
+	}
+	items, err := w.Journal.Posted(ctx, work.Run, keys...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var o order
-	if err := read(found, &o); err != nil {
-		return err
+	for _, id := range all {
+		item, ordered := items[orderKey+id.String()]
+		if _, done := items[resultKey+id.String()]; done || !ordered {
+			continue
+		}
+		o := new(order)
+		if err := read(item, o); err != nil {
+			return nil, err
+		}
+		orders = append(orders, o)
 	}
-	return f(ctx, run, &o)
+	return orders, nil
 }
 
 // do does an order with the pipeline of its run, or else with a version of it that has the
@@ -182,15 +188,17 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 func (w *Worker) account(ctx context.Context, run string, o *order) (context.Context, *budget.Account, error) {
 	limits := o.Slice
 	for n := 1; limits != nil; n++ {
-		found, err := w.Journal.Posted(ctx, run, fmt.Sprintf("%s%s/%d", sliceKey, o.Key.Digest, n))
-		if errors.Is(err, journal.ErrNoItem) {
+		key := fmt.Sprintf("%s%s/%d", sliceKey, o.Key.Digest, n)
+		items, err := w.Journal.Posted(ctx, run, key)
+		if err != nil {
+			return ctx, nil, err
+		}
+		found, ok := items[key]
+		if !ok {
 			break
 		}
 		limits = new(budget.Amount)
-		if err == nil {
-			err = read(found, limits)
-		}
-		if err != nil {
+		if err := read(found, limits); err != nil {
 			return ctx, nil, err
 		}
 	}
@@ -252,12 +260,12 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 // inner records a step within the leaf.
 func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	name := stepKey + key.Digest.String()
-	found, err := r.Journal.Posted(ctx, r.run, name)
-	if err == nil {
-		return r.replay(found)
-	}
-	if !errors.Is(err, journal.ErrNoItem) {
+	items, err := r.Journal.Posted(ctx, r.run, name)
+	if err != nil {
 		return step.Record{}, r.fail(err)
+	}
+	if found, ok := items[name]; ok {
+		return r.replay(found)
 	}
 	done := journal.DoneStep{Key: key, Declared: budget.Declared(ctx)}
 	r.mu.Lock()

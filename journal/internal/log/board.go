@@ -55,26 +55,9 @@ func itemOf(r *Row) journal.Item {
 // post appends the rows whose keys the board does not have, and returns the rows that it has
 // then.
 func (t *transaction) post(run string, rows []*Row, holds bool) ([]*Row, error) {
-	board, err := t.Run(background, run+onBoard)
-	switch {
-	case err != nil:
+	board, err := t.board(run, holds)
+	if err != nil {
 		return nil, err
-	case board == nil && !holds:
-		return nil, refused{journal.ErrNoBoard}
-	case board == nil:
-		board = &Run{ID: run + onBoard, Owner: boardOwner}
-		if err := t.Insert(board); err != nil {
-			return nil, err
-		}
-	default:
-		// Where transactions run concurrently, writing the row locks it: only then is its Tip
-		// final.
-		if err := t.Put(board); err != nil {
-			return nil, err
-		}
-		if board, err = t.Run(background, run+onBoard); err != nil {
-			return nil, err
-		}
 	}
 	kept := make([]*Row, len(rows))
 	var fresh []*Row
@@ -97,6 +80,32 @@ func (t *transaction) post(run string, rows []*Row, holds bool) ([]*Row, error) 
 	return kept, t.Put(board)
 }
 
+// board returns the board of a run, which no other transaction changes until this one ends.
+// If the run has none, it makes one for the holder.
+func (t *transaction) board(run string, holds bool) (*Run, error) {
+	if board := t.boards[run]; board != nil {
+		return board, nil
+	}
+	board, err := t.Run(background, run+onBoard)
+	switch {
+	case err != nil:
+		return nil, err
+	case board == nil && !holds:
+		return nil, refused{journal.ErrNoBoard}
+	case board == nil:
+		board = &Run{ID: run + onBoard, Owner: boardOwner}
+		err = t.Insert(board)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.boards == nil {
+		t.boards = map[string]*Run{}
+	}
+	t.boards[run] = board
+	return board, nil
+}
+
 // posted returns the row with the key, or nil.
 func (t *transaction) posted(board int64, key string) (*Row, error) {
 	for row, err := range t.Rows(background, board, Selection{Path: key}) {
@@ -110,6 +119,7 @@ func (t *transaction) posted(board int64, key string) (*Row, error) {
 
 // clear removes the board of a run, if it has one.
 func (t *transaction) clear(run string) error {
+	delete(t.boards, run)
 	board, err := t.Run(background, run+onBoard)
 	if err != nil || board == nil {
 		return err
@@ -118,60 +128,55 @@ func (t *transaction) clear(run string) error {
 }
 
 // Posted implements [journal.Board].
-func (j *Journal) Posted(ctx context.Context, run, key string) (item journal.Item, err error) {
-	err = journal.ErrNoItem
-	_, failed := j.items(ctx, run, Selection{Path: key}, func(row *Row) bool {
-		item, err = itemOf(row), nil
-		return false
-	})
-	if failed != nil {
-		err = failed
+func (j *Journal) Posted(ctx context.Context, run string, keys ...string) (map[string]journal.Item, error) {
+	found := map[string]journal.Item{}
+	board, err := j.data.Run(ctx, run+onBoard)
+	if err != nil || board == nil {
+		return found, j.data.Explain(err)
 	}
-	return item, err
+	for _, key := range keys {
+		err := j.items(ctx, board, Selection{Path: key}, func(row *Row) bool {
+			found[key] = itemOf(row)
+			return false
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
-// items reads items of a board, and checks them. It returns how many items the board had
-// before, and reads none if that is not more than s.After.
-func (j *Journal) items(ctx context.Context, run string, s Selection, f func(*Row) bool) (tip int64, err error) {
-	board, err := j.data.Run(ctx, run+onBoard)
-	if err != nil || board == nil || board.Tip <= s.After {
-		return s.After, j.data.Explain(err)
-	}
+// items reads items of a board until f returns false, and checks them.
+func (j *Journal) items(ctx context.Context, board *Run, s Selection, f func(*Row) bool) error {
 	for row, err := range j.data.Rows(ctx, board.Row, s) {
 		if err != nil {
-			return 0, j.data.Explain(err)
+			return j.data.Explain(err)
 		}
 		if err := row.check(true); err != nil {
-			return 0, j.damage(run, row, err)
+			return j.damage(strings.TrimSuffix(board.ID, onBoard), row, err)
 		}
 		if !f(row) {
-			break
+			return nil
 		}
 	}
-	return board.Tip, nil
+	return nil
 }
 
 // Watch implements [journal.Board].
 func (j *Journal) Watch(ctx context.Context, run, prefix string, after int64) iter.Seq2[journal.Item, error] {
-	const most = 256 // read before the caller gets the first one: a slow caller must not keep a connection
 	return func(yield func(journal.Item, error) bool) {
 		for {
 			news := j.out.news() // before reading, so that no commit is missed
-			var found []journal.Item
-			tip, err := j.items(ctx, run, Selection{After: after, Under: prefix}, func(row *Row) bool {
-				found = append(found, itemOf(row))
-				return len(found) < most
-			})
+			found, next, err := j.more(ctx, run, prefix, after)
 			for _, item := range found {
-				if after = item.Seq; !yield(item, nil) {
+				if !yield(item, nil) {
 					return
 				}
 			}
-			if err == nil && len(found) < most {
-				after = max(after, tip) // items with other keys are not read again
+			if err == nil && next == after {
 				err = j.await(ctx, news)
 			}
-			if err != nil {
+			if after = next; err != nil {
 				if ctx.Err() != nil {
 					err = context.Cause(ctx)
 				}
@@ -180,6 +185,30 @@ func (j *Journal) Watch(ctx context.Context, run, prefix string, after int64) it
 			}
 		}
 	}
+}
+
+// more returns the next items after a position, and the position up to which it has looked:
+// items with other keys are not read again. They are read before the caller of Watch gets the
+// first one: a slow caller must not keep a connection.
+func (j *Journal) more(ctx context.Context, run, prefix string, after int64) (found []journal.Item, next int64, err error) {
+	const most = 256
+	board, err := j.data.Run(ctx, run+onBoard)
+	if err != nil || board == nil || board.Tip <= after {
+		return nil, after, j.data.Explain(err)
+	}
+	err = j.items(ctx, board, Selection{After: after, Under: prefix}, func(row *Row) bool {
+		found = append(found, itemOf(row))
+		return len(found) < most
+	})
+	switch {
+	case err != nil:
+		return nil, after, err
+	case len(found) == most:
+		return found, found[most-1].Seq, nil
+	case len(found) > 0: // one may have come since the board was read
+		return found, max(board.Tip, found[len(found)-1].Seq), nil
+	}
+	return nil, board.Tip, nil
 }
 
 // await returns when this Journal has committed, or another process may have.

@@ -16,6 +16,8 @@ type transaction struct {
 	parts []*part
 	rows  []*Row // to be appended
 	since []*write
+	// boards are those that were read, by the run.
+	boards map[string]*Run
 }
 
 // part is the part of a transaction that belongs to one run.
