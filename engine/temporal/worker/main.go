@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,12 +21,15 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/engine/temporal"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // Main is the main function of a worker for pipelines: it reads the flags of the command line
-// and works until the process gets SIGTERM or SIGINT. --help lists the flags.
+// and works until the process gets SIGTERM or SIGINT. --help lists the flags. Put the address of a
+// database that has a password into STONE_DB, since others can see a command line.
 func Main(pipelines ...stone.Ashlar) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -43,7 +48,7 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 	address := flags.String("temporal", "localhost:7233", "`address` of the Temporal server")
 	namespace := flags.String("namespace", "default", "`namespace` on the server")
 	pool := flags.String("pool", "stone", "`name` of the pool: a task queue")
-	file := flags.String("db", ".stone/stone.db", "`file` of the journal")
+	store := flags.String("db", "", "`database` of the runs: a file, or postgres://USER@HOST/NAME; STONE_DB, or else .stone/stone.db, if empty")
 	slots := flags.Int("slots", 16, "leaves, or batches, done at once")
 	grace := flags.Duration("grace", 30*time.Second, "how long running leaves may take after SIGTERM")
 	runs := flags.Bool("runs", false, "hold runs too, and send their leaves to the pool")
@@ -56,7 +61,7 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 	if *slots < 1 || *grace <= 0 {
 		return fmt.Errorf("--slots %d and --grace %v must be positive", *slots, *grace)
 	}
-	db, err := sqlite.Open(*file, sqlite.Options{})
+	db, err := open(ctx, cmp.Or(*store, os.Getenv("STONE_DB"), ".stone/stone.db"))
 	if err != nil {
 		return err
 	}
@@ -71,4 +76,17 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 		w.Runs = &temporal.Runs{Routes: []remote.Route{{Pool: *pool}}}
 	}
 	return w.Run(ctx)
+}
+
+type store interface {
+	journal.Journal
+	Close() error
+}
+
+// open opens the database with the address, or the file of the name.
+func open(ctx context.Context, name string) (store, error) {
+	if strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://") {
+		return postgres.Open(ctx, name, postgres.Options{})
+	}
+	return sqlite.Open(name, sqlite.Options{})
 }
