@@ -171,6 +171,9 @@ func (d *database) query(ctx context.Context, s statement, reset func(), each fu
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		reset()
 		err := d.queryOnce(ctx, s, each)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err == nil || !d.Passing(err) || time.Since(started)+pause > d.retry {
 			return err
 		}

@@ -298,6 +298,48 @@ func TestFollowPolls(t *testing.T) {
 	follows(t, open(t, address, Options{}), following)
 }
 
+// Results that exceed a page and a statement are read and written in parts.
+func TestLargeContents(t *testing.T) {
+	address := pgtest.Database(t)
+	const steps, size = 24, 3 << 20
+	read := func() (replayed int) {
+		db := open(t, address, Options{})
+		defer db.Close()
+		var n atomic.Int64
+		err := inGoroutines(steps, func(i int) error {
+			rec, err := db.Do(context.Background(), stepKey("r", i+1), func(context.Context) (step.Record, error) {
+				return step.Record{Content: bytes.Repeat([]byte{byte('a' + i)}, size)}, nil
+			})
+			if err == nil && (len(rec.Content) != size || rec.Content[size-1] != byte('a'+i)) {
+				err = fmt.Errorf("the content of step %d was changed", i+1)
+			}
+			if rec.Replayed {
+				n.Add(1)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(n.Load())
+	}
+	if n := read(); n != 0 {
+		t.Errorf("%d steps of a new run were replayed", n)
+	}
+	if n := read(); n != steps {
+		t.Errorf("%d steps were replayed, want %d", n, steps)
+	}
+	mostContent = 4 << 20
+	t.Cleanup(func() { mostContent = 256 << 20 })
+	db := open(t, address, Options{})
+	_, err := db.Do(t.Context(), stepKey("r", 100), func(context.Context) (step.Record, error) {
+		return step.Record{Content: make([]byte, mostContent+1)}, nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "the result of p/100 has 4 MB: at most 4 MB can be kept") {
+		t.Errorf("a result that is too large: %v", err)
+	}
+}
+
 // A result of many megabytes and one of every byte are kept.
 func TestContents(t *testing.T) {
 	address := pgtest.Database(t)

@@ -48,11 +48,13 @@ type shared = log.Journal
 var ErrClosed = log.ErrClosed
 
 // Changed by tests: a function for the points at which they kill the process, the clock,
-// and how often Follow looks for rows of which it was not notified.
+// how often Follow looks for rows of which it was not notified, and the size of the largest
+// content.
 var (
-	reached = func(string) {}
-	now     = time.Now
-	poll    = time.Second
+	reached     = func(string) {}
+	now         = time.Now
+	poll        = time.Second
+	mostContent = 256 << 20
 )
 
 // readers is how many connections read at the same time.

@@ -26,12 +26,12 @@ func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text stri
 	return found, err
 }
 
-// Sizes of pages. The first is small, since many callers need few rows; later ones have as
-// many rows as fit into a number of bytes.
+// Sizes of pages. The first is small, since many callers need few rows. A page ends after
+// the row with which its contents have so many bytes.
 const (
 	firstPage = 64
 	mostRows  = 8192
-	mostBytes = 4 << 20
+	mostBytes = 8 << 20
 )
 
 // pages ranges over a query that next continues after the last row, in pages.
@@ -45,18 +45,17 @@ func pages[T any](next func(after *T, limit int64) ([]T, error), size func(T) in
 				yield(none, err)
 				return
 			}
-			bytes := 1
+			bytes := 0
 			for _, row := range page {
 				bytes += size(row)
 				if !yield(row, nil) {
 					return
 				}
 			}
-			if len(page) < int(limit) {
+			if len(page) < int(limit) && bytes < mostBytes {
 				return
 			}
-			last = &page[len(page)-1]
-			limit = max(firstPage, min(8*limit, mostRows, int64(mostBytes*len(page)/bytes)))
+			last, limit = &page[len(page)-1], min(8*limit, mostRows)
 		}
 	}
 }
@@ -107,7 +106,7 @@ func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Se
 			text, args = text+" AND state = ANY ($3)", append(args, textsOf(states))
 		}
 		return rows(ctx, r, scanRun, text+" ORDER BY run DESC LIMIT $2", args...)
-	}, func(r *log.Run) int { return len(r.Info) + len(r.Outcome) })
+	}, func(*log.Run) int { return 0 })
 }
 
 func textsOf(list []string) texts {
@@ -154,7 +153,15 @@ func scanRow(v [][]byte) *log.Row {
 	}
 }
 
-func sizeOf(r *log.Row) int { return len(r.Head) + len(r.Content) + 200 }
+// page returns a query for a page of records with their contents. The server knows the
+// size of a content without reading it.
+func page(condition, order string, limit int64) string {
+	const size = "coalesce(octet_length(content), 0)"
+	return fmt.Sprintf(`SELECT %[1]s FROM (
+			SELECT *, sum(%[2]s) OVER (ORDER BY %[4]s ROWS UNBOUNDED PRECEDING) - %[2]s AS before
+			FROM stone.records WHERE %[3]s ORDER BY %[4]s LIMIT %[5]d
+		) page WHERE before < %[6]d ORDER BY %[4]s`, rowColumns, size, condition, order, limit, mostBytes)
+}
 
 // Rows implements [log.Reader].
 func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
@@ -164,16 +171,17 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 		}
 		text, args := selecting(run, s, limit)
 		return rows(ctx, r, scanRow, text, args...)
-	}, sizeOf)
+	}, func(r *log.Row) int {
+		if s.Heads {
+			return 0
+		}
+		return len(r.Content)
+	})
 }
 
 // selecting returns the query for a page of a selection, and its arguments.
 func selecting(run int64, s log.Selection, limit int64) (text string, args []any) {
-	columns := rowColumns
-	if s.Heads {
-		columns = headColumns
-	}
-	text, args = "SELECT "+columns+" FROM stone.records WHERE run = $1 AND seq > $2", []any{run, s.After}
+	text, args = "run = $1 AND seq > $2", []any{run, s.After}
 	and := func(condition string, more ...any) {
 		places := make([]any, len(more))
 		for i := range more {
@@ -204,8 +212,10 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	if s.Steps {
 		and("(digest IS NOT NULL OR node IS NULL)")
 	}
-	and("TRUE ORDER BY seq LIMIT $%d", limit)
-	return text, args
+	if s.Heads {
+		return fmt.Sprintf("SELECT %s FROM stone.records WHERE %s ORDER BY seq LIMIT %d", headColumns, text, limit), args
+	}
+	return page(text, "seq", limit), args
 }
 
 // Reusable implements [log.Reader].
@@ -215,10 +225,9 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 		if last != nil {
 			run, seq = (*last).Run, (*last).Seq
 		}
-		return rows(ctx, r, scanRow, "SELECT "+rowColumns+` FROM stone.records
-			WHERE reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5) ORDER BY run, seq LIMIT $6`,
-			reuse, from, but, run, seq, limit)
-	}, sizeOf)
+		text := page("reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5)", "run, seq", limit)
+		return rows(ctx, r, scanRow, text, reuse, from, but, run, seq)
+	}, func(r *log.Row) int { return len(r.Content) })
 }
 
 // Questions implements [log.Reader].

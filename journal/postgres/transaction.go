@@ -176,8 +176,29 @@ func (t *tx) Advance(beats []*log.Beat) error {
 	return err
 }
 
+// mostInsert is how many bytes of contents a statement has, and one row more. PostgreSQL
+// allows 1 GB.
+const mostInsert = 64 << 20
+
 // Append implements [log.Tx].
 func (t *tx) Append(rows []*log.Row) error {
+	from, size := 0, 0
+	for i, r := range rows {
+		if len(r.Content) > mostContent {
+			return fmt.Errorf("the result of %s has %d MB: at most %d MB can be kept", r.Path, len(r.Content)>>20, mostContent>>20)
+		}
+		if size += len(r.Content); size > mostInsert {
+			t.insert(rows[from : i+1])
+			from, size = i+1, 0
+		}
+	}
+	if from < len(rows) {
+		t.insert(rows[from:])
+	}
+	return nil
+}
+
+func (t *tx) insert(rows []*log.Row) {
 	var runs, numbers []int64
 	var paths, heads texts
 	var digests, reuses, nodes, parents, seals, contents blobs
@@ -193,7 +214,6 @@ func (t *tx) Append(rows []*log.Row) error {
 	t.exec(`INSERT INTO stone.records (run, seq, digest, reuse, node, parents, path, head, seal, content)
 		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bytea[], $10::bytea[])`,
 		runs, numbers, digests, reuses, nodes, parents, paths, heads, seals, contents)
-	return nil
 }
 
 // Delete implements [log.Tx].

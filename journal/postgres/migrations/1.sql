@@ -37,7 +37,7 @@ CREATE TABLE stone.records (
 );
 
 CREATE INDEX reusable ON stone.records (reuse, run, seq) WHERE reuse IS NOT NULL;
-CREATE INDEX paths ON stone.records (run, path) WHERE path IS NOT NULL;
+CREATE INDEX paths ON stone.records (run, path, seq) WHERE path IS NOT NULL;
 CREATE INDEX nodes ON stone.records (run, node) WHERE node IS NOT NULL;
 
 CREATE TABLE stone.questions (
