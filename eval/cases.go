@@ -141,6 +141,9 @@ func (e *evaluation) answer() stone.Ashlar {
 				break
 			}
 		}
+		if out.InFlight() && unaffordable(out.Cause(), account.Left()) {
+			return nil, &budget.ExhaustedError{Limit: "max-usd"}
+		}
 		got := answer{Case: v.Case, Trial: v.Trial}
 		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
 			return nil, err
@@ -246,6 +249,14 @@ func ends(err error) bool {
 	}
 	var over interface{ EndsRun() bool }
 	return errors.As(err, &over) && over.EndsRun()
+}
+
+// unaffordable reports whether a call found no candidate because of the money that is left
+// to the run. Such a case is asked when the run is resumed with a larger budget.
+func unaffordable(err error, left budget.Limits) bool {
+	failed, ok := errors.AsType[*call.Error](err)
+	return ok && left.USD != 0 && failed.Record != nil &&
+		slices.ContainsFunc(failed.Record.Rejected, func(r call.Rejection) bool { return r.Reason == call.CostExceeded })
 }
 
 // modelFailed is agent.KindModel. This package does not link agents.
