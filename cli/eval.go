@@ -58,12 +58,9 @@ func (a *app) eval() *cobra.Command {
 		if flags.estimate && flags.data.N == 0 {
 			flags.data.N = 20
 		}
-		if len(args) > 0 && isPlan(args[0]) {
-			columns, err := flags.data.Columns()
-			if err != nil {
-				return fmt.Errorf("--data: %w", err)
-			}
-			a.calls.slots = columns
+		var err error // of a plan, the columns are slots
+		if a.calls.slots, err = flags.data.Columns(); err != nil {
+			return fmt.Errorf("--data: %w", err)
 		}
 		return before(c, args)
 	}
@@ -73,19 +70,19 @@ func (a *app) eval() *cobra.Command {
 // describe adds the flags. Those that make the pipeline are kept with the run.
 func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&flags.data.File, "data", "", "evaluate on the rows of `FILE`, JSON Lines or CSV")
-	f.StringVar(&flags.data.Expected, "expected", "", "the `COLUMN` with the expected output (expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "the `COLUMN` that groups cases that are not independent")
-	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report the values of `COLUMN` apart")
+	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
+	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
 	f.IntVar(&flags.data.N, "n", 0, "draw `N` cases")
 	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`")
-	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND[:ARGUMENT]`: exact, normalised, number:0.01, contains, json, subset, fields, schema:FILE, cel:EXPRESSION, command:FILE, tools:order, judge:RUBRIC, pairwise:RUBRIC; or by an .edn or .json file of scorers")
-	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (1)")
-	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (64)")
+	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND`, such as exact, number:0.01 or cel:EXPRESSION, or by a file of scorers: see the Go package eval")
+	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (default 1)")
+	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
 	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
 	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
 	kept(f, "data", "expected", "cluster", "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate")
-	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (20)")
+	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
 	f.BoolVar(&flags.run.json, "json", false, "print the report as JSON")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVar(&flags.save, "save", "", "write the scores of all cases to `FILE`, for --against")

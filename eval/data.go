@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -173,7 +174,7 @@ func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json
 		data, fault = value.fit(ctx, name, want)
 	} else {
 		if data, fault = gather(ctx, cols, want); data == nil || fault != nil {
-			if value, ok := cols.get("input"); ok && len(set.inputs) == 1 {
+			if value, ok := cols.get("input"); ok && set.sole(in) {
 				data, fault = value.fit(ctx, "input", want)
 			}
 		}
@@ -184,7 +185,7 @@ func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json
 	case data == nil && in.Optional:
 		return nil, nil
 	case data == nil:
-		return nil, fmt.Errorf("no column for the input %q: name one %s", name, wanted(in.Type, len(set.inputs) == 1))
+		return nil, fmt.Errorf("no column for the input %q: name one %s", name, wanted(in.Type, set.sole(in)))
 	case in.Many:
 		items, err := itemsOf(data)
 		for i := range items {
@@ -232,12 +233,27 @@ func gather(ctx context.Context, cols columns, s *schema.Schema) (json.RawMessag
 	return data, fits(ctx, s, data)
 }
 
+// sole reports whether nothing else is required.
+func (set *dataset) sole(in tree.Input) bool {
+	required := 0
+	for _, other := range set.inputs {
+		if !other.Optional {
+			required++
+		}
+	}
+	return required == 1 && !in.Optional
+}
+
+// wanted lists the columns that make an input.
 func wanted(t dag.AnyType, sole bool) string {
 	names := append([]string{t.Name()}, t.Schema().Properties()...)
 	if sole {
 		names = append(names, "input")
 	}
-	return strings.Join(slices.Compact(names), ", or ")
+	for i, name := range names {
+		names[i] = strconv.Quote(name)
+	}
+	return strings.Join(slices.Compact(names), " or ")
 }
 
 func fits(ctx context.Context, s *schema.Schema, data []byte) error {
