@@ -55,7 +55,12 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 // time until the next attempt, 0 if there is none.
 func (s *session) leave(err error, wait time.Duration) {
 	if refused(err) {
-		s.quota.Refused, s.quota.Pause = true, cmp.Or(llm.RetryAfter(err), wait, s.client.retry.Wait)
+		after := llm.RetryAfter(err)
+		if after > 0 {
+			// It says when to come back, the other headers when everything is renewed.
+			s.quota = limit.Answer{}
+		}
+		s.quota.Refused, s.quota.Pause = true, cmp.Or(after, wait, s.client.retry.Wait)
 		s.place.Heard(s.quota)
 	}
 	tokens := -1
