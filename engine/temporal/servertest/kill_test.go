@@ -32,7 +32,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// role is set in processes that the tests start: "worker", "holder" or "local".
+// role is set in processes that the tests start: "worker", "holder", "local" or "server".
 const role = "STONE_TEMPORAL_ROLE"
 
 // setting returns a number of the environment.
@@ -53,7 +53,7 @@ var (
 // killed is the pipeline of the test: n leaves that take some time and write their start and
 // their end to the ledger, as a service does that is called.
 func killed() stone.Ashlar {
-	n, took := setting("STONE_LEAVES", 60), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
+	n, took := setting("STONE_LEAVES", 300), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
 	call := func(ctx context.Context, i int) (int, error) {
 		visit := visits.Add(1)
 		if err := ledger("start", i, visit); err != nil {
@@ -101,6 +101,13 @@ func ledger(what string, i int, visit int64) error {
 
 // play plays the role of a process.
 func play(role string) error {
+	if role == "server" {
+		port, err := strconv.Atoi(os.Getenv("STONE_SERVER_PORT"))
+		if err != nil {
+			return err
+		}
+		return serve(os.Getenv("STONE_SERVER_DB"), port)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if name := os.Getenv("STONE_PROFILE"); name != "" {
@@ -178,17 +185,20 @@ func launch(t *testing.T, as string, env []string) *process {
 	return p
 }
 
-// Workers and holders are killed at random moments. The run ends with the result of a run that
+// Workers, holders and the server are killed at random moments. The run ends with the result of a run that
 // nobody killed; only leaves that were running in a killed worker run again.
 func TestKills(t *testing.T) {
 	const workers = 4
 	dir := t.TempDir()
+	port := freePorts(t, 8)
 	env := []string{
-		"STONE_SERVER=" + server().GetFrontendHostPort(), "STONE_NAMESPACE=" + server().GetDefaultNamespace(),
+		fmt.Sprintf("STONE_SERVER=127.0.0.1:%d", port), "STONE_NAMESPACE=" + serverNamespace,
+		"STONE_SERVER_PORT=" + strconv.Itoa(port), "STONE_SERVER_DB=" + filepath.Join(dir, "temporal.db"),
 		"STONE_DB_FILE=" + filepath.Join(dir, "stone.db"), "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
 	}
-	n, took := setting("STONE_LEAVES", 60), setting("STONE_LEAF_MS", 500)
-	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2)}
+	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 500)
+	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2), "server": setting("STONE_SERVER_KILLS", 1)}
+	service := launchServer(t, env, port)
 	began := time.Now()
 	var mu sync.Mutex
 	deaths := map[int]int64{} // pid → Unix milliseconds
@@ -197,22 +207,23 @@ func TestKills(t *testing.T) {
 		crew[i] = launch(t, "worker", env)
 	}
 	holder := launch(t, "holder", env)
-	estimate := time.Duration(n*took/64+3000) * time.Millisecond
 	random := rand.New(rand.NewPCG(1, uint64(began.UnixNano())))
-	every := estimate / time.Duration(kills["worker"]+kills["holder"]+1)
-	for kills["worker"]+kills["holder"] > 0 {
-		pause := time.NewTimer(every/2 + time.Duration(random.Int64N(int64(every)+1)))
-		select {
-		case <-holder.ended:
-			pause.Stop()
-			t.Logf("the run has ended before all kills: %v are left", kills)
-			clear(kills)
-			continue
-		case <-pause.C:
+	left := func() int { return kills["worker"] + kills["holder"] + kills["server"] }
+	for all := left(); left() > 0; {
+		// The kills are spread over the progress of the run, however fast the machine is.
+		if at := (all-left())*n/(all+1) + 1 + random.IntN(max(n/(all+1), 1)); !reaches(filepath.Join(dir, "ledger"), at, holder) {
+			t.Errorf("the run has ended before all kills: %v are left", kills)
+			break
 		}
-		victim, as := &holder, "holder"
-		if kills["holder"] == 0 || kills["worker"] > 0 && random.IntN(3) > 0 {
-			victim, as = &crew[random.IntN(workers)], "worker"
+		var victim **process
+		as := "worker"
+		switch n := random.IntN(left()); {
+		case n < kills["worker"]:
+			victim = &crew[random.IntN(workers)]
+		case n < kills["worker"]+kills["holder"]:
+			victim, as = &holder, "holder"
+		default:
+			victim, as = &service, "server"
 		}
 		kills[as]--
 		_ = (*victim).Process.Kill()
@@ -220,7 +231,11 @@ func TestKills(t *testing.T) {
 		mu.Lock()
 		deaths[(*victim).Process.Pid] = time.Now().UnixMilli()
 		mu.Unlock()
-		*victim = launch(t, as, env)
+		if as == "server" {
+			*victim = launchServer(t, env, port)
+		} else {
+			*victim = launch(t, as, env)
+		}
 	}
 	select {
 	case <-holder.ended:
@@ -245,6 +260,21 @@ func TestKills(t *testing.T) {
 	}
 	if took > 0 {
 		audit(t, filepath.Join(dir, "ledger"), n, deaths)
+	}
+}
+
+// reaches waits until so many leaves have ended. It returns false if the holder ends before.
+func reaches(ledger string, ends int, holder *process) bool {
+	for {
+		raw, err := os.ReadFile(ledger)
+		if err == nil && strings.Count(string(raw), "end ") >= ends {
+			return true
+		}
+		select {
+		case <-holder.ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/stonelayer/stone/journal/remote"
 )
 
-// cluster is a Temporal server in memory, and what its clients have sent.
-type cluster struct {
+// testServer is a Temporal server in memory, and what its clients have sent.
+type testServer struct {
 	*temporaltest.TestServer
 	mu   sync.Mutex
 	sent []proto.Message
@@ -32,14 +32,14 @@ type cluster struct {
 }
 
 var (
-	shared *cluster
+	shared *testServer
 	once   sync.Once
 )
 
 // server returns the server that all tests of the process share: it starts once, since each
 // server costs about a second and 170 MB.
-func server() *cluster {
-	once.Do(func() { shared = &cluster{TestServer: temporaltest.NewServer()} })
+func server() *testServer {
+	once.Do(func() { shared = &testServer{TestServer: temporaltest.NewServer()} })
 	return shared
 }
 
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 
 var quiet = sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))
 
-func (s *cluster) client(t *testing.T) client.Client {
+func (s *testServer) client(t *testing.T) client.Client {
 	t.Helper()
 	c, err := client.Dial(client.Options{
 		HostPort: s.GetFrontendHostPort(), Namespace: s.GetDefaultNamespace(), Logger: quiet,
@@ -74,7 +74,7 @@ func (s *cluster) client(t *testing.T) client.Client {
 }
 
 // note keeps every request.
-func (s *cluster) note(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (s *testServer) note(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if m, ok := req.(proto.Message); ok && s.keep {
 		s.mu.Lock()
 		s.sent = append(s.sent, proto.Clone(m))
@@ -84,7 +84,7 @@ func (s *cluster) note(ctx context.Context, method string, req, reply any, cc *g
 }
 
 // record makes the cluster keep requests, and returns a function that returns their text.
-func (s *cluster) record() func() string {
+func (s *testServer) record() func() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keep, s.sent = true, nil
