@@ -33,7 +33,7 @@ type Worker struct {
 	Log       *slog.Logger  // for errors, which Temporal is not told; slog.Default if nil
 }
 
-// Run works until ctx ends. Then it takes no more work, lets running leaves end within
+// Run works until ctx ends; leaves and runs get the values of ctx, such as prices. Then it takes no more work, lets running leaves end within
 // Grace, gives back the others, and drains the runs that it holds. While the server cannot be
 // reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (w Worker) Run(ctx context.Context) error {
 	opts := worker.Options{
 		MaxConcurrentActivityExecutionSize: w.Slots, MaxConcurrentActivityTaskPollers: min(w.Slots, 8),
 		WorkerStopTimeout: w.Grace + 5*time.Second, MaxHeartbeatThrottleInterval: time.Second,
-		DisableWorkflowWorker: true,
+		DisableWorkflowWorker: true, BackgroundActivityContext: context.WithoutCancel(ctx),
 	}
 	l := &leafWorker{Worker: w, remote: &remote.Worker{Journal: w.Journal, Pipelines: w.Pipelines, Secrets: w.Secrets}}
 	stop, err := w.start(ctx, func() worker.Worker {

@@ -33,9 +33,9 @@ const (
 // order is the item of an order.
 type order struct {
 	step.Order
-	Holder string         `json:"holder"`          // random, of the desk
-	Batch  *dag.ID        `json:"batch,omitempty"` // with which it first went out
-	Slice  *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit; see slices
+	Post  string         `json:"post"`            // random, of the call of Post
+	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
+	Slice *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit; see slices
 }
 
 // work returns the work of which the order is a part.

@@ -18,7 +18,6 @@ import (
 // desk sends the orders of one run and waits for their results.
 type desk struct {
 	*Executor
-	id    string // random
 	run   string
 	board journal.Board
 
@@ -47,7 +46,7 @@ type outcome struct {
 }
 
 func newDesk(e *Executor, run string) *desk {
-	return &desk{Executor: e, id: rand.Text(), run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}}
+	return &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}}
 }
 
 // do sends an order and returns its result.
@@ -82,20 +81,22 @@ func (d *desk) enter(ctx context.Context, p *pending) {
 	}
 }
 
-// leave removes an order that has its result or is cancelled.
+// leave removes an order for which nobody waits any more.
 func (d *desk) leave(ctx context.Context, p *pending, cancel bool) {
 	d.mu.Lock()
 	if d.waiting[p.order.Key.Digest] != p {
 		d.mu.Unlock()
 		return
 	}
-	d.remove(p)
 	b := p.batch
-	last := b != nil && b.open == 0
+	cancel = cancel && b != nil && b.open == 1
+	if cancel {
+		b.canceled = true
+	}
+	d.remove(p)
 	d.mu.Unlock()
-	if cancel && last {
-		// Nobody waits for the work, so it does no harm if it goes on.
-		_ = d.cfg.Carrier.Cancel(context.WithoutCancel(ctx), b.work)
+	if cancel {
+		d.cancel(ctx, b)
 	}
 }
 
@@ -198,10 +199,17 @@ func (d *desk) bring(ctx context.Context, got result) error {
 
 // batch is work that was sent.
 type batch struct {
-	work  Work
-	open  int // orders without a result
-	ended chan struct{}
+	work     Work
+	open     int           // orders without a result
+	ended    chan struct{} // closed when none is open
+	canceled bool          // nobody waits for the last one
+	// again is when the work is sent once more. The carrier may still have work that was sent
+	// before and ends just now: then it is soon, and later each time.
+	again time.Duration
 }
+
+// shortest is the first pause before work is sent once more.
+const shortest = 200 * time.Millisecond
 
 func (r *Route) size() int { return min(max(r.Batch, 1), MaxBatch) }
 
@@ -246,14 +254,13 @@ func (d *desk) send(ctx context.Context, route *Route) {
 
 // deliver sends a batch until it has ended.
 func (d *desk) deliver(ctx context.Context, pool string, b *batch) {
-	const shortest = 200 * time.Millisecond
-	pause, trouble := shortest, time.Time{}
+	again, pause, trouble := b.again, shortest, time.Time{}
 	for {
 		err := d.cfg.Carrier.Send(ctx, pool, b.work)
-		again := d.cfg.Again
+		wait := again
 		switch now := time.Now(); {
 		case err == nil:
-			pause, trouble = shortest, time.Time{}
+			again, pause, trouble = min(2*again, d.cfg.Again), shortest, time.Time{}
 		case trouble.IsZero():
 			trouble = now
 			fallthrough
@@ -261,16 +268,27 @@ func (d *desk) deliver(ctx context.Context, pool string, b *batch) {
 			if now.Sub(trouble) > d.cfg.Patience {
 				d.abandon(b, err)
 			}
-			again, pause = min(pause, again), min(2*pause, 10*time.Second)
+			wait, pause = min(pause, d.cfg.Again), min(2*pause, 10*time.Second)
 		}
-		timer := time.NewTimer(again)
+		timer := time.NewTimer(wait)
 		select {
 		case <-b.ended:
 			timer.Stop()
+			d.mu.Lock()
+			canceled := b.canceled
+			d.mu.Unlock()
+			if canceled { // perhaps while it was sent
+				d.cancel(ctx, b)
+			}
 			return
 		case <-timer.C:
 		}
 	}
+}
+
+// cancel stops work. Nobody waits for it, so it does no harm if it goes on.
+func (d *desk) cancel(ctx context.Context, b *batch) {
+	_ = d.cfg.Carrier.Cancel(context.WithoutCancel(ctx), b.work)
 }
 
 // abandon ends the wait for a batch that cannot be sent.
@@ -288,11 +306,12 @@ func (d *desk) abandon(b *batch, err error) {
 	}
 }
 
-// post writes orders on the board and returns them in batches. An order that an earlier
-// process has sent may have its result; otherwise it stays in the batch with which it went
-// out, so that no two workers get it.
+// post writes orders on the board and returns them in batches. An order that was sent before
+// may have its result; otherwise it stays in the batch with which it went out, so that no two
+// workers get it.
 func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
-	items, err := d.items(taken)
+	id := rand.Text()
+	items, err := d.items(taken, id)
 	if err != nil {
 		return nil, err
 	}
@@ -303,20 +322,20 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	last := kept[len(kept)-1].Seq
 	works := make([]Work, len(taken))
 	results := make([]*journal.Item, len(taken))
-	since := make([]int64, len(taken))
+	since, old := make([]int64, len(taken)), make([]bool, len(taken))
 	for i, p := range taken {
 		var o order
 		if err := read(kept[i], &o); err != nil {
 			return nil, err
 		}
 		works[i], since[i] = o.work(), last
-		if o.Holder != d.id {
-			if results[i], since[i], err = d.earlier(ctx, p); err != nil {
+		if old[i] = o.Post != id; old[i] {
+			if results[i], since[i], err = d.earlier(ctx, p, id); err != nil {
 				return nil, err
 			}
 		}
 	}
-	batches := d.join(taken, works, since)
+	batches := d.join(taken, works, since, old)
 	for i, found := range results {
 		if found != nil {
 			d.arrived(taken[i], *found)
@@ -326,14 +345,14 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 }
 
 // items returns what is posted for orders that go out together: first the orders.
-func (d *desk) items(taken []*pending) (items []journal.Item, err error) {
+func (d *desk) items(taken []*pending, id string) (items []journal.Item, err error) {
 	add := func(key string, v any) {
 		i, wrong := item(key, v)
 		items, err = append(items, i), errors.Join(err, wrong)
 	}
 	members := make([]dag.ID, len(taken))
 	h := sha256.New()
-	h.Write([]byte(d.id))
+	h.Write([]byte(id))
 	for i, p := range taken {
 		members[i] = p.order.Key.Digest
 		h.Write(members[i][:])
@@ -343,7 +362,7 @@ func (d *desk) items(taken []*pending) (items []journal.Item, err error) {
 		many = new(dag.ID(h.Sum(nil)))
 	}
 	for _, p := range taken {
-		add(orderKey+p.order.Key.Digest.String(), order{Order: p.order, Holder: d.id, Batch: many, Slice: p.slice.limits})
+		add(orderKey+p.order.Key.Digest.String(), order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits})
 	}
 	for _, p := range taken {
 		if p.slice.number > 0 {
@@ -356,11 +375,11 @@ func (d *desk) items(taken []*pending) (items []journal.Item, err error) {
 	return items, err
 }
 
-// earlier returns the result of an order that an earlier process has sent, if it is there,
-// and the position after which a result counts that does not count for ever.
-func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, int64, error) {
+// earlier returns the result of an order that was sent before, perhaps by another process, if
+// it is there, and the position after which a result counts that does not count for ever.
+func (d *desk) earlier(ctx context.Context, p *pending, id string) (*journal.Item, int64, error) {
 	digest := p.order.Key.Digest.String()
-	mark, err := d.board.Post(ctx, d.run, journal.Item{Key: againKey + digest + "/" + d.id})
+	mark, err := d.board.Post(ctx, d.run, journal.Item{Key: againKey + digest + "/" + id})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -372,7 +391,7 @@ func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, int64, e
 }
 
 // join makes batches of orders that somebody still waits for.
-func (d *desk) join(taken []*pending, works []Work, since []int64) (batches []*batch) {
+func (d *desk) join(taken []*pending, works []Work, since []int64, old []bool) (batches []*batch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	index := map[Work]*batch{}
@@ -382,11 +401,13 @@ func (d *desk) join(taken []*pending, works []Work, since []int64) (batches []*b
 		}
 		b := index[works[i]]
 		if b == nil {
-			b = &batch{work: works[i], ended: make(chan struct{})}
+			b = &batch{work: works[i], ended: make(chan struct{}), again: d.cfg.Again}
 			index[works[i]], batches = b, append(batches, b)
 		}
 		p.batch, p.since = b, since[i]
-		b.open++
+		if b.open++; old[i] {
+			b.again = min(shortest, b.again)
+		}
 	}
 	return batches
 }
