@@ -48,11 +48,11 @@ func (o *order) work() Work {
 
 // result is the item of a result.
 type result struct {
-	Attempts int           `json:"attempts"`
-	Record   *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
-	More     bool          `json:"more,omitempty"`   // it comes back for more budget
-	Spent    budget.Amount `json:"spent,omitzero"`
-	Steps    []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
+	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
+	More   bool          `json:"more,omitempty"`   // it comes back for more budget
+	Spent  budget.Amount `json:"spent,omitzero"`
+	Steps  []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
+	Given  bool          `json:"given,omitempty"` // it was given back, by a worker that does not know its steps
 }
 
 // final reports whether a result counts for ever.

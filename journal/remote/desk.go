@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -175,8 +177,15 @@ func (d *desk) fail(err error) {
 	}
 }
 
-// bring records the steps within a leaf that another process has done.
-func (d *desk) bring(ctx context.Context, got result) error {
+// bring records the steps within a leaf that other processes have done.
+func (d *desk) bring(ctx context.Context, leaf string, got result) error {
+	if got.Given {
+		steps, err := d.stepsIn(ctx, leaf)
+		if err != nil {
+			return err
+		}
+		return journal.Import(ctx, steps...)
+	}
 	if len(got.Steps) == 0 {
 		return nil
 	}
@@ -195,6 +204,33 @@ func (d *desk) bring(ctx context.Context, got result) error {
 		}
 	}
 	return journal.Import(ctx, steps...)
+}
+
+// stepsIn returns the steps on the board that are within a leaf.
+func (d *desk) stepsIn(ctx context.Context, leaf string) (steps []journal.DoneStep, err error) {
+	end, err := d.board.Post(ctx, d.run, journal.Item{Key: stepKey + "end/" + rand.Text()})
+	if err != nil {
+		return nil, err
+	}
+	for item, err := range d.board.Watch(ctx, d.run, stepKey, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if item.Seq >= end[0].Seq {
+			break
+		}
+		if strings.HasPrefix(item.Key, stepKey+"end/") {
+			continue
+		}
+		var s journal.DoneStep
+		if err := read(item, &s); err != nil {
+			return nil, err
+		}
+		if address.Within(s.Key.Path, leaf) {
+			steps = append(steps, s)
+		}
+	}
+	return steps, nil
 }
 
 // batch is work that was sent.

@@ -133,7 +133,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		if s.settle(got.Spent); got.More && s.grow() {
 			continue
 		}
-		if err := d.bring(ctx, got); err != nil {
+		if err := d.bring(ctx, o.Key.Path, got); err != nil {
 			return step.Record{}, err
 		}
 		if got.Record == nil {

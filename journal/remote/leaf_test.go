@@ -259,3 +259,75 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("attempt %d, %d steps, %d bodies", got, steps.Load(), bodies.Load())
 	}
 }
+
+// fixed is a carrier that delivers to a function.
+type fixed func(remote.Work)
+
+func (f fixed) Send(_ context.Context, _ string, w remote.Work) error { go f(w); return nil }
+func (fixed) Cancel(context.Context, remote.Work) error               { return nil }
+
+// A leaf that is given back continues after the steps that a worker has done before it died.
+func TestGiveBack(t *testing.T) {
+	var j journal.Memory
+	var steps atomic.Int64
+	dying, die := context.WithCancel(t.Context())
+	p := stone.Seq("p", stone.Func0("leaf", number, func(ctx context.Context) (int, error) {
+		n, err := stone.Step(ctx, "step", 0, func(context.Context, int) (int, error) { return int(steps.Add(1)), nil })
+		if dying.Err() == nil {
+			die()
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+		return n, err
+	}))
+	able, unable := &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}}, &remote.Worker{Journal: &j}
+	carrier := fixed(func(w remote.Work) {
+		if err := able.Do(dying, w); !errors.Is(err, context.Canceled) {
+			t.Errorf("the worker ended with %v", err)
+		}
+		if err := unable.Do(t.Context(), w); !errors.Is(err, remote.ErrOther) {
+			t.Errorf("a worker without the pipeline ended with %v", err)
+		}
+		if err := unable.GiveBack(t.Context(), w); err != nil {
+			t.Error(err)
+		}
+	})
+	e := remote.New(remote.Config{Journal: &j, Carrier: carrier, Routes: []remote.Route{{Pool: "p"}}})
+	result, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{}), Executor: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := number.From(result.DAG); got != 1 || steps.Load() != 1 {
+		t.Errorf("got %d after %d steps", got, steps.Load())
+	}
+}
+
+// A run ends with an error that says why, when its carrier fails for too long or its journal
+// does not keep it.
+func TestTrouble(t *testing.T) {
+	p := stone.Seq("p", stone.Func0("leaf", number, func(context.Context) (int, error) { return 1, nil }))
+	for name, c := range map[string]struct {
+		cfg  func(*journal.Memory) stone.Config
+		want string
+	}{
+		"carrier": {func(j *journal.Memory) stone.Config {
+			return stone.Config{Recorder: journal.Keep(j, journal.Options{})}
+		}, "no network"},
+		"not kept": {func(*journal.Memory) stone.Config { return stone.Config{} }, "no board"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var j journal.Memory
+			cfg := c.cfg(&j)
+			cfg.Executor = remote.New(remote.Config{Journal: &j, Carrier: broken{}, Routes: []remote.Route{{Pool: "p"}}, Patience: time.Millisecond, Again: time.Millisecond})
+			_, err := stone.Run(t.Context(), p, cfg)
+			if f := (*stone.Failure)(nil); !errors.As(err, &f) || f.Kind != kind.Executor || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+type broken struct{}
+
+func (broken) Send(context.Context, string, remote.Work) error { return errors.New("no network") }
+func (broken) Cancel(context.Context, remote.Work) error       { return nil }

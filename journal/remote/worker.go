@@ -42,7 +42,7 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // GiveBack leaves the orders of the work that have no result to the process that holds the
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
-	return w.each(ctx, work, func(ctx context.Context, run string, o *order) error { return w.post(ctx, run, o, result{}) })
+	return w.each(ctx, work, func(ctx context.Context, run string, o *order) error { return w.post(ctx, run, o, result{Given: true}) })
 }
 
 // each calls f for the orders of the work that have no result.
@@ -146,8 +146,8 @@ func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashla
 		rec, err = stone.Perform(ctx, p, o.Order, cfg)
 		return stone.Result{}, err
 	})
-	trouble, attempts, steps := r.ended()
-	done := result{Attempts: attempts, Spent: account.Spent(), Steps: steps}
+	trouble, steps := r.ended()
+	done := result{Spent: account.Spent(), Steps: steps}
 	exhausted := func(k kind.Kind) bool { return o.Slice != nil && k == budget.Kind }
 	var failure *stone.Failure
 	switch {
@@ -232,10 +232,10 @@ type recorder struct {
 	known    map[dag.ID]bool
 }
 
-func (r *recorder) ended() (trouble error, attempts int, steps []dag.ID) {
+func (r *recorder) ended() (trouble error, steps []dag.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.trouble, r.attempts, r.steps
+	return r.trouble, r.steps
 }
 
 // Do implements [step.Recorder].
