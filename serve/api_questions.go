@@ -114,17 +114,13 @@ func (s *Server) pipelineRoutes() []route {
 }
 
 func (s *Server) listPipelines(w http.ResponseWriter, _ *http.Request, _ Principal) error {
-	out := struct {
-		Pipelines []api.Pipeline `json:"pipelines"`
-	}{[]api.Pipeline{}}
-	for _, p := range s.published() {
-		described, err := p.describe()
-		if err != nil {
-			return err
-		}
-		out.Pipelines = append(out.Pipelines, described)
+	all, err := s.Pipelines()
+	if err != nil {
+		return err
 	}
-	return reply(w, http.StatusOK, out)
+	return reply(w, http.StatusOK, struct {
+		Pipelines []api.Pipeline `json:"pipelines"`
+	}{all})
 }
 
 func (s *Server) getPipeline(w http.ResponseWriter, r *http.Request, _ Principal) error {

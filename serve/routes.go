@@ -26,10 +26,19 @@ type route struct {
 	handle  func(w http.ResponseWriter, r *http.Request, who Principal) error
 }
 
-func (s *Server) routes() http.Handler {
+// table returns the routes that ask who the caller is.
+func (s *Server) table() []route {
+	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes())
+}
+
+func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
-	for _, r := range slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes()) {
+	for _, r := range s.table() {
 		mux.HandleFunc(r.pattern, s.serve(r))
+	}
+	s.inner = s.inside(s.table())
+	if err := s.mount(mux); err != nil {
+		return nil, err
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", s.ready)
@@ -38,7 +47,7 @@ func (s *Server) routes() http.Handler {
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
 	}))
-	return s.shielded(guard.Handler(mux))
+	return s.shielded(guard.Handler(mux)), nil
 }
 
 // shielded refuses requests for other hosts, and sets the headers of every reply.
@@ -91,13 +100,18 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			s.fail(w, r, tooMany(w, wait))
 			return
 		}
-		if route.role != "" && !who.may(route.role) {
-			s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", route.role))
-			return
-		}
-		if err := route.handle(w, r, who); err != nil {
-			s.fail(w, r, err)
-		}
+		s.handle(w, r, route, who)
+	}
+}
+
+// handle handles a request of a caller, if it has the role that the route needs.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who Principal) {
+	if route.role != "" && !who.may(route.role) {
+		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", route.role))
+		return
+	}
+	if err := route.handle(w, r, who); err != nil {
+		s.fail(w, r, err)
 	}
 }
 

@@ -39,6 +39,9 @@ type Config struct {
 	// is refused, which stops pages that were given the server's address under a name of
 	// their own. Empty means localhost and every IP address.
 	Hosts []string
+	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
+	// origins, callers and rates are checked before they get a request.
+	Mounts map[string]Mount
 	// Scan is how often the journal is searched for runs that can go on; 5 s if zero.
 	Scan time.Duration
 	// Grace is how long running steps may take when the server ends; 30 s if zero.
@@ -66,6 +69,7 @@ type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
 	handler   http.Handler
+	inner     http.Handler // of As
 	drain     chan struct{}
 	ending    sync.Once
 	rates     rates
@@ -97,7 +101,10 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.handler = s.routes()
+	var err error
+	if s.handler, err = s.routes(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

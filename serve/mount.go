@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A Mount makes the handler of another protocol, such as that of package serve/mcp, when
+// the server is made.
+type Mount func(*Server) (Handler, error)
+
+// Handler handles a request of a caller that was let in and has not sent too many. What
+// the caller may do is checked by the handler of [Server.As].
+type Handler func(w http.ResponseWriter, r *http.Request, who Principal)
+
+// mount adds the handlers of Config.Mounts.
+func (s *Server) mount(mux *http.ServeMux) error {
+	for pattern, m := range s.cfg.Mounts {
+		handle, err := m(s)
+		if err != nil {
+			return err
+		}
+		mux.HandleFunc(pattern, s.serve(route{pattern, "", func(w http.ResponseWriter, r *http.Request, who Principal) error {
+			handle(w, r, who)
+			return nil
+		}}))
+	}
+	return nil
+}
+
+// callerKey is the key of the caller in the context of a request to [Server.As].
+type callerKey struct{}
+
+// As returns the API for requests of a caller that was let in, without the checks of
+// hosts, origins and rates: for other protocols and for use within a program.
+func (s *Server) As(who Principal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	})
+}
+
+// inside returns the handler of As, which finds the caller in the context.
+func (s *Server) inside(routes []route) http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
+			s.handle(w, r, route, r.Context().Value(callerKey{}).(Principal))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) })
+	return mux
+}
+
+// Pipelines describes the published pipelines, in the order of their names.
+func (s *Server) Pipelines() ([]api.Pipeline, error) {
+	out := []api.Pipeline{}
+	for _, p := range s.published() {
+		described, err := p.describe()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, described)
+	}
+	return out, nil
+}
