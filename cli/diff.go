@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -14,6 +16,7 @@ import (
 
 func (a *app) diff() *cobra.Command {
 	var db string
+	var under string
 	var asJSON bool
 	c := overRun(&cobra.Command{
 		Use:   "diff RUN RUN [flags]",
@@ -22,14 +25,15 @@ func (a *app) diff() *cobra.Command {
 			"version, other input, a failure, or another answer to the same question.",
 		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
 	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], asJSON) })
+		return withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under, asJSON) })
 	})
 	dbFlag(c.Flags(), &db)
+	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why")
 	return c
 }
 
-func (a *app) compare(ctx context.Context, s *store, one, other string, asJSON bool) error {
+func (a *app) compare(ctx context.Context, s *store, one, other, under string, asJSON bool) error {
 	from, err := s.find(ctx, one)
 	if err != nil {
 		return err
@@ -42,6 +46,7 @@ func (a *app) compare(ctx context.Context, s *store, one, other string, asJSON b
 	if err != nil {
 		return failed("%w", err)
 	}
+	differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
 	if asJSON {
 		return output(printJSON(a.Stdout, list(differences)))
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -109,6 +108,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	if err != nil {
 		return err
 	}
+	flags.run.keep.name = "eval " + p.Name()
 	if budget.From(ctx) == nil { // so that the progress knows the cost
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
@@ -221,9 +221,13 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	if err := errors.Join(written...); err != nil || run == nil || flags.run.quiet {
 		return err
 	}
-	if r.Against != nil && slices.ContainsFunc(r.Against.Scores, func(s eval.ScoreCompared) bool { return len(s.Turned) > 0 }) {
-		if before, err := run.Find(context.Background(), r.Against.With); err == nil {
-			a.complain("what turned, step by step: %s", a.command(run.store, "diff", before.ID, run.id))
+	if r.Against != nil {
+		before, err := run.Find(context.Background(), r.Against.With)
+		for _, s := range r.Against.Scores {
+			if err == nil && len(s.Turned) > 0 {
+				a.complain("what turned, step by step: %s", a.command(run.store, "diff", before.ID, run.id, "--under", quoted(s.Turned[0].Path)))
+				break
+			}
 		}
 	}
 	a.complain("to score these answers again without asking: --reuse=%s", run.id)

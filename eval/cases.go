@@ -72,6 +72,20 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	return slices.Sorted(maps.Keys(rows)), rows
 }
 
+// paths returns a function that returns the path of the case at a place, in its run.
+func (e *evaluation) paths() func(at int) string {
+	names, rows := e.groups()
+	return func(at int) string {
+		name := e.data.rows[at].id[:2]
+		group, _ := slices.BinarySearch(names, name)
+		lane, _ := slices.BinarySearch(rows[name], int32(at))
+		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*e.Trials)
+	}
+}
+
+// groupPath returns the path of the i-th group.
+func groupPath(i int) string { return fmt.Sprintf("eval/groups[%d]/group", i) }
+
 // visits returns the trials of the cases at some places.
 func (e *evaluation) visits(rows []int32) (all []visit) {
 	for _, i := range rows {

@@ -38,6 +38,7 @@ type SliceCompared struct {
 // Turned is a case whose verdict turned.
 type Turned struct {
 	Case   string  `json:"case"`
+	Path   string  `json:"path"` // in the run, of its first trial
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 }
@@ -108,8 +109,9 @@ func (e *evaluation) compare(t *tally) *Comparison {
 func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	s := ScoreCompared{Name: name, Estimate: stat.Difference(p.before, p.now, e.clusters(p.at))}
 	var lost, gained []Turned
+	paths := e.paths()
 	for i := range p.now {
-		turned := Turned{e.data.rows[p.at[i]].id, p.before[i], p.now[i]}
+		turned := Turned{e.data.rows[p.at[i]].id, paths(p.at[i]), p.before[i], p.now[i]}
 		switch {
 		case p.before[i] >= 1 && p.now[i] < 1:
 			lost = append(lost, turned)

@@ -66,6 +66,9 @@ func TestCompare(t *testing.T) {
 		if c.Cases != 5 || c.New != 1 || c.Missing != 1 || len(c.Scores) != 1 {
 			t.Fatalf("%+v", c)
 		}
+		if path := c.Scores[0].Turned[0].Path; !strings.HasPrefix(path, "eval/groups[") || !strings.HasSuffix(path, "]/group/cases/each[0]") {
+			t.Errorf("the path of a turned case is %s", path)
+		}
 		if s := c.Scores[0]; s.Lost != 2 || s.Gained != 1 || math.Abs(s.Mean+.2) > 1e-9 || s.P != 1 || len(s.Turned) != 3 || len(s.Slices) != 2 {
 			t.Errorf("%+v", s)
 		}

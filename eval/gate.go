@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,7 +154,8 @@ func (e *evaluation) judging() (string, error) {
 		}
 	}
 	data, err := json.Marshal(parts)
-	return string(data), err
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8]), err
 }
 
 // judge applies the gate.

@@ -91,7 +91,7 @@ func (e *evaluation) extent() extent {
 // of returns the number of answers of the group at a path.
 func (x extent) of(path string) int {
 	for i, n := range x.groups {
-		if path == fmt.Sprintf("eval/groups[%d]/group", i) {
+		if path == groupPath(i) {
 			return n
 		}
 	}

@@ -1,0 +1,71 @@
+package eval_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/journal"
+)
+
+// TestCost reports what the journal has recorded: answers, rejected answers, failed cases and
+// judges.
+func TestCost(t *testing.T) {
+	priced := func(id string, usd float64, intent string, fn func(context.Context, any) (any, error)) call.Capability {
+		return call.Func(call.Metadata{ID: id, Intents: []string{intent}, Cost: call.Cost{USD: usd}}, fn)
+	}
+	app := &call.Applicator{Registry: call.NewRegistry(
+		priced("small", .01, "say", func(_ context.Context, in any) (any, error) {
+			return map[string]any{"a": "A", "b": "", "c": ""}[in.(map[string]any)["text"].(string)], nil
+		}),
+		priced("large", .1, "say", func(_ context.Context, in any) (any, error) {
+			return map[string]any{"b": "B", "c": ""}[in.(map[string]any)["text"].(string)], nil
+		}),
+		priced("judge", .003, call.EvalGrade, func(context.Context, any) (any, error) { return map[string]any{"score": 1}, nil }),
+	)}
+	p := call.New("say", reply, call.Spec{Applicator: app, Intent: "say", Input: call.From(asked), Done: call.Done{Must: []string{"non-empty"}}})
+	judge, err := eval.Read(app, "judge:Is it right?", "exact")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var db journal.Memory
+	account := budget.New(budget.Limits{})
+	r, err := eval.Run(budget.With(t.Context(), account), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: judge},
+		stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := db.Find(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: $%v, want $%v", what, got, want)
+		}
+	}
+	same("answers", r.Cost.USD, .01+(.01+.1)+(.01+.1))
+	same("judges", r.Cost.JudgesUSD, 2*.003)
+	same("the run", info.Usage.USD, r.Cost.USD+r.Cost.JudgesUSD)
+	same("the account", account.Used().USD, info.Usage.USD)
+	if s := r.Scores[1]; s.Right != 2 || s.NoAnswer != 1 {
+		t.Errorf("%+v", r)
+	}
+	// Of a run that reuses the answers, they cost what they have cost, and nothing again.
+	again, err := eval.Run(t.Context(), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: scorers(t, "exact")},
+		stone.Config{RunID: "again", Recorder: journal.Keep(&db, journal.Options{Reuse: "r"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("reused", again.Cost.ReusedUSD, r.Cost.USD)
+	same("all", again.Cost.USD, r.Cost.USD)
+	if info, err = db.Find(t.Context(), "again"); err != nil || again.Reused != 3 {
+		t.Errorf("%d answers are reused, %v", again.Reused, err)
+	}
+	same("the second run", info.Usage.USD, 0)
+}
