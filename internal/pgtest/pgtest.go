@@ -7,7 +7,8 @@
 // directory.
 //
 // STONE_PG names a server to be used instead: the address of a database whose user may
-// create databases. Without it, and without PostgreSQL's programs, tests are skipped; if
+// create databases and roles. Tests that stop their server have one of their own in any
+// case. Without it, and without PostgreSQL's programs, tests are skipped; if
 // STONE_PG_REQUIRED is set, they fail.
 package pgtest
 

@@ -48,14 +48,14 @@ func inGoroutines(n int, do func(i int) error) error {
 // BenchmarkStep has 32 concurrent callers, each of whose steps has a content of 1 KB.
 func BenchmarkStep(b *testing.B) {
 	server := pgtest.New(b)
-	db := open(b, server.Database(b), Options{})
 	var commits atomic.Int64
 	reached = func(point string) {
 		if point == "after commit" {
 			commits.Add(1)
 		}
 	}
-	defer func() { reached = func(string) {} }()
+	b.Cleanup(func() { reached = func(string) {} })
+	db := open(b, server.Database(b), Options{})
 	b.ResetTimer()
 	used, served := cputime.Used(), server.CPU()
 	err := inGoroutines(b.N, func(i int) error {

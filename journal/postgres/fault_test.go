@@ -157,9 +157,9 @@ func TestUnknownCommit(t *testing.T) {
 func TestUnknownCommitIsNotAssumedLost(t *testing.T) {
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
-	db := open(t, through, Options{Retry: 20 * time.Second})
 	arm, _, proceed := pauseAt(t, "before commit")
 	close(proceed)
+	db := open(t, through, Options{Retry: 20 * time.Second})
 	_, err := db.Do(t.Context(), stepKey("r", 1), func(ctx context.Context) (step.Record, error) {
 		arm(func() {
 			db.database.id.Add(1000) // it looks at the row of another process

@@ -70,10 +70,10 @@ func giveUp(t *testing.T, address, run string) {
 // while the transaction is open, and first was called in it. It reports whether the result was acknowledged, and
 // whether the other process worked on the step although it was.
 func race(t *testing.T, address string, first func(slow *DB)) (acknowledged, repeated bool) {
+	arm, paused, proceed := pauseAt(t, "before commit")
 	slow, next := open(t, address, Options{Lease: 20 * time.Second}), open(t, address, Options{})
 	do(t, slow, stepKey("r", 1))
 	giveUp(t, address, "r")
-	arm, paused, proceed := pauseAt(t, "before commit")
 	slowly := make(chan error, 1)
 	go func() {
 		_, err := slow.Do(context.Background(), stepKey("r", 2), func(context.Context) (step.Record, error) {
@@ -251,10 +251,10 @@ func TestAsideIsNoticed(t *testing.T) {
 
 // A process that stops within a transaction keeps its locks for a quarter of its lease.
 func TestSilentTransactionIsEnded(t *testing.T) {
+	arm, paused, proceed := pauseAt(t, "before commit")
 	address := pgtest.Database(t)
 	slow, next := open(t, address, Options{Lease: time.Second, Retry: 200 * time.Millisecond, RetryResults: 200 * time.Millisecond}), open(t, address, Options{})
 	do(t, slow, stepKey("r", 1))
-	arm, paused, proceed := pauseAt(t, "before commit")
 	arm(func() {})
 	<-paused
 	defer close(proceed)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -69,7 +70,11 @@ func TestMigrate(t *testing.T) {
 // A setting on which the promises depend is checked.
 func TestUnsuitableServer(t *testing.T) {
 	address := pgtest.Database(t)
-	name := address[strings.LastIndex(address, "/stone_")+1 : strings.Index(address, "?")]
+	at, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := at.Path[1:]
 	pgtest.Exec(t, address, "ALTER DATABASE "+name+" SET synchronous_commit = off")
 	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "has synchronous_commit off, which loses acknowledged steps: set it on for this user") {
 		t.Errorf("a database that does not wait for its disk: %v", err)
@@ -86,6 +91,7 @@ func TestErrors(t *testing.T) {
 	const password = "pa55word-of-the-database"
 	address := pgtest.Database(t)
 	pgtest.Exec(t, address, "DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN END $$")
+	t.Cleanup(func() { pgtest.Exec(t, address, "DROP ROLE stranger") })
 	secret := func(user string) string { return strings.Replace(address, "stone@", user+":"+password+"@", 1) }
 	fast := Options{Retry: 100 * time.Millisecond}
 	for name, c := range map[string]struct{ address, want string }{

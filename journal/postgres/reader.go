@@ -153,16 +153,6 @@ func scanRow(v [][]byte) *log.Row {
 	}
 }
 
-// page returns a query for a page of records with their contents. The server knows the
-// size of a content without reading it.
-func page(condition, order string, limit int64) string {
-	const size = "coalesce(octet_length(content), 0)"
-	return fmt.Sprintf(`SELECT %[1]s FROM (
-			SELECT *, sum(%[2]s) OVER (ORDER BY %[4]s ROWS UNBOUNDED PRECEDING) - %[2]s AS before
-			FROM stone.records WHERE %[3]s ORDER BY %[4]s LIMIT %[5]d
-		) page WHERE before < %[6]d ORDER BY %[4]s`, rowColumns, size, condition, order, limit, mostBytes)
-}
-
 // Rows implements [log.Reader].
 func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
 	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
@@ -212,22 +202,29 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	if s.Steps {
 		and("(digest IS NOT NULL OR node IS NULL)")
 	}
-	if s.Heads {
-		return fmt.Sprintf("SELECT %s FROM stone.records WHERE %s ORDER BY seq LIMIT %d", headColumns, text, limit), args
+	columns, bound := headColumns, ""
+	if !s.Heads {
+		// The server knows the size of a content without reading it.
+		const size = "coalesce(octet_length(content), 0)"
+		columns, bound = rowColumns, fmt.Sprintf(` AND seq <= (SELECT max(seq) FROM (
+			SELECT seq, sum(%[1]s) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - %[1]s AS before FROM stone.records WHERE %[2]s ORDER BY seq LIMIT %[3]d
+		) page WHERE before < %[4]d)`, size, text, limit, mostBytes)
 	}
-	return page(text, "seq", limit), args
+	return fmt.Sprintf("SELECT %s FROM stone.records WHERE %s%s ORDER BY seq LIMIT %d", columns, text, bound, limit), args
 }
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
+	const few = int64(4) // nearly always the first is taken
+	return pages(func(last **log.Row, _ int64) ([]*log.Row, error) {
 		var run, seq int64
 		if last != nil {
 			run, seq = (*last).Run, (*last).Seq
 		}
-		text := page("reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5)", "run, seq", limit)
-		return rows(ctx, r, scanRow, text, reuse, from, but, run, seq)
-	}, func(r *log.Row) int { return len(r.Content) })
+		return rows(ctx, r, scanRow, "SELECT "+rowColumns+` FROM stone.records
+			WHERE reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5) ORDER BY run, seq LIMIT $6`,
+			reuse, from, but, run, seq, few)
+	}, func(*log.Row) int { return mostBytes }) // there may be more
 }
 
 // Questions implements [log.Reader].

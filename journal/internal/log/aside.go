@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +55,7 @@ func (j *Journal) putAside(r *run, result *result, why error) error {
 		return t.Advance([]*Beat{{Run: run.Row, Owner: run.Owner, Rows: -1}})
 	}})
 	if err != nil {
-		return errors.Join(why, err)
+		return fmt.Errorf("%w; the result of %s is lost: %w", why, result.Path, err)
 	}
 	return why
 }

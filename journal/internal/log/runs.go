@@ -217,7 +217,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		if err := t.flush(); err != nil {
 			return err
 		}
-		if !fresh {
+		if !fresh && o.State == journal.Done {
 			if err := t.clearAside(p.row); err != nil {
 				return err
 			}
