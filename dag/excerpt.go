@@ -2,9 +2,11 @@ package dag
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -16,7 +18,8 @@ type Excerpt struct {
 	nodes  []*Node // the nodes of one type are in append order
 	line   []*Node // the nodes on the current line, in its order; reading starts at the last one
 	latest *Node
-	whole  *DAG // for Everything
+	whole  *DAG       // for Everything
+	apart  map[int]ID // contents that are elsewhere, by the position of their node
 }
 
 // NewExcerpt returns the excerpt of d for the queries, without a failure in flight.
@@ -115,6 +118,43 @@ func (x Excerpt) DAG() DAG {
 	return DAG{log: &entry{group: g, count: len(g.nodes)}}
 }
 
+// Detach returns the excerpt without the contents that have at least size bytes, and these
+// contents by their digests. Excerpts that share large contents can so travel without them. An
+// excerpt for [Everything] stays whole.
+func (x Excerpt) Detach(size int) (Excerpt, map[ID]json.RawMessage) {
+	var contents map[ID]json.RawMessage
+	for i, n := range x.nodes {
+		if len(n.content) < size {
+			continue
+		}
+		if contents == nil {
+			contents, x.apart = map[ID]json.RawMessage{}, maps.Clone(x.apart)
+		}
+		if x.apart == nil {
+			x.apart = map[int]ID{}
+		}
+		digest := ID(sha256.Sum256([]byte(n.content)))
+		contents[digest], x.apart[i] = json.RawMessage(n.content), digest
+	}
+	return x, contents
+}
+
+// Apart returns the digests of the contents that Detach has taken out.
+func (x Excerpt) Apart() []ID { return slices.Collect(maps.Values(x.apart)) }
+
+// Attach puts contents back into an excerpt that was read from JSON.
+func (x *Excerpt) Attach(contents map[ID]json.RawMessage) error {
+	for i, digest := range x.apart {
+		content, ok := contents[digest]
+		if !ok || ID(sha256.Sum256(content)) != digest {
+			return fmt.Errorf("excerpt: the content with the digest %s is missing or was changed", digest)
+		}
+		x.nodes[i].content = string(content)
+	}
+	x.apart = nil
+	return nil
+}
+
 // excerpt is the JSON form of an Excerpt. Line and Latest are positions in Nodes.
 type excerpt struct {
 	Nodes  []excerptNode `json:"nodes,omitempty"`
@@ -126,7 +166,8 @@ type excerpt struct {
 type excerptNode struct {
 	ID      ID                `json:"id"`
 	Type    string            `json:"type"`
-	Content json.RawMessage   `json:"content"`
+	Content json.RawMessage   `json:"content,omitempty"`
+	Apart   ID                `json:"apart,omitzero"` // digest of a content that is elsewhere
 	Meta    map[string]string `json:"meta,omitempty"`
 	Time    time.Time         `json:"time,omitzero"`
 }
@@ -145,7 +186,11 @@ func (x Excerpt) MarshalJSON() ([]byte, error) {
 	at := make(map[ID]int, len(x.nodes))
 	for i, n := range x.nodes {
 		at[n.id] = i
-		out.Nodes = append(out.Nodes, excerptNode{n.id, n.typ, n.Content(), n.meta, n.Time()})
+		node := excerptNode{ID: n.id, Type: n.typ, Apart: x.apart[i], Meta: n.meta, Time: n.Time()}
+		if node.Apart == (ID{}) {
+			node.Content = n.Content()
+		}
+		out.Nodes = append(out.Nodes, node)
 	}
 	for _, n := range x.line {
 		out.Line = append(out.Line, at[n.id])
@@ -169,7 +214,13 @@ func (x *Excerpt) UnmarshalJSON(data []byte) error {
 		x.whole = &d
 		return err
 	}
-	for _, n := range in.Nodes {
+	for i, n := range in.Nodes {
+		if n.Apart != (ID{}) {
+			if x.apart == nil {
+				x.apart = map[int]ID{}
+			}
+			x.apart[i], n.Content = n.Apart, json.RawMessage("null")
+		}
 		node, err := NewNode(Spec{Type: n.Type, Content: n.Content, Meta: n.Meta, Time: n.Time})
 		if err != nil {
 			return err

@@ -1,7 +1,10 @@
 package dag_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -88,4 +91,44 @@ func TestBadExcerpt(t *testing.T) {
 			t.Errorf("%s is read without an error", text)
 		}
 	}
+}
+
+// An excerpt can travel without its large contents, which must come back unchanged.
+func TestDetach(t *testing.T) {
+	small, big := dag.NewType[string]("small"), dag.NewType[string]("big")
+	d := must(big.Append(must(small.Append(dag.DAG{}, "s")), strings.Repeat("<b>", 100)))
+	x, contents := dag.NewExcerpt(d, slices.Concat(small.Queries(), big.Queries())...).Detach(100)
+	raw := must(json.Marshal(x))
+	if len(contents) != 1 || bytes.Contains(raw, []byte("b>")) || bytes.Contains(raw, []byte("u003e")) {
+		t.Fatalf("%d contents are apart from %s", len(contents), raw)
+	}
+	read := func() (x dag.Excerpt) {
+		t.Helper()
+		if err := json.Unmarshal(raw, &x); err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	back := read()
+	if err := back.Attach(contents); err != nil {
+		t.Fatal(err)
+	}
+	if got := must(big.From(back.DAG())); got != strings.Repeat("<b>", 100) {
+		t.Errorf("got %q", got)
+	}
+	if got, want := back.DAG().Latest().ID(), d.Latest().ID(); got != want || len(back.Apart()) != 0 {
+		t.Errorf("node %s, want %s, %d contents are apart", got, want, len(back.Apart()))
+	}
+	for name, contents := range map[string]map[dag.ID]json.RawMessage{"none": nil, "another": {read().Apart()[0]: json.RawMessage(`"x"`)}} {
+		if x := read(); x.Attach(contents) == nil {
+			t.Errorf("%s: a content that does not match was attached", name)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

@@ -144,6 +144,9 @@ func (g *grower) leaf() stone.Ashlar {
 		switch local {
 		case 0:
 			out := stone.In(ctx).RunDynamic(inner, d, nil)
+			if out.InFlight() { // the run may be cancelled
+				return 0, out.Cause()
+			}
 			n += out.Len() - d.Len()
 		case 1:
 			if _, err := stone.In(ctx).Await(d); err != nil {

@@ -27,8 +27,12 @@ const (
 	stepKey   = "step/"
 	tryKey    = "try/"   // and the number of the attempt
 	sliceKey  = "slice/" // and the number of the slice
-	againKey  = "again/" // and who sends the order again
+	againKey  = "again/" // and the call of Post
+	partKey   = "part/"  // of a large content that orders read
 )
+
+// large is from how many bytes on a content is on the board once, for all orders that read it.
+const large = 4 << 10
 
 // order is the item of an order.
 type order struct {

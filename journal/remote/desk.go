@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ type desk struct {
 	seen    int64              // position of the last result that was read
 	stop    context.CancelFunc // of the goroutine that reads, nil if there is none
 	queues  map[*Route][]*pending
+	parts   map[dag.ID]bool // large contents that are on the board
 }
 
 // pending is an order that waits for its result.
@@ -48,7 +51,7 @@ type outcome struct {
 }
 
 func newDesk(e *Executor, run string) *desk {
-	return &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}}
+	return &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
 }
 
 // do sends an order and returns its result.
@@ -355,7 +358,16 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := kept[len(kept)-1].Seq
+	last := int64(0)
+	d.mu.Lock()
+	for _, item := range kept {
+		last = max(last, item.Seq)
+		if part, ok := strings.CutPrefix(item.Key, partKey); ok {
+			digest, _ := dag.ParseID(part) // the key is our own
+			d.parts[digest] = true
+		}
+	}
+	d.mu.Unlock()
 	works := make([]Work, len(taken))
 	results := make([]*journal.Item, len(taken))
 	since, old := make([]int64, len(taken)), make([]bool, len(taken))
@@ -397,8 +409,19 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	if len(taken) > 1 {
 		many = new(dag.ID(h.Sum(nil)))
 	}
+	parts := map[dag.ID]json.RawMessage{}
 	for _, p := range taken {
-		add(orderKey+p.order.Key.Digest.String(), order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits})
+		o := order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits}
+		var contents map[dag.ID]json.RawMessage
+		o.Reads, contents = o.Reads.Detach(large)
+		add(orderKey+p.order.Key.Digest.String(), o)
+		maps.Copy(parts, contents)
+	}
+	d.mu.Lock()
+	maps.DeleteFunc(parts, func(digest dag.ID, _ json.RawMessage) bool { return d.parts[digest] })
+	d.mu.Unlock()
+	for digest, content := range parts {
+		items = append(items, journal.Item{Key: partKey + digest.String(), Data: content})
 	}
 	for _, p := range taken {
 		if p.slice.number > 0 {

@@ -331,3 +331,51 @@ type broken struct{}
 
 func (broken) Send(context.Context, string, remote.Work) error { return errors.New("no network") }
 func (broken) Cancel(context.Context, remote.Work) error       { return nil }
+
+// A large content is on the board once, however many leaves read it.
+func TestLargeContents(t *testing.T) {
+	var j journal.Memory
+	big := strings.Repeat("<big>&", 2000)
+	items := dag.NewType[[]int]("items")
+	lane := stone.Func2("lane", text, entry, number, func(_ context.Context, s string, i int) (int, error) { return len(s) + i, nil })
+	sum := stone.Reduce(stone.Func("sum", dag.All(number), dag.NewType[int]("sum"), func(_ context.Context, all []int) (int, error) {
+		n := 0
+		for _, i := range all {
+			n += i
+		}
+		return n, nil
+	}))
+	p := stone.Seq("p",
+		stone.Func0("local", text, func(context.Context) (string, error) { return big, nil }),
+		stone.Func0("items", items, func(context.Context) ([]int, error) { return make([]int, 100), nil }),
+		stone.Map("each", items, entry, lane), sum,
+		stone.Func0("wait", number, func(context.Context) (int, error) { return 0, kindWaiting() }))
+	_, _, err := run(t, t.Context(), &j, p, stone.Config{}, p)
+	if !errors.Is(err, kind.Waiting) {
+		t.Fatal(err)
+	}
+	d, err := j.DAG(t.Context(), "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := dag.NewType[int]("sum").From(d); err != nil || got != 100*len(big) {
+		t.Errorf("got %d, %v", got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	times, size := 0, 0
+	for i, err := range j.Watch(ctx, "run", "", 0) {
+		if err != nil {
+			break
+		}
+		size += len(i.Data)
+		if strings.Contains(string(i.Data), "<big>&<big>") || strings.Contains(string(i.Data), "u003cbig") {
+			times++
+		}
+	}
+	if times != 1 || size > 500_000 {
+		t.Errorf("the content is on the board %d times, which has %d bytes", times, size)
+	}
+}
+
+var entry = dag.NewType[int]("entry")

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -95,7 +96,37 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 		}
 		orders = append(orders, o)
 	}
-	return orders, nil
+	return orders, w.attach(ctx, work.Run, orders)
+}
+
+// attach puts the large contents into the orders that read them.
+func (w *Worker) attach(ctx context.Context, run string, orders []*order) error {
+	contents := map[dag.ID]json.RawMessage{}
+	for _, o := range orders {
+		for _, digest := range o.Reads.Apart() {
+			contents[digest] = nil
+		}
+	}
+	if len(contents) == 0 {
+		return nil
+	}
+	keys := make([]string, 0, len(contents))
+	for digest := range contents {
+		keys = append(keys, partKey+digest.String())
+	}
+	items, err := w.Journal.Posted(ctx, run, keys...)
+	if err != nil {
+		return err
+	}
+	for digest := range contents {
+		contents[digest] = items[partKey+digest.String()].Data
+	}
+	for _, o := range orders {
+		if err := o.Reads.Attach(contents); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // do does an order with the pipeline of its run, or else with a version of it that has the
@@ -146,7 +177,7 @@ func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashla
 		rec, err = stone.Perform(ctx, p, o.Order, cfg)
 		return stone.Result{}, err
 	})
-	trouble, steps := r.ended()
+	steps, trouble := r.ended()
 	done := result{Spent: account.Spent(), Steps: steps}
 	exhausted := func(k kind.Kind) bool { return o.Slice != nil && k == budget.Kind }
 	var failure *stone.Failure
@@ -232,10 +263,10 @@ type recorder struct {
 	known    map[dag.ID]bool
 }
 
-func (r *recorder) ended() (trouble error, steps []dag.ID) {
+func (r *recorder) ended() (steps []dag.ID, trouble error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.trouble, r.steps
+	return r.steps, r.trouble
 }
 
 // Do implements [step.Recorder].
