@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -110,14 +111,18 @@ type pool struct {
 	config *pgconn.Config
 	places chan struct{}
 	idle   chan *pgconn.PgConn
+	closed atomic.Bool
 }
 
 func newPool(config *pgconn.Config, size int) *pool {
-	return &pool{config, make(chan struct{}, size), make(chan *pgconn.PgConn, size)}
+	return &pool{config: config, places: make(chan struct{}, size), idle: make(chan *pgconn.PgConn, size)}
 }
 
 // take returns a connection, which must be given back.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
+	if p.closed.Load() {
+		return nil, ErrClosed
+	}
 	select {
 	case p.places <- struct{}{}:
 	case <-ctx.Done():
@@ -143,10 +148,18 @@ func (p *pool) give(conn *pgconn.PgConn) {
 		p.idle <- conn
 	}
 	<-p.places
+	if p.closed.Load() {
+		p.shrink()
+	}
 }
 
-// close closes the connections that are not in use.
 func (p *pool) close() {
+	p.closed.Store(true)
+	p.shrink()
+}
+
+// shrink closes the connections that are not in use.
+func (p *pool) shrink() {
 	for {
 		select {
 		case conn := <-p.idle:

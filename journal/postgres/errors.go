@@ -47,6 +47,12 @@ func (d *database) Passing(err error) bool {
 	return disconnected(err)
 }
 
+// isReadOnly reports whether the server is a standby.
+func isReadOnly(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == readOnly
+}
+
 // disconnected reports whether the server could not be reached, or did not answer.
 func disconnected(err error) bool {
 	var network net.Error

@@ -363,3 +363,21 @@ func TestContents(t *testing.T) {
 		}
 	}
 }
+
+// A closed journal opens no connection again.
+func TestReadAfterClose(t *testing.T) {
+	db, err := Open(t.Context(), pgtest.Database(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, db, stepKey("r", 1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Steps(t.Context(), "r"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Steps after Close: %v, want ErrClosed", err)
+	}
+	if n := len(db.database.pool.places); n > 0 {
+		t.Errorf("%d connections are open after Close", n)
+	}
+}

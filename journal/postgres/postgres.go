@@ -185,7 +185,7 @@ func (d *database) Check() error { return nil }
 
 // Idle implements [log.Database]: it closes the connections for reading that nobody uses.
 func (d *database) Idle() error {
-	d.pool.close()
+	d.pool.shrink()
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (d *database) Update(do func(log.Tx) error) error {
 			t.exec("ROLLBACK")
 			_ = t.send(nil) // the server rolls back also when the connection is lost
 		}
+		if isReadOnly(err) {
+			drop(d.writer) // another server may be the primary now
+		}
 		return err
 	}
 	t.exec("COMMIT")
@@ -116,7 +119,7 @@ func (t *tx) send(each func([][]byte)) error {
 		t.commits++
 		idle := fmt.Sprint(t.idle.Milliseconds())
 		t.queue = append([]statement{
-			{text: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"},
+			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
 			{"SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", []any{idle}},
 			{`INSERT INTO stone.writers (writer, commits) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
 				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, []any{t.id.Load(), t.commits}},
