@@ -1,12 +1,13 @@
 # make test    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
 # make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
+# make test-faults   500 kills, 200 stops and 20 restarts of the server, with figures; an hour at most
 # make lint    gofmt, go vet, staticcheck
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: test test-temporal bench lint peers
+.PHONY: test test-faults test-temporal bench lint peers
 
 # Lint vets everything and these binaries are not debugged, so vetting and debug information
 # are left out. Under the race detector a process sleeps for a second before it exits, which tests
@@ -22,6 +23,9 @@ test: peers lint
 
 test-temporal:
 	cd engine/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
+
+test-faults:
+	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -run='Random|Team|Zombies|Restarts' ./internal/killtest
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.

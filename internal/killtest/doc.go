@@ -9,6 +9,14 @@
 // two processes want at once, that other processes take over, or that reuses records of
 // another run.
 //
-// STONE_KILLS sets the number of processes that are killed at random moments; the default
-// is 20.
+// Further tests have teams: four processes over one database, of which one holds a run of
+// 1,000 calls while all do its leaves. Their oracle is a ledger of files: each process notes
+// there, with the time, each call, each answer, and each result that the store acknowledged.
+// A call may be repeated only if it was in flight in a process that was killed, which means
+// that no result was acknowledged.
+//
+// STONE_FAULTS sets how many of the faults happen: 4 if it is not set, for 4 % of them. The
+// whole suite, with its figures:
+//
+//	make test-faults
 package killtest

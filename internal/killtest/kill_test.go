@@ -1,6 +1,7 @@
 package killtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -35,18 +36,22 @@ func killAtPoints(t *testing.T, over func(*victim) *victim) {
 	}
 }
 
+// share is the part of a number of faults that STONE_FAULTS asks for: a percentage, or 4.
+func share(t *testing.T, all int) int {
+	t.Helper()
+	percent, err := strconv.Atoi(cmp.Or(os.Getenv("STONE_FAULTS"), "4"))
+	if err != nil || percent < 1 {
+		t.Fatalf("STONE_FAULTS=%q: want a percentage", os.Getenv("STONE_FAULTS"))
+	}
+	return max(all*percent/100, 1)
+}
+
 func TestKillAtRandom(t *testing.T)       { killAtRandom(t, func(v *victim) *victim { return v }) }
 func TestKillAtRandomServer(t *testing.T) { killAtRandom(t, (*victim).overServer) }
 
 func killAtRandom(t *testing.T, over func(*victim) *victim) {
 	t.Helper()
-	kills := 20
-	if s := os.Getenv("STONE_KILLS"); s != "" {
-		var err error
-		if kills, err = strconv.Atoi(s); err != nil {
-			t.Fatalf("STONE_KILLS=%q: want a number", s)
-		}
-	}
+	kills := share(t, 500)
 	want := undisturbed(t)
 	for done := 0; done < kills; {
 		v := over(newVictim(t))

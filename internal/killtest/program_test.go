@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -41,7 +43,16 @@ const (
 	childRun    = "STONE_KILLTEST_RUN"
 	childReuse  = "STONE_KILLTEST_REUSE"
 	childDB     = "STONE_KILLTEST_DB"    // address, for a server
-	childServes = "STONE_KILLTEST_SERVE" // takes over what others leave, with a longer lease
+	childServes = "STONE_KILLTEST_SERVE" // its part among processes that compete, see parts
+	childLanes  = "STONE_KILLTEST_LANES" // of the fan-out, if not 50
+	childSlow   = "STONE_KILLTEST_SLOW"  // duration that lanes take at most
+)
+
+// The parts of processes that compete, which have a longer lease.
+const (
+	starts    = "starts"     // does the run
+	takesOver = "takes over" // does it when its holder is dead
+	inTeam    = " in a team" // with one of them: leaves go to all processes of the team
 )
 
 const (
@@ -57,14 +68,19 @@ const (
 // openStore opens the store of a run: the database with an address, or else the file of
 // its folder.
 func openStore(folder, address string) (stores.Store, error) {
+	rival := os.Getenv(childServes) != ""
 	if address != "" {
 		opts := postgres.Options{Lease: serverLease, Retry: serverRetry}
-		if os.Getenv(childServes) != "" {
+		if rival {
 			opts.Lease = rivalLease
 		}
-		return postgres.Open(context.Background(), address, opts)
+		return postgres.Open(context.Background(), fmt.Sprintf("%s&application_name=%d", address, os.Getpid()), opts)
 	}
-	return sqlite.Open(filepath.Join(folder, "db", "stone.db"), sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry})
+	opts := sqlite.Options{Lease: lease, Retry: retry, RetryResults: retry}
+	if rival {
+		opts = sqlite.Options{Lease: rivalLease, Retry: serverRetry}
+	}
+	return sqlite.Open(filepath.Join(folder, "db", "stone.db"), opts)
 }
 
 // reached and reachedServer are the hooks of journal/sqlite and journal/postgres for their
@@ -138,11 +154,26 @@ func child(folder string) error {
 	defer acks.Close()
 	term, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	do := run
-	if os.Getenv(childServes) == "others" {
-		do = takeOver
+	answers, err := appendTo(folder, "answers")
+	if err != nil {
+		return errors.Join(err, db.Close())
 	}
-	result, err := do(term, pipeline(worker(folder, lines)), witness{db, acks})
+	defer answers.Close()
+	p, j := pipeline(worker(folder, lines, answers)), &witness{Store: db, acks: acks}
+	part, team := strings.CutSuffix(os.Getenv(childServes), inTeam)
+	if team {
+		if j.executor, err = join(term, folder, p, j); err != nil {
+			return errors.Join(err, db.Close())
+		}
+	}
+	do := run
+	if part == takesOver {
+		do = takeOver
+		if !team {
+			j.slots = make(chan struct{}, 8)
+		}
+	}
+	result, err := do(term, p, j)
 	if err := errors.Join(err, db.Close()); err != nil {
 		return err
 	}
@@ -159,21 +190,38 @@ func appendTo(folder, name string) (*os.File, error) {
 // witness is a journal that logs acknowledged results.
 type witness struct {
 	stores.Store
-	acks *os.File
+	acks     *os.File
+	executor step.Executor // nil without a team
+	slots    chan struct{} // of the steps done at once, nil for any number
+	orders   sync.Map      // keys of the leaves that were read from the board, by their digests
 }
 
-func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	if w.slots != nil {
+		w.slots <- struct{}{}
+		defer func() { <-w.slots }()
+	}
 	rec, err := w.Store.Do(ctx, key, work)
 	if err == nil {
-		_, err = fmt.Fprintln(w.acks, key.Kind, key.Path)
+		err = w.acknowledged(key)
 	}
 	return rec, err
 }
 
+func (w *witness) acknowledged(key step.Key) error {
+	return jot(w.acks, key.Kind+" "+key.Path)
+}
+
+// jot adds to the ledger what this process has done, and when.
+func jot(file *os.File, what string) error {
+	_, err := fmt.Fprintln(file, os.Getpid(), time.Now().UnixNano(), what)
+	return err
+}
+
 // run does the run. When term is done it starts no further step.
-func run(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
+func run(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
+	cfg.Executor, cfg.Recorder = db.executor, journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
 	return stone.Run(context.Background(), p, cfg)
 }
 
@@ -186,16 +234,27 @@ var (
 	summary = dag.NewType[agent.Text]("summary")
 )
 
-// worker returns the function of a piece of work: it appends its path to the file.
-func worker(folder string, file *os.File) func(path string) error {
+// worker returns the function of a piece of work: it notes its path when
+// it is called and when it is answered.
+func worker(folder string, calls, answers *os.File) func(path string) error {
 	var done atomic.Int64
 	pause, err := strconv.ParseInt(os.Getenv(childPause), 10, 64)
 	if err != nil {
 		pause = -1
 	}
+	slow, err := time.ParseDuration(cmp.Or(os.Getenv(childSlow), "0s"))
+	if err != nil {
+		panic(err)
+	}
 	return func(path string) error {
 		time.Sleep(time.Millisecond)
-		if _, err := fmt.Fprintln(file, path); err != nil {
+		if err := jot(calls, path); err != nil {
+			return err
+		}
+		if slow > 0 && strings.HasSuffix(path, "/lane") {
+			time.Sleep(rand.N(slow))
+		}
+		if err := jot(answers, path); err != nil {
 			return err
 		}
 		if done.Add(1) != pause {
@@ -211,7 +270,7 @@ func worker(folder string, file *os.File) func(path string) error {
 	}
 }
 
-// pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 lanes and an agent of
+// pipeline has 10 leaves, a loop of 4 rounds, a fan-out of 50 or more lanes and an agent of
 // 5 turns with two tool calls each but the last. All but the agent can be reused.
 // Each piece of work is given its path.
 func pipeline(work func(path string) error) stone.Ashlar {
@@ -231,8 +290,12 @@ func pipeline(work func(path string) error) stone.Ashlar {
 	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {
 		return strings.Join(all, ", "), work(stone.In(ctx).Path())
 	}, stone.Reusable())
+	number, err := strconv.Atoi(cmp.Or(os.Getenv(childLanes), "50"))
+	if err != nil {
+		panic(err)
+	}
 	lanes := func(dag.DAG) (items []int, err error) {
-		for i := range 50 {
+		for i := range number {
 			items = append(items, i)
 		}
 		return items, nil
@@ -273,7 +336,7 @@ func writer(work func(path string) error) stone.Ashlar {
 		// A tool knows that its call may be a repetition. Reporting that would give the
 		// model another result, and the run another DAG.
 		text, err := os.ReadFile(filepath.Join(os.Getenv(childFolder), "lines"))
-		if times := strings.Count(string(text), stone.In(ctx).Path()+"\n"); err != nil || times >= journal.Attempt(ctx) {
+		if times := strings.Count(string(text), " "+stone.In(ctx).Path()+"\n"); err != nil || times >= journal.Attempt(ctx) {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
 		}
 		err = work(stone.In(ctx).Path())

@@ -14,7 +14,7 @@ import (
 )
 
 // takeOver waits until a run has no live process, and finishes it.
-func takeOver(term context.Context, p stone.Ashlar, db witness) (stone.Result, error) {
+func takeOver(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error) {
 	for info, err := range db.Abandoned(term) {
 		if err != nil {
 			return stone.Result{}, err
@@ -48,9 +48,9 @@ func TestTakeOver(t *testing.T) {
 		}()
 	}
 	// Each of these kills itself once it has done some of the work.
-	start("after work 9", childServes+"=itself")
+	start("after work 9", childServes+"="+starts)
 	for range kills - 1 {
-		start("after work 9", childServes+"=others")
+		start("after work 9", childServes+"="+takesOver)
 	}
 	for v.kills < kills {
 		p := <-ended
@@ -59,7 +59,7 @@ func TestTakeOver(t *testing.T) {
 		}
 		v.check(want)
 	}
-	start("", childServes+"=others")
+	start("", childServes+"="+takesOver)
 	last := <-ended
 	if !v.end(last) {
 		t.Fatal("the process was killed by somebody else")
@@ -75,13 +75,13 @@ func TestStopped(t *testing.T) {
 		t.Run(fmt.Sprint("after ", pieces), func(t *testing.T) {
 			t.Parallel()
 			v := newVictim(t).overServer()
-			v.env = append(v.env, childServes+"=itself")
+			v.env = append(v.env, childServes+"="+starts)
 			stopped := v.pause(pieces)
 			if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
 			}
 			defer stopped.Process.Kill()
-			next := v.start("", childServes+"=others")
+			next := v.start("", childServes+"="+takesOver)
 			if !v.end(next) {
 				t.Fatal("the process was killed by somebody else")
 			}

@@ -3,10 +3,12 @@ package killtest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,17 +114,39 @@ func (v *victim) refused(p *process, parts ...string) {
 // lines counts how often each piece of work was done.
 func (v *victim) lines() map[string]int { return v.count("lines") }
 
+// count counts the entries of a file of the ledger.
 func (v *victim) count(file string) map[string]int {
+	v.Helper()
+	lines := map[string]int{}
+	for _, e := range v.entries(file) {
+		lines[e.what]++
+	}
+	return lines
+}
+
+// entry is a line in a file of the ledger.
+type entry struct {
+	pid  int
+	at   int64 // nanoseconds
+	what string
+}
+
+func (v *victim) entries(file string) (all []entry) {
 	v.Helper()
 	text, err := os.ReadFile(filepath.Join(v.folder, file))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		v.Fatal(err)
 	}
-	lines := map[string]int{}
 	for line := range strings.Lines(string(text)) {
-		lines[strings.TrimSpace(line)]++
+		parts := append(strings.SplitN(strings.TrimSpace(line), " ", 3), "", "")
+		pid, wrong := strconv.Atoi(parts[0])
+		at, err := strconv.ParseInt(parts[1], 10, 64)
+		if err := errors.Join(wrong, err); err != nil {
+			v.Fatalf("line %q of %s: %v", line, file, err)
+		}
+		all = append(all, entry{pid, at, parts[2]})
 	}
-	return lines
+	return all
 }
 
 // check compares the database with the lines: every acknowledged result is recorded, no
@@ -241,10 +265,17 @@ func (v *victim) compare(got, want trace, repeats int) {
 // undisturbed is the trace of a run that is not killed.
 func undisturbed(t *testing.T) trace {
 	t.Helper()
-	want := newVictim(t).finish()
-	// 10 leaves, 4 rounds, 50 lanes, what joins them, 5 turns, 8 tool calls.
-	if len(want.lines) != 78 {
-		t.Fatalf("the run has %d pieces of work, want 78: %v", len(want.lines), want.lines)
+	return undisturbedWith(t, 50)
+}
+
+func undisturbedWith(t *testing.T, lanes int) trace {
+	t.Helper()
+	v := newVictim(t)
+	v.env = []string{fmt.Sprint(childLanes, "=", lanes)}
+	want := v.finish()
+	// 10 leaves, 4 rounds, the lanes, what joins them, 5 turns, 8 tool calls.
+	if len(want.lines) != 28+lanes {
+		t.Fatalf("the run has %d pieces of work, want %d: %v", len(want.lines), 28+lanes, want.lines)
 	}
 	return want
 }

@@ -94,7 +94,9 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 		if err := read(item, o); err != nil {
 			return nil, err
 		}
-		orders = append(orders, o)
+		if o.work() == work { // otherwise it went out before, with other orders
+			orders = append(orders, o)
+		}
 	}
 	return orders, w.attach(ctx, work.Run, orders)
 }

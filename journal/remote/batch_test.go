@@ -1,0 +1,52 @@
+package remote_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/remote"
+)
+
+// deaf is a carrier that loses all work, and ends the run with the first one.
+type deaf struct{ cancel context.CancelFunc }
+
+func (d deaf) Send(context.Context, string, remote.Work) error {
+	d.cancel()
+	return nil
+}
+
+func (deaf) Cancel(context.Context, remote.Work) error { return nil }
+
+// Orders of an earlier holder stay in their batch when the next holder sends them together
+// with new ones, in larger batches: no two workers do one.
+func TestBatchOfEarlierHolder(t *testing.T) {
+	var j journal.Memory
+	var calls atomic.Int64
+	lanes := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil })
+	p := stone.Seq("p", stone.Map("fan", lanes, number, stone.Func("lane", number, text, func(context.Context, int) (string, error) {
+		calls.Add(1)
+		time.Sleep(50 * time.Millisecond) // the other worker opens its batch meanwhile
+		return "done", nil
+	})), stone.Reduce(stone.Func("join", dag.All(text), dag.NewType[int]("count"), func(_ context.Context, all []string) (int, error) { return len(all), nil })))
+	hold := func(ctx context.Context, c remote.Carrier, batch, window int) error {
+		e := remote.New(remote.Config{Journal: &j, Carrier: c, Routes: []remote.Route{{Leaf: "lane", Pool: "p", Batch: batch}}, Window: window})
+		_, err := stone.Run(ctx, p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{}), Executor: e})
+		return err
+	}
+	dying, die := context.WithCancel(t.Context())
+	if hold(dying, deaf{die}, 2, 1) == nil {
+		t.Fatal("the first holder finished the run")
+	}
+	worker := &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}}
+	if err := hold(t.Context(), newPool(t, worker, worker), 4, 64); err != nil {
+		t.Fatal(err)
+	}
+	if got := calls.Load(); got != 4 {
+		t.Errorf("the 4 lanes were called %d times", got)
+	}
+}
