@@ -124,7 +124,7 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 
 // version identifies what is evaluated on: a run is not resumed with other cases.
 func (e *evaluation) version() string {
-	return fmt.Sprintf("%s %d", e.data.digest(), e.Trials)
+	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }
 
 // attempts is how often a case is tried while its provider fails. Models try again by
@@ -147,16 +147,23 @@ func (e *evaluation) answer() stone.Ashlar {
 			return nil, err
 		}
 		account := budget.From(ctx).Sub(budget.Limits{})
-		began := time.Now()
+		var began time.Time
 		var out dag.DAG
 		for n := range attempts {
+			began = time.Now()
 			out = stone.In(budget.With(ctx, account)).RunChild(p, start)
 			if !out.InFlight() || !broken(out.Cause()) || !pause(ctx, n) {
 				break
 			}
 		}
-		if out.InFlight() && unaffordable(out.Cause(), account.Left()) {
+		took := time.Since(began).Seconds()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case out.InFlight() && unaffordable(out.Cause(), account.Left()):
 			return nil, &budget.ExhaustedError{Limit: "max-usd"}
+		case out.InFlight() && ends(out.Cause()):
+			return nil, out.Cause()
 		}
 		got := answer{Case: v.Case, Trial: v.Trial}
 		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
@@ -169,7 +176,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			}
 		}
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
-		cost, err := json.Marshal(paid{account.Used(), time.Since(began).Seconds()})
+		cost, err := json.Marshal(paid{account.Used(), took})
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +188,7 @@ func (e *evaluation) answer() stone.Ashlar {
 func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	at, ok := e.data.byID[v.Case]
 	if !ok {
-		return d, fmt.Errorf("the data has no case %s any more", v.Case)
+		return d, fmt.Errorf("the data no longer has the case %s", v.Case)
 	}
 	for i, in := range e.data.inputs {
 		content := e.data.rows[at].input[i]
@@ -223,46 +230,39 @@ func pause(ctx context.Context, n int) bool {
 	}
 }
 
-// take reads what the pipeline made beyond its start. The error is one that ends the run:
-// a cancellation, an exhausted budget, a question.
+// take reads what the pipeline made beyond its start.
 func (a *answer) take(out, start dag.DAG) error {
 	made := out.Beyond(start)
-	if out.InFlight() {
-		cause := out.Cause()
-		if ends(cause) {
-			return cause
-		}
-		content, err := dag.Failure.Of(out.Latest())
-		if err != nil {
-			return err
-		}
-		a.Failure = &failure{string(content.Kind), content.Reason, broken(cause)}
-	}
 	a.Nodes = map[string]json.RawMessage{}
 	for _, n := range made {
 		a.Nodes[n.Type()] = json.RawMessage(n.JSON())
 	}
-	if a.Failure != nil {
-		return nil
+	if out.InFlight() {
+		content, err := dag.Failure.Of(out.Latest())
+		a.Failure = &failure{string(content.Kind), content.Reason, broken(out.Cause())}
+		return err
 	}
 	last := out.Latest()
-	if emitted, err := out.Nearest(call.EmitType); err == nil { // of a plan
-		last = emitted
+	if a.Nodes[planType] != nil { // the output of a plan is what it emits
+		last, _ = out.Nearest(call.EmitType)
 	}
 	if last == nil || !slices.Contains(made, last) {
-		return errors.New("the pipeline made no node: its last node is its output")
+		a.Failure = &failure{Kind: "no-output", Reason: "the pipeline made no node that is its output"}
+		return nil
 	}
 	a.Output = json.RawMessage(last.Own())
 	return nil
 }
 
-// ends reports whether an error ends the run and not the case alone.
+// planType is the type of the node that a plan starts with.
+const planType = "stone/plan"
+
+// ends reports whether an error ends the run and not the case alone: an exhausted budget, a
+// question that waits, a recorder that failed.
 func ends(err error) bool {
-	if errors.Is(err, kind.Waiting) || errors.Is(err, kind.Canceled) || errors.Is(err, kind.Recorder) || errors.Is(err, kind.Executor) || errors.Is(err, kind.Replay) {
-		return true
-	}
 	var over interface{ EndsRun() bool }
-	return errors.As(err, &over) && over.EndsRun()
+	return errors.As(err, &over) && over.EndsRun() ||
+		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // unaffordable reports whether a call found no candidate because of the money that is left

@@ -56,9 +56,10 @@ type dataset struct {
 	inputs   []tree.Input
 	rows     []row // in the order of the file
 	byID     map[string]int32
-	named    bool // Expected was set
-	whole    int  // rows that Data.N was drawn from
-	repeated int  // rows that repeat the case of another one
+	named    bool   // Expected was set
+	sum      string // digest of the cases
+	whole    int    // rows that Data.N was drawn from
+	repeated int    // rows that repeat the case of another one
 }
 
 // maxFaults is how many faulty rows are listed before reading stops.
@@ -97,7 +98,11 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
 	}
-	return set, set.sample(name)
+	if err := set.sample(name); err != nil {
+		return nil, err
+	}
+	set.sum = set.digest()
+	return set, nil
 }
 
 // inputs returns what a pipeline reads and neither it nor the run provides.

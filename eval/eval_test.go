@@ -29,7 +29,7 @@ var (
 
 // shout answers with the text in upper case, in two steps, and counts its answers. It is
 // wrong about hard questions.
-func shout(asks *atomic.Int32) stone.Ashlar {
+func shout(asks *atomic.Int32, options ...stone.LeafOption) stone.Ashlar {
 	return stone.Seq("shout",
 		stone.Func("draft", asked, draft, func(_ context.Context, q question) (string, error) { return strings.ToLower(q.Text), nil }),
 		stone.Func2("reply", asked, draft, reply, func(_ context.Context, q question, d string) (string, error) {
@@ -43,7 +43,7 @@ func shout(asks *atomic.Int32) stone.Ashlar {
 				return "?", nil
 			}
 			return strings.ToUpper(d), nil
-		}))
+		}, options...))
 }
 
 func rows(texts ...string) eval.Data {
@@ -104,6 +104,11 @@ func TestReuse(t *testing.T) {
 	}
 	if r := run("second", data, "exact", "contains"); asks.Load() != 0 || r.Reused != 6 || r.Scores[1].Mean != r.Scores[0].Mean {
 		t.Errorf("%d answers were made again, %+v", asks.Load(), r)
+	}
+	// Answers of another version of the pipeline are not taken.
+	other := eval.Config{Pipeline: shout(&asks, stone.Version("2")), Data: data, Scorers: scorers(t, "exact")}
+	if r, err := eval.Run(t.Context(), other, stone.Config{Recorder: journal.Keep(&db, journal.Options{Reuse: "first"})}); err != nil || asks.Swap(0) != 3 || r.Reused != 0 {
+		t.Errorf("the answers of another version were taken: %+v, %v", r, err)
 	}
 	more := rows("z", "a", "c!", "b")
 	if r := run("third", more, "exact"); asks.Load() != 2 || r.Reused != 6 {
@@ -203,7 +208,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestBudgetEndsRun ends the run, which can be resumed, and makes no score of it.
+// TestQuestionWaits ends the run, which is resumed when the question is answered.
 func TestQuestionWaits(t *testing.T) {
 	var db journal.Memory
 	ask := stone.Ask("who", asked, dag.NewType[stone.Answer]("said"), func(q question) string { return q.Text })

@@ -146,7 +146,7 @@ func (e *evaluation) judging() (string, error) {
 		Slices          []string
 		Whole           int
 		Gate            *Gate
-	}{Cases: e.data.digest(), Scorers: e.scorers(), Cluster: e.data.Cluster, Slices: e.data.Slices, Whole: e.data.whole, Gate: e.Gate}
+	}{Cases: e.data.sum, Scorers: e.scorers(), Cluster: e.data.Cluster, Slices: e.data.Slices, Whole: e.data.whole, Gate: e.Gate}
 	var err error
 	if e.Against != nil {
 		if parts.Baseline, err = e.Against.digest(); err != nil {

@@ -110,7 +110,7 @@ func (e *evaluation) tally(d dag.DAG) (*tally, error) {
 		for i, o := range found.Rows {
 			at, ok := e.data.byID[o.Case]
 			if !ok {
-				return nil, fmt.Errorf("the data has no case %s any more", o.Case)
+				return nil, fmt.Errorf("the data no longer has the case %s", o.Case)
 			}
 			t.trials[at] = append(t.trials[at], o)
 			t.costs[at] = append(t.costs[at], costs[i])

@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 	"encoding/json"
+	"math"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -66,6 +67,9 @@ func Func(name string, fn func(context.Context, Case) (Score, error), options ..
 }
 
 func (s Score) judged() Score {
+	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		return Score{Verdict: Error, Reason: "the score is no number"}
+	}
 	if s.Verdict == "" {
 		s.Verdict = Wrong
 		if s.Value >= 1 {

@@ -121,7 +121,7 @@ type runner struct {
 	secrets *redact.Set
 	now     func() time.Time
 	resumed bool
-	before  State // in which it was resumed
+	before  Outcome // with which it was resumed
 	tally   tally
 	news    atomic.Pointer[event.Custom] // emitted with the first step
 }
@@ -161,7 +161,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if r.opts.Resume && before.Started.IsZero() {
 		return fmt.Errorf("run %q: %w", r.cfg.RunID, ErrNoRun)
 	}
-	if r.resumed, r.before = !before.Started.IsZero(), before.State; r.resumed {
+	if r.resumed, r.before = !before.Started.IsZero(), before.Outcome; r.resumed {
 		if err := r.compare(before, &info); err != nil {
 			return err
 		}
@@ -273,7 +273,10 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	if errors.As(err, &f) {
 		o.Failure = &Failure{Kind: string(f.Kind), Reason: r.secrets.Clean(f.Reason), Path: f.Path}
 	}
-	if r.resumed || o.State == Failed {
+	switch {
+	case r.doneBefore() && o.State == Done: // nothing was added, and there may be a million steps
+		o.Steps, o.Usage = r.before.Steps, r.before.Usage
+	case r.resumed || o.State == Failed:
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return err
@@ -289,6 +292,9 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	}
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
+
+// doneBefore reports whether the run had all its results when it was resumed.
+func (r *runner) doneBefore() bool { return r.resumed && r.before.State == Done && !r.opts.Force }
 
 // total returns the number of steps with a result, and the usage of all steps.
 func total(steps []Step) (n int, used budget.Usage) {

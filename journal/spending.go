@@ -16,7 +16,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		return ctx, func(bool) {}, nil
 	}
 	var before budget.Amount
-	if r.resumed && (r.before != Done || r.opts.Force) { // a run that is done needs nothing more
+	if r.resumed && !r.doneBefore() { // a run that is done needs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return ctx, nil, err

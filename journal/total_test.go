@@ -42,3 +42,28 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 		}
 	}
 }
+
+// counting counts how often all steps of a run are listed.
+type counting struct {
+	*journal.Memory
+	lists int
+}
+
+func (c *counting) Steps(ctx context.Context, run string) ([]journal.Step, error) {
+	c.lists++
+	return c.Memory.Steps(ctx, run)
+}
+
+// A run that is done and resumed lists no steps: there may be a million.
+func TestResumingWhatIsDoneListsNoSteps(t *testing.T) {
+	p := stone.Func0("one", dag.NewType[int]("out"), func(context.Context) (int, error) { return 1, nil })
+	db := &counting{Memory: new(journal.Memory)}
+	for range 2 {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := db.Find(t.Context(), "r"); err != nil || info.Steps != 1 || db.lists != 0 {
+		t.Errorf("%d lists, %d steps, %v", db.lists, info.Steps, err)
+	}
+}
