@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,12 +22,20 @@ import (
 )
 
 // A network is a proxy before a server. It loses the connection over which the next commit
-// with records is sent, after it was armed.
+// with records is sent, after it was armed. While gate is locked it carries nothing, and
+// loses nothing.
 type network struct {
 	*testing.T
 	server string // socket
 	cut    atomic.Value
 	cuts   atomic.Int64
+	gate   sync.RWMutex
+}
+
+// pass waits until the network carries data.
+func (n *network) pass() {
+	n.gate.RLock()
+	n.gate.RUnlock()
 }
 
 // Ways to lose a connection at a commit.
@@ -76,7 +86,7 @@ func (n *network) carry(client net.Conn) {
 		buffer := make([]byte, 1<<16)
 		for {
 			got, err := server.Read(buffer)
-			if silent.Load() || err != nil {
+			if n.pass(); silent.Load() || err != nil {
 				return
 			}
 			if _, err := client.Write(buffer[:got]); err != nil {
@@ -90,6 +100,7 @@ func (n *network) carry(client net.Conn) {
 		if err != nil {
 			return
 		}
+		n.pass()
 		message := buffer[:got]
 		if bytes.Contains(message, []byte("INSERT INTO stone.records")) && bytes.Contains(message, []byte("COMMIT")) {
 			if how := n.cut.Swap(connected).(string); how != connected {
@@ -379,5 +390,79 @@ func TestReadAfterClose(t *testing.T) {
 	}
 	if n := len(db.database.pool.places); n > 0 {
 		t.Errorf("%d connections are open after Close", n)
+	}
+}
+
+// A process that is cut off from the database loses its run to one that is not. The result
+// of its running step is kept when it is connected again, although what it sent before
+// arrives then too.
+func TestPartition(t *testing.T) {
+	s, address := own(t)
+	n, through := newNetwork(t, s, address)
+	slow := open(t, through, Options{Lease: time.Second, Retry: time.Second, RetryResults: time.Minute})
+	next := open(t, address, Options{})
+	do(t, slow, stepKey("r", 1))
+	late := make(chan error, 1)
+	working := make(chan struct{})
+	go func() {
+		_, err := slow.Do(context.Background(), stepKey("r", 2), func(context.Context) (step.Record, error) {
+			n.gate.Lock()
+			close(working)
+			return step.Record{Content: []byte(`"late"`)}, nil
+		})
+		late <- err
+	}()
+	<-working
+	for {
+		_, err := next.Do(t.Context(), stepKey("r", 3), work(new(atomic.Int64)))
+		if err == nil {
+			break
+		}
+		if !isHeld(err) {
+			t.Fatal(err)
+		}
+	}
+	n.gate.Unlock()
+	if err := <-late; !isHeld(err) {
+		t.Errorf("the step of the process that was cut off: %v, want a HeldError", err)
+	}
+	if rec := do(t, next, stepKey("r", 2)); string(rec.Content) != `"late"` {
+		t.Errorf("the step has the result %s, want that of the process that was cut off", rec.Content)
+	}
+	if err := next.Release("r"); err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, address, "r", 3)
+}
+
+// Processes that ask questions of each other's runs, while they write their own, do not
+// block each other for ever.
+func TestCrossedQuestions(t *testing.T) {
+	address := pgtest.Database(t)
+	one, two := open(t, address, Options{}), open(t, address, Options{})
+	var group sync.WaitGroup
+	for i, db := range []*DB{one, two} {
+		own, other := fmt.Sprint("r", i), fmt.Sprint("r", 1-i)
+		do(t, db, stepKey(own, 1))
+		group.Go(func() {
+			if err := inGoroutines(200, func(n int) error {
+				if n%2 == 0 {
+					_, err := db.Do(context.Background(), stepKey(own, n+2), work(new(atomic.Int64)))
+					return err
+				}
+				path := fmt.Sprint("ask/", i, "/", n)
+				_, err := db.Ask(context.Background(), journal.Question{Run: other, Path: path, Name: "ask", Asked: time.Unix(1, 0)})
+				return errors.Join(err, db.Answer(context.Background(), other, path, "yes"))
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for i := range 2 {
+		questions, err := one.Questions(t.Context(), fmt.Sprint("r", i))
+		if err != nil || len(questions) != 100 || slices.ContainsFunc(questions, journal.Question.Open) {
+			t.Errorf("run %d has %d questions, %v; want 100, all answered", i, len(questions), err)
+		}
 	}
 }
