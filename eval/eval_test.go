@@ -116,6 +116,56 @@ func TestReuse(t *testing.T) {
 	}
 }
 
+// TestOneStepChanged changes one of five reusable steps: only that step runs again, for each
+// case, as long as it finds the same.
+func TestOneStepChanged(t *testing.T) {
+	var db journal.Memory
+	var ran [5]atomic.Int32
+	pipeline := func(changed int, suffix string) stone.Ashlar {
+		var steps []stone.Ashlar
+		var before dag.Reader[string] = dag.Derive(asked, func(q question) string { return q.Text })
+		for i := range ran {
+			version := "1"
+			if i == changed {
+				version = "2"
+			}
+			out := dag.NewType[string](fmt.Sprint("out", i))
+			steps = append(steps, stone.Func(fmt.Sprint("step", i), before, out, func(_ context.Context, s string) (string, error) {
+				ran[i].Add(1)
+				if i == changed {
+					return s + "." + suffix, nil
+				}
+				return s + ".", nil
+			}, stone.Reusable(), stone.Version(version)))
+			before = out
+		}
+		return stone.Seq("five", steps...)
+	}
+	run := func(id string, p stone.Ashlar) (made [5]int32) {
+		opts := journal.Options{}
+		if id != "first" {
+			opts.Reuse = "first"
+		}
+		if _, err := eval.Run(t.Context(), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: scorers(t, "exact")},
+			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ran {
+			made[i] = ran[i].Swap(0)
+		}
+		return made
+	}
+	for _, c := range []struct {
+		id, suffix string
+		changed    int
+		want       [5]int32
+	}{{"first", "", -1, [5]int32{3, 3, 3, 3, 3}}, {"same", "", 2, [5]int32{2: 3}}, {"other", "!", 2, [5]int32{0, 0, 3, 3, 3}}} {
+		if made := run(c.id, pipeline(c.changed, c.suffix)); made != c.want {
+			t.Errorf("%s: the steps ran %v times, want %v", c.id, made, c.want)
+		}
+	}
+}
+
 // TestOutage reports a provider that is down as an error, which is no score, and which a later
 // run does not reuse.
 func TestOutage(t *testing.T) {

@@ -1,13 +1,13 @@
 package eval
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-
-	"context"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
@@ -21,7 +21,7 @@ type grade struct {
 }
 
 // judge makes a scorer of calls with the intent eval/grade. Their candidates, retries,
-// cache and budget are those of every call. A judge that cannot be asked, or gives no
+// budget are those of every call, and grades of earlier runs are taken. A judge that cannot be asked, or gives no
 // score, is an error. A pairwise judge is asked twice, with the answer and the expectation
 // in either order, and grades the second: an answer that wins only in one order is a tie.
 func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
@@ -63,11 +63,15 @@ type asking struct {
 	grade  dag.Type[grade]
 }
 
+// remembered is how old a grade may be that is taken in place of asking: a judge is not paid
+// twice for the same answer to the same trial of a case.
+const remembered = 365 * 24 * time.Hour
+
 // ask is the call of a judge.
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, g dag.Type[grade], rubric string, turned bool) asking {
 	spec := call.Spec{
 		Applicator: app, Intent: call.EvalGrade,
-		Dispatch: call.Dispatch{AllowFailure: true},
+		Dispatch: call.Dispatch{AllowFailure: true}, Cache: call.Cache{MaxAge: remembered},
 		Requires: call.Requires{OutSchema: call.EvalAnswer},
 		Input: dag.ReaderFunc(func(d dag.DAG) (any, error) {
 			c, _, err := set.caseOf(d)

@@ -53,7 +53,7 @@ type Slice struct {
 // Cost is what the answers have cost, those that were reused included.
 type Cost struct {
 	USD       float64 `json:"usd"`        // of the answers
-	JudgesUSD float64 `json:"judges_usd"` // of the scorers
+	JudgesUSD float64 `json:"judges_usd"` // of the judges, in this run
 	ReusedUSD float64 `json:"reused_usd"` // the part of USD that an earlier run has paid
 	Tokens    int     `json:"tokens"`
 	// Whole estimates the cost of all cases of the data, if a sample was drawn.

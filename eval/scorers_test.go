@@ -3,9 +3,11 @@ package eval_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -15,6 +17,7 @@ import (
 	_ "github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 )
@@ -192,6 +195,35 @@ func TestJudges(t *testing.T) {
 	}
 	if got := scoreOf(t, `"A"`, `"A"`, s); got.Errors != 1 || got.N != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestJudgesAreNotPaidTwice adds a scorer to a run with a judge, which is not asked again.
+func TestJudgesAreNotPaidTwice(t *testing.T) {
+	var asks, grades atomic.Int32
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}},
+		func(context.Context, any) (map[string]any, error) {
+			grades.Add(1)
+			return map[string]any{"score": 1}, nil
+		}))}
+	var db journal.Memory
+	for i, texts := range [][]string{{"judge:Is it right?"}, {"exact", "judge:Is it right?"}} {
+		s, err := eval.Read(app, texts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := journal.Options{}
+		if i > 0 {
+			opts.Reuse = "run0"
+		}
+		r, err := eval.Run(t.Context(), eval.Config{Pipeline: shout(&asks), Data: rows("a", "b"), Scorers: s, Trials: 2},
+			stone.Config{RunID: fmt.Sprint("run", i), Recorder: journal.Keep(&db, opts)})
+		if err != nil || r.Scores[0].Mean != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	if asks.Load() != 4 || grades.Load() != 4 {
+		t.Errorf("%d answers and %d grades, want 4 of each", asks.Load(), grades.Load())
 	}
 }
 
