@@ -38,7 +38,7 @@ func (a *app) root() *cobra.Command {
 		},
 	})
 	if publish.Serve != nil {
-		root.AddCommand(a.serve(), a.token())
+		root.AddCommand(a.serve(), a.token(), a.inspect())
 	}
 	return root
 }

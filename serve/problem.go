@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/page"
 )
 
 func problem(code string, status int, format string, args ...any) *api.Problem {
@@ -69,9 +71,13 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
-// fail answers with an error.
+// fail answers with an error: to a browser with a page.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := s.problemOf(r, err)
+	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a browser
+		page.Fail(w, p)
+		return
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_ = json.NewEncoder(w).Encode(p) // or the client has gone

@@ -36,6 +36,10 @@ func (s *Server) routes() (http.Handler, error) {
 	for _, r := range s.table() {
 		mux.HandleFunc(r.pattern, s.serve(r))
 	}
+	for _, r := range s.pageRoutes() {
+		mux.HandleFunc(r.pattern, s.serve(r))
+	}
+	mux.HandleFunc("POST /login", s.login)
 	s.inner = s.inside(s.table())
 	if err := s.mount(mux); err != nil {
 		return nil, err
@@ -81,12 +85,8 @@ func (s *Server) serves(host string) bool {
 
 // serve finds out who sends a request, and handles it.
 func (s *Server) serve(route route) http.HandlerFunc {
-	access := s.cfg.Access
-	if access == nil {
-		access = everyone{}
-	}
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := access.Principal(r)
+		who, err := s.access().Principal(withToken(r))
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			var p *api.Problem
@@ -113,6 +113,13 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 	if err := route.handle(w, r, who); err != nil {
 		s.fail(w, r, err)
 	}
+}
+
+func (s *Server) access() Access {
+	if s.cfg.Access == nil {
+		return everyone{}
+	}
+	return s.cfg.Access
 }
 
 // unrouted is the error of a request for which there is no route.

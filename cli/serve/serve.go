@@ -17,9 +17,10 @@ import (
 	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/page"
 )
 
-func init() { publish.Serve = run }
+func init() { publish.Serve, publish.HTML = run, page.Write }
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second
@@ -28,6 +29,9 @@ func run(ctx context.Context, cfg publish.Config) error {
 	of := serve.Config{
 		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
 		Access: bearer{cfg.Tokens, cfg.Open}, Hosts: cfg.Hosts, Log: slog.New(warner{cfg.Warn}),
+	}
+	if cfg.Inspect {
+		of.Access = inspector(cfg.Answer)
 	}
 	for _, p := range cfg.Pipelines {
 		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
@@ -51,7 +55,12 @@ func run(ctx context.Context, cfg publish.Config) error {
 		failed <- server.Serve(cfg.Listener)
 		cancel()
 	}()
-	s.Run(ctx) // returns when its runs have stopped
+	if cfg.Inspect {
+		<-ctx.Done()
+		s.Close()
+	} else {
+		s.Run(ctx) // returns when its runs have stopped
+	}
 	over, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
 	if err := server.Shutdown(over); err != nil {
@@ -61,6 +70,17 @@ func run(ctx context.Context, cfg publish.Config) error {
 		return err
 	}
 	return nil
+}
+
+// inspector lets everyone read, and answer questions if it is true.
+type inspector bool
+
+func (i inspector) Principal(*http.Request) (serve.Principal, error) {
+	roles := []serve.Role{serve.Read}
+	if i {
+		roles = append(roles, serve.Answer)
+	}
+	return serve.Principal{Roles: roles}, nil
 }
 
 // bearer lets in whoever has a token, and everyone as long as there are none and it is

@@ -4,6 +4,7 @@ package publish
 
 import (
 	"context"
+	"io"
 	"net"
 	"time"
 
@@ -23,6 +24,8 @@ type Config struct {
 	Grant      []string
 	Limits     budget.Limits
 	Tokens     *token.File
+	Inspect    bool // only show runs: start none, and go on with none
+	Answer     bool // with Inspect, record answers to questions
 	Open       bool // as long as there are no tokens, everyone may do everything
 	Hosts      []string
 	Base       func() context.Context
@@ -44,3 +47,6 @@ type Pipeline struct {
 // Serve publishes until ctx is done or the server is drained. It is nil in a program
 // without a server.
 var Serve func(context.Context, Config) error
+
+// HTML writes a run as one file for a browser. It is nil in a program without a server.
+var HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stonelayer/stone/internal/publish"
+)
+
+// inspectFlags are the flags of inspect.
+type inspectFlags struct {
+	db      string
+	address string
+	html    string
+	answer  bool
+}
+
+func (a *app) inspect() *cobra.Command {
+	var flags inspectFlags
+	c := &cobra.Command{
+		Use:   "inspect [RUN] [flags]",
+		Short: "Show runs in a browser",
+		Long: "Inspect serves pages about the runs of a database: their state, failures, steps, contents and questions.\n" +
+			"It starts no run and changes nothing; --answer also records answers, with which resume continues a run.\n" +
+			"Pages of running runs are live. With --html it writes one run to a file that needs no server.",
+		Example:               a.example("inspect", "inspect last --html run.html"),
+		Args:                  cobra.MaximumNArgs(1),
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return withStore(c.Context(), flags.db, func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
+		},
+	}
+	f := c.Flags()
+	dbFlag(f, &flags.db)
+	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
+	f.StringVar(&flags.html, "html", "", "write the run to `FILE`, for a browser without a server")
+	f.Lookup("html").Annotations = map[string][]string{namesFile: {"yes"}}
+	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
+	return c
+}
+
+func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags inspectFlags) error {
+	at := ""
+	if len(args) > 0 {
+		info, err := s.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		at = info.ID
+	}
+	if flags.html != "" {
+		if at == "" {
+			return errors.New("--html writes one run: name a RUN, as in \"inspect last --html run.html\"")
+		}
+		f, err := os.Create(flags.html)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(publish.HTML(ctx, f, s.Store, at), f.Close()); err != nil {
+			return failed("%s: %w", flags.html, err)
+		}
+		return nil
+	}
+	host, _, err := net.SplitHostPort(flags.address)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
+	}
+	listener, err := net.Listen("tcp", flags.address)
+	if err != nil {
+		return failed("%w", err)
+	}
+	page := "http://" + listener.Addr().String()
+	if at != "" {
+		page += "/runs/" + url.PathEscape(at)
+	}
+	a.complain("showing %s", page)
+	warn := func(line string) { a.complain("%s", line) }
+	ctx, drain, stop := interruptible(ctx, warn, a.Name+" inspect")
+	defer stop()
+	err = publish.Serve(ctx, publish.Config{
+		Listener: listener, Journal: s.Store, Inspect: true, Answer: flags.answer, Grace: time.Second, Drain: drain, Warn: warn,
+	})
+	if err != nil {
+		return failed("%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+// The pages work without this. It keeps them live, and sends a form once.
+"use strict";
+(() => {
+	// A second click must not send an answer again.
+	document.addEventListener("submit", (e) => {
+		if (e.target.method !== "post") return;
+		if (e.target.dataset.sent) { e.preventDefault(); return; }
+		e.target.dataset.sent = "yes";
+		setTimeout(() => e.target.querySelectorAll("button").forEach((b) => { b.disabled = true; }));
+	});
+	addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+
+	// j and k walk along the rows of a table, / goes to the filter.
+	document.addEventListener("keydown", (e) => {
+		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
+		if (e.key === "/") {
+			const filter = document.querySelector(".filter input");
+			if (filter) { filter.focus(); e.preventDefault(); }
+			return;
+		}
+		if (e.key !== "j" && e.key !== "k") return;
+		const links = [...document.querySelectorAll("tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
+		const at = links.findIndex((l) => l.closest("tr").contains(document.activeElement));
+		const next = links[at < 0 ? 0 : at + (e.key === "j" ? 1 : -1)];
+		if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
+	});
+
+	const stream = document.body.dataset.stream;
+	if (!stream) return;
+	const live = document.getElementById("live");
+	let source, last = "", timer, asking = false, again = false, pause = 100;
+
+	// Parts that changed are replaced, unless a person is in them.
+	async function refresh() {
+		timer = undefined;
+		if (asking) { again = true; return; }
+		asking = true;
+		const began = performance.now();
+		try {
+			const reply = await fetch(location.href, { headers: { Accept: "text/html" } });
+			const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+			if (!reply.ok) throw new Error(reply.statusText);
+			for (const part of document.querySelectorAll("[data-part]")) {
+				const fresh = page.getElementById(part.id);
+				if (!fresh || fresh.innerHTML === part.innerHTML) continue;
+				const busy = part.contains(document.activeElement) && document.activeElement.closest("form, details");
+				if (!busy) replace(part, fresh);
+			}
+			document.title = page.title;
+			if (!page.body.dataset.stream) { stop(); live.textContent = ""; ended = true; }
+		} catch { live.textContent = "not live: the server does not answer"; }
+		asking = false;
+		pause = Math.min(Math.max(100, 4 * (performance.now() - began)), 10000);
+		if (again) { again = false; soon(); }
+	}
+
+	function replace(part, fresh) {
+		const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+		const open = [...part.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
+		part.replaceChildren(...fresh.childNodes);
+		for (const s of part.querySelectorAll("details > summary")) if (open.includes(s.textContent)) s.parentNode.open = true;
+		if (focused !== null) for (const l of part.querySelectorAll("a")) if (l.getAttribute("href") === focused) { l.focus({ preventScroll: true }); break; }
+	}
+
+	function soon() { if (timer === undefined) timer = setTimeout(refresh, pause); }
+
+	let ended = false;
+	function start() {
+		if (source || ended || document.hidden) return;
+		source = new EventSource(stream + (last ? "?after=" + encodeURIComponent(last) : ""));
+		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; soon(); };
+		source.addEventListener("step", heard);
+		source.addEventListener("state", heard);
+		source.onopen = () => { live.textContent = "live"; soon(); };
+		source.onerror = () => { live.textContent = "not live: connecting again"; };
+	}
+	function stop() { if (source) { source.close(); source = undefined; } }
+
+	// One stream a tab, and none while it is hidden: browsers allow six.
+	document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else start(); });
+	addEventListener("pagehide", stop);
+	start();
+})();

@@ -1,0 +1,101 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// The bounds of a file: it holds the first steps and the first bytes of their contents.
+const (
+	stepsOfFile = 2000
+	bytesOfFile = 16 << 20
+	bytesOfStep = 16 << 10
+)
+
+// fileStep is a step in a file.
+type fileStep struct {
+	row
+	*piece
+}
+
+// Write writes a run as one HTML file that needs no server and has no script: its state,
+// its failure, its steps and their contents. Of a large run it has the first 2,000 steps,
+// of a long content the first 16 KiB, and at most 16 MiB of contents.
+func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) error {
+	v := View{Journal: j}
+	info, err := find(ctx, v, run)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		runPage
+		Steps []fileStep
+		More  int
+	}{runPage: runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil}}
+	if body.Failed {
+		err = body.explain(ctx, v)
+	} else if info.State == journal.Done && info.Node != (dag.ID{}) {
+		body.Result, err = pieceOf(ctx, v, info, info.Node.String())
+	}
+	if err == nil {
+		body.Questions, err = openQuestions(ctx, v, run)
+	}
+	if err != nil {
+		return err
+	}
+	steps, err := j.Steps(ctx, run)
+	if err != nil {
+		return err
+	}
+	var whole span
+	for _, s := range steps {
+		whole.add(s.Started, s.Ended)
+	}
+	body.More = max(len(steps)-stepsOfFile, 0)
+	left := bytesOfFile
+	for _, s := range steps[:len(steps)-body.More] {
+		n, err := recordOf(ctx, v, info, s)
+		if err != nil {
+			return err
+		}
+		n.read(min(bytesOfStep, left))
+		left -= len(n.Text)
+		b := journal.Branch{Path: s.Path, Step: &s, Started: s.Started, Ended: s.Ended, Usage: s.Usage}
+		if !s.Recorded {
+			b.Open = 1
+		}
+		body.Steps = append(body.Steps, fileStep{row{Branch: b, Name: s.Path, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
+	}
+	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
+}
+
+// writeFile renders a file with its style in it, which the policy allows by its digest.
+func writeFile(w io.Writer, f frame) error {
+	style, err := assets.ReadFile("assets/style.css")
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(style)
+	var body, out bytes.Buffer
+	if err := templates.ExecuteTemplate(&body, "filed", f.Body); err != nil {
+		return err
+	}
+	err = templates.ExecuteTemplate(&out, "file", struct {
+		Title, Policy string
+		Style         template.CSS
+		HTML          template.HTML // that a template has escaped
+	}{f.Title, fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'", base64.StdEncoding.EncodeToString(sum[:])), template.CSS(style), template.HTML(body.String())})
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteTo(w)
+	return err
+}

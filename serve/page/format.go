@@ -1,0 +1,97 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// functions are those of the templates.
+var functions = template.FuncMap{
+	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"took":    took,
+	"count":   count,
+	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
+	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
+	"short":   func(id dag.ID) string { return id.String()[:12] },
+	"zero":    func(id dag.ID) bool { return id == dag.ID{} },
+	"runURL":  runURL,
+	"stepURL": stepURL,
+	"nodeURL": nodeURL,
+	"mark":    func(s string) string { return cmp.Or(marks[s], "·") },
+}
+
+// marks stand before the states of runs and of branches, so that color is not all that
+// tells them apart.
+var marks = map[string]string{
+	"done": "✓", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
+	"canceled": "–", "drained": "‖", "interrupted": "‖",
+}
+
+// took formats how long something lasted, or has lasted until now if it has not ended.
+func took(from, to time.Time) string {
+	if from.IsZero() {
+		return ""
+	}
+	if to.IsZero() {
+		to = time.Now()
+	}
+	return progress.Duration(max(to.Sub(from), 0))
+}
+
+// count formats a number with thin spaces between groups of three digits, zero as "".
+func count(n int) string {
+	digits := strconv.Itoa(n)
+	if n == 0 {
+		return ""
+	}
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "\u202f" + digits[i:]
+	}
+	return digits
+}
+
+func runURL(run string, query ...string) string {
+	at := "/runs/" + url.PathEscape(run)
+	if len(query) == 0 {
+		return at
+	}
+	values := url.Values{}
+	for i := 0; i+1 < len(query); i += 2 {
+		if query[i+1] != "" {
+			values.Set(query[i], query[i+1])
+		}
+	}
+	return at + "?" + values.Encode()
+}
+
+func stepURL(run, path string) string {
+	return "/runs/" + url.PathEscape(run) + "/step?" + url.Values{"path": {path}}.Encode()
+}
+
+func nodeURL(run string, id dag.ID) string {
+	return "/runs/" + url.PathEscape(run) + "/nodes/" + id.String()
+}
+
+// until returns when a run ended, zero while it runs.
+func until(info journal.RunInfo) time.Time {
+	if info.State == journal.Running {
+		return time.Time{}
+	}
+	return cmp.Or(info.Ended, info.Started)
+}
+
+func missing(format string, args ...any) *api.Problem {
+	return &api.Problem{Type: api.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,86 @@
+package page
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal"
+)
+
+// states are those that the list of runs can be filtered by.
+var states = []journal.State{
+	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted,
+}
+
+// runsPage is the list of runs.
+type runsPage struct {
+	Runs      []runRow
+	Filter    url.Values
+	States    []journal.State
+	Pipelines []string // of the runs shown
+	Next      string   // URL of the page of older runs
+}
+
+// Costs reports whether any run cost something.
+func (p runsPage) Costs() bool {
+	return slices.ContainsFunc(p.Runs, func(r runRow) bool { return r.Usage != (budget.Usage{}) })
+}
+
+// Filtered reports whether anything selects the runs.
+func (p runsPage) Filtered() bool { return len(p.Filter) > 0 }
+
+type runRow struct{ journal.RunInfo }
+
+// Words are the labels of a run.
+func (r runRow) Words() (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		out = append(out, name+"="+r.Labels[name])
+	}
+	return out
+}
+
+// Until is when the run ended.
+func (r runRow) Until() time.Time { return until(r.RunInfo) }
+
+const rowsOfRuns = 100
+
+func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
+	filter := r.URL.Query()
+	for name, values := range filter { // a form sends its empty fields too
+		if values = slices.DeleteFunc(values, func(s string) bool { return s == "" }); len(values) == 0 {
+			delete(filter, name)
+		} else {
+			filter[name] = values
+		}
+	}
+	var q journal.Query
+	var err error
+	if p.Select != nil {
+		if q, err = p.Select(filter); err != nil {
+			return err
+		}
+	}
+	q.Limit = rowsOfRuns
+	found, err := v.Journal.Runs(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	body := runsPage{Filter: filter, States: states}
+	named := map[string]bool{}
+	for _, info := range found {
+		body.Runs, named[info.Pipeline] = append(body.Runs, runRow{info}), true
+	}
+	delete(named, "")
+	body.Pipelines = slices.Sorted(maps.Keys(named))
+	if len(found) == rowsOfRuns {
+		older := maps.Clone(filter)
+		older.Set("before", found[len(found)-1].ID)
+		body.Next = "/?" + older.Encode()
+	}
+	delete(filter, "before")
+	return show(w, http.StatusOK, "runs", frame{Title: "Runs", Here: "runs", Body: body})
+}

@@ -1,0 +1,217 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// shownBytes is how much of a content is shown until all of it is asked for.
+const shownBytes = 64 << 10
+
+// A piece is a node, or the record of a step that made none.
+type piece struct {
+	journal.NodeInfo
+	Run     string
+	Step    *journal.Step // that made it, nil if that is not known
+	Failure string        // with which the step ended
+	Facts   [][2]string
+	Text    string // the content as people read it
+	Cut     int    // bytes that are left out of it
+	Talk    []message
+	Call    *call.Record
+	Readers []reader
+	AllURL  string // of the page with nothing left out
+}
+
+// reader is a node that was made from a piece.
+type reader struct {
+	ID   dag.ID
+	Type string
+}
+
+// node shows a node.
+func (p *pages) node(w http.ResponseWriter, r *http.Request, v View) error {
+	info, err := find(r.Context(), v, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	n, err := nodeOf(r.Context(), v, info, r.PathValue("node"))
+	if err != nil {
+		return err
+	}
+	if info.Steps <= smallRun {
+		steps, err := v.Journal.Steps(r.Context(), info.ID)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(steps, func(s journal.Step) bool { return s.Node == n.ID }); i >= 0 {
+			n.Step = &steps[i]
+		}
+		if n.Readers, err = readersOf(r.Context(), v, info.ID, n.ID); err != nil {
+			return err
+		}
+	}
+	return showPiece(w, r, n)
+}
+
+// step shows the result of a step.
+func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
+	info, err := find(r.Context(), v, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	path := r.URL.Query().Get("path")
+	above, err := v.Journal.Outline(r.Context(), info.ID, up(path))
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(above, func(b journal.Branch) bool { return b.Path == path })
+	if i < 0 || above[i].Step == nil {
+		return missing("Run %q has no step %q.", info.ID, path)
+	}
+	n, err := recordOf(r.Context(), v, info, *above[i].Step)
+	if err != nil {
+		return err
+	}
+	if n.ID != (dag.ID{}) && info.Steps <= smallRun {
+		if n.Readers, err = readersOf(r.Context(), v, info.ID, n.ID); err != nil {
+			return err
+		}
+	}
+	return showPiece(w, r, n)
+}
+
+func showPiece(w http.ResponseWriter, r *http.Request, n *piece) error {
+	all := r.URL.Query()
+	limit := shownBytes
+	if all.Get("all") != "" {
+		limit = len(n.Content) * 2 // what is indented is longer
+	} else {
+		all.Set("all", "1")
+		n.AllURL = r.URL.Path + "?" + all.Encode()
+	}
+	n.read(max(limit, shownBytes))
+	title := n.Type
+	if n.Step != nil {
+		title = n.Step.Path
+	}
+	return show(w, http.StatusOK, "node", frame{Title: title + " · " + n.Run, Here: "runs", Body: n})
+}
+
+// nodeOf reads a node of a run.
+func nodeOf(ctx context.Context, v View, info journal.RunInfo, id string) (*piece, error) {
+	n, err := v.Journal.Node(ctx, info.ID, id)
+	if errors.Is(err, journal.ErrNoNode) || errors.As(err, new(*journal.AmbiguousError)) {
+		return nil, missing("Run %q has no node %.64q.", info.ID, id)
+	}
+	return &piece{NodeInfo: n, Run: info.ID}, err
+}
+
+// recordOf reads what a step left.
+func recordOf(ctx context.Context, v View, info journal.RunInfo, s journal.Step) (n *piece, err error) {
+	n = &piece{Run: info.ID}
+	if s.Node != (dag.ID{}) {
+		n, err = nodeOf(ctx, v, info, s.Node.String())
+	} else if s.Recorded {
+		rec, failed := v.Journal.Record(ctx, info.ID, s.Path, s.Kind)
+		n.Type, n.Content, n.Meta, n.Time, err = rec.Type, rec.Content, rec.Meta, rec.Time, failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	if n.Step = &s; s.Failure != "" {
+		n.Failure = s.Failure + ": " + s.Reason
+	}
+	return n, nil
+}
+
+// pieceOf reads a node of which a part is shown on another page.
+func pieceOf(ctx context.Context, v View, info journal.RunInfo, id string) (*piece, error) {
+	n, err := nodeOf(ctx, v, info, id)
+	if err != nil {
+		return nil, err
+	}
+	const part = 4 << 10
+	n.read(part)
+	n.AllURL = nodeURL(info.ID, n.ID)
+	return n, nil
+}
+
+// readersOf returns the nodes that were made from a node.
+func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader, err error) {
+	d, err := v.Journal.DAG(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	const most = 50
+	for n := range d.Nodes() {
+		if slices.ContainsFunc(n.Parents(), func(p *dag.Node) bool { return p.ID() == id }) && len(out) < most {
+			out = append(out, reader{n.ID(), n.Type()})
+		}
+	}
+	return out, nil
+}
+
+// read makes the texts of a piece, of at most limit bytes in all.
+func (n *piece) read(limit int) {
+	left := allowance(limit)
+	n.Call = call.RecordIn(n.Meta)
+	n.Talk = talkOf(n.Content, &left)
+	for _, name := range slices.Sorted(maps.Keys(n.Meta)) {
+		if name != call.MetaKey && name != dag.MetaBeside {
+			n.Facts = append(n.Facts, [2]string{name, n.Meta[name]})
+		}
+	}
+	whole := text.WithoutBase64(readable(dag.OwnContent(string(n.Content), n.Meta)))
+	n.Text = left.take(whole)
+	n.Cut = len(whole) - len(n.Text)
+}
+
+// readable returns a string as it is and any other JSON indented, with all its digits.
+func readable(content string) string {
+	var words string
+	if json.Unmarshal([]byte(content), &words) == nil {
+		return words
+	}
+	var out bytes.Buffer
+	if json.Indent(&out, []byte(content), "", "  ") != nil {
+		return content
+	}
+	return out.String()
+}
+
+// An allowance is how many bytes may still be shown.
+type allowance int
+
+// take returns the beginning of s that may be shown.
+func (a *allowance) take(s string) string {
+	if n := int(max(*a, 0)); len(s) > n {
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s = s[:n]
+	}
+	*a -= allowance(len(s))
+	return s
+}
+
+// Who names the capability or the run that answered a call.
+func (n *piece) Who() string {
+	if n.Call == nil {
+		return ""
+	}
+	return strings.TrimSpace(cmp.Or(n.Call.Cap, "none") + " " + n.Call.Version)
+}

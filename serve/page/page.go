@@ -1,0 +1,151 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Config configures Handler. View is required.
+type Config struct {
+	// View returns what the sender of a request sees.
+	View func(*http.Request) View
+	// Fail answers a request with an error. Nil shows a page that tells only that a run
+	// or a node does not exist.
+	Fail func(http.ResponseWriter, *http.Request, error)
+	// Select reads the query of a list of runs; nil selects all.
+	Select func(url.Values) (journal.Query, error)
+	// Stream is the path of the stream of events of a run, with "{id}" in place of the id.
+	// Without it no page is live.
+	Stream string
+}
+
+// A View is what the sender of a request may see and do.
+type View struct {
+	// Journal has the runs. Only its methods that read are called.
+	Journal journal.Journal
+	// Answer answers a question of a run. Nil allows no answers.
+	Answer func(ctx context.Context, run string, a api.Answer) error
+}
+
+// policy is the Content-Security-Policy of the pages.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+var (
+	//go:embed assets
+	assets embed.FS
+	//go:embed templates
+	sources embed.FS
+
+	templates = template.Must(template.New("").Funcs(functions).ParseFS(sources, "templates/*.html"))
+)
+
+// pages is the handler.
+type pages struct{ Config }
+
+// Patterns are the patterns of http.ServeMux under which the pages are found.
+var Patterns = []string{
+	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
+	"GET /compare", "POST /runs/{id}/answers", "GET /assets/{file}",
+}
+
+// Handler returns the pages. It serves Patterns. Requests that change something must be
+// checked against other origins before, as http.CrossOriginProtection does.
+func Handler(cfg Config) http.Handler {
+	p := &pages{cfg}
+	mux := http.NewServeMux()
+	handlers := []func(http.ResponseWriter, *http.Request, View) error{
+		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer,
+	}
+	for i, handle := range handlers {
+		mux.HandleFunc(Patterns[i], p.serve(handle))
+	}
+	files, err := fs.Sub(assets, "assets")
+	if err != nil { // it is embedded
+		panic(err)
+	}
+	served := http.StripPrefix("/assets/", http.FileServerFS(files))
+	mux.HandleFunc(Patterns[len(handlers)], func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=300")
+		served.ServeHTTP(w, r)
+	})
+	return mux
+}
+
+func (p *pages) serve(handle func(http.ResponseWriter, *http.Request, View) error) http.HandlerFunc {
+	fail := p.Fail
+	if fail == nil {
+		fail = func(w http.ResponseWriter, r *http.Request, err error) { Fail(w, problemOf(err)) }
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := handle(w, r, p.View(r)); err != nil {
+			fail(w, r, err)
+		}
+	}
+}
+
+func problemOf(err error) *api.Problem {
+	var problem *api.Problem
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.Is(err, journal.ErrNoRun), errors.Is(err, journal.ErrNoNode):
+		return missing("%v", err)
+	}
+	return &api.Problem{Type: api.Internal, Status: http.StatusInternalServerError, Title: "Internal Server Error"}
+}
+
+// Fail answers a request with the page of an error. That of an unknown caller asks for a
+// token, which it posts to /login in the field "token".
+func Fail(w http.ResponseWriter, p *api.Problem) {
+	if err := show(w, p.Status, "problem", frame{Title: p.Title, Body: p}); err != nil {
+		http.Error(w, p.Error(), p.Status)
+	}
+}
+
+// frame is what every page has.
+type frame struct {
+	Title  string
+	Here   string // the entry of the menu
+	Stream string // of events that change the page
+	Body   any
+}
+
+// show renders a page. Nothing is written if that fails.
+func show(w http.ResponseWriter, status int, name string, f frame) error {
+	var out bytes.Buffer
+	if err := render(&out, name, f); err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(out.Len()))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(out.Bytes()) // or the browser has gone
+	return nil
+}
+
+// render renders the content of a page into the frame of all.
+func render(out *bytes.Buffer, name string, f frame) error {
+	var body bytes.Buffer
+	if err := templates.ExecuteTemplate(&body, name, f.Body); err != nil {
+		return err
+	}
+	return templates.ExecuteTemplate(out, "frame", struct {
+		frame
+		HTML template.HTML // that a template has escaped
+	}{f, template.HTML(body.String())})
+}

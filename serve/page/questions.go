@@ -1,0 +1,89 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// question is an open question, with what asks for its answer.
+type question struct {
+	journal.Question
+	Form form
+}
+
+func questionOf(q journal.Question) question { return question{q, formOf(q.Schema)} }
+
+// openQuestions returns the open questions of a run.
+func openQuestions(ctx context.Context, v View, run string) (out []question, err error) {
+	all, err := v.Journal.Questions(ctx, run)
+	for _, q := range all {
+		if q.Open() {
+			out = append(out, questionOf(q))
+		}
+	}
+	return out, err
+}
+
+// inbox is the page of all open questions.
+type inbox struct {
+	Questions []question
+	More      int // that are not shown
+	Answers   bool
+}
+
+// questions shows the open questions of all runs, the oldest first.
+func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error {
+	all, err := journal.OpenQuestions(r.Context(), v.Journal)
+	if err != nil {
+		return err
+	}
+	const most = 50
+	body := inbox{Answers: v.Answer != nil, More: max(len(all)-most, 0)}
+	for _, q := range all[:min(len(all), most)] {
+		body.Questions = append(body.Questions, questionOf(q))
+	}
+	return show(w, http.StatusOK, "questions", frame{Title: "Questions", Here: "questions", Body: body})
+}
+
+// maxForm is the largest form.
+const maxForm = 1 << 20
+
+// answer answers a question by the fields of a form.
+func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
+	if v.Answer == nil {
+		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not answer questions here."}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+	}
+	info, err := find(r.Context(), v, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	all, err := v.Journal.Questions(r.Context(), info.ID)
+	if err != nil {
+		return err
+	}
+	path := r.PostForm.Get("question")
+	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
+	if i < 0 {
+		return missing("Run %q asks no question at %q.", info.ID, path)
+	}
+	response := r.PostForm.Get("response")
+	if f := formOf(all[i].Schema); response == "" {
+		response = f.response(r.PostForm)
+	}
+	if response == "" {
+		return &api.Problem{Type: api.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}
+	}
+	if err := v.Answer(r.Context(), info.ID, api.Answer{Question: path, Response: response}); err != nil {
+		return err
+	}
+	http.Redirect(w, r, runURL(info.ID), http.StatusSeeOther)
+	return nil
+}

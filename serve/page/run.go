@@ -1,0 +1,275 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// runPage is a run.
+type runPage struct {
+	runRow
+	Failed    bool
+	Read      []piece // what the step read that failed the run
+	Retry     []string
+	Result    *piece
+	Questions []question
+	Tree      tree
+	Answers   bool // questions can be answered
+}
+
+// run shows a run: how it stands, why it failed, what it asks, and its tree.
+func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
+	ctx := r.Context()
+	info, err := find(ctx, v, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	body := runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil, Answers: v.Answer != nil}
+	if body.Questions, err = openQuestions(ctx, v, info.ID); err != nil {
+		return err
+	}
+	if body.Tree, err = readTree(ctx, v.Journal, info, viewOf(r.URL.Query())); err != nil {
+		return err
+	}
+	switch {
+	case body.Failed:
+		err = body.explain(ctx, v)
+	case info.State == journal.Done && info.Node != dag.ID{}:
+		body.Result, err = pieceOf(ctx, v, info, info.Node.String())
+	}
+	if err != nil {
+		return err
+	}
+	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
+	if p.Stream != "" && !over(info.State) {
+		f.Stream = strings.ReplaceAll(p.Stream, "{id}", url.PathEscape(info.ID))
+	}
+	return show(w, http.StatusOK, "run", f)
+}
+
+// over reports whether a run in the state stays as it is.
+func over(s journal.State) bool {
+	return s == journal.Done || s == journal.Failed || s == journal.Canceled
+}
+
+// find returns the run with exactly the id.
+func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
+	info, err := v.Journal.Find(ctx, id)
+	if err == nil && info.ID != id || errors.As(err, new(*journal.AmbiguousError)) {
+		err = journal.ErrNoRun
+	}
+	if errors.Is(err, journal.ErrNoRun) {
+		return info, missing("There is no run %q. It may have been removed.", id)
+	}
+	return info, err
+}
+
+// explain finds what the failed step read, and what resuming would do.
+func (b *runPage) explain(ctx context.Context, v View) error {
+	const most = 20
+	b.Retry = b.RunInfo.Retry[:min(len(b.RunInfo.Retry), most)]
+	if b.Node == (dag.ID{}) {
+		return nil
+	}
+	failure, err := v.Journal.Node(ctx, b.ID, b.Node.String())
+	if err != nil {
+		return err
+	}
+	const few = 3
+	for _, id := range failure.Parents[:min(len(failure.Parents), few)] {
+		read, err := pieceOf(ctx, v, b.RunInfo, id.String())
+		if err != nil {
+			return err
+		}
+		b.Read = append(b.Read, *read)
+	}
+	return nil
+}
+
+// view is the part of a tree that is shown.
+type view struct {
+	At   string // the path whose branches are shown, "" for the run
+	Only string // the state of the branches that are shown, "" for all
+	From string // the path of the first branch, "" for the first one
+}
+
+func viewOf(values url.Values) view {
+	return view{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from")}
+}
+
+// tree is a part of the tree of a run.
+type tree struct {
+	view
+	Run    string
+	Above  []crumb
+	Rows   []row
+	Counts []stateCount // of all branches right below At
+	All    int          // branches right below At
+	Next   string       // path of the first branch of the next page
+	Hidden int          // branches after it
+	Span   span
+	Live   bool // the run is running
+	Lost   bool // what has no result was given up, and is possibly paid
+	Costs  bool // anything cost something
+}
+
+// Kept is how many results resuming a failed run would keep.
+func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
+
+// Zero is the end of what runs.
+func (tree) Zero() time.Time { return time.Time{} }
+
+type crumb struct{ Name, Path string }
+
+type stateCount struct {
+	State string
+	N     int
+}
+
+// row is a branch in a tree.
+type row struct {
+	journal.Branch
+	Name   string
+	Depth  int
+	State  string
+	Bar    *bar
+	Reason string
+	More   int // branches right below it that are not shown
+}
+
+const (
+	rowsOfTree = 100    // right below the path that is shown
+	rowsInAll  = 160    // with what is below them
+	rowsInside = 8      // of one branch that is unfolded
+	smallRun   = 20_000 // steps that are read at once, for the branches within branches
+	largeRun   = 50_000 // steps from which no branches are unfolded
+)
+
+// readTree reads the part of the tree of a run that is shown.
+func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v view) (tree, error) {
+	t := tree{view: v, Run: info.ID, Live: info.State == journal.Running}
+	t.Lost = over(info.State) || info.State == journal.Interrupted || info.State == journal.Drained
+	for at := v.At; at != ""; at = up(at) {
+		t.Above = append(t.Above, crumb{Name: strings.TrimPrefix(at[len(up(at)):], "/"), Path: at})
+	}
+	slices.Reverse(t.Above)
+	top, err := j.Outline(ctx, info.ID, v.At)
+	if err != nil {
+		return t, err
+	}
+	if len(top) == 0 && v.At != "" {
+		return t, missing("Run %q has nothing below %q.", info.ID, v.At)
+	}
+	t.All = len(top)
+	steps := len(top)
+	counts := map[string]int{}
+	for _, b := range top {
+		steps += b.Below
+		counts[stateOf(b)]++
+		t.Costs = t.Costs || b.Usage != (budget.Usage{})
+		t.Span.add(b.Started, b.Ended)
+	}
+	for _, s := range []string{"failed", "partly", "open", "done"} {
+		if counts[s] > 0 {
+			t.Counts = append(t.Counts, stateCount{s, counts[s]})
+		}
+	}
+	if t.Live {
+		t.Span.now()
+	}
+	shown := slices.DeleteFunc(top, func(b journal.Branch) bool { return v.Only != "" && stateOf(b) != v.Only })
+	first := max(slices.IndexFunc(shown, func(b journal.Branch) bool { return b.Path == v.From }), 0)
+	shown = shown[first:]
+	if len(shown) > rowsOfTree {
+		t.Next, t.Hidden = shown[rowsOfTree].Path, len(shown)-rowsOfTree
+		shown = shown[:rowsOfTree]
+	}
+	within, err := insides(ctx, j, info.ID, steps)
+	for i, b := range shown {
+		if err == nil {
+			err = t.add(b, v.At, 0, rowsInAll-(len(shown)-i), within)
+		}
+	}
+	return t, err
+}
+
+// inside returns the branches right below a path, nil to leave them folded.
+type inside func(path string) ([]journal.Branch, error)
+
+// insides returns how the branches of a run with so many steps are unfolded.
+func insides(ctx context.Context, j journal.Journal, run string, steps int) (inside, error) {
+	switch {
+	case steps <= smallRun:
+		all, err := j.Steps(ctx, run)
+		return func(path string) ([]journal.Branch, error) { return journal.Branches(slices.Values(all), path), nil }, err
+	case steps <= largeRun:
+		left := 4
+		return func(path string) ([]journal.Branch, error) {
+			if left--; left < 0 {
+				return nil, nil
+			}
+			return j.Outline(ctx, run, path)
+		}, nil
+	}
+	return func(string) ([]journal.Branch, error) { return nil, nil }, nil
+}
+
+// add adds the row of a branch and, while there are fewer than most rows, what is below.
+func (t *tree) add(b journal.Branch, above string, depth, most int, within inside) error {
+	var below []journal.Branch
+	for b.Below > 0 {
+		var err error
+		if below, err = within(b.Path); err != nil {
+			return err
+		}
+		if b.Step != nil || len(below) != 1 || below[0].Step == nil {
+			break
+		}
+		b = below[0] // a lane of one step is that step
+		below = nil
+	}
+	r := row{Branch: b, Name: strings.TrimPrefix(strings.TrimPrefix(b.Path, above), "/"), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
+	if s := b.Step; s != nil && s.Failure != "" {
+		r.Reason = s.Failure + ": " + s.Reason
+	}
+	at := len(t.Rows)
+	t.Rows = append(t.Rows, r)
+	for i, c := range below {
+		if i == rowsInside || len(t.Rows) >= most {
+			t.Rows[at].More = len(below) - i
+			return nil
+		}
+		if err := t.add(c, b.Path, min(depth+1, 12), most, within); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// up returns the path of the branch that has the one at path right below it.
+func up(path string) string {
+	return path[:max(strings.LastIndexAny(path, "/[~"), 0)]
+}
+
+// stateOf returns the state of a branch.
+func stateOf(b journal.Branch) string {
+	switch {
+	case b.Step != nil && b.Step.Failure != "":
+		return "failed"
+	case b.Open > 0:
+		return "open"
+	case b.Failed > 0:
+		return cmp.Or(map[bool]string{true: "failed"}[b.Failed == b.Recorded], "partly")
+	}
+	return "done"
+}

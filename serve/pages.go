@@ -1,0 +1,81 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/page"
+)
+
+// pageRoutes are the routes of the pages, which show a caller what the API would.
+func (s *Server) pageRoutes() (routes []route) {
+	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, Stream: "/v1/runs/{id}/events"})
+	for _, pattern := range page.Patterns {
+		role := Read
+		switch {
+		case strings.HasPrefix(pattern, "POST "):
+			role = Answer
+		case strings.HasPrefix(pattern, "GET /assets/"):
+			role = ""
+		}
+		routes = append(routes, route{pattern, role, func(w http.ResponseWriter, r *http.Request, who Principal) error {
+			pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewer{}, who)))
+			return nil
+		}})
+	}
+	return routes
+}
+
+// viewer is the key of the Principal in the context of the request for a page.
+type viewer struct{}
+
+// view returns what a caller sees on pages.
+func (s *Server) view(r *http.Request) page.View {
+	who, _ := r.Context().Value(viewer{}).(Principal)
+	view := page.View{Journal: s.cfg.Journal}
+	if who.Tenant != "" {
+		view.Journal = tenantJournal{server: s, who: who}
+	}
+	if who.may(Answer) {
+		view.Answer = func(ctx context.Context, run string, a api.Answer) error {
+			info, err := s.owned(ctx, who, run)
+			if err != nil {
+				return err
+			}
+			return s.answer(ctx, info, a)
+		}
+	}
+	return view
+}
+
+// tokenCookie keeps the token with which a person has logged in. It stands for the header
+// Authorization, which a browser cannot send.
+const tokenCookie = "stone-token"
+
+// withToken returns the request with the token of its cookie, unless it has one.
+func withToken(r *http.Request) *http.Request {
+	c, err := r.Cookie(tokenCookie)
+	if err != nil || r.Header.Get("Authorization") != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+c.Value)
+	return r
+}
+
+// login remembers the token of a person in the browser, if it is valid.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	const most = 8 << 10
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	token := strings.TrimSpace(r.PostFormValue("token"))
+	asked := r.Clone(r.Context())
+	asked.Header.Set("Authorization", "Bearer "+token)
+	if _, err := s.access().Principal(asked); err != nil || token == "" {
+		s.fail(w, r, problem(api.Unknown, http.StatusUnauthorized, "the token is unknown, revoked or expired"))
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}

@@ -1,0 +1,126 @@
+package serve_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/serve"
+)
+
+// form posts a form without following the redirect, and returns the status and the body.
+func (h *house) form(path string, values url.Values, header ...string) (int, string) {
+	h.Helper()
+	return h.do("POST", path, values.Encode(), append(header, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")...)
+}
+
+func (h *house) page(path, part string) {
+	h.Helper()
+	if status, text := h.do("GET", path, "", "Accept", "text/html"); status != 200 || !strings.Contains(text, part) {
+		h.Errorf("%s: %d %s, want %s", path, status, text, part)
+	}
+}
+
+func TestPages(t *testing.T) {
+	h := newHouse(t, nil)
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"<script>alert(1)</script>"}}`, 201, "")
+	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"bad"},"labels":{"team":"x"}}`, 201, "")
+	h.want("PUT", "/v1/runs/c", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
+	h.want("GET", "/v1/runs/b/result?wait=30s", "", 200, `"state":"failed"`)
+	h.want("GET", "/v1/runs/c/result?wait=30s", "", 200, `"state":"done"`)
+	h.page("/", `<a href="/runs/a">a</a>`)
+	h.page("/", `team=x`)
+	h.page("/?state=failed&pipeline=&min-usd=", `<a href="/runs/b">b</a>`)
+	h.page("/?label.team=y", "No run matches")
+	h.page("/runs/b", `retries <a href="/runs/b/step?path=write"><code>write</code></a>`)
+	h.page("/runs/b", `It read`)
+	h.page("/runs/c", `About marble`)
+	h.page("/runs/c/step?path=write", `About marble`)
+	h.page("/runs/a", `About &lt;script&gt;alert(1)`)
+	h.page("/questions", `name="response" value="yes"`)
+	h.page("/compare?a=a&b=c", "the pipeline of run")
+	for _, path := range []string{"/runs/zzz", "/runs/a/step?path=zzz", "/runs/a/nodes/00", "/runs/a?at=zzz", "/compare?a=a", "/nowhere"} {
+		if status, text := h.do("GET", path, "", "Accept", "text/html"); status != 404 || !strings.Contains(text, "<h1>Not Found") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	for _, tt := range []struct {
+		values url.Values
+		status int
+		part   string
+	}{
+		{url.Values{"question": {"page/approve"}}, 422, "The answer is empty"},
+		{url.Values{"question": {"page/approve"}, "response": {"perhaps"}}, 422, "perhaps"},
+		{url.Values{"question": {"zzz"}, "response": {"yes"}}, 404, "asks no question"},
+		{url.Values{"question": {"page/approve"}, "response": {"yes"}}, 200, `<span class="id">a</span>`}, // the redirect was followed
+		{url.Values{"question": {"page/approve"}, "response": {"no"}}, 409, "answered"},
+	} {
+		if status, text := h.form("/runs/a/answers", tt.values); status != tt.status || !strings.Contains(text, tt.part) {
+			t.Errorf("%v: %d %s, want %d with %s", tt.values, status, text, tt.status, tt.part)
+		}
+	}
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"content":"yes: About`)
+	if status, _ := h.form("/runs/a/answers", url.Values{}, "Origin", "http://evil.example"); status != 403 {
+		t.Errorf("a form of another origin: %d", status)
+	}
+}
+
+// byToken lets in whoever has a token, which is the name of a tenant.
+type byToken struct{ tenants }
+
+func (b byToken) Principal(r *http.Request) (serve.Principal, error) {
+	name, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Tenant", name)
+	return b.tenants.Principal(r)
+}
+
+func TestPagesOfTenants(t *testing.T) {
+	h := newHouse(t, byToken{})
+	acme := []string{"Cookie", "stone-token=acme", "Accept", "text/html"}
+	if status, text := h.do("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, "Authorization", "Bearer acme"); status != 201 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if status, text := h.do("GET", "/v1/runs/a/result?wait=30s", "", acme...); status != 202 {
+		t.Fatalf("%d %s", status, text)
+	}
+	if status, text := h.do("GET", "/", "", "Accept", "text/html"); status != 401 || !strings.Contains(text, `name="token"`) {
+		t.Errorf("without a token: %d %s", status, text)
+	}
+	for _, path := range []string{"/", "/runs/a", "/runs/a/step?path=page/write", "/questions"} {
+		if status, text := h.do("GET", path, "", acme...); status != 200 || !strings.Contains(text, "/runs/a") || strings.Contains(text, "acme.a") {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	for _, path := range []string{"/runs/a", "/runs/acme.a", "/runs/a/step?path=page/write", "/compare?a=a&b=a"} {
+		if status, _ := h.do("GET", path, "", "Cookie", "stone-token=globex", "Accept", "text/html"); status != 404 {
+			t.Errorf("%s of another tenant: %d", path, status)
+		}
+	}
+	for _, path := range []string{"/", "/questions"} {
+		if _, text := h.do("GET", path, "", "Cookie", "stone-token=globex"); strings.Contains(text, "/runs/a") {
+			t.Errorf("%s shows the run of another tenant: %s", path, text)
+		}
+	}
+	answer := url.Values{"question": {"page/approve"}, "response": {"yes"}}
+	if status, _ := h.form("/runs/a/answers", answer, "Cookie", "stone-token=globex"); status != 404 {
+		t.Errorf("another tenant answers: %d", status)
+	}
+	if status, _ := h.form("/runs/a/answers", answer, "Cookie", "stone-token=reader"); status != 403 {
+		t.Errorf("a reader answers: %d", status)
+	}
+	if status, text := h.form("/login", url.Values{"token": {""}}); status != 401 {
+		t.Errorf("an empty token: %d %s", status, text)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.PostForm(h.URL+"/login", url.Values{"token": {"acme"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if cookie := resp.Header.Get("Set-Cookie"); resp.StatusCode != 303 || !strings.Contains(cookie, "stone-token=acme; Path=/; HttpOnly; SameSite=Strict") {
+		t.Errorf("login: %d %q", resp.StatusCode, cookie)
+	}
+}
