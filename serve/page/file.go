@@ -37,8 +37,8 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	}
 	body := struct {
 		runPage
-		Steps []fileStep
-		More  int
+		All  []fileStep
+		More int
 	}{runPage: runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil}}
 	if body.Failed {
 		err = body.explain(ctx, v)
@@ -72,7 +72,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		if !s.Recorded {
 			b.Open = 1
 		}
-		body.Steps = append(body.Steps, fileStep{row{Branch: b, Name: s.Path, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
+		body.All = append(body.All, fileStep{row{Branch: b, Name: s.Path, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
 	}
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }
