@@ -30,7 +30,7 @@ func (s *Server) mount(mux *http.ServeMux) error {
 	return nil
 }
 
-// callerKey is the key of the caller in the context of a request to [Server.As].
+// callerKey is the key of the caller in the context of a request to [Server.As] or for a page.
 type callerKey struct{}
 
 // As returns the API for requests of a caller that was let in, without the checks of

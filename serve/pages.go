@@ -21,19 +21,16 @@ func (s *Server) pageRoutes() (routes []route) {
 			role = ""
 		}
 		routes = append(routes, route{pattern, role, func(w http.ResponseWriter, r *http.Request, who Principal) error {
-			pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), viewer{}, who)))
+			pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 			return nil
 		}})
 	}
 	return routes
 }
 
-// viewer is the key of the Principal in the context of the request for a page.
-type viewer struct{}
-
 // view returns what a caller sees on pages.
 func (s *Server) view(r *http.Request) page.View {
-	who, _ := r.Context().Value(viewer{}).(Principal)
+	who, _ := r.Context().Value(callerKey{}).(Principal)
 	view := page.View{Journal: s.cfg.Journal}
 	if who.Tenant != "" {
 		view.Journal = tenantJournal{server: s, who: who}
