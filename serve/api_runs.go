@@ -182,21 +182,28 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, 0), maxWait))
 	defer cancel()
-	for (goesOn(info.State) || s.runs(info.ID)) && ctx.Err() == nil {
-		if info, err = s.settled(ctx, info); err != nil {
-			return err
-		}
+	out, err := s.await(ctx, who, info)
+	if err != nil {
+		return err
 	}
-	out, status := run(who, info), http.StatusOK
-	switch {
-	case info.State == journal.Done:
-		if out.Result, err = s.result(r.Context(), info); err != nil {
-			return err
-		}
-	case !out.Over():
+	status := http.StatusOK
+	if out.Result == nil && !out.Over() {
 		status = http.StatusAccepted
 	}
 	return reply(w, status, out)
+}
+
+// await returns the run, with its result, when it has stopped, or as it is when ctx ends.
+func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo) (out api.Run, err error) {
+	for (goesOn(info.State) || s.runs(info.ID)) && ctx.Err() == nil {
+		if info, err = s.settled(ctx, info); err != nil {
+			return out, err
+		}
+	}
+	if out = run(who, info); info.State == journal.Done {
+		out.Result, err = s.result(context.WithoutCancel(ctx), info)
+	}
+	return out, err
 }
 
 // goesOn reports whether a run in the state goes on without a person.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/openai"
 	"github.com/stonelayer/stone/serve/page"
 )
 
@@ -71,8 +72,13 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
-// fail answers with an error: to a browser with a page.
+// fail answers with an error, in the form that the client of the path expects: to a
+// browser with a page.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if openai.Serves(r.URL.Path) {
+		s.failOpenAI(w, r, err)
+		return
+	}
 	p := s.problemOf(r, err)
 	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a browser
 		page.Fail(w, p)

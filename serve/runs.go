@@ -38,6 +38,8 @@ type source struct {
 	Grant     []string    `json:"grant"`     // of the run; null for all
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
+	// Keep is what a protocol needs to describe the run later.
+	Keep json.RawMessage `json:"keep,omitempty"`
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -79,11 +81,16 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	if p == nil {
 		return info, false, s.noPipeline(req.Pipeline)
 	}
+	return s.startOf(ctx, who, p, id, req, nil)
+}
+
+// startOf starts a run of p, and keeps what a protocol needs with it.
+func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req api.Start, keep json.RawMessage) (info journal.RunInfo, created bool, err error) {
 	input, err := tree.ReadInput(ctx, p.Ashlar, req.Input)
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
-	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget), Person: req.Interactive}
+	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget), Person: req.Interactive, Keep: keep}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
 		return info, false, err
@@ -236,7 +243,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, cancel bool) 
 	if !ok {
 		return nil, false
 	}
-	p := s.pipelines[src.Published]
+	p := s.pipeline(src.Published)
 	if p == nil {
 		return nil, false
 	}

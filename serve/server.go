@@ -68,6 +68,7 @@ type Pipeline struct {
 type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
+	intents   map[string]*Pipeline // of the gateway
 	handler   http.Handler
 	inner     http.Handler // of As
 	drain     chan struct{}
@@ -101,6 +102,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.intents = intents(cfg)
 	var err error
 	if s.handler, err = s.routes(); err != nil {
 		return nil, err

@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/openai"
+)
+
+// intents returns the intents of the Applicator as pipelines, which only the gateway
+// publishes. Those of judges are none of a caller's business.
+func intents(cfg Config) map[string]*Pipeline {
+	app := cfg.Applicator
+	if app == nil || app.Registry == nil {
+		return nil
+	}
+	all := map[string]*Pipeline{}
+	add := func(intent string) {
+		if intent != call.EvalGrade && intent != call.EvalCheck {
+			// A nil Grant of a Pipeline is all.
+			all[intent] = &Pipeline{Name: intent, Ashlar: openai.Intent(app, intent), Grant: append([]string{}, cfg.Grant...), Limits: cfg.Limits}
+		}
+	}
+	for intent := range app.Intents {
+		add(intent)
+	}
+	for _, id := range app.Registry.IDs() {
+		if about, ok := app.Registry.Lookup(id); ok {
+			for _, intent := range about.Intents {
+				add(intent)
+			}
+		}
+	}
+	return all
+}
+
+// pipeline returns what a run with this name runs, or nil.
+func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.intents[name]) }
+
+// gatewayRoutes are those of the protocols of OpenAI.
+func (s *Server) gatewayRoutes() (out []route) {
+	for _, r := range openai.Routes() {
+		role := Read
+		if r.Starts {
+			role = "" // models check it: an intent needs another one than a pipeline
+		}
+		out = append(out, route{r.Pattern, role, func(w http.ResponseWriter, req *http.Request, who Principal) error {
+			return r.Serve(w, req, gateway{s, who})
+		}})
+	}
+	return out
+}
+
+// failOpenAI answers with an error in the form of OpenAI.
+func (s *Server) failOpenAI(w http.ResponseWriter, r *http.Request, err error) {
+	var e *openai.Error
+	if !errors.As(err, &e) {
+		e = openai.OfProblem(s.problemOf(r, err))
+	}
+	e.Write(w)
+}
+
+// gateway is the server for one caller of the gateway.
+type gateway struct {
+	*Server
+	who Principal
+}
+
+// Models returns the published pipelines, and the intents that the caller may ask.
+func (g gateway) Models() (all []openai.Model) {
+	for _, p := range g.published() {
+		all = append(all, openai.Model{Name: p.Name, Ashlar: p.Ashlar})
+	}
+	if g.who.may(Act) {
+		for name, p := range g.intents {
+			if g.pipelines[name] == nil {
+				all = append(all, openai.Model{Name: name, Ashlar: p.Ashlar})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b openai.Model) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// permit checks that the caller may start, cancel and remove runs of a pipeline.
+func (g gateway) permit(name string) error {
+	role := Start
+	if g.pipelines[name] == nil {
+		role = Act
+	}
+	if !g.who.may(role) {
+		return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
+	}
+	return nil
+}
+
+func (g gateway) Start(ctx context.Context, start openai.Start) (out api.Run, err error) {
+	p := g.pipeline(start.Model)
+	if p == nil {
+		return out, g.noPipeline(start.Model)
+	}
+	if err := g.permit(p.Name); err != nil {
+		return out, err
+	}
+	req := api.Start{Pipeline: p.Name, Input: start.Input, Labels: start.Labels, Interactive: start.Interactive}
+	info, _, err := g.startOf(ctx, g.who, p, start.ID, req, start.Keep)
+	return run(g.who, info), err
+}
+
+func (g gateway) Wait(ctx context.Context, id string) (out api.Run, err error) {
+	info, err := g.owned(context.WithoutCancel(ctx), g.who, id)
+	if err != nil {
+		return out, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // another server goes on with the run
+		select {
+		case <-g.drain:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	out, err = g.await(ctx, g.who, info)
+	if err == nil && g.closing() && goesOn(out.State) {
+		err = closing()
+	}
+	return out, err
+}
+
+func (g gateway) Kept(ctx context.Context, id string) (json.RawMessage, error) {
+	info, err := g.owned(ctx, g.who, id)
+	if err != nil {
+		return nil, err
+	}
+	src, ok := sourceOf(info)
+	if !ok || src.Keep == nil {
+		return nil, journal.ErrNoRun
+	}
+	return src.Keep, nil
+}
+
+func (g gateway) Cancel(ctx context.Context, id string) error {
+	info, err := g.permitted(ctx, id)
+	if err != nil {
+		return err
+	}
+	return g.stop(ctx, info)
+}
+
+func (g gateway) Remove(ctx context.Context, id string) error {
+	info, err := g.permitted(ctx, id)
+	if err != nil {
+		return err
+	}
+	return g.cfg.Journal.Remove(ctx, info.ID)
+}
+
+// permitted returns a run that the caller may cancel and remove.
+func (g gateway) permitted(ctx context.Context, id string) (info journal.RunInfo, err error) {
+	if info, err = g.owned(ctx, g.who, id); err != nil {
+		return info, err
+	}
+	return info, g.permit(info.Pipeline)
+}

@@ -1,0 +1,238 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// chatCall is a call of a tool in a chat.
+type chatCall struct {
+	Index    *int   `json:"index,omitempty"` // in streams
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// chatAnswer is a message of the model, or a delta of one.
+type chatAnswer struct {
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	ToolCalls []chatCall `json:"tool_calls,omitempty"`
+}
+
+type chatChoice struct {
+	Index        int         `json:"index"`
+	Message      *chatAnswer `json:"message,omitempty"`
+	Delta        *chatAnswer `json:"delta,omitempty"`
+	Logprobs     any         `json:"logprobs"`
+	FinishReason *string     `json:"finish_reason"`
+}
+
+type chatCompletion struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"`
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []chatChoice `json:"choices"`
+	Usage   *chatUsage   `json:"usage,omitempty"`
+}
+
+type chatUsage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	PromptDetails    struct {
+		CachedTokens int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Cost float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
+}
+
+// chatRequest has what is read of a request for a chat beside its messages.
+type chatRequest struct {
+	model    string
+	stream   bool
+	usage    bool // in the last chunk of the stream
+	metadata map[string]string
+	req      llm.Request
+}
+
+func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
+	if err = checkParameters(body, func(p Parameter) Use { return p.Chat }); err != nil {
+		return c, err
+	}
+	var tools []struct {
+		Type     string
+		Function function
+	}
+	var form struct {
+		Type       string
+		JSONSchema jsonSchema `json:"json_schema"`
+	}
+	var options struct {
+		IncludeUsage bool `json:"include_usage"`
+	}
+	var stop json.RawMessage
+	var effort *string
+	var older, most *int
+	p := &c.req.Params
+	err = fields(body, map[string]any{
+		"model": &c.model, "stream": &c.stream, "stream_options": &options, "metadata": &c.metadata, "tools": &tools, "response_format": &form,
+		"temperature": &p.Temperature, "top_p": &p.TopP, "seed": &p.Seed, "stop": &stop, "parallel_tool_calls": &p.ParallelTools,
+		"reasoning_effort": &effort, "max_tokens": &older, "max_completion_tokens": &most,
+	})
+	if err == nil {
+		err = metadata(c.metadata)
+	}
+	if err == nil {
+		p.ToolChoice, err = toolChoice(body["tool_choice"])
+	}
+	if err == nil {
+		c.req.ResponseFormat, err = format("response_format", form.Type, form.JSONSchema)
+	}
+	if err == nil {
+		p.Stop, err = stops(stop)
+	}
+	if err != nil {
+		return c, err
+	}
+	c.usage = options.IncludeUsage
+	if effort != nil {
+		p.Effort = *effort
+	}
+	if most = cmp.Or(most, older); most != nil {
+		c.req.MaxTokens = *most
+	}
+	for _, t := range tools {
+		if t.Type == "function" {
+			c.req.Tools = append(c.req.Tools, t.Function.tool())
+		}
+	}
+	return c, talk{&c.req}.messages(body["messages"])
+}
+
+// stops reads a text or a list of texts.
+func stops(raw json.RawMessage) (list []string, err error) {
+	var one *string
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if json.Unmarshal(raw, &one) == nil {
+		if one == nil {
+			return nil, nil
+		}
+		return []string{*one}, nil
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, wrong("stop", "invalid_type", "stop is neither a text nor a list of texts: %v", err)
+	}
+	return list, nil
+}
+
+func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	c, err := readChat(body)
+	if err != nil {
+		return err
+	}
+	m, run, err := start(r, b, c.model, "chatcmpl-", &c.req, c.metadata, true, struct{}{})
+	if err != nil {
+		return err
+	}
+	if c.stream {
+		return c.write(w, r, b, m, run)
+	}
+	if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
+		return err
+	}
+	if run.State != journal.Done {
+		return ofRun(run)
+	}
+	answer, err := m.answer(run)
+	if err != nil {
+		return err
+	}
+	why := finished(answer)
+	out := c.completion(run, "chat.completion")
+	out.Choices = []chatChoice{{Message: chatAnswerOf(answer), FinishReason: &why}}
+	out.Usage = chatUsageOf(run)
+	return reply(w, out)
+}
+
+func (c *chatRequest) completion(run api.Run, object string) chatCompletion {
+	return chatCompletion{ID: run.ID, Object: object, Created: run.Started.Unix(), Model: c.model, Choices: []chatChoice{}}
+}
+
+func chatUsageOf(run api.Run) *chatUsage {
+	u := &chatUsage{PromptTokens: run.Usage.InputTokens, CompletionTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
+	u.PromptDetails.CachedTokens = run.Usage.CacheReadTokens
+	return u
+}
+
+func chatAnswerOf(r *llm.Reply) *chatAnswer {
+	a := &chatAnswer{Role: "assistant"}
+	if r.Text != "" || len(r.ToolCalls) == 0 && r.Refusal == "" {
+		a.Content = &r.Text
+	}
+	if r.Refusal != "" {
+		a.Refusal = &r.Refusal
+	}
+	for _, call := range r.ToolCalls {
+		c := chatCall{ID: call.ID, Type: "function"}
+		c.Function.Name, c.Function.Arguments = call.Name, string(call.Input)+call.InputText
+		a.ToolCalls = append(a.ToolCalls, c)
+	}
+	return a
+}
+
+// write streams a chat: a chunk with the role at once, and one with the answer when the run
+// is done.
+func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m Model, run api.Run) error {
+	s := newStream(w)
+	chunk := func(choices ...chatChoice) chatCompletion {
+		out := c.completion(run, "chat.completion.chunk")
+		out.Choices = append(out.Choices, choices...)
+		return out
+	}
+	empty := ""
+	s.send("", chunk(chatChoice{Delta: &chatAnswer{Role: "assistant", Content: &empty}}))
+	run, err := wait(r.Context(), b, run.ID, true, s.beat)
+	if err != nil {
+		return nil // the client has gone, or comes back
+	}
+	if run.State != journal.Done {
+		s.send("", map[string]any{"error": ofRun(run)})
+		return nil
+	}
+	answer, err := m.answer(run)
+	if err != nil {
+		s.send("", map[string]any{"error": &Error{Message: "the result of the run cannot be read", Type: "server_error", Code: "internal"}})
+		return nil
+	}
+	delta := chatAnswerOf(answer)
+	delta.Role = ""
+	for i := range delta.ToolCalls {
+		delta.ToolCalls[i].Index = &i
+	}
+	s.send("", chunk(chatChoice{Delta: delta}))
+	why := finished(answer)
+	s.send("", chunk(chatChoice{Delta: &chatAnswer{}, FinishReason: &why}))
+	if c.usage {
+		last := chunk()
+		last.Usage = chatUsageOf(run)
+		s.send("", last)
+	}
+	s.write("data: [DONE]\n\n")
+	return nil
+}

@@ -1,0 +1,48 @@
+// Package openai speaks the protocols of OpenAI on the side of the server: Responses, Chat
+// Completions and the list of models. Package serve mounts it, so that programs that know
+// nothing of Stone use its pipelines as models, and its gates stand between them and the
+// models behind:
+//
+//	client := openai.NewClient(option.WithBaseURL("http://127.0.0.1:8080/v1"))
+//
+//	POST /v1/responses                {"model": "stone/page", "input": "marble"}
+//	GET  /v1/responses/{id}           ?stream=true&starting_after=3 goes on with a stream
+//	POST /v1/responses/{id}/cancel
+//	DELETE /v1/responses/{id}
+//	POST /v1/chat/completions         {"model": "stone/page", "messages": […]}
+//	GET  /v1/models, GET /v1/models/{model}
+//
+// # Models
+//
+// A published pipeline is the model stone/NAME, an intent of the Applicator the model
+// stone/INTENT. What a pipeline reads decides what it is given:
+//
+//   - an llm.Request: the whole request, with its tools and settings. If the result is an
+//     llm.Reply, its tool calls reach the client. An intent is a pipeline of this form, see
+//     [Intent].
+//   - []llm.Message: the conversation. Beside a text, the conversation before the last
+//     message, and the text of that one.
+//   - an agent.Text that is optional, as of agent.ConversationOf, beside a text: the
+//     conversation before the last message.
+//   - a text alone: the text of the message; a transcript if there are several.
+//   - anything else: the text of the one message as JSON.
+//
+// The answer is the text of the result: a string, the text of an object that has one, or
+// the JSON of it.
+//
+// # Runs
+//
+// Each request is a run, which is in the journal and goes on after a restart. A response
+// has the id of its run. A client that closes the connection cancels the run, unless it
+// asked for background. The header Idempotency-Key chooses the id. Metadata become the
+// labels of the run; store set to false hides the response, not the run.
+//
+// A stream starts at once, and its text follows when the run is done: a client sees nothing
+// that a gate has not accepted. The events of a response are always the same, so that
+// starting_after can go on after any of them, also at another server.
+//
+// # Parameters
+//
+// [Parameters] says which parameters are used, ignored and refused. Those that it does not
+// list are refused.
+package openai

@@ -1,0 +1,102 @@
+package openai
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Error is an error in the form of OpenAI.
+type Error struct {
+	Status  int    `json:"-"`
+	Final   bool   `json:"-"` // the same request fails again, or costs again
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+	Param   string `json:"-"`
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// MarshalJSON writes an empty Param as null.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	type plain Error
+	out := struct {
+		*plain
+		Param *string `json:"param"`
+	}{plain: (*plain)(e)}
+	if e.Param != "" {
+		out.Param = &e.Param
+	}
+	return json.Marshal(out)
+}
+
+// wrong is the error of a request with a wrong parameter.
+func wrong(param, code, format string, args ...any) *Error {
+	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
+}
+
+// OfProblem returns a problem of package serve in the form of OpenAI.
+func OfProblem(p *api.Problem) *Error {
+	return &Error{Status: p.Status, Message: p.Error(), Type: typeOf(p.Status), Code: p.Type}
+}
+
+func typeOf(status int) string {
+	switch {
+	case status == http.StatusUnauthorized:
+		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
+	case status == http.StatusTooManyRequests:
+		return "rate_limit_error"
+	case status >= http.StatusInternalServerError:
+		return "server_error"
+	}
+	return "invalid_request_error"
+}
+
+// statuses are those of failures of runs. All others are 422: the pipeline, or a gate, has
+// refused, and would do so again.
+var statuses = map[string]int{
+	call.InputRejected:   http.StatusBadRequest,
+	call.InputInvalid:    http.StatusBadRequest,
+	call.ForbiddenEffect: http.StatusForbidden,
+	call.BudgetExhausted: http.StatusTooManyRequests,
+	call.InvokeFailed:    http.StatusBadGateway,
+	call.Unavailable:     http.StatusServiceUnavailable,
+	call.NoCandidate:     http.StatusServiceUnavailable,
+	call.SoftTimeout:     http.StatusGatewayTimeout,
+}
+
+// ofRun returns the error of a run that has stopped without a result.
+func ofRun(run api.Run) *Error {
+	switch {
+	case run.State == journal.Canceled:
+		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: "the run was canceled", Type: "invalid_request_error", Code: "canceled"}
+	case run.Failure == nil:
+		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: fmt.Sprintf("the run %s is %s: answer its questions, see GET /v1/questions", run.ID, run.State), Type: "invalid_request_error", Code: string(run.State)}
+	}
+	status := cmp.Or(statuses[run.Failure.Kind], http.StatusUnprocessableEntity)
+	e := &Error{Status: status, Final: true, Message: run.Failure.Reason, Type: typeOf(status), Code: run.Failure.Kind}
+	if e.Code == call.BudgetExhausted {
+		e.Type = "insufficient_quota"
+	}
+	return e
+}
+
+// Write answers a request with the error. Clients repeat requests that failed with some
+// statuses, unless they are told not to: a run that failed has been paid for.
+func (e *Error) Write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	if e.Final {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.WriteHeader(e.Status)
+	_ = json.NewEncoder(w).Encode(map[string]*Error{"error": e}) // or the client has gone
+}

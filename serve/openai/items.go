@@ -1,0 +1,236 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// part is a part of a message, in either protocol.
+type part struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
+	ImageURL json.RawMessage `json:"image_url"` // a string, or in a chat an object with url
+	FileData string          `json:"file_data"`
+	FileURL  string          `json:"file_url"`
+	Filename string          `json:"filename"`
+}
+
+// content reads the content of a message: a text, a list of parts or null.
+func content(param string, raw json.RawMessage) ([]llm.Part, error) {
+	var text string
+	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil {
+		return texts(text), nil
+	}
+	var parts []part
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return nil, wrong(param, "invalid_type", "the content is neither a text nor a list of parts: %v", err)
+	}
+	var out []llm.Part
+	for _, p := range parts {
+		var media *llm.Media
+		var err error
+		switch p.Type {
+		case "input_text", "output_text", "text":
+			out = append(out, texts(p.Text)...)
+		case "refusal":
+			out = append(out, texts(p.Refusal)...)
+		case "input_image", "image_url":
+			url := struct{ URL string }{}
+			if json.Unmarshal(p.ImageURL, &url.URL) != nil && json.Unmarshal(p.ImageURL, &url) != nil {
+				return nil, wrong(param, "invalid_value", "an image without image_url")
+			}
+			media, err = picture(param, url.URL, "image/*", "")
+		case "input_file":
+			media, err = picture(param, p.FileURL+p.FileData, "application/octet-stream", p.Filename)
+		default:
+			return nil, wrong(param, "unsupported_content", "content of the type %s is not supported: send text, images and files", quote(p.Type))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if media != nil {
+			out = append(out, llm.Part{Media: media})
+		}
+	}
+	return out, nil
+}
+
+func texts(text string) []llm.Part {
+	if text == "" {
+		return nil
+	}
+	return []llm.Part{{Text: text}}
+}
+
+// picture reads a data URL. Another URL is passed on to the model's server: this one
+// fetches nothing.
+func picture(param, url, kind, name string) (*llm.Media, error) {
+	m := &llm.Media{Type: kind, URL: url, Name: name}
+	if data, ok := strings.CutPrefix(url, "data:"); ok {
+		head, text, _ := strings.Cut(data, ",")
+		head, isBase64 := strings.CutSuffix(head, ";base64")
+		media, _, err := mime.ParseMediaType(head)
+		if err != nil || !isBase64 {
+			return nil, wrong(param, "invalid_value", "a data URL starts with %s: want data:TYPE;base64,", quote(head))
+		}
+		bytes, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, wrong(param, "invalid_value", "the data URL of an image or file is no base64: %v", err)
+		}
+		m = &llm.Media{Type: media, Data: bytes, Name: name}
+	}
+	if err := m.Check(); err != nil {
+		return nil, wrong(param, "invalid_value", "an image or file: %v", err)
+	}
+	return m, nil
+}
+
+// talk collects the messages of a request.
+type talk struct{ *llm.Request }
+
+// add appends a message. System messages before the others become the system text; what the
+// model said and called in one turn becomes one message.
+func (t talk) add(m llm.Message) {
+	n := len(t.Messages)
+	switch {
+	case m.Role == llm.RoleSystem && n == 0:
+		t.System = strings.TrimPrefix(t.System+"\n\n"+m.Text(), "\n\n")
+	case m.Role == llm.RoleAssistant && n > 0 && t.Messages[n-1].Role == llm.RoleAssistant:
+		last := &t.Messages[n-1]
+		last.Content, last.ToolCalls = append(last.Content, m.Content...), append(last.ToolCalls, m.ToolCalls...)
+	default:
+		t.Messages = append(t.Messages, m)
+	}
+}
+
+// say adds a message with this role and content.
+func (t talk) say(param, role string, raw json.RawMessage) error {
+	if role == "developer" {
+		role = string(llm.RoleSystem)
+	}
+	m := llm.Message{Role: llm.Role(role)}
+	switch m.Role {
+	case llm.RoleSystem, llm.RoleUser, llm.RoleAssistant:
+	default:
+		return wrong(param, "invalid_value", "a message has the role %s: want system, developer, user, assistant or tool", quote(role))
+	}
+	var err error
+	if m.Content, err = content(param, raw); err != nil {
+		return err
+	}
+	if len(m.Content) > 0 || m.Role == llm.RoleUser {
+		t.add(m)
+	}
+	return nil
+}
+
+// call adds a call of a tool.
+func (t talk) call(param, id, name, arguments string) error {
+	input := json.RawMessage(arguments)
+	if arguments == "" {
+		input = json.RawMessage("{}")
+	}
+	if !json.Valid(input) || !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")) {
+		return wrong(param, "invalid_value", "the arguments of the call %s are no JSON object", quote(id))
+	}
+	t.add(llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: id, Name: name, Input: input}}})
+	return nil
+}
+
+// result adds the result of a call.
+func (t talk) result(param, id string, raw json.RawMessage) error {
+	parts, err := content(param, raw)
+	if err != nil {
+		return err
+	}
+	t.add(llm.Message{Role: llm.RoleTool, CallID: id, Content: parts})
+	return nil
+}
+
+// item is an item of the input of a response.
+type item struct {
+	Type      string          `json:"type"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments string          `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+}
+
+// items adds the input of a response: a text or items.
+func (t talk) items(raw json.RawMessage) error {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && text != "" {
+		t.add(llm.User(text))
+		return nil
+	}
+	var items []item
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return wrong("input", "invalid_type", "the input is neither a text nor a list of items: %v", err)
+	}
+	for _, it := range items {
+		var err error
+		switch it.Type {
+		case "message", "":
+			err = t.say("input", it.Role, it.Content)
+		case "function_call":
+			err = t.call("input", it.CallID, it.Name, it.Arguments)
+		case "function_call_output":
+			err = t.result("input", it.CallID, it.Output)
+		case "reasoning": // of another server: only that one can read it
+		default:
+			err = wrong("input", "unsupported_content", "items of the type %s are not supported", quote(it.Type))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.checked("input")
+}
+
+// chatMessage is a message of a chat.
+type chatMessage struct {
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"tool_call_id"`
+	ToolCalls []chatCall      `json:"tool_calls"`
+}
+
+// messages adds the messages of a chat.
+func (t talk) messages(raw json.RawMessage) error {
+	var all []chatMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return wrong("messages", "invalid_type", "messages is no list of messages: %v", err)
+	}
+	for _, m := range all {
+		var err error
+		if m.Role == "tool" {
+			err = t.result("messages", m.CallID, m.Content)
+		} else {
+			err = t.say("messages", m.Role, m.Content)
+		}
+		for _, c := range m.ToolCalls {
+			if err == nil {
+				err = t.call("messages", c.ID, c.Function.Name, c.Function.Arguments)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.checked("messages")
+}
+
+func (t talk) checked(param string) error {
+	if len(t.Messages) == 0 {
+		return wrong(param, "missing_required_parameter", "the conversation has no message of the user")
+	}
+	return nil
+}

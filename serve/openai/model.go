@@ -1,0 +1,226 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/tree"
+)
+
+// prefix begins the ids of models.
+const prefix = "stone/"
+
+// Model is what a model's name stands for.
+type Model struct {
+	Name   string // without "stone/"
+	Ashlar stone.Ashlar
+}
+
+var (
+	requestType = dag.NewType[llm.Request]("request")
+	replyType   = dag.NewType[llm.Reply]("reply")
+)
+
+// Intent returns a pipeline that answers a request as a call of the intent does: the
+// Applicator chooses a capability, checks its answer, and goes on to the next one if that
+// is not good enough. See call.Model.
+func Intent(app *call.Applicator, intent string) stone.Ashlar {
+	model := call.Model(app, call.Spec{Intent: intent})
+	return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
+		reply, err := llm.Collect(ctx, model, &req)
+		if err != nil {
+			return llm.Reply{}, err
+		}
+		return *reply, nil
+	})
+}
+
+// A form is what an input of a pipeline is to a conversation.
+type form int
+
+const (
+	other form = iota
+	asRequest
+	asMessages
+	asHistory // a result of an agent
+	asText
+)
+
+var (
+	requestSchema  = ordered[llm.Request]()
+	replySchema    = ordered[llm.Reply]()
+	messagesSchema = ordered[[]llm.Message]()
+	historySchema  = ordered[agent.Text]()
+	textSchema     = ordered[string]()
+)
+
+func ordered[T any]() []byte {
+	s, err := schema.For[T]()
+	if err != nil {
+		panic(err) // of a type of this module
+	}
+	return s.Ordered()
+}
+
+func formOf(in tree.Input) form {
+	if in.Many || in.Type.Err() != nil {
+		return other
+	}
+	switch s := in.Type.Schema().Ordered(); {
+	case bytes.Equal(s, requestSchema):
+		return asRequest
+	case bytes.Equal(s, messagesSchema):
+		return asMessages
+	case bytes.Equal(s, historySchema) && in.Optional:
+		return asHistory
+	case bytes.Equal(s, textSchema):
+		return asText
+	}
+	return other
+}
+
+// inputs returns the names of the inputs by their form, and whether the model takes
+// nothing else.
+func (m Model) inputs() (names map[form]string, known bool) {
+	names = map[form]string{}
+	for _, in := range tree.Inputs(m.Ashlar) {
+		f := formOf(in)
+		if _, twice := names[f]; f == other || twice {
+			return nil, false
+		}
+		names[f] = in.Type.Name()
+	}
+	return names, true
+}
+
+// takesRequest reports whether the model takes a request with its settings and tools.
+func (m Model) takesRequest() bool {
+	names, ok := m.inputs()
+	return ok && len(names) == 1 && names[asRequest] != ""
+}
+
+// input makes the input of a run from a request.
+func (m Model) input(req *llm.Request) (json.RawMessage, error) {
+	names, known := m.inputs()
+	if m.takesRequest() {
+		return json.Marshal(req)
+	}
+	all := req.Messages
+	if req.System != "" {
+		all = append([]llm.Message{{Role: llm.RoleSystem, Content: []llm.Part{{Text: req.System}}}}, all...)
+	}
+	last := len(all) - 1
+	history, hasHistory := names[asHistory]
+	messages, hasMessages := names[asMessages]
+	text, hasText := names[asText]
+	switch {
+	case known && len(names) == 0:
+		return nil, nil
+	case known && len(names) == 1 && hasMessages:
+		return json.Marshal(all)
+	case known && len(names) == 1 && hasText:
+		said, err := transcript(all)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(said)
+	case known && len(names) == 2 && hasText && (hasMessages || hasHistory):
+		said, err := transcript(all[last:])
+		if err != nil {
+			return nil, err
+		}
+		in := map[string]any{text: said}
+		if hasMessages {
+			in[messages] = append([]llm.Message{}, all[:last]...)
+		} else if last > 0 {
+			in[history] = map[string]any{"text": "", "conversation": all[:last]}
+		}
+		return json.Marshal(in)
+	}
+	said, err := transcript(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) > 1 || !json.Valid([]byte(said)) {
+		return nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
+	}
+	return json.RawMessage(said), nil
+}
+
+// transcript returns the text of one message, or those of several below their roles.
+func transcript(all []llm.Message) (string, error) {
+	var texts []string
+	for i := range all {
+		m := &all[i]
+		if len(m.Media()) > 0 {
+			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
+		}
+		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
+			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
+		}
+		said := m.Text()
+		if len(all) > 1 {
+			said = string(m.Role) + ":\n" + said
+		}
+		texts = append(texts, said)
+	}
+	return strings.Join(texts, "\n\n"), nil
+}
+
+// answer reads the result of a run.
+func (m Model) answer(run api.Run) (*llm.Reply, error) {
+	if run.Result == nil {
+		return &llm.Reply{}, nil
+	}
+	content := run.Result.Content
+	if t := m.Ashlar.Result(); t != nil && t.Err() == nil && t.Name() == run.Result.Type && bytes.Equal(t.Schema().Ordered(), replySchema) {
+		reply := &llm.Reply{}
+		err := json.Unmarshal(content, reply)
+		return reply, err
+	}
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return &llm.Reply{Text: text}, nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(content, &object) == nil && object != nil {
+		delete(object, "conversation") // of an agent
+		if json.Unmarshal(object["text"], &text) == nil {
+			return &llm.Reply{Text: text}, nil
+		}
+		var err error
+		if content, err = json.Marshal(object); err != nil {
+			return nil, err
+		}
+	}
+	return &llm.Reply{Text: string(content)}, nil
+}
+
+// find returns the model with the id.
+func find(b Backend, id string) (Model, error) {
+	name, ours := strings.CutPrefix(id, prefix)
+	for _, m := range b.Models() {
+		if ours && m.Name == name {
+			return m, nil
+		}
+	}
+	return Model{}, &Error{Status: http.StatusNotFound, Message: "there is no model " + quote(id) + ": GET /v1/models lists them", Type: "invalid_request_error", Code: "model_not_found", Param: "model"}
+}
+
+func quote(s string) string {
+	if len(s) > 100 {
+		s = strings.ToValidUTF8(s[:100], "") + "…"
+	}
+	text, _ := json.Marshal(s)
+	return string(text)
+}

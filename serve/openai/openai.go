@@ -1,0 +1,252 @@
+package openai
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Backend runs models for one caller.
+type Backend interface {
+	Models() []Model
+	// Start starts a run, or returns the run with this id that the same request started.
+	Start(ctx context.Context, run Start) (api.Run, error)
+	// Wait returns a run when it has stopped, with its result, or as it is when ctx ends.
+	Wait(ctx context.Context, id string) (api.Run, error)
+	// Kept returns what Start was given to be kept with a run.
+	Kept(ctx context.Context, id string) (json.RawMessage, error)
+	Cancel(ctx context.Context, id string) error
+	Remove(ctx context.Context, id string) error
+}
+
+// Start says which run to start.
+type Start struct {
+	ID, Model   string
+	Input       json.RawMessage
+	Labels      map[string]string
+	Interactive bool // a person waits for it
+	Keep        json.RawMessage
+}
+
+// Route handles the requests of one pattern of http.ServeMux.
+type Route struct {
+	Pattern string
+	Starts  bool // it starts, cancels or removes runs
+	Serve   func(w http.ResponseWriter, r *http.Request, b Backend) error
+}
+
+// Routes returns the routes of both protocols.
+func Routes() []Route {
+	return []Route{
+		{"POST /v1/responses", true, postResponse},
+		{"GET /v1/responses/{id}", false, getResponse},
+		{"POST /v1/responses/{id}/cancel", true, cancelResponse},
+		{"DELETE /v1/responses/{id}", true, removeResponse},
+		{"POST /v1/chat/completions", true, postChat},
+		{"GET /v1/models", false, listModels},
+		{"GET /v1/models/{model...}", false, getModel},
+	}
+}
+
+// Serves reports whether a path is one of these protocols, or below it.
+func Serves(path string) bool {
+	for _, of := range []string{"/v1/responses", "/v1/chat", "/v1/models"} {
+		if below, ok := strings.CutPrefix(path, of); ok && (below == "" || below[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// bodyTime is how long a body may take to arrive.
+const bodyTime = 30 * time.Second
+
+// read reads the parameters of a request.
+func read(w http.ResponseWriter, r *http.Request) (body map[string]json.RawMessage, err error) {
+	// A server behind a test has no connection with deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &body); err != nil || body == nil {
+		return nil, wrong("", "invalid_json", "the body is no JSON object: %v", err)
+	}
+	return body, nil
+}
+
+// field reads a parameter, which may be absent or null.
+func field(body map[string]json.RawMessage, name string, to any) error {
+	if raw, ok := body[name]; ok {
+		if err := json.Unmarshal(raw, to); err != nil {
+			return wrong(name, "invalid_type", "the parameter %q cannot be read: %v", name, err)
+		}
+	}
+	return nil
+}
+
+// fields reads parameters into the values that they belong to.
+func fields(body map[string]json.RawMessage, to map[string]any) error {
+	for name, value := range to {
+		if err := field(body, name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runID returns the id of the run of a request: a random one, unless the client chose a key.
+func runID(r *http.Request, kind string) string {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" {
+		return kind + strings.ToLower(rand.Text())
+	}
+	sum := sha256.Sum256([]byte(key))
+	return kind + hex.EncodeToString(sum[:16])
+}
+
+// metadata checks the metadata of a request, which become labels.
+func metadata(m map[string]string) error {
+	if len(m) > 16 {
+		return wrong("metadata", "invalid_value", "metadata has %d entries: want at most 16", len(m))
+	}
+	for key, value := range m {
+		if len(key) > 64 || len(value) > 512 {
+			return wrong("metadata", "invalid_value", "the entry %s of metadata is too long: want a key of at most 64 bytes and a value of at most 512", quote(key))
+		}
+	}
+	return nil
+}
+
+// asked checks that the model can do what a request asks for.
+func asked(m Model, req *llm.Request) error {
+	if m.takesRequest() {
+		return nil
+	}
+	switch {
+	case len(req.Tools) > 0:
+		return wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave those of the client out", prefix, m.Name)
+	case req.ResponseFormat != nil:
+		return wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
+	}
+	return nil
+}
+
+// heartbeat is how often a stream that waits sends a comment, so that what lies between
+// does not take it for dead.
+const heartbeat = 15 * time.Second
+
+// cancelTime bounds the cancellation of a run whose client has gone.
+const cancelTime = 30 * time.Second
+
+// wait returns the run when it has stopped. It cancels the run if the client goes and asked
+// for that, and calls beat while nothing happens.
+func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (api.Run, error) {
+	for {
+		moment, stop := context.WithTimeout(ctx, heartbeat)
+		run, err := b.Wait(moment, id)
+		waited := moment.Err() != nil
+		stop()
+		if err != nil || !waited {
+			return run, err
+		}
+		if ctx.Err() != nil {
+			if cancel && !run.Over() {
+				late, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+				defer stop()
+				err = b.Cancel(late, id)
+			}
+			return run, context.Cause(ctx)
+		}
+		if beat(); run.Over() {
+			return run, nil
+		}
+	}
+}
+
+// stream writes server-sent events.
+type stream struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+	err error // of the connection
+}
+
+func newStream(w http.ResponseWriter) *stream {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	return &stream{w: w, out: http.NewResponseController(w)}
+}
+
+// send writes an event. An empty name is none.
+func (s *stream) send(name string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		s.err = err
+		return
+	}
+	if name != "" {
+		name = "event: " + name + "\n"
+	}
+	s.write(name + "data: " + string(text) + "\n\n")
+}
+
+func (s *stream) beat() { s.write(": \n\n") }
+
+func (s *stream) write(frame string) {
+	if s.err != nil {
+		return
+	}
+	// A client that reads nothing must not hold the server.
+	_ = s.out.SetWriteDeadline(time.Now().Add(bodyTime))
+	if _, s.err = io.WriteString(s.w, frame); s.err == nil {
+		s.err = s.out.Flush()
+	}
+}
+
+// reply writes a value as JSON.
+func reply(w http.ResponseWriter, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // or the client has gone
+	return nil
+}
+
+// modelObject describes a model to a client.
+type modelObject struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func describe(m Model) modelObject {
+	return modelObject{ID: prefix + m.Name, Object: "model", OwnedBy: "stone"}
+}
+
+func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
+	list := []modelObject{}
+	for _, m := range b.Models() {
+		list = append(list, describe(m))
+	}
+	return reply(w, map[string]any{"object": "list", "data": list})
+}
+
+func getModel(w http.ResponseWriter, r *http.Request, b Backend) error {
+	m, err := find(b, r.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	return reply(w, describe(m))
+}

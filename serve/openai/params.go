@@ -1,0 +1,114 @@
+package openai
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Use says what is done with a parameter of a request.
+type Use string
+
+const (
+	// Used parameters are part of what the model is asked.
+	Used Use = "used"
+	// Passed parameters reach a model that takes a request. A pipeline that takes anything
+	// else has settings of its own, and ignores them.
+	Passed Use = "passed"
+	// Tooled parameters are for models that take a request alone; others refuse them.
+	Tooled Use = "tools"
+	// Ignored parameters change nothing that a program could rely on.
+	Ignored Use = "ignored"
+	// Refused parameters ask for something that no model here does. Their null, false, 0 and
+	// empty values, and 1 for n, are accepted.
+	Refused Use = "refused"
+)
+
+// Parameter is a parameter of a request.
+type Parameter struct {
+	Name            string
+	Responses, Chat Use // empty where the protocol has no such parameter
+	Note            string
+}
+
+// Parameters are those of both protocols, by name.
+var Parameters = []Parameter{
+	{"audio", "", Refused, ""},
+	{"background", Used, "", "the reply comes at once; GET and cancel address the run"},
+	{"client_metadata", Ignored, "", "of Codex"},
+	{"conversation", Refused, "", "send the conversation as input"},
+	{"context_management", Refused, "", ""},
+	{"frequency_penalty", Ignored, Ignored, ""},
+	{"function_call", "", Refused, "use tool_choice"},
+	{"functions", "", Refused, "use tools"},
+	{"include", Ignored, "", "reasoning is not part of an answer"},
+	{"input", Used, "", ""},
+	{"instructions", Used, "", "the system message"},
+	{"logit_bias", "", Refused, ""},
+	{"logprobs", "", Refused, ""},
+	{"max_completion_tokens", "", Passed, ""},
+	{"max_output_tokens", Passed, "", ""},
+	{"max_tokens", "", Passed, ""},
+	{"max_tool_calls", Ignored, "", "it bounds tools of OpenAI's servers"},
+	{"messages", "", Used, ""},
+	{"metadata", Used, Used, "labels of the run"},
+	{"modalities", "", Ignored, "the answer is text"},
+	{"model", Used, Used, ""},
+	{"moderation", Ignored, Ignored, ""},
+	{"n", "", Refused, ""},
+	{"parallel_tool_calls", Passed, Passed, ""},
+	{"prediction", "", Ignored, ""},
+	{"presence_penalty", Ignored, Ignored, ""},
+	{"previous_response_id", Refused, "", "send the conversation as input"},
+	{"prompt", Refused, "", "prompts are part of the pipeline"},
+	{"prompt_cache_key", Ignored, Ignored, ""},
+	{"prompt_cache_options", Ignored, Ignored, ""},
+	{"prompt_cache_retention", Ignored, Ignored, ""},
+	{"reasoning", Passed, "", "its effort"},
+	{"reasoning_effort", "", Passed, ""},
+	{"response_format", "", Tooled, ""},
+	{"safety_identifier", Ignored, Ignored, ""},
+	{"seed", "", Passed, ""},
+	{"service_tier", Ignored, Ignored, ""},
+	{"stop", "", Passed, ""},
+	{"store", Used, Ignored, "false hides the response; the run stays in the journal"},
+	{"stream", Used, Used, "what the gate has accepted"},
+	{"stream_options", Ignored, Used, "include_usage"},
+	{"temperature", Passed, Passed, ""},
+	{"text", Tooled, "", "its format; the verbosity is ignored"},
+	{"tool_choice", Passed, Passed, ""},
+	{"tools", Tooled, Tooled, "functions; tools that OpenAI runs are left out"},
+	{"top_logprobs", Refused, Refused, ""},
+	{"top_p", Passed, Passed, ""},
+	{"truncation", Ignored, "", ""},
+	{"user", Ignored, Ignored, ""},
+	{"verbosity", "", Ignored, ""},
+	{"web_search_options", "", Refused, ""},
+}
+
+// checkParameters refuses the parameters of a request that the table does not allow.
+func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) error {
+	for name, value := range body {
+		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
+		if !known || use(Parameters[i]) == "" {
+			return wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
+		}
+		if p := Parameters[i]; use(p) == Refused && !unset(value) {
+			note := "leave it out"
+			if p.Note != "" {
+				note = p.Note
+			}
+			return wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
+		}
+	}
+	return nil
+}
+
+// unset reports whether a value asks for nothing. For n, that is 1.
+func unset(value json.RawMessage) bool {
+	switch strings.TrimSpace(string(value)) {
+	case "null", "false", "0", "1", `""`, "[]", "{}":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,342 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// response is a response of the Responses protocol. Its parameters are those of the request,
+// or what OpenAI says for those that it did not have.
+type response struct {
+	ID                 string            `json:"id"`
+	Object             string            `json:"object"`
+	CreatedAt          int64             `json:"created_at"`
+	CompletedAt        *int64            `json:"completed_at"`
+	Status             string            `json:"status"`
+	Error              *responseError    `json:"error"`
+	IncompleteDetails  *incomplete       `json:"incomplete_details"`
+	Model              string            `json:"model"`
+	Output             []any             `json:"output"`
+	Usage              *responseUsage    `json:"usage"`
+	PreviousResponseID *string           `json:"previous_response_id"`
+	Instructions       *string           `json:"instructions"`
+	Tools              []responseTool    `json:"tools"`
+	ToolChoice         json.RawMessage   `json:"tool_choice"`
+	Truncation         string            `json:"truncation"`
+	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
+	Text               responseText      `json:"text"`
+	Temperature        float64           `json:"temperature"`
+	TopP               float64           `json:"top_p"`
+	PresencePenalty    float64           `json:"presence_penalty"`
+	FrequencyPenalty   float64           `json:"frequency_penalty"`
+	TopLogprobs        int               `json:"top_logprobs"`
+	Reasoning          responseReasoning `json:"reasoning"`
+	MaxOutputTokens    *int              `json:"max_output_tokens"`
+	MaxToolCalls       *int              `json:"max_tool_calls"`
+	Store              bool              `json:"store"`
+	Background         bool              `json:"background"`
+	ServiceTier        string            `json:"service_tier"`
+	Metadata           map[string]string `json:"metadata"`
+	SafetyIdentifier   *string           `json:"safety_identifier"`
+	PromptCacheKey     *string           `json:"prompt_cache_key"`
+}
+
+type responseError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type incomplete struct {
+	Reason string `json:"reason"`
+}
+
+type responseTool struct {
+	Type string `json:"type"`
+	function
+}
+
+type responseReasoning struct {
+	Effort  *string `json:"effort"`
+	Summary *string `json:"summary"`
+}
+
+type responseText struct {
+	Format responseFormat `json:"format"`
+}
+
+// responseFormat has the fields of a json_schema, which other types lack.
+type responseFormat struct {
+	Type string `json:"type"`
+	*schemaFields
+}
+
+type schemaFields struct {
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Schema      json.RawMessage `json:"schema"` // always null: the specification wants it so
+	Strict      bool            `json:"strict"`
+}
+
+type responseUsage struct {
+	InputTokens  int `json:"input_tokens"`
+	InputDetails struct {
+		CachedTokens int `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+	OutputTokens  int `json:"output_tokens"`
+	OutputDetails struct {
+		ReasoningTokens int `json:"reasoning_tokens"`
+	} `json:"output_tokens_details"`
+	TotalTokens int     `json:"total_tokens"`
+	Cost        float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
+}
+
+// readResponse reads the request for a response.
+func readResponse(body map[string]json.RawMessage) (req llm.Request, resp response, stream bool, err error) {
+	resp = response{
+		Object: "response", Status: "in_progress", Output: []any{}, Tools: []responseTool{}, ToolChoice: json.RawMessage(`"auto"`),
+		Truncation: "disabled", ParallelToolCalls: true, Temperature: 1, TopP: 1, Store: true, ServiceTier: "default", Metadata: map[string]string{},
+	}
+	if err = checkParameters(body, func(p Parameter) Use { return p.Responses }); err != nil {
+		return req, resp, stream, err
+	}
+	var tools []responseTool
+	var text struct {
+		Format struct {
+			Type   string
+			Strict bool
+			jsonSchema
+		}
+	}
+	err = fields(body, map[string]any{
+		"model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
+		"background": &resp.Background, "tools": &tools, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
+		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
+		"max_tool_calls": &resp.MaxToolCalls, "safety_identifier": &resp.SafetyIdentifier, "prompt_cache_key": &resp.PromptCacheKey,
+	})
+	if err == nil {
+		err = metadata(resp.Metadata)
+	}
+	if err == nil {
+		req.Params.ToolChoice, err = toolChoice(body["tool_choice"])
+	}
+	if err == nil {
+		req.ResponseFormat, err = format("text", text.Format.Type, text.Format.jsonSchema)
+	}
+	if err != nil {
+		return req, resp, stream, err
+	}
+	if resp.Instructions != nil {
+		req.System = *resp.Instructions
+	}
+	for _, t := range tools {
+		if t.Type == "function" { // OpenAI runs the others
+			req.Tools, resp.Tools = append(req.Tools, t.tool()), append(resp.Tools, t)
+		}
+	}
+	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
+	return req, resp, stream, talk{&req}.items(body["input"])
+}
+
+// echo repeats settings of the request in the response.
+func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, kind string, strict bool) {
+	resp.Text.Format.Type = "text"
+	if f := req.ResponseFormat; f != nil {
+		if resp.Text.Format.Type = kind; kind == "json_schema" {
+			resp.Text.Format.schemaFields = &schemaFields{Name: f.Name, Strict: strict, Schema: json.RawMessage("null")}
+		}
+	}
+	if req.Params.ToolChoice != "" {
+		resp.ToolChoice = body["tool_choice"]
+	}
+	if v := req.Params.Temperature; v != nil {
+		resp.Temperature = *v
+	}
+	if v := req.Params.TopP; v != nil {
+		resp.TopP = *v
+	}
+	if v := req.Params.ParallelTools; v != nil {
+		resp.ParallelToolCalls = *v
+	}
+	if v := resp.MaxOutputTokens; v != nil {
+		req.MaxTokens = *v
+	}
+	if v := resp.Reasoning.Effort; v != nil {
+		req.Params.Effort = *v
+	}
+	if resp.Metadata == nil {
+		resp.Metadata = map[string]string{}
+	}
+}
+
+func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	req, resp, streams, err := readResponse(body)
+	if err != nil {
+		return err
+	}
+	m, run, err := start(r, b, resp.Model, "resp_", &req, resp.Metadata, !resp.Background, &resp)
+	if err != nil {
+		return err
+	}
+	resp.ID, resp.CreatedAt = run.ID, run.Started.Unix()
+	switch {
+	case streams:
+		return resp.stream(w, r, b, m, -1)
+	case !resp.Background:
+		if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
+			return err
+		}
+		if run.State != journal.Done {
+			return ofRun(run)
+		}
+	}
+	if err := resp.end(m, run); err != nil {
+		return err
+	}
+	return reply(w, resp)
+}
+
+// start starts the run of a request.
+func start(r *http.Request, b Backend, model, kind string, req *llm.Request, labels map[string]string, attended bool, keep any) (m Model, run api.Run, err error) {
+	if m, err = find(b, model); err == nil {
+		err = asked(m, req)
+	}
+	if err != nil {
+		return m, run, err
+	}
+	s := Start{ID: runID(r, kind), Model: m.Name, Labels: labels, Interactive: attended}
+	if s.Input, err = m.input(req); err != nil {
+		return m, run, err
+	}
+	if s.Keep, err = json.Marshal(keep); err != nil {
+		return m, run, err
+	}
+	run, err = b.Start(r.Context(), s)
+	return m, run, err
+}
+
+// stored returns the response with the id in the path, as far as its run is.
+func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
+	kept, err := b.Kept(ctx, id)
+	if err != nil {
+		return resp, m, run, err
+	}
+	if err = json.Unmarshal(kept, &resp); err != nil || !resp.Store || resp.Object != "response" {
+		return resp, m, run, &Error{Status: http.StatusNotFound, Message: "there is no response " + quote(id), Type: "invalid_request_error", Code: "not_found"}
+	}
+	if m, err = find(b, resp.Model); err != nil {
+		return resp, m, run, err
+	}
+	now, stop := context.WithCancel(ctx)
+	stop()
+	if run, err = b.Wait(now, id); err != nil {
+		return resp, m, run, err
+	}
+	resp.ID, resp.CreatedAt = id, run.Started.Unix()
+	return resp, m, run, nil
+}
+
+func getResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
+	resp, m, run, err := stored(r.Context(), b, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	if query.Get("stream") == "true" {
+		after := -1
+		if text := query.Get("starting_after"); text != "" {
+			if after, err = strconv.Atoi(text); err != nil || after < 0 {
+				return wrong("starting_after", "invalid_value", "starting_after is %s: want the sequence_number of an event", quote(text))
+			}
+		}
+		return resp.stream(w, r, b, m, after)
+	}
+	if err := resp.end(m, run); err != nil {
+		return err
+	}
+	return reply(w, resp)
+}
+
+func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
+	id := r.PathValue("id")
+	resp, m, run, err := stored(r.Context(), b, id)
+	if err != nil {
+		return err
+	}
+	if !resp.Background {
+		return wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
+	}
+	if !run.Over() {
+		if err := b.Cancel(r.Context(), id); err != nil {
+			return err
+		}
+		if resp, m, run, err = stored(r.Context(), b, id); err != nil {
+			return err
+		}
+	}
+	if err := resp.end(m, run); err != nil {
+		return err
+	}
+	return reply(w, resp)
+}
+
+func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
+	id := r.PathValue("id")
+	if _, _, _, err := stored(r.Context(), b, id); err != nil {
+		return err
+	}
+	if err := b.Remove(r.Context(), id); err != nil {
+		return err
+	}
+	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
+}
+
+// end sets what a run has come to: its answer or failure, and its usage.
+func (resp *response) end(m Model, run api.Run) error {
+	switch {
+	case run.State == journal.Done:
+		answer, err := m.answer(run)
+		if err != nil {
+			return err
+		}
+		resp.Status = "completed"
+		resp.Output = outputOf(resp.ID, answer)
+		if why := cutOff(answer); why != "" {
+			resp.Status, resp.IncompleteDetails = "incomplete", &incomplete{why}
+		} else {
+			at := run.Ended.Unix()
+			resp.CompletedAt = &at
+		}
+	case run.State == journal.Canceled:
+		resp.Status = "cancelled"
+	case run.State == journal.Failed:
+		e := ofRun(run)
+		resp.Status, resp.Error = "failed", &responseError{e.Code, e.Message}
+	default:
+		return nil
+	}
+	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
+	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
+	resp.Usage = u
+	return nil
+}
+
+// cutOff says why an answer is not whole, or "".
+func cutOff(r *llm.Reply) string {
+	switch r.StopReason {
+	case "max_tokens", "max_output_tokens", "length", "MAX_TOKENS":
+		return "max_output_tokens"
+	case "content_filter", "SAFETY":
+		return "content_filter"
+	}
+	return ""
+}
