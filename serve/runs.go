@@ -337,8 +337,11 @@ func freshID() string { return strings.ToLower(rand.Text()) }
 
 // narrowed returns the effects that both grants allow. Nil allows all.
 func narrowed(a, b []string) []string {
-	if a == nil || b == nil {
-		return slices.Concat(a, b)
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
 	}
 	out := []string{}
 	for _, e := range a {

@@ -95,6 +95,9 @@ func (m Model) inputs() (names map[form]string, known bool) {
 	names = map[form]string{}
 	for _, in := range tree.Inputs(m.Ashlar) {
 		f := formOf(in)
+		if f == other && in.Optional {
+			continue // it does without
+		}
 		if _, twice := names[f]; f == other || twice {
 			return nil, false
 		}
