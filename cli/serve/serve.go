@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/mcp"
 	"github.com/stonelayer/stone/serve/page"
 )
 
@@ -32,6 +33,8 @@ func run(ctx context.Context, cfg publish.Config) error {
 	}
 	if cfg.Inspect {
 		of.Access = inspector(cfg.Answer)
+	} else {
+		of.Mounts = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}
 	}
 	for _, p := range cfg.Pipelines {
 		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))

@@ -1,0 +1,194 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// An outcome is the structured content of what a call returns.
+type outcome struct {
+	Run       string           `json:"run"`
+	State     journal.State    `json:"state"`
+	Result    json.RawMessage  `json:"result,omitempty"`
+	Node      string           `json:"node,omitempty"` // URI of the result
+	Failure   *journal.Failure `json:"failure,omitempty"`
+	Questions []api.Question   `json:"questions,omitempty"` // open ones
+	Usage     budget.Usage     `json:"usage,omitzero"`
+}
+
+// call starts a run of a pipeline, or goes on with the one whose questions the client was
+// asked, and waits for it.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline) (*sdk.CallToolResult, error) {
+	c := callerOf(ctx)
+	run, said, err := begin(ctx, c, req, p)
+	if err != nil {
+		return refusal(err)
+	}
+	out, err := s.await(ctx, c, req, run, said)
+	if err != nil && ctx.Err() != nil {
+		s.abandon(ctx, c, run.ID)
+	}
+	if err != nil {
+		return refusal(err)
+	}
+	return out, nil
+}
+
+// begin returns the run of a call, after the answers that the call brings with it.
+func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) (run api.Run, said said, err error) {
+	state := req.Params.RequestState
+	if state == "" {
+		input, err := p.input(req.Params.Arguments)
+		if err != nil {
+			return run, said, err
+		}
+		// Even if the call is cancelled meanwhile: a run must be known to be cancelled.
+		run, err = c.start(context.WithoutCancel(ctx), p.Name, input)
+		return run, said, err
+	}
+	if run, err = c.run(ctx, state); err != nil || run.Pipeline != p.Name {
+		return run, said, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
+	}
+	open, err := c.questions(ctx, run.ID)
+	if err != nil {
+		return run, said, err
+	}
+	said, err = answers(ctx, c, run.ID, open, req.Params.InputResponses)
+	return run, said, err
+}
+
+// abandon cancels the run of a call that was cancelled, unless that is because the client
+// has ended.
+func (s *server) abandon(ctx context.Context, c client, run string) {
+	if s.gone.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_, _ = c.cancel(ctx, run) // it is over, or the server closes
+}
+
+// maxRefused is how often in a call a user may answer what is not accepted.
+const maxRefused = 3
+
+// await waits for a run and asks its questions, where the client can and its user has not
+// left them open.
+func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, run api.Run, said said) (*sdk.CallToolResult, error) {
+	told := s.tell(ctx, c, req, run.ID)
+	defer told.stop()
+	wait := s.wait
+	if takesTasks(req.Session) {
+		wait = min(wait, beforeTask)
+	}
+	for refused := 0; ; {
+		run, open, err := stopped(ctx, c, run.ID, wait)
+		if err != nil {
+			return nil, err
+		}
+		asks := len(open) > 0 && elicits(req.Session) && !said.left && refused < maxRefused
+		switch {
+		case asks && inResults(req.Session):
+			told.finish(run.State)
+			return &sdk.CallToolResult{InputRequests: requests(open, said.refused), RequestState: run.ID}, nil
+		case asks:
+			if said, err = elicit(ctx, c, req.Session, run.ID, open, said); err != nil {
+				return nil, err
+			}
+			if len(said.refused) > 0 {
+				refused++
+			}
+		case !run.Over() && run.State != journal.Waiting && takesTasks(req.Session):
+			giveTask(ctx, run)
+			return new(sdk.CallToolResult), nil
+		default:
+			if run.Over() || run.State == journal.Waiting {
+				told.finish(run.State)
+			}
+			return outcomeOf(run, open), nil
+		}
+	}
+}
+
+// stopped returns a run when it has stopped or after the wait, and its open questions.
+func stopped(ctx context.Context, c client, id string, wait time.Duration) (run api.Run, open []api.Question, err error) {
+	if run, err = c.result(ctx, id, wait); err != nil {
+		return run, nil, err
+	}
+	if ctx.Err() != nil {
+		return run, nil, context.Cause(ctx)
+	}
+	if run.State == journal.Waiting {
+		open, err = c.questions(ctx, id)
+	}
+	return run, open, err
+}
+
+// outcomeOf is what a call returns of a run.
+func outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
+	out := outcome{Run: run.ID, State: run.State, Questions: open, Usage: run.Usage}
+	res := &sdk.CallToolResult{}
+	var text string
+	switch {
+	case run.Result != nil:
+		out.Result, out.Node = run.Result.Content, nodeURI(run.ID, run.Result.ID.String())
+		text = plain(run.Result.Content)
+	case run.State == journal.Done:
+		text = fmt.Sprintf("The run %s is done. It has no result.", run.ID)
+	case run.Over():
+		res.IsError = true
+		text = fmt.Sprintf("The run %s is %s.", run.ID, run.State)
+		if out.Failure = run.Failure; run.Failure != nil {
+			text = fmt.Sprintf("The run %s is %s: %s (%s at %s).", run.ID, run.State, run.Failure.Reason, run.Failure.Kind, run.Failure.Path)
+		}
+	case len(open) > 0:
+		text = fmt.Sprintf("The run %s waits for an answer: send it with run_answer.", run.ID)
+		for _, q := range open {
+			text += fmt.Sprintf("\n- question %q: %s", q.Path, messageOf(q, ""))
+			if len(q.Choices) > 0 {
+				text += fmt.Sprintf(" (one of: %s)", strings.Join(q.Choices, ", "))
+			}
+		}
+	default:
+		text = fmt.Sprintf("The run %s is %s: wait for it with run_result.", run.ID, run.State)
+	}
+	res.Content, res.StructuredContent = []sdk.Content{&sdk.TextContent{Text: text}}, out
+	return res
+}
+
+// plain is JSON as text: a string without its quotes.
+func plain(content json.RawMessage) string {
+	var text string
+	if json.Unmarshal(content, &text) == nil {
+		return text
+	}
+	return string(content)
+}
+
+// refusal is what a call returns for an error. A model sees why its call was refused;
+// errors of the protocol go to its client.
+func refusal(err error) (*sdk.CallToolResult, error) {
+	if errors.As(err, new(*jsonrpc.Error)) {
+		return nil, err
+	}
+	res := &sdk.CallToolResult{}
+	res.SetError(err)
+	return res, nil
+}
+
+// notFound reports whether the API knows no such thing.
+func notFound(err error) bool {
+	var p *api.Problem
+	return errors.As(err, &p) && p.Status != http.StatusForbidden && p.Status < 500
+}

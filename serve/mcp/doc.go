@@ -1,0 +1,41 @@
+// Package mcp serves published pipelines to clients of the Model Context Protocol, over
+// HTTP as a mount of a server, or over standard input and output.
+//
+//	s, err := serve.New(serve.Config{
+//		Journal:   db,
+//		Pipelines: pipelines,
+//		Mounts:    map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+//	})
+//
+// The commands stone serve and stone mcp are this.
+//
+// # Tools
+//
+// Each pipeline is a tool of its name. Its arguments are the input of the pipeline, or
+// {"input": …} where that is not an object. Its result is that of the run, as text and,
+// with the id and the state of the run, as structured content. The annotations follow
+// from the effects that the pipeline declares. A caller has the roles, the tenant and the
+// limits that [serve.Access] gives it.
+//
+// A call starts a durable run and reports each finished step as progress. If the run takes
+// longer than [Config.Wait], the call returns its id, and the tools run_result, run_status,
+// run_answer and run_cancel go on with it. A client with the extension
+// io.modelcontextprotocol/tasks gets a task instead.
+//
+// A question of the run is put to the user of the client, where the client has elicitation.
+// Otherwise the call returns the question, and run_answer answers it.
+//
+// A call that is cancelled cancels its run, because nobody else knows it. A run whose call
+// has returned is left alone, and so are the runs of a client over standard input that ends:
+// the next server over the journal goes on with them.
+//
+// # Resources
+//
+// A node of a run is the resource stone://run/RUN/node/NODE.
+//
+// # Sessions
+//
+// There are none over HTTP: all a server knows of a run is in the journal, so that every
+// server over it answers. Clients of protocol versions before 2026-07-28 have no elicitation
+// there, because that would need one. Over standard input and output they have it.
+package mcp

@@ -1,0 +1,123 @@
+package mcp
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// helperNames are the names of the tools for runs.
+var helperNames = map[string]bool{"run_status": true, "run_result": true, "run_answer": true, "run_cancel": true}
+
+// ofRun are the arguments of a tool for a run.
+type ofRun struct {
+	Run string `json:"run" jsonschema:"id of the run"`
+}
+
+type ofAnswer struct {
+	Run      string `json:"run" jsonschema:"id of the run"`
+	Question string `json:"question" jsonschema:"the question, as the run names it"`
+	Response string `json:"response" jsonschema:"the answer; empty cancels the question"`
+}
+
+// addHelpers adds the tools for runs.
+func (s *server) addHelpers() {
+	no, yes := false, true
+	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
+	helper(s, &sdk.Tool{Name: "run_status", Description: "Say how far a run is, and what it asks.", Annotations: reads}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
+		run, err := c.run(ctx, in.Run)
+		if err != nil {
+			return nil, err
+		}
+		return s.described(ctx, c, run)
+	})
+	helper(s, &sdk.Tool{Name: "run_result", Description: "Wait for a run, and return its result.", Annotations: reads}, func(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
+		told := s.tell(ctx, c, req, in.Run)
+		defer told.stop()
+		run, err := c.result(ctx, in.Run, s.wait)
+		if err != nil {
+			return nil, err
+		}
+		return s.described(ctx, c, run)
+	})
+	writes := &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes}
+	helper(s, &sdk.Tool{Name: "run_answer", Description: "Answer a question of a run, which then goes on. Only answers of the user may be sent.", Annotations: writes}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
+		if err := c.answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
+			return nil, err
+		}
+		run, err := c.result(ctx, in.Run, s.wait)
+		if err != nil {
+			return nil, err
+		}
+		return s.described(ctx, c, run)
+	})
+	stops := &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes, OpenWorldHint: &no}
+	helper(s, &sdk.Tool{Name: "run_cancel", Description: "Cancel a run.", Annotations: stops}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
+		run, err := c.cancel(ctx, in.Run)
+		if err != nil {
+			return nil, err
+		}
+		res := outcomeOf(run, nil)
+		res.IsError = false // it is what was asked for
+		return res, nil
+	})
+}
+
+func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client, *sdk.CallToolRequest, In) (*sdk.CallToolResult, error)) {
+	t.OutputSchema = outcomeSchema(nil)
+	sdk.AddTool(s.Server, t, func(ctx context.Context, req *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
+		res, err := handle(ctx, callerOf(ctx), req, in)
+		return res, nil, err
+	})
+}
+
+// described is what a tool for a run returns.
+func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.CallToolResult, error) {
+	if run.State == journal.Done && run.Result == nil {
+		var err error
+		if run, err = c.result(ctx, run.ID, 0); err != nil {
+			return nil, err
+		}
+	}
+	var open []api.Question
+	if run.State == journal.Waiting {
+		var err error
+		if open, err = c.questions(ctx, run.ID); err != nil {
+			return nil, err
+		}
+	}
+	return outcomeOf(run, open), nil
+}
+
+const nodeScheme = "stone://run/"
+
+func nodeURI(run, node string) string { return nodeScheme + run + "/node/" + node }
+
+// readNode reads the node that a URI names.
+func (s *server) readNode(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	uri := req.Params.URI
+	rest, ok := strings.CutPrefix(uri, nodeScheme)
+	run, node, found := strings.Cut(rest, "/node/")
+	run, errRun := url.PathUnescape(run)
+	node, errNode := url.PathUnescape(node)
+	if !ok || !found || errRun != nil || errNode != nil {
+		return nil, sdk.ResourceNotFoundError(uri)
+	}
+	n, err := callerOf(ctx).node(ctx, run, node)
+	if notFound(err) {
+		return nil, sdk.ResourceNotFoundError(uri)
+	}
+	if err != nil {
+		return nil, err
+	}
+	kind, text := "application/json", string(n.Content)
+	if strings.HasPrefix(text, `"`) {
+		kind, text = "text/plain", plain(n.Content)
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: kind, Text: text}}}, nil
+}

@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/serve"
+)
+
+// Config configures how pipelines are served. Its zero value is usable.
+type Config struct {
+	// Wait is how long a call waits for its run, at most a minute, before it returns the
+	// id of the run; 50 s if zero, because many clients give up after a minute.
+	Wait time.Duration
+}
+
+// maxMessage is the largest message of a client in bytes.
+const maxMessage = 8 << 20
+
+// server serves the pipelines of a serve.Server.
+type server struct {
+	*sdk.Server
+	wait time.Duration
+	gone atomic.Bool // the client of standard input has ended
+}
+
+// Mount serves the pipelines over streamable HTTP.
+func Mount(cfg Config) serve.Mount {
+	return func(of *serve.Server) (serve.Handler, error) {
+		s, err := newServer(of, cfg)
+		if err != nil {
+			return nil, err
+		}
+		h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.Server }, &sdk.StreamableHTTPOptions{
+			Stateless:                    true,
+			PropagateRequestCancellation: true,
+			MaxRequestBodyBytes:          maxMessage,
+			DisableLocalhostProtection:   true, // of checks the host
+		})
+		return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
+			h.ServeHTTP(w, r.WithContext(withClient(r.Context(), client{of.As(who)})))
+		}, nil
+	}
+}
+
+// Serve serves the pipelines to one client, who may do everything, until it ends or ctx is
+// done: in and out are the standard input and output of most programs.
+func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
+	s, err := newServer(of, cfg)
+	if err != nil {
+		return err
+	}
+	ctx = withClient(ctx, client{of.As(serve.Principal{})})
+	err = s.Run(ctx, &sdk.IOTransport{Reader: &watched{in, &s.gone}, Writer: out, MaxLineLength: maxMessage})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// watched notes that a client has ended.
+type watched struct {
+	io.ReadCloser
+	gone *atomic.Bool
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if err != nil {
+		w.gone.Store(true)
+	}
+	return n, err
+}
+
+func newServer(of *serve.Server, cfg Config) (*server, error) {
+	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}
+	capabilities.AddExtension(tasksExtension, nil)
+	s := &server{
+		wait: min(cmp.Or(cfg.Wait, 50*time.Second), time.Minute),
+		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
+			Capabilities: capabilities,
+			Instructions: "Each pipeline is a tool. A call that returns a run which is not done goes on: wait for it with run_result, answer its questions with run_answer.",
+		}),
+	}
+	all, err := of.Pipelines()
+	if err != nil {
+		return nil, err
+	}
+	s.addHelpers()
+	for _, described := range all {
+		if helperNames[described.Name] {
+			return nil, fmt.Errorf("mcp: a pipeline has the name %q of a tool for runs: give it another Name", described.Name)
+		}
+		tool, p, err := toolOf(described)
+		if err != nil {
+			return nil, err
+		}
+		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			return s.call(ctx, req, p)
+		})
+	}
+	s.AddResourceTemplate(&sdk.ResourceTemplate{
+		Name: "node", Title: "Node of a run", URITemplate: nodeURI("{run}", "{node}"),
+		Description: "The content of a node that a run has made: text, or JSON.",
+	}, s.readNode)
+	return s, s.addTasks()
+}
+
+// version is that of this module in the program.
+func version() string {
+	const module = "github.com/stonelayer/stone"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Path == module {
+			return info.Main.Version
+		}
+		for _, m := range info.Deps {
+			if m.Path == module {
+				return m.Version
+			}
+		}
+	}
+	return "(devel)"
+}
+
+type clientKey struct{}
+
+func withClient(ctx context.Context, c client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// callerOf returns the API as the caller of a request.
+func callerOf(ctx context.Context) client { return ctx.Value(clientKey{}).(client) }

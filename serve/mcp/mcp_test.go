@@ -1,0 +1,295 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/mcp"
+)
+
+type orderDoc struct {
+	Text string `json:"text"`
+}
+
+type tree struct {
+	Name string `json:"name"`
+	Kids []tree `json:"kids,omitempty"`
+}
+
+var (
+	order    = dag.NewType[orderDoc]("order")
+	draft    = dag.NewType[string]("draft")
+	approval = dag.NewType[stone.Answer]("approval")
+	page     = dag.NewType[string]("page")
+	family   = dag.NewType[tree]("family")
+)
+
+// house is a server of several pipelines over a journal in memory.
+type house struct {
+	*testing.T
+	*serve.Server
+	url     string
+	journal *journal.Memory
+	gate    chan struct{} // which the pipeline slow waits for
+	stopped chan error    // gets why it ended
+}
+
+func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
+	h := &house{T: t, journal: &journal.Memory{}, gate: make(chan struct{}), stopped: make(chan error, 1)}
+	write := stone.Func("write", order, draft, func(_ context.Context, o orderDoc) (string, error) {
+		if o.Text == "bad" {
+			return "", stone.Fail("refused", "not this text")
+		}
+		return "About " + o.Text, nil
+	})
+	ask := stone.Ask("approve", draft, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
+	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
+		return a.Response + ": " + text, nil
+	})
+	slow := stone.Func("slow", order, draft, func(ctx context.Context, _ orderDoc) (string, error) {
+		select {
+		case <-h.gate:
+			return "slow", nil
+		case <-ctx.Done():
+			h.stopped <- ctx.Err()
+			return "", ctx.Err()
+		}
+	})
+	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil })
+	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
+	send := stone.Func("send", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.Net))
+	remove := stone.Func("remove", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.FSWrite))
+	s, err := serve.New(serve.Config{
+		Journal: h.journal, Access: access, Scan: 10 * time.Millisecond,
+		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
+		Pipelines: []serve.Pipeline{
+			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, ask, publish)},
+			{Name: "slow", Ashlar: slow}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { s.Run(ctx); close(ended) }()
+	over := httptest.NewServer(s)
+	t.Cleanup(func() { cancel(); <-ended; over.Close() })
+	h.Server, h.url = s, over.URL+"/mcp"
+	return h
+}
+
+// user is a client that answers questions.
+type user struct {
+	mu       sync.Mutex
+	asked    []string
+	progress []string
+	answers  []*sdk.ElicitResult // to the questions in turn
+}
+
+func (u *user) options(elicits bool) *sdk.ClientOptions {
+	o := &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.progress = append(u.progress, fmt.Sprint(r.Params.Progress, " ", r.Params.Message))
+		},
+	}
+	if elicits {
+		o.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}}
+		o.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			u.asked = append(u.asked, r.Params.Message)
+			if len(u.answers) == 0 {
+				return nil, errors.New("asked too often")
+			}
+			res := u.answers[0]
+			u.answers = u.answers[1:]
+			return res, nil
+		}
+	}
+	return o
+}
+
+func accept(text string) *sdk.ElicitResult {
+	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": text}}
+}
+
+// http connects a client over HTTP.
+func (h *house) http(u *user, elicits bool) *sdk.ClientSession {
+	h.Helper()
+	return h.connect(u, elicits, "", &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1})
+}
+
+// pipe connects a client over a pipe, as over standard input and output.
+func (h *house) pipe(u *user, elicits bool, version string) *sdk.ClientSession {
+	h.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- mcp.Serve(h.Context(), h.Server, mcp.Config{}, in, out)
+		out.Close()
+	}()
+	h.Cleanup(func() {
+		toServer.Close()
+		if err := <-ended; err != nil && !errors.Is(err, io.EOF) {
+			h.Error(err)
+		}
+	})
+	return h.connect(u, elicits, version, &sdk.IOTransport{Reader: fromServer, Writer: toServer})
+}
+
+func (h *house) connect(u *user, elicits bool, version string, over sdk.Transport) *sdk.ClientSession {
+	h.Helper()
+	var o *sdk.ClientSessionOptions
+	if version != "" {
+		o = &sdk.ClientSessionOptions{ProtocolVersion: version}
+	}
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, u.options(elicits)).Connect(h.Context(), over, o)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { session.Close() })
+	return session
+}
+
+// call calls a tool and returns its text and its structured content.
+func call(t *testing.T, s *sdk.ClientSession, name, arguments string) (text string, out map[string]any, isError bool) {
+	t.Helper()
+	params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)}
+	params.SetProgressToken("p")
+	res, err := s.CallTool(t.Context(), params)
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, arguments, err)
+	}
+	out, _ = res.StructuredContent.(map[string]any)
+	for _, c := range res.Content {
+		if part, ok := c.(*sdk.TextContent); ok {
+			text += part.Text
+		}
+	}
+	return text, out, res.IsError
+}
+
+func TestTools(t *testing.T) {
+	s := newHouse(t, nil, mcp.Config{}).http(&user{}, false)
+	list, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, tool := range list.Tools {
+		in, err := json.Marshal(tool.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hints, err := json.Marshal(tool.Annotations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[tool.Name] = string(hints) + " " + string(in)
+	}
+	for name, want := range map[string]string{
+		"draft":  `{"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"readOnlyHint":true} {"properties":{"text":{"type":"string"}},"required":["text"],"type":"object"}`,
+		"page":   `"readOnlyHint":true}`,
+		"send":   `{"idempotentHint":false,"openWorldHint":true,"readOnlyHint":false}`,
+		"remove": `{"destructiveHint":true,"idempotentHint":false,"openWorldHint":false,"readOnlyHint":false}`,
+		"shout":  `{"additionalProperties":false,"properties":{"input":{"type":"string"}},"required":["input"],"type":"object"}`,
+		"sort":   `"$ref":"#"`,
+	} {
+		if !strings.Contains(got[name], want) {
+			t.Errorf("%s is %s, want %s", name, got[name], want)
+		}
+	}
+	if n := len(list.Tools); n != 7+4 {
+		t.Errorf("%d tools, want the pipelines and four for runs", n)
+	}
+}
+
+// Each protocol version, over HTTP and over a pipe, with a user who is asked and without.
+func TestCalls(t *testing.T) {
+	h := newHouse(t, nil, mcp.Config{})
+	for _, version := range []string{"", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
+		t.Run("pipe "+version, func(t *testing.T) {
+			h := *h
+			h.T = t
+			u := &user{answers: []*sdk.ElicitResult{accept("yes")}}
+			calls(t, h.pipe(u, true, version), u, true)
+		})
+		t.Run("http "+version, func(t *testing.T) {
+			h := *h
+			h.T = t
+			u := &user{answers: []*sdk.ElicitResult{accept("yes")}}
+			s := h.connect(u, true, version, &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1})
+			calls(t, s, u, version == "")
+		})
+	}
+}
+
+func calls(t *testing.T, s *sdk.ClientSession, u *user, elicits bool) {
+	text, out, failed := call(t, s, "draft", `{"text":"marble"}`)
+	if text != "About marble" || failed || out["state"] != "done" || out["result"] != "About marble" {
+		t.Errorf("draft: %q, %v", text, out)
+	}
+	node, _ := out["node"].(string)
+	read, err := s.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: node})
+	if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != "About marble" {
+		t.Errorf("%s: %v, %v", node, read, err)
+	}
+	if text, _, _ := call(t, s, "sort", `{"name":"a","kids":[{"name":"b"},{"name":"c"}]}`); text != `{"kids":[{"name":"c"},{"name":"b"}],"name":"a"}` {
+		t.Errorf("sort: %q", text)
+	}
+	if text, _, _ := call(t, s, "shout", `{"input":"loud"}`); text != "LOUD" {
+		t.Errorf("shout: %q", text)
+	}
+	if text, _, failed := call(t, s, "draft", `{"text":"bad"}`); !failed || !strings.Contains(text, "failed: not this text (refused at write)") {
+		t.Errorf("a failed run: %q", text)
+	}
+	for _, bad := range []struct{ tool, arguments, want string }{
+		{"draft", `{"text":7}`, "text"}, {"draft", `{}`, "text"}, {"shout", `{"inputs":"x"}`, "unknown field"}, {"shout", `{}`, "missing"},
+		{"run_status", `{"run":"none"}`, "no such run"}, {"run_status", `{"run":"../x"}`, "no such run"}, {"run_status", `{"run":".."}`, "no such"}, {"run_status", `{}`, "run"},
+		{"run_answer", `{"run":"none","question":"q","response":"r"}`, "no such run"},
+	} {
+		if text, _, failed := call(t, s, bad.tool, bad.arguments); !failed || !strings.Contains(text, bad.want) {
+			t.Errorf("%s %s: %q, want %q", bad.tool, bad.arguments, text, bad.want)
+		}
+	}
+	text, out, _ = call(t, s, "page", `{"text":"slate"}`)
+	if !elicits {
+		if !strings.Contains(text, `question "page/approve": Publish About slate? (one of: yes, no)`) || out["state"] != "waiting" {
+			t.Fatalf("a run that waits: %q, %v", text, out)
+		}
+		run := fmt.Sprint(out["run"])
+		if text, _, failed := call(t, s, "run_answer", fmt.Sprintf(`{"run":%q,"question":"page/approve","response":"perhaps"}`, run)); !failed || !strings.Contains(text, "perhaps") {
+			t.Errorf("an answer that does not fit: %q", text)
+		}
+		text, out, _ = call(t, s, "run_answer", fmt.Sprintf(`{"run":%q,"question":"page/approve","response":"yes"}`, run))
+		if again, _, _ := call(t, s, "run_result", fmt.Sprintf(`{"run":%q}`, run)); again != text {
+			t.Errorf("run_result: %q", again)
+		}
+	} else if len(u.asked) != 1 || u.asked[0] != "Publish About slate?" {
+		t.Errorf("the user was asked %q", u.asked)
+	}
+	if text != "yes: About slate" || out["state"] != "done" {
+		t.Errorf("page: %q, %v", text, out)
+	}
+}

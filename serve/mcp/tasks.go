@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// tasksExtension is the extension with which a run is a task. Its rules are those of
+// SEP-2663 (modelcontextprotocol.io/seps/2663-tasks-extension).
+const tasksExtension = "io.modelcontextprotocol/tasks"
+
+const (
+	// beforeTask is how long a call waits before its run becomes a task.
+	beforeTask = 2 * time.Second
+	// pollTask is how often a client should ask for a task.
+	pollTask = time.Second
+)
+
+// A task is a run, for a client with the extension.
+type task struct {
+	sdk.ResultBase
+	ResultType string              `json:"resultType"`
+	ID         string              `json:"taskId"`
+	Status     string              `json:"status"`
+	Message    string              `json:"statusMessage,omitempty"`
+	Created    time.Time           `json:"createdAt"`
+	Updated    time.Time           `json:"lastUpdatedAt"`
+	TTL        *int64              `json:"ttlMs"` // null: it is kept until someone removes the run
+	Poll       int64               `json:"pollIntervalMs,omitempty"`
+	Result     *sdk.CallToolResult `json:"result,omitempty"`
+	Requests   sdk.InputRequestMap `json:"inputRequests,omitempty"`
+}
+
+// taskParams are the parameters of the methods of tasks.
+type taskParams struct {
+	sdk.ParamsBase
+	ID        string               `json:"taskId"`
+	Responses sdk.InputResponseMap `json:"inputResponses,omitempty"`
+}
+
+// done is the result of a method that returns nothing.
+type done struct {
+	sdk.ResultBase
+	ResultType string `json:"resultType"`
+}
+
+// takesTasks reports whether the client has the extension.
+func takesTasks(session *sdk.ServerSession) bool {
+	params := session.InitializeParams()
+	if params == nil || params.Capabilities == nil || params.ProtocolVersion < "2026-07-28" {
+		return false
+	}
+	_, ok := params.Capabilities.Extensions[tasksExtension]
+	return ok
+}
+
+type taskKey struct{}
+
+// giveTask makes the call of ctx return a run as a task.
+func giveTask(ctx context.Context, run api.Run) {
+	*ctx.Value(taskKey{}).(*task) = taskOf(run, "task")
+}
+
+// addTasks adds the methods of tasks, which the SDK does not have.
+func (s *server) addTasks() error {
+	// A handler of tools cannot return a task in place of its result.
+	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method != "tools/call" {
+				return next(ctx, method, req)
+			}
+			given := new(task)
+			res, err := next(context.WithValue(ctx, taskKey{}, given), method, req)
+			if err == nil && given.ID != "" {
+				return given, nil
+			}
+			return res, err
+		}
+	})
+	if err := sdk.AddReceivingCustomMethod(s.Server, "tasks/get", s.getTask); err != nil {
+		return err
+	}
+	if err := sdk.AddReceivingCustomMethod(s.Server, "tasks/update", s.updateTask); err != nil {
+		return err
+	}
+	return sdk.AddReceivingCustomMethod(s.Server, "tasks/cancel", s.cancelTask)
+}
+
+func taskOf(run api.Run, resultType string) task {
+	t := task{ResultType: resultType, ID: run.ID, Status: "working", Created: run.Started, Updated: run.Started, Poll: pollTask.Milliseconds()}
+	if run.Over() {
+		t.Updated, t.Poll = run.Ended, 0
+	}
+	return t
+}
+
+// runOf returns the run that is the task of a request.
+func runOf(ctx context.Context, session *sdk.ServerSession, params *taskParams) (run api.Run, err error) {
+	if !takesTasks(session) {
+		return run, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension, Data: []byte(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
+	}
+	if run, err = callerOf(ctx).result(ctx, params.ID, 0); notFound(err) {
+		return run, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+	}
+	return run, err
+}
+
+func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params *taskParams) (*task, error) {
+	run, err := runOf(ctx, session, params)
+	if err != nil {
+		return nil, err
+	}
+	t := taskOf(run, "complete")
+	switch run.State {
+	case journal.Canceled:
+		t.Status = "cancelled"
+	case journal.Done, journal.Failed: // failed is for errors of the protocol
+		t.Status, t.Result = "completed", outcomeOf(run, nil)
+	case journal.Waiting:
+		open, err := callerOf(ctx).questions(ctx, run.ID)
+		if err != nil {
+			return nil, err
+		}
+		t.Status, t.Requests = "input_required", requests(open, nil)
+	}
+	return &t, nil
+}
+
+// updateTask answers questions of a run.
+func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, params *taskParams) (*done, error) {
+	run, err := runOf(ctx, session, params)
+	if err != nil {
+		return nil, err
+	}
+	c := callerOf(ctx)
+	open, err := c.questions(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	said, err := answers(ctx, c, run.ID, open, params.Responses)
+	for _, problem := range said.refused {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
+	}
+	return &done{ResultType: "complete"}, err
+}
+
+func (s *server) cancelTask(ctx context.Context, session *sdk.ServerSession, params *taskParams) (*done, error) {
+	run, err := runOf(ctx, session, params)
+	if err == nil && !run.Over() {
+		_, err = callerOf(ctx).cancel(ctx, run.ID)
+	}
+	if err != nil && !notFound(err) { // it may be over by now
+		return nil, err
+	}
+	return &done{ResultType: "complete"}, nil
+}
