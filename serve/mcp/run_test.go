@@ -24,10 +24,18 @@ func TestProgress(t *testing.T) {
 	u := &user{answers: []*sdk.ElicitResult{accept("yes")}}
 	s := h.pipe(u, true, "2025-11-25")
 	call(t, s, "page", `{"text":"slate"}`)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if got := strings.Join(u.progress, ", "); got != "1 page/write, 2 page/approve, 3 page/publish" {
-		t.Errorf("told %q, want each finished step", got)
+	const want = "1 page/write, 2 page/approve, 3 page/publish"
+	told := func() string {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return strings.Join(u.progress, ", ")
+	}
+	// The client handles what it is told beside the reply.
+	for end := time.Now().Add(10 * time.Second); told() != want && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	if got := told(); got != want {
+		t.Errorf("told %q, want %q", got, want)
 	}
 }
 
