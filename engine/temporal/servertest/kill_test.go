@@ -26,7 +26,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/engine/temporal"
+	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/step"
@@ -125,7 +127,7 @@ func play(role string) error {
 		return err
 	}
 	defer c.Close()
-	db, err := sqlite.Open(os.Getenv("STONE_DB_FILE"), sqlite.Options{Lease: 2 * time.Second})
+	db, err := openStore(ctx, os.Getenv("STONE_STORE"))
 	if err != nil {
 		return err
 	}
@@ -148,6 +150,19 @@ func play(role string) error {
 		}
 	}
 	return err
+}
+
+type store interface {
+	journal.Journal
+	Close() error
+}
+
+// openStore opens a file, or a database of a server.
+func openStore(ctx context.Context, name string) (store, error) {
+	if strings.Contains(name, "://") {
+		return postgres.Open(ctx, name, postgres.Options{Lease: 2 * time.Second})
+	}
+	return sqlite.Open(name, sqlite.Options{Lease: 2 * time.Second})
 }
 
 // process is a process of a test, which is killed at its end.
@@ -188,13 +203,18 @@ func launch(t *testing.T, as string, env []string) *process {
 // Workers, holders and the server are killed at random moments. The run ends with the result of a run that
 // nobody killed; only leaves that were running in a killed worker run again.
 func TestKills(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { testKills(t, filepath.Join(t.TempDir(), "stone.db")) })
+	t.Run("postgres", func(t *testing.T) { testKills(t, pgtest.Database(t)) })
+}
+
+func testKills(t *testing.T, name string) {
 	const workers = 4
 	dir := t.TempDir()
 	port := freePorts(t, 8)
 	env := []string{
 		fmt.Sprintf("STONE_SERVER=127.0.0.1:%d", port), "STONE_NAMESPACE=" + serverNamespace,
 		"STONE_SERVER_PORT=" + strconv.Itoa(port), "STONE_SERVER_DB=" + filepath.Join(dir, "temporal.db"),
-		"STONE_DB_FILE=" + filepath.Join(dir, "stone.db"), "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
+		"STONE_STORE=" + name, "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
 	}
 	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 500)
 	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2), "server": setting("STONE_SERVER_KILLS", 1)}
@@ -246,7 +266,7 @@ func TestKills(t *testing.T) {
 		t.Fatal("the run has not ended")
 	}
 	t.Logf("%d leaves of %d ms in %v; %s", n, took, time.Since(began).Round(time.Millisecond), strings.TrimSpace(holder.out.String()))
-	db, err := sqlite.Open(filepath.Join(dir, "stone.db"), sqlite.Options{})
+	db, err := openStore(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
