@@ -50,6 +50,9 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 		if err != nil {
 			return err
 		}
+		if s.Declared != (budget.Amount{}) {
+			t.recorder.paid.Store(bodyOf(s.Key.Path, s.Key.Name), true)
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -123,6 +124,7 @@ type runner struct {
 	resumed bool
 	before  Outcome // with which it was resumed
 	tally   tally
+	paid    sync.Map                     // of body: recorded steps that have cost something before this process, or in another one
 	news    atomic.Pointer[event.Custom] // emitted with the first step
 }
 

@@ -21,18 +21,24 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		if err != nil {
 			return ctx, nil, err
 		}
-		paid := map[body]bool{}
 		for _, s := range steps {
 			before = before.Add(s.Spent())
 			if s.Recorded && s.Declared != (budget.Amount{}) {
-				paid[body{s.Path[:max(strings.LastIndexByte(s.Path, '/'), 0)], s.Name}] = true
+				r.paid.Store(bodyOf(s.Path, s.Name), true)
 			}
 		}
-		ctx = budget.WithRecorded(ctx, func(path, step string) bool { return paid[body{path, step}] })
 	}
+	ctx = budget.WithRecorded(ctx, func(path, step string) bool {
+		_, ok := r.paid.Load(body{path, step})
+		return ok
+	})
 	own := account.Run(r.cfg.RunID, before)
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 
 // A body identifies a step: the path of the body, and the name of the step.
 type body struct{ path, step string }
+
+func bodyOf(path, name string) body {
+	return body{path[:max(strings.LastIndexByte(path, '/'), 0)], name}
+}

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 )
 
 // drive runs the workflow with an activity that returns the states, one for each call.
@@ -16,6 +17,7 @@ func drive(t *testing.T, states []string, during func(env *testsuite.TestWorkflo
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: patient})
 	calls := 0
 	env.RegisterActivityWithOptions(func(_ context.Context, run string) (Status, error) {
 		calls++

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
@@ -113,8 +114,11 @@ func Wait(ctx context.Context, c client.Client, run string) (journal.State, erro
 	return journal.State(st.State), err
 }
 
+// patient is for a machine that is busy: Drive itself never blocks.
+const patient = time.Minute
+
 func (r *Runs) worker(w Worker, opts worker.Options) worker.Worker {
-	opts.DisableWorkflowWorker = false
+	opts.DisableWorkflowWorker, opts.DeadlockDetectionTimeout = false, patient
 	if opts.MaxConcurrentActivityExecutionSize = r.Slots; r.Slots == 0 {
 		opts.MaxConcurrentActivityExecutionSize = 100
 	}

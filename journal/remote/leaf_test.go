@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,31 +34,34 @@ func run(t *testing.T, ctx context.Context, j journal.Journal, p stone.Ashlar, c
 	return result, c, err
 }
 
-// paid is a leaf that makes n draws of one dollar each, in steps.
+// paid is a leaf that pays n times.
 func paid(n int, calls *atomic.Int64) stone.Ashlar {
-	return stone.Func0("paid", number, func(ctx context.Context) (int, error) {
-		for i := range n {
-			name := fmt.Sprint("call", i)
-			draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
-			if err != nil {
-				return 0, err
-			}
-			type reply struct {
-				Usage budget.Usage `json:"usage"`
-			}
-			r, err := stone.Step(draw.Context(ctx), name, i, func(context.Context, int) (reply, error) {
-				calls.Add(1)
-				return reply{budget.Usage{USD: 1}}, draw.Begin()
-			})
-			if err != nil {
-				draw.Close()
-				return 0, err
-			}
-			draw.End(r.Usage)
-			draw.Close()
+	return stone.Func0("paid", number, func(ctx context.Context) (int, error) { return n, pay(ctx, n, calls) })
+}
+
+// pay makes n draws of one dollar each, in steps.
+func pay(ctx context.Context, n int, calls *atomic.Int64) error {
+	type reply struct {
+		Usage budget.Usage `json:"usage"`
+	}
+	for i := range n {
+		name := fmt.Sprint("call", i)
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		if err != nil {
+			return err
 		}
-		return n, nil
-	})
+		r, err := stone.Step(draw.Context(ctx), name, i, func(context.Context, int) (reply, error) {
+			calls.Add(1)
+			return reply{budget.Usage{USD: 1}}, draw.Begin()
+		})
+		if err == nil {
+			draw.End(r.Usage)
+		}
+		if draw.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A leaf gets slices of the account. Nothing is paid twice, and the account, the steps of the
@@ -106,6 +110,31 @@ func cmpOr(a, b float64) float64 {
 		return b
 	}
 	return a
+}
+
+// A leaf that comes back when the account is empty need not pay again for its steps.
+func TestPaidSteps(t *testing.T) {
+	var j journal.Memory
+	var calls atomic.Int64
+	account := budget.New(budget.Limits{Roundtrips: 256})
+	empty := sync.OnceFunc(func() { account.Charge(budget.Amount{Roundtrips: 256}) }) // by others
+	inner := stone.Func0("inner", text, func(context.Context) (string, error) { return "", nil })
+	p := stone.Seq("p", stone.New("paid", number, func(ctx context.Context, d dag.DAG) (int, error) {
+		if err := pay(ctx, 2, &calls); err != nil {
+			return 0, err
+		}
+		empty()
+		if out := stone.In(ctx).RunDynamic(inner, d, nil); out.InFlight() { // comes back
+			return 0, out.Cause()
+		}
+		return 1, nil
+	}))
+	if _, _, err := run(t, budget.With(t.Context(), account), &j, p, stone.Config{}, p); err != nil {
+		t.Fatal(err)
+	}
+	if got := account.Spent(); calls.Load() != 2 || got.Roundtrips != 258 {
+		t.Errorf("%d calls, spent %+v", calls.Load(), got)
+	}
 }
 
 // Secrets of the worker do not reach the board.
