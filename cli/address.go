@@ -50,13 +50,33 @@ func (f storeFlag) Type() string   { return "string" }
 func (f storeFlag) String() string { return *f.name }
 
 func (f storeFlag) Set(name string) error {
-	if *f.name = name; isAddress(name) {
-		*f.name = withoutPassword(name)
-		if *f.name != withoutPassword(os.Getenv(storeEnv)) {
-			return os.Setenv(storeEnv, name)
-		}
+	*f.name = name
+	if !isAddress(name) {
+		return nil
 	}
-	return nil
+	*f.name = withoutPassword(name)
+	if withPassword(name) || *f.name != withoutPassword(os.Getenv(storeEnv)) {
+		return os.Setenv(storeEnv, name)
+	}
+	return nil // the environment may have the password
+}
+
+// withPassword reports whether an address may have a password.
+func withPassword(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return true
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
+}
+
+var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
+
+// isSettings reports whether a store is named as PostgreSQL's own programs allow it: it is
+// no file, and may have a password.
+func isSettings(name string) bool {
+	return strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=")
 }
 
 // secretless returns arguments of the command without the password of --db.

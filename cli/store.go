@@ -52,6 +52,9 @@ func openStore(ctx context.Context, flag, known string, makeIt bool) (*store, er
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
 	}
+	if isSettings(s.file) && !isAddress(s.file) {
+		return nil, errSettings
+	}
 	if isAddress(s.file) {
 		if err := s.openServer(ctx, s.file); err != nil {
 			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
