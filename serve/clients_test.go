@@ -1,0 +1,115 @@
+package serve_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+)
+
+// looker calls the first tool of the client, and then repeats its result.
+func looker(arguments func(tool llm.Tool) string) llm.Model {
+	return script.Func(func(_ int, req *llm.Request) script.Answer {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == llm.RoleTool {
+			return script.Text("polite: " + last.Text())
+		}
+		for _, tool := range req.Tools {
+			if args := arguments(tool); args != "" {
+				return script.Answer{Reply: llm.Reply{ToolCalls: []llm.ToolCall{{ID: fmt.Sprintf("call_%d", len(req.Messages)), Name: tool.Name, Input: json.RawMessage(args)}}}}
+			}
+		}
+		return script.Text("polite")
+	})
+}
+
+// Clients that know nothing of Stone get what the gate has accepted.
+func TestClients(t *testing.T) {
+	for _, name := range []string{"openai", "ai", "@ai-sdk/openai-compatible", "@openai/agents"} {
+		peer.Module(t, name)
+	}
+	weak := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
+	h := gatewayServer(t, gated(weak, looker(func(llm.Tool) string { return `{"at":"it"}` })), nil)
+	program, err := os.Open("testdata/clients.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
+	cmd.Dir = filepath.Dir(filepath.Dir(peer.Module(t, "openai")))
+	cmd.Stdin = program
+	cmd.Env = append(os.Environ(), "STONE_URL="+h.URL, "OPENAI_API_KEY=none")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+	want := `models: true
+model: "stone/chat/answer"
+responses: ["completed","MARBLE",0]
+responses stream: "SLATE."
+responses helper: "CHALK"
+chat: ["MARBLE","stop"]
+chat stream: "SLATE"
+background: "in_progress"
+cancel: "cancelled"
+retrieve: "cancelled"
+error unknown: ["NotFoundError",404,"model_not_found"]
+error refused: ["UnprocessableEntityError",422,"refused"]
+ai: "MARBLE"
+ai stream: "SLATE"
+ai tools: ["polite: seen it",2]
+agents responses: "polite: seen it"
+agents stream responses: "polite: seen it"
+agents chat: "polite: seen it"
+agents stream chat: "polite: seen it"
+`
+	if string(out) != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out, want)
+	}
+}
+
+// Codex works with a model behind the gate: it runs the command that the model asks for.
+func TestCodex(t *testing.T) {
+	codex := filepath.Join(peer.Module(t, "@openai/codex"), "bin", "codex.js")
+	dir := t.TempDir()
+	model := looker(func(tool llm.Tool) string {
+		switch tool.Name {
+		case "exec_command":
+			return `{"cmd":"echo carved > stone.txt; cat stone.txt"}`
+		case "shell":
+			return `{"command":["sh","-c","echo carved > stone.txt; cat stone.txt"]}`
+		case "shell_command":
+			return `{"command":"echo carved > stone.txt; cat stone.txt"}`
+		}
+		return ""
+	})
+	weak := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
+	h := gatewayServer(t, gated(weak, model), nil)
+	home := t.TempDir()
+	config := fmt.Sprintf("model = \"stone/chat/answer\"\nmodel_provider = \"stone\"\n[model_providers.stone]\nname = \"Stone\"\nbase_url = %q\nwire_api = \"responses\"\nrequest_max_retries = 0\n", h.URL+"/v1")
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", codex, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir, "Carve a stone.")
+	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "stone.txt")); err != nil || string(text) != "carved\n" {
+		t.Errorf("the command did not run: %v %q\n%s", err, text, out)
+	}
+	if !strings.Contains(string(out), "polite:") || !strings.Contains(string(out), "carved") || strings.Contains(string(out), "whatever") {
+		t.Errorf("codex shows:\n%s", out)
+	}
+}
