@@ -1,0 +1,135 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
+// real runs.
+func TestBrowser(t *testing.T) {
+	modules, err := filepath.Abs("../../testdata/peers/node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chromium, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("chromium is not installed: apt-get install chromium")
+	}
+	if _, err := os.Stat(filepath.Join(modules, "playwright-core")); err != nil {
+		t.Skip("playwright-core is not installed: make peers")
+	}
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	dir := t.TempDir()
+	house := filepath.Join(dir, "house")
+	if out, err := exec.Command("go", "build", "-o", house, "./testdata/house").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	h := &program{T: t, path: house, db: filepath.Join(dir, "stone.db")}
+	h.run(0, "run", "--id", "fan", "--", "fan", "10000")
+	h.run(1, "run", "--id", "failing", "--", "failing")
+	h.run(1, "run", "--id", "failing2", "--", "failing")
+	h.run(3, "run", "--id", "hostile", "--", "hostile")
+	h.run(0, "run", "--id", "long", "--", "long")
+	h.run(0, "run", "--id", "agent", "--", "agent")
+	h.run(3, "run", "--id", "asked", "--", "article")
+	h.run(3, "run", "--id", "review", "--", "review")
+	file := filepath.Join(dir, "run.html")
+	h.run(0, "inspect", "failing", "--html", file)
+	other := &program{T: t, path: house, db: filepath.Join(dir, "served.db")}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
+	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file,
+		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+other.serve("serve", "--address", "127.0.0.1:0", "--", "article"))
+	specs.Stderr = os.Stderr
+	out, err := specs.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := specs.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for results := json.NewDecoder(out); ; n++ {
+		var result struct{ Name, Error string }
+		if err := results.Decode(&result); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(result.Name, func(t *testing.T) {
+			if result.Error != "" {
+				t.Error(result.Error)
+			}
+		})
+	}
+	if err := specs.Wait(); err != nil {
+		t.Error(err)
+	}
+	if n < 25 && os.Getenv("SPEC") == "" {
+		t.Errorf("%d specs ran", n)
+	}
+}
+
+// program is a command with a database.
+type program struct {
+	*testing.T
+	path, db string
+}
+
+func (p *program) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(p.path, args...)
+	cmd.Dir = filepath.Dir(p.db)
+	cmd.Env = append(os.Environ(), "STONE_DB="+p.db)
+	return cmd
+}
+
+// run runs a command that ends with an exit code.
+func (p *program) run(code int, args ...string) {
+	p.Helper()
+	cmd := p.command(args...)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != code {
+		p.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+var address = regexp.MustCompile(`http://\S+`)
+
+// serve starts a command that serves, and returns its address.
+func (p *program) serve(args ...string) string {
+	p.Helper()
+	cmd := p.command(args...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		p.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if at := address.FindString(lines.Text()); at != "" {
+			go io.Copy(io.Discard, stderr)
+			return at
+		}
+	}
+	p.Fatalf("%s did not start", strings.Join(args, " "))
+	return ""
+}

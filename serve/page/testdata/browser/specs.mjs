@@ -1,0 +1,286 @@
+// Specs of the pages: node specs.mjs. The environment names the servers and the programs.
+// Each line of output is one result in JSON. SPEC selects specs by their names.
+import { createRequire } from "node:module";
+import { spawn } from "node:child_process";
+import { strict as assert } from "node:assert";
+import { readFileSync } from "node:fs";
+
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, HOUSE, DB, FILE, SPEC } = process.env;
+const require = createRequire(MODULES + "/");
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+
+async function spec(name, options, test) {
+	if (!test) [options, test] = [{}, options];
+	if (!new RegExp(SPEC || "").test(name)) return;
+	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+	context.setDefaultTimeout(20000);
+	const page = await context.newPage();
+	const errors = [];
+	page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("the server responded with a status")) errors.push(m.text()); });
+	page.on("pageerror", (e) => errors.push(String(e)));
+	page.on("dialog", (d) => { errors.push("a dialog: " + d.message()); d.dismiss(); });
+	let error = "";
+	try {
+		await test(page, context);
+		assert.deepEqual(errors, []);
+	} catch (e) { error = String(e.stack || e); }
+	await context.close();
+	console.log(JSON.stringify({ name, error }));
+}
+
+const text = (page, selector) => page.locator(selector).first().innerText();
+const elements = (page) => page.evaluate(() => document.querySelectorAll("*").length);
+const start = (id, pipeline = "article") => fetch(`${SERVE}/v1/runs/${id}`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ pipeline }) });
+const result = async (id) => (await fetch(`${SERVE}/v1/runs/${id}/result?wait=30s`)).json();
+async function waiting(id) {
+	await start(id);
+	assert.equal((await result(id)).state, "waiting");
+}
+
+await spec("the list has every run with its state", async (page) => {
+	await page.goto(INSPECT);
+	for (const [run, state] of [["fan", "done"], ["failing", "failed"], ["hostile", "waiting"]])
+		assert.match(await text(page, `tr:has(a[href="/runs/${run}"])`), new RegExp(state));
+});
+await spec("a filter is in the address", async (page) => {
+	await page.goto(INSPECT + "/?state=failed");
+	assert.equal(await page.locator("tbody tr").count(), 2);
+	assert.equal(await page.inputValue("select[name=state]"), "failed");
+});
+await spec("the form of the filter searches failures", async (page) => {
+	await page.goto(INSPECT);
+	await page.fill("input[name=text]", "NAMES NO SOURCE");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/text=NAMES/);
+	assert.equal(await page.locator("tbody tr").count(), 2);
+	await page.click("text=Clear");
+	assert.ok(await page.locator("tbody tr").count() > 5);
+});
+await spec("a filter that cannot be read is a page that says why", async (page) => {
+	assert.equal((await page.goto(INSPECT + "/?min-usd=much")).status(), 400);
+	assert.match(await text(page, "main"), /min-usd/);
+});
+await spec("a failed run says step, reason, input and what resume does", async (page) => {
+	await page.goto(INSPECT + "/runs/failing");
+	const failure = await text(page, ".failure");
+	assert.match(failure, /Failed at failing\/check/);
+	assert.match(failure, /names no source/);
+	assert.match(failure, /stone resume failing retries failing\/check/);
+	await page.click(".failure summary");
+	assert.match(await text(page, ".failure pre"), /A draft about this: Marble/);
+});
+await spec("a run of 10,000 lanes is a small page", async (page) => {
+	await page.goto(INSPECT + "/runs/fan");
+	assert.match(await text(page, "#steps"), /9\s992 more/);
+	assert.ok(await elements(page) < 2000);
+});
+await spec("lanes are counted by state, and a page at a time", async (page) => {
+	await page.goto(INSPECT + "/runs/fan?at=fan/things");
+	assert.match(await text(page, ".counts"), /10 failed/);
+	assert.ok(await elements(page) < 2000);
+	await page.click("text=more branches");
+	assert.match(await text(page, "tbody tr"), /\[1\d\d\]/);
+});
+await spec("only the failed lanes are listed", async (page) => {
+	await page.goto(INSPECT + "/runs/fan?at=fan/things");
+	await page.click(".counts a.failed");
+	await page.waitForURL(/only=failed/);
+	assert.equal(await page.locator("tbody tr").count(), 10);
+	assert.match(await text(page, "tbody"), /thing \d*999 cannot be measured/);
+});
+await spec("a step has its content, its parents and its readers", async (page) => {
+	await page.goto(INSPECT + "/runs/failing");
+	await page.click("#steps a:text-is('write')");
+	await page.waitForURL(/step/);
+	assert.match(await text(page, "pre"), /A draft about this/);
+	assert.match(await text(page, ".facts"), /Parents/);
+	assert.match(await text(page, ".facts"), /Read by/);
+	await page.click("dt:text-is('Parents') + dd a");
+	await page.waitForURL(/nodes/);
+	assert.match(await text(page, "pre"), /Marble: what it is/);
+});
+await spec("a step that failed says why", async (page) => {
+	await page.goto(INSPECT + "/runs/failing/step?path=failing/check");
+	assert.match(await text(page, ".failure"), /names no source/);
+});
+await spec("the conversation of an agent is one, with its tool calls and a difference", async (page) => {
+	await page.goto(INSPECT + "/runs/agent/step?path=repair");
+	assert.deepEqual(await page.locator(".message h3").allInnerTexts(), ["user", "assistant", "assistant", "assistant", "assistant"]);
+	assert.match(await text(page, ".diff del"), /len\(v\)\+1/);
+	assert.match(await text(page, ".diff ins"), /if len\(v\) == 0/);
+	await page.click("summary:has-text('read_file')");
+	assert.match(await text(page, "details[open] .answer"), /package mean/);
+});
+await spec("a long content is cut, and all of it is a link away", async (page) => {
+	await page.goto(INSPECT + "/runs/long/step?path=long/lines");
+	const cut = (await text(page, "pre.result")).length;
+	assert.ok(cut <= 64 << 10 && cut > 60 << 10, String(cut));
+	await page.click("text=more bytes");
+	await page.waitForURL(/all=1/);
+	assert.ok((await text(page, "pre.result")).length > 190000);
+});
+await spec("large integers keep their digits", async (page) => {
+	await page.goto(INSPECT + "/runs/long");
+	assert.match(await text(page, "pre.result"), /12345678901234567890/);
+});
+await spec("two runs are compared", async (page) => {
+	await page.goto(INSPECT);
+	await page.check("input[name=a][value=failing]");
+	await page.check("input[name=b][value=long]");
+	await page.click("text=Compare two runs");
+	await page.waitForURL(/compare/);
+	assert.match(await text(page, "main"), /failing\/write[^]*the pipeline of run long has no such step/);
+});
+await spec("equal runs are equal", async (page) => {
+	await page.goto(INSPECT + "/compare?a=failing&b=failing2");
+	assert.match(await text(page, "main"), /same result in both/);
+});
+for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/none"])
+	await spec("a page that is not there: " + path, async (page) => {
+		assert.equal((await page.goto(INSPECT + path)).status(), 404);
+		assert.equal(await text(page, "h1"), "Not Found");
+	});
+for (const path of ["/", "/runs/hostile", "/questions", "/runs/hostile/step?path=" + encodeURIComponent("hostile/" + "<script>document.title=\"owned\"<%2Fscript><img src=x onerror=\"document.title='owned'\">\"'><svg%2Fonload=alert(1)>{{.}}<%2Ftextarea><%2Fpre><%2Ftitle>javascript:alert(1)")])
+	await spec("script in texts and names is text: " + path.slice(0, 30), async (page) => {
+		const reply = await page.goto(ANSWER + path);
+		assert.equal(reply.status(), 200);
+		await page.waitForLoadState("load");
+		assert.doesNotMatch(await page.title(), /^owned/);
+		assert.equal(await page.locator("main script, main img").count(), 0);
+		const policy = reply.headers()["content-security-policy"];
+		assert.match(policy, /default-src 'none'/);
+		assert.doesNotMatch(policy, /unsafe/);
+	});
+await spec("who may only read sees no form, and cannot answer", async (page) => {
+	await page.goto(INSPECT + "/runs/asked");
+	assert.equal(await page.locator("form[method=post]").count(), 0);
+	assert.match(await text(page, ".question"), /Publish this\?/);
+	const reply = await page.request.post(INSPECT + "/runs/asked/answers", { form: { question: "article/approve", response: "yes" } });
+	assert.equal(reply.status(), 403);
+});
+await spec("the form is made from the schema, and its answer fits", async (page) => {
+	await page.goto(ANSWER + "/runs/review");
+	await page.selectOption("[name='field.verdict']", "accept");
+	await page.fill("[name='field.score']", "1234567890123456789");
+	await page.fill("[name='field.reasons']", "clear\nshort");
+	await page.click("button:text-is('Answer')");
+	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("answered"));
+	const { questions } = await (await fetch(ANSWER + "/v1/runs/review/questions")).json();
+	assert.match(questions[0].response, /"score":1234567890123456789/);
+	assert.deepEqual(JSON.parse(questions[0].response).reasons, ["clear", "short"]);
+});
+await spec("everything can be read without JavaScript", { javaScriptEnabled: false }, async (page) => {
+	await page.goto(INSPECT + "/?pipeline=failing");
+	await page.click("a:text-is('failing')");
+	await page.click("#steps a:text-is('write')");
+	assert.match(await text(page, "pre"), /A draft about this/);
+});
+await spec("a question is answered without JavaScript", { javaScriptEnabled: false }, async (page) => {
+	await waiting("plain");
+	await page.goto(SERVE + "/questions");
+	await page.click("form[action='/runs/plain/answers'] button:text-is('no')");
+	await page.waitForURL(/runs\/plain/);
+	assert.equal((await result("plain")).result.content.slice(0, 3), "no:");
+});
+await spec("an answer lets the run go on, and the page shows it", async (page) => {
+	await waiting("goes-on");
+	await page.goto(SERVE + "/runs/goes-on");
+	await page.click("button:text-is('yes')");
+	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
+	assert.match(await text(page, "pre.result"), /^yes: A draft/);
+});
+await spec("of two tabs one answers", async (page, context) => {
+	await waiting("tabs");
+	const other = await context.newPage();
+	await page.goto(SERVE + "/runs/tabs");
+	await other.route("**/events*", (r) => r.abort()); // it does not hear of the answer
+	await other.goto(SERVE + "/questions");
+	await page.click("button:text-is('yes')");
+	await page.waitForURL(/runs\/tabs/);
+	const [reply] = await Promise.all([other.waitForResponse((r) => r.request().method() === "POST"), other.click("form[action='/runs/tabs/answers'] button:text-is('no')")]);
+	assert.equal(reply.status(), 409);
+	assert.match(await text(other, "main"), /answered/);
+	assert.match((await result("tabs")).result.content, /^yes:/);
+});
+await spec("a double click answers once, and a reload not again", async (page) => {
+	await waiting("double");
+	const posts = [];
+	page.on("request", (r) => { if (r.method() === "POST") posts.push(r.url()); });
+	await page.goto(SERVE + "/runs/double");
+	await page.dblclick("button:text-is('yes')");
+	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
+	await page.reload();
+	assert.equal(posts.length, 1);
+	assert.equal(await page.locator("h1 .state.done").count(), 1);
+});
+await spec("a commit of another process appears by itself", async (page) => {
+	const run = spawn(HOUSE, ["run", "-q", "--db", DB, "--id", "live", "--", "slow", "20"], { stdio: "ignore" });
+	const ended = new Promise((done) => run.on("exit", done));
+	while ((await fetch(INSPECT + "/v1/runs/live")).status !== 200) await new Promise((r) => setTimeout(r, 20));
+	let loads = 0;
+	page.on("load", () => { loads++; });
+	await page.goto(INSPECT + "/runs/live");
+	assert.match(await text(page, "h1"), /running/);
+	await page.waitForFunction(() => document.querySelector("#steps").innerText.includes("[5]"));
+	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
+	assert.equal(loads, 1);
+	assert.equal(await ended, 0);
+});
+await spec("a tab has one stream, and none while it is hidden", async (page) => {
+	await waiting("hidden");
+	let streams = 0, open = 0;
+	page.on("request", (r) => { if (r.url().includes("/events")) { streams++; open++; } });
+	page.on("requestfailed", (r) => { if (r.url().includes("/events")) open--; });
+	await page.goto(SERVE + "/runs/hidden");
+	await page.waitForFunction(() => document.getElementById("live").innerText === "live");
+	assert.equal(streams, 1);
+	const show = (hidden) => page.evaluate((h) => { Object.defineProperty(document, "hidden", { value: h, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); }, hidden);
+	await show(true);
+	await page.waitForTimeout(100);
+	assert.equal(open, 0);
+	await show(false);
+	await page.waitForRequest((r) => r.url().includes("/events")).catch(() => {});
+	assert.equal(open, 1);
+});
+await spec("rows and the filter are reached by keys", async (page) => {
+	await page.goto(INSPECT);
+	await page.keyboard.press("j");
+	await page.keyboard.press("j");
+	assert.equal(await page.evaluate(() => [...document.querySelectorAll("tbody tr")].findIndex((r) => r.contains(document.activeElement))), 1);
+	await page.keyboard.press("k");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/\/runs\//);
+	await page.goto(INSPECT);
+	await page.keyboard.press("Tab");
+	assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+	await page.keyboard.press("/");
+	assert.equal(await page.evaluate(() => document.activeElement.name), "pipeline");
+});
+await spec("a narrow window scrolls tables, not the page", { viewport: { width: 390, height: 800 } }, async (page) => {
+	for (const path of ["/", "/runs/failing", "/runs/agent/step?path=repair", "/questions"]) {
+		await page.goto(INSPECT + path);
+		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), path);
+	}
+});
+await spec("the file of a run needs nothing else", async (page) => {
+	const requests = [];
+	page.on("request", (r) => requests.push(r.url()));
+	await page.goto("file://" + FILE);
+	assert.equal(requests.length, 1);
+	assert.equal(await page.locator("script").count(), 0);
+	assert.match(await text(page, ".failure"), /names no source/);
+	await page.click("details.filed:has-text('failing/write') > summary");
+	assert.match(await text(page, "details[open] pre"), /A draft about this/);
+	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
+});
+for (const colorScheme of ["light", "dark"])
+	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/asked", "/runs/agent/step?path=repair", "/questions", "/compare?a=failing&b=long", "/runs/none"])
+		await spec(`axe finds nothing serious, ${colorScheme}: ${path}`, { colorScheme }, async (page) => {
+			await page.goto(ANSWER + path);
+			const { violations } = await page.evaluate(axe + "; axe.run()");
+			assert.deepEqual(violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.nodes[0].html), []);
+		});
+await browser.close();
