@@ -99,12 +99,14 @@ func TestKill(t *testing.T) {
 		}
 		after := time.Hour
 		if n < kills {
-			after = time.Duration(rand.Int64N(int64(took)))
-			if kills > 10 { // else it is done after a few
-				after = took/20 + time.Duration(rand.Int64N(int64(took/20)))
+			after = time.Duration(rand.Int64N(int64(2 * took / time.Duration(kills))))
+			if n%2 == 1 { // starting and loading take time too
+				after += took / 7
 			}
 		}
-		ended = run(killed, after)
+		if ended = run(killed, after); ended {
+			t.Logf("ended after %d kills, with %d of %d answers recorded before", n, len(recorded), cases*3)
+		}
 		data, err := os.ReadFile(filepath.Join(killed, "asked"))
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
