@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tree"
 )
@@ -36,7 +37,7 @@ type Data struct {
 	// column, "dev" is the half of the cases whose digest begins with a 0 bit, "test" the
 	// other half. Empty selects all.
 	Split string
-	N     int    // how many cases are drawn; zero means all
+	N     int    // draw at most so many cases; zero means all
 	Seed  uint64 // of the draw; a larger N contains the cases of a smaller one
 }
 
@@ -47,7 +48,6 @@ type row struct {
 	expected json.RawMessage // nil if there is none
 	cluster  string
 	slices   []string // the values of Data.Slices
-	line     int32
 }
 
 // A dataset is the selected rows, and the types of their inputs.
@@ -82,7 +82,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 			break
 		}
 		if err == nil {
-			err = set.add(ctx, cols, line)
+			err = set.add(ctx, cols)
 		}
 		if err != nil {
 			if faults = append(faults, fmt.Sprintf("row %d: %v", line, err)); len(faults) == maxFaults || source.broken() {
@@ -98,18 +98,19 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
 	}
-	if err := set.sample(name); err != nil {
+	if err := set.sample(); err != nil {
 		return nil, err
 	}
 	set.sum = set.digest()
 	return set, nil
 }
 
-// inputs returns what a pipeline reads and neither it nor the run provides.
+// inputs returns what a pipeline reads and neither it nor the run provides. Types of Stone
+// itself, such as the nodes of a plan, are no data.
 func inputs(p stone.Ashlar, cfg stone.Config) (need []tree.Input) {
 	given := cfg.Input.Types()
 	for _, in := range tree.Inputs(p) {
-		if !slices.Contains(given, in.Type.Name()) {
+		if name := in.Type.Name(); !slices.Contains(given, name) && !strings.HasPrefix(name, "stone/") {
 			need = append(need, in)
 		}
 	}
@@ -125,8 +126,8 @@ func (set *dataset) types() (all []dag.AnyType) {
 }
 
 // add binds a row and keeps it if it is selected.
-func (set *dataset) add(ctx context.Context, cols columns, line int) error {
-	r := row{line: int32(line)}
+func (set *dataset) add(ctx context.Context, cols columns) error {
+	r := row{}
 	for _, in := range set.inputs {
 		value, err := set.bind(ctx, cols, in)
 		if err != nil {
@@ -190,7 +191,7 @@ func (set *dataset) bind(ctx context.Context, cols columns, in tree.Input) (json
 	case data == nil && in.Optional:
 		return nil, nil
 	case data == nil:
-		return nil, fmt.Errorf("no column for the input %q: name one %s", name, wanted(in.Type, set.sole(in)))
+		return nil, fmt.Errorf("no column for the input %q: name one %s; the row has %s", name, wanted(in.Type, set.sole(in)), text.Cut(strings.Join(cols.names(), ", "), 80))
 	case in.Many:
 		items, err := itemsOf(data)
 		for i := range items {
@@ -295,12 +296,12 @@ func selected(split string, cols columns, id string) bool {
 }
 
 // sample draws Data.N cases: those whose digests with the seed are the smallest.
-func (set *dataset) sample(name string) error {
-	if set.N < 0 || set.N > len(set.rows) {
-		return fmt.Errorf("%d cases are wanted, and %s has %d: leave the number out to take all", set.N, name, len(set.rows))
-	}
+func (set *dataset) sample() error {
 	set.whole = len(set.rows)
-	if set.N == 0 {
+	switch {
+	case set.N < 0:
+		return fmt.Errorf("%d cases: want at least 1, or 0 for all", set.N)
+	case set.N == 0 || set.N >= len(set.rows):
 		return nil
 	}
 	rank := func(r row) string {

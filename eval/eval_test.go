@@ -250,10 +250,12 @@ func TestSample(t *testing.T) {
 	if dev["0"] || test["0"] || dev["100"] {
 		t.Errorf("dev has %v cases, test has %v", dev, test)
 	}
-	var asks atomic.Int32
+	if got := cases(func(d *eval.Data) { d.N = 101 }); !got["100"] {
+		t.Errorf("got %v cases, want all 100", got)
+	}
 	d := rows(all...)
-	d.N = 101
-	if _, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: shout(&asks), Data: d, Scorers: scorers(t, "exact")}, stone.Config{}); err == nil || !strings.Contains(err.Error(), "101 cases are wanted, and the data has 100") {
+	d.N = -1
+	if _, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: shout(new(atomic.Int32)), Data: d, Scorers: scorers(t, "exact")}, stone.Config{}); err == nil || !strings.Contains(err.Error(), "-1 cases") {
 		t.Errorf("got %v", err)
 	}
 }
