@@ -113,15 +113,15 @@ func callers(flags serveFlags) (tokens *token.File, open bool, err error) {
 	if tokens, err = openTokens(flags.tokens); err != nil {
 		return nil, false, err
 	}
-	none, err := tokens.Empty(time.Now())
+	exist, err := tokens.Exists(time.Now())
 	ip := net.ParseIP(host)
 	open = flags.insecure || host == "localhost" || ip != nil && ip.IsLoopback()
 	switch {
 	case err != nil:
 		return nil, false, err
-	case !none && flags.insecure:
-		return nil, false, errors.New("--insecure: there are tokens, which it would ignore: revoke them, or leave it out")
-	case none && !open:
+	case exist && flags.insecure:
+		return nil, false, fmt.Errorf("--insecure: there are tokens in %s, which it would ignore: remove that file, or leave it out", tokens.Name())
+	case !exist && !open:
 		return nil, false, fmt.Errorf("--address %s: others reach that address, and nobody is asked who they are: make a token with \"token create\", or allow everything with --insecure", flags.address)
 	}
 	return tokens, open, nil

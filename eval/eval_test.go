@@ -271,7 +271,7 @@ func TestQuestionWaits(t *testing.T) {
 	if _, err := run(); err == nil || !strings.Contains(err.Error(), "waiting") {
 		t.Fatalf("got %v, want a run that waits", err)
 	}
-	qs, err := journal.OpenQuestions(t.Context(), &db)
+	qs, err := journal.OpenQuestions(t.Context(), &db, nil)
 	if err != nil || len(qs) != 1 {
 		t.Fatal(qs, err)
 	}

@@ -50,10 +50,10 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered}})
 }
 
-// OpenQuestions returns the open questions of all runs, those of the oldest run
-// first.
-func OpenQuestions(ctx context.Context, j Journal) ([]Question, error) {
-	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled}})
+// OpenQuestions returns the open questions of all runs with the labels, those of the
+// oldest run first.
+func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
+	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled}, Labels: labels})
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,11 @@ package serve
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal"
 )
 
 // Access says who sends a request. The error is shown to the caller, with status 401. It
@@ -27,7 +29,7 @@ const (
 // Principal is a caller.
 type Principal struct {
 	Name   string
-	Tenant string // empty means that of no one: it sees all runs
+	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means that of no one: it sees all runs
 	Roles  []Role // nil means all
 	// Grant narrows the effects of the runs that it starts; nil does not.
 	Grant []string
@@ -40,6 +42,22 @@ type Principal struct {
 
 // may reports whether the caller has the role.
 func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contains(p.Roles, role) }
+
+// tenantName is what a tenant may be called. It stands in ids of runs, followed by a dot.
+var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
+
+// labels are those of the runs that the caller sees.
+func (p Principal) labels() map[string]string {
+	if p.Tenant == "" {
+		return map[string]string{}
+	}
+	return map[string]string{tenantLabel: p.Tenant}
+}
+
+// sees reports whether the run exists for the caller.
+func (p Principal) sees(run journal.RunInfo) bool {
+	return p.Tenant == "" || run.Labels[tenantLabel] == p.Tenant
+}
 
 // everyone is the Access without one.
 type everyone struct{}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -79,7 +80,7 @@ func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
 // owned returns the run that the caller calls id.
 func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, keyOf(who, id))
-	if err == nil && info.Labels[tenantLabel] != who.Tenant && who.Tenant != "" {
+	if err == nil && !who.sees(info) {
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err
@@ -92,11 +93,13 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 	if err != nil {
 		return err
 	}
-	if who.Tenant != "" {
-		q.Labels[tenantLabel] = who.Tenant
-	}
+	maps.Copy(q.Labels, who.labels())
 	if q.Before != "" {
-		q.Before = keyOf(who, q.Before)
+		last, err := s.owned(r.Context(), who, q.Before)
+		if err != nil {
+			return err
+		}
+		q.Before = last.ID
 	}
 	runs, err := s.cfg.Journal.Runs(r.Context(), q)
 	if err != nil {
@@ -280,9 +283,9 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if info.State == journal.Done || info.State == journal.Running {
 		return conflict("the run is %s", info.State)
 	}
-	active, ok := s.resume(r.Context(), info, false)
-	if !ok {
-		return conflict("this server does not publish the pipeline of the run")
+	active, err := s.resume(r.Context(), info, task{most: who.Runs})
+	if err != nil {
+		return err
 	}
 	if err := waitFor(r.Context(), active.begun); err != nil {
 		return err

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,6 +88,10 @@ func (s *Server) serves(host string) bool {
 func (s *Server) serve(route route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.access().Principal(withToken(r))
+		if err == nil && !tenantName.MatchString(who.Tenant) {
+			s.fail(w, r, fmt.Errorf("serve: Access returned the tenant %q", who.Tenant))
+			return
+		}
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			var p *api.Problem

@@ -39,7 +39,8 @@ type source struct {
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
 	// Keep is what a protocol needs to describe the run later.
-	Keep json.RawMessage `json:"keep,omitempty"`
+	Keep  json.RawMessage `json:"keep,omitempty"`
+	Owner string          `json:"owner,omitempty"` // name of the caller that started it
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -68,7 +69,7 @@ func nameOf(who Principal, key string) string {
 
 // active is a run of this process.
 type active struct {
-	owner  string // name of the caller that started it; empty for a run that was resumed
+	owner  string // as in source
 	cancel context.CancelFunc
 	begun  chan struct{} // closed when the run is in the journal, or has ended
 	ended  chan struct{}
@@ -90,7 +91,10 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
-	src := source{Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget), Person: req.Interactive, Keep: keep}
+	src := source{
+		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
+		Person: req.Interactive, Owner: who.Name, Keep: keep,
+	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
 		return info, false, err
@@ -100,22 +104,19 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if delete(labels, tenantLabel); who.Tenant != "" {
 		labels[tenantLabel] = who.Tenant
 	}
-	if info, err := s.same(ctx, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
+	if info, err := s.same(ctx, who, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
 		return info, false, err
 	}
-	if who.Runs > 0 && s.runsOf(who.Name) >= who.Runs {
-		return info, false, problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", who.Runs)
-	}
-	run, fresh := s.launch(task{Pipeline: p, owner: who.Name, run: cfg, source: src, keep: journal.Options{Labels: labels}})
-	if run == nil {
-		return info, false, closing()
+	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels}, most: who.Runs})
+	if err != nil {
+		return info, false, err
 	}
 	select {
 	case <-run.begun:
 	case <-ctx.Done():
 		return info, false, context.Cause(ctx)
 	}
-	info, err = s.same(ctx, cfg.RunID, src)
+	info, err = s.same(ctx, who, cfg.RunID, src)
 	if errors.Is(err, journal.ErrNoRun) { // it has not begun
 		<-run.ended
 		err = cmp.Or(run.err, err)
@@ -125,13 +126,13 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 
 // same returns the run with the id, if the same request has started it. The error is
 // journal.ErrNoRun, or a conflict.
-func (s *Server) same(ctx context.Context, key string, src source) (journal.RunInfo, error) {
+func (s *Server) same(ctx context.Context, who Principal, key string, src source) (journal.RunInfo, error) {
 	info, err := s.exactly(ctx, key)
 	if err != nil {
 		return info, err
 	}
-	if was, ok := sourceOf(info); !ok || was.Request != src.Request {
-		return info, conflict("the run exists and another request started it: choose another id")
+	if was, ok := sourceOf(info); !ok || was.Request != src.Request || !who.sees(info) {
+		return journal.RunInfo{}, conflict("the run exists and another request started it: choose another id")
 	}
 	return info, nil
 }
@@ -148,26 +149,30 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 // A task is a run to be launched.
 type task struct {
 	*Pipeline
-	owner  string // see active
 	run    stone.Config
 	source source
 	keep   journal.Options
 	cancel bool // as soon as it has begun
+	quiet  bool // its end without a result was logged before
+	most   int  // runs of its owner at once; zero does not limit
 }
 
 // launch runs a task in the background, unless this process is running it already. Fresh
-// is false then. It returns nil if the server is closing.
-func (s *Server) launch(t task) (run *active, fresh bool) {
+// is false then.
+func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing() {
-		return nil, false
+		return nil, false, closing()
 	}
 	if run := s.active[t.run.RunID]; run != nil {
-		return run, false
+		return run, false, nil
+	}
+	if t.most > 0 && s.runsOf(t.source.Owner) >= t.most {
+		return nil, false, problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", t.most)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.owner, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	run = &active{owner: t.source.Owner, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	begin := sync.OnceFunc(func() {
 		if close(run.begun); t.cancel {
 			cancel()
@@ -175,7 +180,6 @@ func (s *Server) launch(t task) (run *active, fresh bool) {
 	})
 	s.active[t.run.RunID] = run
 	t.keep.Pipeline, t.keep.Drain, t.keep.Grace = t.Name, s.drain, s.cfg.Grace
-	var err error
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it holds nothing but text and numbers
 		panic(err)
 	}
@@ -190,13 +194,12 @@ func (s *Server) launch(t task) (run *active, fresh bool) {
 		close(run.ended)
 		begin()
 	})
-	return run, true
+	return run, true, nil
 }
 
-// runsOf counts the runs of this process that a caller has started.
+// runsOf counts the runs of this process that a caller has started. The caller of this
+// has s.mu.
 func (s *Server) runsOf(owner string) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, run := range s.active {
 		if run.owner == owner {
 			n++
@@ -218,7 +221,7 @@ func (s *Server) run(ctx context.Context, t task) error {
 		ctx = budget.With(ctx, account)
 	}
 	_, err := stone.Run(ctx, t.Ashlar, t.run)
-	if err != nil && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
+	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
 	}
 	return err
@@ -230,36 +233,54 @@ func (s *Server) goOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, info := range runs {
-		s.resume(ctx, info, false)
+	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
+		if s.busy() >= resumeAtOnce {
+			break // the next search finds the rest
+		}
+		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // of another pipeline, or the server is closing
 	}
 	return nil
 }
 
-// resume goes on with a run of a published pipeline that has stopped, or cancels it as
-// soon as it goes on. It returns false for any other run, and if the server is closing.
-func (s *Server) resume(ctx context.Context, info journal.RunInfo, cancel bool) (*active, bool) {
+// resumeAtOnce bounds the runs that a server goes on with by itself at the same time.
+const resumeAtOnce = 256
+
+// busy counts the runs of this process.
+func (s *Server) busy() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.active)
+}
+
+func notPublished() *api.Problem {
+	return conflict("this server does not publish the pipeline of the run")
+}
+
+// resume goes on with a run of a published pipeline that has stopped. The task says how.
+func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
 	src, ok := sourceOf(info)
 	if !ok {
-		return nil, false
+		return nil, notPublished()
 	}
 	p := s.pipeline(src.Published)
 	if p == nil {
-		return nil, false
+		return nil, notPublished()
 	}
+	t.Pipeline, t.source, t.keep.Resume = p, src, true
+	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {
-		run, fresh := s.launch(task{Pipeline: p, run: stone.Config{RunID: info.ID, Grant: src.Grant}, source: src, keep: journal.Options{Resume: true}, cancel: cancel})
-		if run == nil || fresh {
-			return run, run != nil
+		run, fresh, err := s.launch(t)
+		if err != nil || fresh {
+			return run, err
 		}
 		// Either it has stopped in the journal and not yet here, or it was resumed meanwhile.
 		select {
 		case <-run.ended:
 		case <-ctx.Done():
-			return nil, false
+			return nil, context.Cause(ctx)
 		case <-after(time.Millisecond):
 			if now, err := s.exactly(ctx, info.ID); err == nil && now.State == journal.Running {
-				return run, true
+				return run, nil
 			}
 		}
 	}
@@ -283,17 +304,21 @@ func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
 	case journal.Done, journal.Failed, journal.Canceled:
 		return conflict("the run is %s already", info.State)
 	}
-	run, ok := s.resume(ctx, info, true)
-	if !ok {
-		return conflict("this server does not publish the pipeline of the run")
+	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
+		return err
 	}
 	if err := waitFor(ctx, run.ended); err != nil {
 		return err
 	}
-	if errors.As(run.err, new(*journal.HeldError)) {
+	switch info, err = s.exactly(ctx, info.ID); {
+	case err != nil || info.State == journal.Canceled:
+		return err
+	case errors.As(run.err, new(*journal.HeldError)):
 		return conflict("another process runs it: send this to that one")
+	case errors.As(run.err, new(*journal.ChangedError)):
+		return run.err
 	}
-	return nil
+	return conflict("the run is %s", info.State)
 }
 
 func waitFor(ctx context.Context, done <-chan struct{}) error {

@@ -74,6 +74,7 @@ type Server struct {
 	drain     chan struct{}
 	ending    sync.Once
 	rates     rates
+	tries     tries
 
 	mu      sync.Mutex
 	active  map[string]*active // runs of this process

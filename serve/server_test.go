@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,6 +39,10 @@ type house struct {
 	*testing.T
 	*httptest.Server
 	journal *journal.Memory
+	server  *serve.Server
+	close   func()
+	changed bool          // the next server has another pipeline "page"
+	lines   atomic.Int32  // of the log
 	written atomic.Int32  // drafts
 	gate    chan struct{} // which the slow pipeline waits for
 }
@@ -69,8 +74,12 @@ func (h *house) open(access serve.Access) {
 			return "", ctx.Err()
 		}
 	})
-	s, err := serve.New(serve.Config{Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Pipelines: []serve.Pipeline{
-		{Name: "draft", Ashlar: write}, {Name: "page", Ashlar: stone.Seq("page", write, ask, publish)}, {Name: "slow", Ashlar: slow},
+	whole := stone.Seq("page", write, ask, publish)
+	if h.changed {
+		whole = stone.Seq("page", write, ask, publish, stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
+	}
+	s, err := serve.New(serve.Config{Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Log: slog.New(h), Pipelines: []serve.Pipeline{
+		{Name: "draft", Ashlar: write}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: slow},
 	}})
 	if err != nil {
 		h.Fatal(err)
@@ -78,11 +87,20 @@ func (h *house) open(access serve.Access) {
 	ctx, cancel := context.WithCancel(h.Context())
 	ended := make(chan struct{})
 	go func() { s.Run(ctx); close(ended) }()
-	h.Server = httptest.NewServer(s)
-	closing := sync.OnceFunc(func() { cancel(); <-ended; h.Server.Close() })
-	h.Server.Config.RegisterOnShutdown(func() {})
-	h.Cleanup(closing)
+	h.server, h.Server = s, httptest.NewServer(s)
+	h.close = sync.OnceFunc(func() { cancel(); <-ended; h.Server.Close() })
+	h.Cleanup(h.close)
 }
+
+// Handle counts the lines of the log.
+func (h *house) Handle(_ context.Context, r slog.Record) error {
+	h.lines.Add(1)
+	return nil
+}
+
+func (h *house) Enabled(context.Context, slog.Level) bool { return true }
+func (h *house) WithAttrs([]slog.Attr) slog.Handler       { return h }
+func (h *house) WithGroup(string) slog.Handler            { return h }
 
 // do sends a request and returns the status and the body.
 func (h *house) do(method, path, body string, header ...string) (int, string) {

@@ -86,8 +86,7 @@ func (i inspector) Principal(*http.Request) (serve.Principal, error) {
 	return serve.Principal{Roles: roles}, nil
 }
 
-// bearer lets in whoever has a token, and everyone as long as there are none and it is
-// open.
+// bearer lets in whoever has a token, and everyone if it is open and none was ever made.
 type bearer struct {
 	tokens *token.File
 	open   bool
@@ -95,7 +94,7 @@ type bearer struct {
 
 func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	if b.open {
-		if none, err := b.tokens.Empty(time.Now()); err == nil && none {
+		if exists, err := b.tokens.Exists(time.Now()); err == nil && !exists {
 			return who, nil
 		}
 	}
@@ -110,7 +109,8 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	if !ok {
 		return who, errors.New("the token is unknown, revoked or expired")
 	}
-	who = serve.Principal{Name: t.Name, Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs}
+	who = serve.Principal{Name: t.Name, Roles: []serve.Role{}, // nil would be all
+		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))
 	}

@@ -26,7 +26,7 @@ type Config struct {
 	Tokens     *token.File
 	Inspect    bool // only show runs: start none, and go on with none
 	Answer     bool // with Inspect, record answers to questions
-	Open       bool // as long as there are no tokens, everyone may do everything
+	Open       bool // as long as no token was made, everyone may do everything
 	Hosts      []string
 	Base       func() context.Context
 	Grace      time.Duration

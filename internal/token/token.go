@@ -31,7 +31,7 @@ type Token struct {
 	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal
 	Tenant  string        `json:"tenant,omitempty"`     // empty means that of no one: it sees all runs
 	Roles   []string      `json:"roles"`                // as serve.Role
-	Grant   []string      `json:"grant,omitempty"`      // effects; null narrows nothing
+	Grant   []string      `json:"grant,omitzero"`       // effects; null narrows nothing, an empty list allows none
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
 	Minute  int           `json:"per-minute,omitempty"` // requests; 0 does not limit
 	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 does not limit
@@ -75,6 +75,7 @@ type File struct {
 	mu     sync.Mutex
 	looked time.Time // when the file was last looked at
 	stamp  fs.FileInfo
+	exists bool
 	tokens []Token
 }
 
@@ -92,7 +93,7 @@ type content struct {
 func (f *File) read() error {
 	info, err := os.Stat(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.tokens, f.stamp = nil, nil
+		f.tokens, f.stamp, f.exists = nil, nil, false
 		return nil
 	}
 	if err != nil {
@@ -109,7 +110,7 @@ func (f *File) read() error {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return fmt.Errorf("%s is no file of tokens: %w", f.name, err)
 	}
-	f.tokens, f.stamp = c.Tokens, info
+	f.tokens, f.stamp, f.exists = c.Tokens, info, true
 	return nil
 }
 
@@ -133,7 +134,7 @@ func (f *File) write(tokens []Token) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp.Name()))
 	}
-	f.tokens = tokens
+	f.tokens, f.exists = tokens, true
 	return nil
 }
 
@@ -194,13 +195,17 @@ func (f *File) Find(secret string, now time.Time) (found Token, ok bool, err err
 	return found, ok, nil
 }
 
-// Empty reports whether there are no tokens.
-func (f *File) Empty(now time.Time) (bool, error) {
+// Exists reports whether the file exists. It does as soon as a token was made, and still
+// does when the last one was revoked: that must let nobody in.
+func (f *File) Exists(now time.Time) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	err := f.look(now)
-	return len(f.tokens) == 0, err
+	return f.exists, err
 }
+
+// Name is the name of the file.
+func (f *File) Name() string { return f.name }
 
 // look reads the file again once a second.
 func (f *File) look(now time.Time) error {

@@ -47,6 +47,32 @@ func TestFile(t *testing.T) {
 	if err := f.Revoke("ci"); err == nil {
 		t.Error("a token was revoked twice")
 	}
+	// Nobody is let in because the last token was revoked.
+	if exists, err := other.Exists(now.Add(2 * time.Second)); err != nil || !exists {
+		t.Errorf("the file exists: %v, %v", exists, err)
+	}
+}
+
+// A token that allows no effect keeps allowing none.
+func TestEmptyGrant(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "tokens.json")
+	f, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for grant, want := range map[string][]string{"none": {}, "all": nil} {
+		secret, err := f.Create(Token{Name: grant, Roles: []string{"start"}, Grant: want}, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok, err := again.Find(secret, now); err != nil || !ok || (got.Grant == nil) != (want == nil) {
+			t.Errorf("%s: %v, %v, %v", grant, got.Grant, ok, err)
+		}
+	}
 }
 
 func TestCreateRefuses(t *testing.T) {

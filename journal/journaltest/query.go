@@ -85,7 +85,7 @@ func testResumable(t *testing.T, j tested) {
 	if info, err := other.Find(t.Context(), "answered"); err != nil || info.State != journal.Answered {
 		t.Errorf("Find: %s, %v; want it answered", info.State, err)
 	}
-	open, err := journal.OpenQuestions(t.Context(), other)
+	open, err := journal.OpenQuestions(t.Context(), other, nil)
 	if err != nil || len(open) != 1 || open[0].Run != "waiting" || open[0].Path != "p/b" {
 		t.Errorf("open questions: %+v, %v; want p/b of waiting", open, err)
 	}

@@ -37,7 +37,7 @@ type inbox struct {
 
 // questions shows the open questions of all runs, the oldest first.
 func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error {
-	all, err := journal.OpenQuestions(r.Context(), v.Journal)
+	all, err := journal.OpenQuestions(r.Context(), v.Journal, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,140 @@
+package serve_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+)
+
+// bodies are what the routes need that read one.
+var bodies = map[string]string{
+	"PUT /v1/runs/{id}":          `{"pipeline":"page","input":{"text":"slate"}}`,
+	"POST /v1/runs":              `{"pipeline":"page","input":{"text":"slate"}}`,
+	"POST /v1/runs/{id}/answers": `{"question":"page/approve","response":"yes"}`,
+}
+
+// common are the routes whose replies are the same for all tenants.
+var common = map[string]bool{"GET /v1/pipelines": true, "GET /v1/pipelines/{name}": true}
+
+// Every route, asked by another tenant, says the same as about a run that nobody has.
+func TestForeignTenant(t *testing.T) {
+	h := newHouse(t, tenants{})
+	as := func(tenant, method, path, body string) (int, string) {
+		return h.do(method, path, body, "X-Tenant", tenant)
+	}
+	if status, text := as("acme", "PUT", "/v1/runs/secret", `{"pipeline":"page","input":{"text":"marble"},"labels":{"who":"x"}}`); status != 201 {
+		t.Fatal(status, text)
+	}
+	_, text := as("acme", "GET", "/v1/runs/secret/result?wait=30s", "")
+	before := h.run(text)
+	info, err := h.journal.Find(t.Context(), "acme.secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := info.Heads[0].String()
+	for _, pattern := range h.server.Patterns() {
+		if common[pattern] {
+			continue
+		}
+		method, path, _ := strings.Cut(pattern, " ")
+		who := "initech"
+		if method == "PUT" || pattern == "POST /v1/runs" { // starts a run of its own
+			who = "globex"
+		}
+		for _, id := range []string{"secret", "acme.secret", "acme%2Esecret", "..%2Facme.secret"} {
+			at := func(id string) string { return strings.NewReplacer("{id}", id, "{node}", node).Replace(path) }
+			if strings.Contains(at(id), "{") {
+				t.Fatalf("%s: say what its parameters are, or that it is common", pattern)
+			}
+			status, text := as(who, method, at(id), bodies[pattern])
+			if strings.Contains(text, "marble") || strings.Contains(text, "acme") && !strings.Contains(id, "acme") {
+				t.Errorf("%s of %s tells %s", pattern, id, text)
+			}
+			if other, said := as(who, method, at(strings.Replace(id, "secret", "nobody", 1)), bodies[pattern]); status != other || len(text) != len(said) && strings.HasPrefix(pattern, "GET") {
+				t.Errorf("%s of %s: %d %s, of a run that nobody has: %d %s", pattern, id, status, text, other, said)
+			}
+			if strings.Contains(path, "{id}") && method != "PUT" && status != http.StatusNotFound {
+				t.Errorf("%s of %s: %d %s, want 404", pattern, id, status, text)
+			}
+		}
+	}
+	if status, text := as("initech", "GET", "/v1/runs?before=acme.secret", ""); status != http.StatusNotFound {
+		t.Errorf("a page after the run of another: %d %s", status, text)
+	}
+	if _, text := as("initech", "GET", "/v1/runs?label.who=x", ""); !strings.Contains(text, `"runs":[]`) {
+		t.Errorf("the runs of another by a label: %s", text)
+	}
+	_, text = as("acme", "GET", "/v1/runs/secret", "")
+	if after := h.run(text); after.State != before.State || !after.Started.Equal(before.Started) {
+		t.Errorf("the run was %+v and is %+v", before, after)
+	}
+}
+
+// oddTenant returns a tenant that could stand for the runs of another.
+type oddTenant struct{}
+
+func (oddTenant) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Tenant: "a.b"}, nil
+}
+
+func TestOddTenant(t *testing.T) {
+	newHouse(t, oddTenant{}).want("GET", "/v1/runs", "", 500, `"type":"internal"`)
+}
+
+// A page after a run that does not exist is not the first page.
+func TestUnknownBefore(t *testing.T) {
+	h := newHouse(t, nil)
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"}}`, 201, "")
+	h.want("GET", "/v1/runs?before=b", "", 404, "no such run")
+	h.want("GET", "/v1/runs?before=a", "", 200, `"runs":[]`)
+}
+
+// one is a caller that may have one run at once.
+type one struct{}
+
+func (one) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Name: "ci", Runs: 1}, nil
+}
+
+func TestRunsAtOnce(t *testing.T) {
+	h := newHouse(t, one{})
+	h.want("PUT", "/v1/runs/w", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")
+	h.want("GET", "/v1/runs/w/result?wait=30s", "", 202, `"state":"waiting"`) // so that it is under way no more
+	statuses := make(chan int, 20)
+	for i := range cap(statuses) {
+		go func() {
+			status, _ := h.do("PUT", "/v1/runs/"+string(rune('a'+i)), `{"pipeline":"slow","input":{"text":"x"}}`)
+			statuses <- status
+		}()
+	}
+	count := map[int]int{}
+	for range cap(statuses) {
+		count[<-statuses]++
+	}
+	if count[201] != 1 || count[429] != cap(statuses)-1 {
+		t.Errorf("of runs at once: %v", count)
+	}
+	h.want("POST", "/v1/runs/w/resume", "", 429, "wait for one of them")
+	close(h.gate)
+}
+
+// A run that cannot go on is tried less and less often, and the log says why once.
+func TestRunThatCannotGoOn(t *testing.T) {
+	h := newHouse(t, nil)
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
+	h.close()
+	if err := journal.Answer(t.Context(), h.journal, "a", "approve", "no"); err != nil {
+		t.Fatal(err)
+	}
+	h.changed = true
+	h.open(nil)
+	h.want("GET", "/v1/runs/a/result?wait=400ms", "", 202, `"state":"answered"`)
+	if n := h.lines.Load(); n != 1 {
+		t.Errorf("the log has %d lines, want 1", n) // of about 40 searches
+	}
+	h.want("POST", "/v1/runs/a/cancel", "", 409, "was started with another pipeline")
+}

@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// tries remembers how often a server has gone on with runs that then did not get any
+// further, such as those whose pipeline has changed. One goroutine uses it.
+type tries struct {
+	by map[string]try
+}
+
+// try is what was tried with a run.
+type try struct {
+	ended time.Time // when the run had stopped
+	count int
+	next  time.Time
+}
+
+// maxTry is the longest time between two tries with a run.
+const maxTry = time.Hour
+
+// A dueRun is a run to go on with.
+type dueRun struct {
+	journal.RunInfo
+	again bool // the last try did not get it any further
+}
+
+// due returns those of the runs whose time has come, and forgets all other runs. The time
+// between two tries begins with a search and doubles.
+func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
+	by := make(map[string]try, len(runs))
+	for _, info := range runs {
+		was := t.by[info.ID]
+		if !was.ended.Equal(info.Ended) {
+			was = try{ended: info.Ended}
+		}
+		if !now.Before(was.next) {
+			due = append(due, dueRun{info, was.count > 0})
+			was.next = now.Add(min(search<<min(was.count, 10), maxTry))
+			was.count++
+		}
+		by[info.ID] = was
+	}
+	t.by = by
+	return due
+}
