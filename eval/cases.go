@@ -278,7 +278,7 @@ const modelFailed kind.Kind = "llm-error"
 
 // outages are the kinds of failure of a provider and not of the pipeline.
 var outages = []kind.Kind{
-	kind.Timeout, kind.Panic, modelFailed,
+	kind.Timeout, modelFailed,
 	call.SoftTimeout, call.Unavailable, call.InvokeFailed, call.NoCandidate, call.Down,
 }
 
