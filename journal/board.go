@@ -13,9 +13,9 @@ import (
 // Post of its holder, and loses it when the run ends and no process needs it to resume:
 // [Done], [Failed] or removed.
 type Board interface {
-	// Post stores items and returns them as the board has them. The first item with a key
-	// wins: if the board has the key already, Post returns that item in place of the one
-	// given. Post needs no lease. The error is ErrNoBoard if the run has no board and this
+	// Post stores items, whose keys differ, and returns them as the board has them. The first
+	// item with a key wins: if the board has the key already, Post returns that item in place
+	// of the one given. It stores all new items or none, and needs no lease. The error is ErrNoBoard if the run has no board and this
 	// Journal does not hold the run.
 	Post(ctx context.Context, run string, items ...Item) ([]Item, error)
 	// Posted returns the items that the board has of those with the keys, by their keys.

@@ -15,8 +15,8 @@ import (
 // Work is what a carrier delivers: the orders of a run that one worker is to do.
 type Work struct {
 	Run  string `json:"run"`
-	ID   dag.ID `json:"id"`             // of the order, or of the first one
-	Many bool   `json:"many,omitempty"` // several orders, listed on the board
+	ID   dag.ID `json:"id"`             // of the order, or of a batch
+	Many bool   `json:"many,omitempty"` // a batch: its orders are on the board
 }
 
 // The keys of a board, before the digest of a leaf or a step.
@@ -39,7 +39,7 @@ type order struct {
 	step.Order
 	Post  string         `json:"post"`            // random, of the call of Post
 	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
-	Slice *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit; see slices
+	Slice *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit
 }
 
 // work returns the work of which the order is a part.

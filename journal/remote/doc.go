@@ -27,8 +27,8 @@
 // # What stays with the holder
 //
 // Decisions, flows, scoped bodies and plans that are made during the run. A leaf comes back
-// to the holder, with the steps that it has done, if it awaits, keeps nodes or runs a plan, if it asks a
-// question, if no worker has its version, and if the budget of the run cannot pay for it.
+// to the holder, with the steps that it has done, if it awaits, keeps nodes, runs a plan or
+// asks a question, if no worker has its version, and if the budget of the run cannot pay for it.
 //
 // # Budgets
 //
