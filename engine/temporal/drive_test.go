@@ -13,7 +13,7 @@ import (
 )
 
 // drive runs the workflow with an activity that returns the states, one for each call.
-func drive(t *testing.T, states []string, during func(env *testsuite.TestWorkflowEnvironment, call int)) (Status, error, int) {
+func drive(t *testing.T, states []string, during func(env *testsuite.TestWorkflowEnvironment, call int)) (Status, int, error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -38,13 +38,13 @@ func drive(t *testing.T, states []string, during func(env *testsuite.TestWorkflo
 	if err == nil {
 		err = env.GetWorkflowResult(&st)
 	}
-	return st, err, calls
+	return st, calls, err
 }
 
 // A run is driven until it no longer waits. An answer while the activity runs is not lost.
 func TestDrive(t *testing.T) {
 	started := time.Now()
-	st, err, calls := drive(t, []string{"waiting", "waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, call int) {
+	st, calls, err := drive(t, []string{"waiting", "waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, call int) {
 		if call == 1 {
 			env.SignalWorkflow(answered, nil)
 		} else if call == 2 {
@@ -61,14 +61,14 @@ func TestDrive(t *testing.T) {
 
 // A lost signal is healed by a timer.
 func TestDriveWithoutSignal(t *testing.T) {
-	st, err, calls := drive(t, []string{"waiting", "failed"}, nil)
+	st, calls, err := drive(t, []string{"waiting", "failed"}, nil)
 	if err != nil || st.State != "failed" || calls != 2 {
 		t.Errorf("got %v, %v after %d calls", st, err, calls)
 	}
 }
 
 func TestDriveCanceled(t *testing.T) {
-	_, err, calls := drive(t, []string{"waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, _ int) {
+	_, calls, err := drive(t, []string{"waiting", "done"}, func(env *testsuite.TestWorkflowEnvironment, _ int) {
 		env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
 	})
 	var canceled *temporal.CanceledError
@@ -81,6 +81,15 @@ func TestRunIDs(t *testing.T) {
 	for id, ok := range map[string]bool{"nightly": true, "": false, string(make([]byte, maxRun)): true, string(make([]byte, maxRun+1)): false} {
 		if err := checkRun(id); (err == nil) != ok {
 			t.Errorf("%d bytes: %v", len(id), err)
+		}
+	}
+}
+
+// A worker that lacks something says so before it connects.
+func TestWorkerNeeds(t *testing.T) {
+	for _, w := range []Worker{{}, {Pool: "p"}} {
+		if err := w.Run(t.Context()); err == nil {
+			t.Errorf("%+v: want an error", w)
 		}
 	}
 }

@@ -33,12 +33,15 @@ type Worker struct {
 	Log       *slog.Logger  // for errors, which Temporal is not told; slog.Default if nil
 }
 
-// Run works until ctx ends; leaves and runs get the values of ctx, such as prices. Then it takes no more work, lets running leaves end within
-// Grace, gives back the others, and drains the runs that it holds. While the server cannot be
-// reached, Run tries again.
+// Run works until ctx ends. Then it takes no more work, lets running leaves end within Grace,
+// gives back the others, and drains the runs that it holds. Leaves and runs get the values of
+// ctx, such as prices. While the server cannot be reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {
-	if w.Pool == "" || len(w.Pipelines) == 0 {
-		return errors.New("a worker needs a Pool and at least one pipeline")
+	switch {
+	case w.Client == nil || w.Journal == nil || w.Pool == "" || len(w.Pipelines) == 0:
+		return errors.New("a worker needs a Client, a Journal, a Pool and at least one pipeline")
+	case w.Slots < 0 || w.Grace < 0:
+		return fmt.Errorf("Slots %d and Grace %v of a worker must not be negative", w.Slots, w.Grace)
 	}
 	w.Slots, w.Grace = cmp.Or(w.Slots, 16), cmp.Or(w.Grace, 30*time.Second)
 	w.Log = cmp.Or(w.Log, slog.Default())
