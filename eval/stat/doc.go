@@ -21,7 +21,8 @@
 //     since there are only n+1 possible results. With 30 questions and a rate of 0.05, no
 //     rule covers between 93.92 % and 98.44 % unless it draws lots. Averaged over rates
 //     near each other, the coverage is between 94 % and 96 %.
-//   - With few clusters and a rate near 0 or 1, intervals are wider: up to 98 %.
+//   - With fewer than about ten rare answers (right ones near a rate of 0, wrong ones near
+//     1), means of trials and of clusters have wider intervals, which cover up to 99 %.
 //   - With fewer than about five questions that turned, the interval of a difference
 //     agrees with the exact test of McNemar and covers up to 99 %.
 package stat
