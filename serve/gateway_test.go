@@ -77,14 +77,24 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access) *hou
 	return h
 }
 
+var sumSchema, _ = schema.Parse([]byte(`{"type":"object","required":["of"],"properties":{"of":{"type":"array","items":{"type":"number"}}}}`))
+
+// plain is a capability that answers with its input.
+func plain(intent string) call.Capability {
+	return call.Func(call.Metadata{ID: "go/" + strings.ReplaceAll(intent, "/", "-"), Intents: []string{intent}}, func(_ context.Context, in map[string]any) (map[string]any, error) { return in, nil })
+}
+
 // gated is an Applicator of two scripted models, the first of which answers badly.
 func gated(weak, strong llm.Model) *call.Applicator {
 	return &call.Applicator{
 		Registry: call.NewRegistry(
+			plain("text/loud"), plain("text/sum"),
 			model.New(call.Metadata{ID: "model/net", Intents: []string{"chat/net"}, Needs: []string{"net"}}, model.Config{Model: strong}),
 			model.New(call.Metadata{ID: "model/weak", Intents: []string{"chat/answer"}}, model.Config{Model: weak}),
 			model.New(call.Metadata{ID: "model/strong", Intents: []string{"chat/answer"}}, model.Config{Model: strong}),
 		),
+		Intents: map[string]call.Intent{"chat/answer": {}, "chat/net": {}, "text/loud": {In: call.TextRequest}, "text/sum": {In: "sum"}},
+		Schemas: map[string]*schema.Schema{"sum": sumSchema},
 		Checks: map[string]call.Check{"polite": func(_ context.Context, s call.Subject) error {
 			if bytes.Contains(s.Out, []byte("whatever")) {
 				return errors.New("not polite")
@@ -189,6 +199,8 @@ func TestResponses(t *testing.T) {
 		{`{"model":"stone/chat","input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, `3 messages, the last is "c"`},
 		{`{"model":"stone/chat","input":"c"}`, `1 messages, the last is "c"`},
 		{`{"model":"stone/object","input":"{\"text\":\"x\"}"}`, `x`},
+		{`{"model":"stone/text/loud","input":"c"}`, `c`},
+		{`{"model":"stone/text/sum","input":"{\"of\":[1,2]}"}`, `{"of":[1,2]}`},
 		{`{"model":"stone/chat/answer","instructions":"Hi","input":"c","reasoning":null,"text":{"verbosity":"low"}}`, `polite: 1 messages, Hi`},
 		{`{"model":"stone/chat/answer","input":[{"role":"user","content":"c"},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"call_1","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"seen"}],
 		  "tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]}`, `polite: 3 messages, `},
@@ -361,6 +373,7 @@ func TestGatewayErrors(t *testing.T) {
 		{"/v1/responses", `{"model":"stone/upper","input":"bad"}`, 422, "refused"},
 		{"/v1/responses", `{"model":"stone/asks","input":"x"}`, 422, "waiting"},
 		{"/v1/responses", `{"model":"stone/chat/answer","input":"x"}`, 422, call.MustFailed},
+		{"/v1/responses", `{"model":"stone/text/sum","input":"{}"}`, 400, call.InputInvalid},
 		{"/v1/responses", `{"model":"stone/chat/net","input":"x"}`, 422, "invalid"}, // the effect is not granted
 		{"/v1/chat/completions", `{"model":"stone/upper","messages":[{"role":"user","content":"bad"}]}`, 422, "refused"},
 		{"/v1/chat/completions", `{"model":"stone/upper","messages":[{"role":"user","content":"x"}],"n":2}`, 400, "unsupported_parameter"},

@@ -29,20 +29,37 @@ type Model struct {
 var (
 	requestType = dag.NewType[llm.Request]("request")
 	replyType   = dag.NewType[llm.Reply]("reply")
+	textType    = dag.NewType[string]("text")
+	inputType   = dag.NewType[call.JSON]("input")
+	answerType  = dag.NewType[call.JSON]("answer")
 )
 
-// Intent returns a pipeline that answers a request as a call of the intent does: the
-// Applicator chooses a capability, checks its answer, and goes on to the next one if that
-// is not good enough. See call.Model.
+// Intent returns a pipeline that answers as a call of the intent does: the Applicator
+// chooses a capability, checks its answer, and goes on to the next one if that is not good
+// enough.
+//
+// Where the intent states no in-schema, its capabilities are asked for turns, see
+// call.Model. Where that is "req/text", the input is the text of the conversation, and the
+// JSON of one message where it is any other.
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
-	model := call.Model(app, call.Spec{Intent: intent})
-	return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
-		reply, err := llm.Collect(ctx, model, &req)
-		if err != nil {
-			return llm.Reply{}, err
-		}
-		return *reply, nil
-	})
+	switch app.Intents[intent].In {
+	case "", call.AnyRequest:
+		model := call.Model(app, call.Spec{Intent: intent})
+		return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
+			reply, err := llm.Collect(ctx, model, &req)
+			if err != nil {
+				return llm.Reply{}, err
+			}
+			return *reply, nil
+		})
+	case call.TextRequest:
+		return asking(app, intent, dag.Derive(textType, func(text string) any { return map[string]string{"text": text} }))
+	}
+	return asking(app, intent, call.From(inputType))
+}
+
+func asking(app *call.Applicator, intent string, input dag.Reader[any]) stone.Ashlar {
+	return call.New("answer", answerType, call.Spec{Applicator: app, Intent: intent, Input: input})
 }
 
 // A form is what an input of a pipeline is to a conversation.
