@@ -33,13 +33,6 @@
 // {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
 // "error" and "out".
 //
-// A slot is a node type. The node that has "as" writes one of that name, and
-// {:slot/id :x} reads the nearest. A plan can stand between steps in Go: each reads
-// the nodes of the other, through a dag.NewType of the same name. The content of a slot
-// is data; templates in it are not expanded. A path such as [:x :items 0 :name] reads a
-// part of a slot, and {:slot/record :x} reads the record of its call: "cap/id",
-// "attempts", "failure/type", "error" and "out".
-//
 // A slot must be defined on every path to where it is read. Read a slot that only a
 // guarded node or one branch defines, or that may not be given, under {:present? :x}, or
 // under the same guard. The slot of a call that is allowed to fail may be read without a
