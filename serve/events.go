@@ -1,138 +1,169 @@
 package serve
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // beat is how often an idle stream gets a comment, so that what lies between does not
 // take it for dead.
 const beat = 15 * time.Second
 
-// getEvents streams a run: an event "step" for each start and end of a step, whose id is
-// its position in the journal, and an event "state" for each state in which the run
-// stops. The stream ends when the run is over. A client that comes back with
-// Last-Event-ID misses nothing and gets nothing twice.
+// getEvents streams a run: an event "step" for each start and end of a step, and an event
+// "state" for each state in which the run stops. The stream ends when the run is over, or
+// the server ends. A client that comes back with Last-Event-ID, to any server of the
+// journal, misses nothing and gets nothing twice.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
-	from, err := position(r)
-	if err != nil {
-		return err
+	at := place{}
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	if text != "" {
+		var err error
+		if at, err = readPlace(text); err != nil {
+			return err
+		}
 	}
 	info, err := s.find(r, who)
 	if err != nil {
 		return err
 	}
+	f, leave, err := s.join(who, info.ID, at)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
-	out := &eventStream{w: w, flush: http.NewResponseController(w), last: from}
-	out.comment()
-	for state := journal.State(""); ; {
-		if err := s.follow(r.Context(), info.ID, out); err != nil || out.err != nil {
-			return nil // the client has gone, or comes back
-		}
-		if info, err = s.exactly(r.Context(), info.ID); err != nil {
-			return nil
-		}
-		if info.State != state && info.State != journal.Running {
-			state = info.State
-			described := run(who, info)
-			out.send("state", 0, api.Event{Run: &described})
-		}
-		if out.err != nil || run(who, info).Over() || s.closing() {
-			return nil
-		}
-		if waitFor(r.Context(), after(pollEvery)) != nil {
-			return nil
-		}
-		out.idle()
-	}
+	out := &eventStream{w: w, flush: http.NewResponseController(w), at: at}
+	out.write([]byte(": \n\n"))
+	out.send()
+	s.stream(r, f, out, func() bool { return s.still(r, who) })
+	return nil // or the client has gone, or comes back
 }
 
-// position returns the row after which a client wants to go on.
-func position(r *http.Request) (int64, error) {
-	text := r.Header.Get("Last-Event-ID")
-	if text == "" {
-		text = r.URL.Query().Get("after")
+// still reports whether a caller may read what it could when its stream began.
+func (s *Server) still(r *http.Request, who Principal) bool {
+	if _, inside := r.Context().Value(callerKey{}).(Principal); inside {
+		return true
 	}
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, unreadable("Last-Event-ID is %q: want the id of an event", text)
-	}
-	return n, nil
+	now, err := s.access().Principal(withToken(r))
+	return err == nil && now.Tenant == who.Tenant && now.may(Read)
 }
 
-// follow sends the rows of a run until nobody holds it.
-func (s *Server) follow(ctx context.Context, run string, out *eventStream) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // a stream that is only waiting ends with the server
+// stream sends the events of a feed until there are no more, the client has gone or may
+// read them no more, or the server ends.
+func (s *Server) stream(r *http.Request, f *feed, out *eventStream, still func() bool) {
+	beats := time.NewTicker(beat)
+	defer beats.Stop()
+	for out.err == nil {
+		frames, news, behind, over := f.after(out.at)
+		switch {
+		case behind:
+			if err := s.catchUp(r.Context(), f, out); err != nil {
+				return
+			}
+			continue
+		case len(frames) > 0:
+			for _, next := range frames {
+				out.frame(next)
+			}
+			out.send()
+			continue
+		case over:
+			return
+		}
 		select {
+		case <-news:
+		case <-beats.C:
+			if !still() {
+				return
+			}
+			out.write([]byte(": \n\n"))
+			out.send()
 		case <-s.drain:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	for row, err := range s.cfg.Journal.Follow(ctx, run, out.last) {
-		if err != nil {
-			return err
-		}
-		out.send("step", row.Seq, api.Event{Step: &row})
-		if out.err != nil {
-			return out.err
+			return
+		case <-r.Context().Done():
+			return
 		}
 	}
-	return nil
 }
 
-// eventStream writes server-sent events.
+// catchUp sends rows from the journal that the feed does not have any more.
+func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
+	frames, err := s.earlier(ctx, f, out.at)
+	for _, next := range frames {
+		out.frame(next)
+	}
+	out.send()
+	return cmp.Or(err, out.err)
+}
+
+// earlier reads the next rows after a place, up to those of the feed. It reads them before
+// they are sent: a slow client must not keep others from catching up.
+func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame, err error) {
+	select {
+	case s.behind <- struct{}{}:
+		defer func() { <-s.behind }()
+	case <-s.drain:
+		return nil, closing()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	const most = 64
+	for row, err := range s.cfg.Journal.Follow(ctx, f.run, at.seq) {
+		if err != nil {
+			return nil, err
+		}
+		next, err := stepFrame(row)
+		if err != nil {
+			return nil, err
+		}
+		frames = append(frames, next)
+		if _, _, behind, _ := f.after(next.place); !behind || len(frames) == most {
+			break
+		}
+	}
+	return frames, nil
+}
+
+// An eventStream writes server-sent events.
 type eventStream struct {
 	w     http.ResponseWriter
 	flush *http.ResponseController
-	last  int64 // the id of the last event
-	wrote time.Time
+	at    place // of the last event
 	err   error // of the connection
 }
 
-// send writes an event. An id of 0 is none.
-func (e *eventStream) send(name string, id int64, data any) {
-	text, err := json.Marshal(data)
-	if err != nil {
-		e.err = err
+func (e *eventStream) frame(f frame) {
+	if e.write(f.text); e.err == nil {
+		e.at = f.place
+	}
+}
+
+func (e *eventStream) write(text []byte) {
+	if e.err != nil {
 		return
 	}
-	frame := "event: " + name + "\n"
-	if id > 0 {
-		e.last = id
-		frame = fmt.Sprintf("id: %d\n%s", id, frame)
-	}
-	e.write(fmt.Sprintf("%sdata: %s\n\n", frame, text))
-}
-
-func (e *eventStream) comment() { e.write(": \n\n") }
-
-// idle writes a comment if nothing was written for a while.
-func (e *eventStream) idle() {
-	if time.Since(e.wrote) > beat {
-		e.comment()
-	}
-}
-
-func (e *eventStream) write(frame string) {
 	// A client that reads nothing must not hold the server.
 	_ = e.flush.SetWriteDeadline(time.Now().Add(bodyTime))
-	if _, e.err = e.w.Write([]byte(frame)); e.err == nil {
+	_, e.err = e.w.Write(text)
+}
+
+// send sends what was written.
+func (e *eventStream) send() {
+	if e.err == nil {
 		e.err = e.flush.Flush()
 	}
-	e.wrote = time.Now()
+}
+
+// over reports whether nothing more happens to a run in the state by itself.
+func over(state journal.State) bool {
+	return state == journal.Done || state == journal.Failed || state == journal.Canceled
 }

@@ -75,9 +75,12 @@ type Server struct {
 	ending    sync.Once
 	rates     rates
 	tries     tries
+	behind    chan struct{} // has a place for each client that may catch up at once
 
 	mu      sync.Mutex
 	active  map[string]*active // runs of this process
+	feeds   map[feedKey]*feed  // of runs that clients stream
+	streams int                // clients that stream
 	running sync.WaitGroup
 }
 
@@ -97,7 +100,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	s := &Server{cfg: cfg, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}}
+	s := &Server{cfg: cfg, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, behind: make(chan struct{}, 16)}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

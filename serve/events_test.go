@@ -1,0 +1,181 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+)
+
+// counted counts the followers of a journal.
+type counted struct {
+	*journal.Memory
+	follows atomic.Int64
+}
+
+func (c *counted) Follow(ctx context.Context, run string, after int64) iter.Seq2[journal.Row, error] {
+	c.follows.Add(1)
+	return c.Memory.Follow(ctx, run, after)
+}
+
+// crowd is a server that restarts while clients stream one run of it.
+type crowd struct {
+	*testing.T
+	journal counted
+	body    stone.Ashlar
+	url     atomic.Pointer[string]
+	opened  atomic.Int64 // streams
+}
+
+func (c *crowd) start() (stop func()) {
+	s, err := serve.New(serve.Config{Journal: &c.journal, Scan: 5 * time.Millisecond, Pipelines: []serve.Pipeline{{Name: "many", Ashlar: c.body}}})
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { s.Run(ctx); close(ended) }()
+	server := httptest.NewServer(s)
+	c.url.Store(&server.URL)
+	return func() { cancel(); <-ended; server.Close() }
+}
+
+// client streams the run to its end and returns the ids of its events. It cuts its stream
+// after every few of them, as often as cuts says.
+func (c *crowd) client(number, cuts int) (ids []string) {
+	transport := &http.Transport{ReadBufferSize: 512, WriteBufferSize: 512}
+	defer transport.CloseIdleConnections()
+	for last := ""; !strings.HasSuffix(last, "-done"); {
+		most := 1 << 30
+		if cuts > 0 {
+			most = 1 + (number+cuts)%7
+		}
+		req, err := http.NewRequestWithContext(c.Context(), "GET", *c.url.Load()+"/v1/runs/a/events", nil)
+		if err != nil {
+			c.Error(err)
+			return ids
+		}
+		if req.Header.Set("Last-Event-ID", last); last == "" {
+			req.Header.Del("Last-Event-ID")
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			if c.Context().Err() != nil {
+				return ids
+			}
+			time.Sleep(time.Millisecond)
+			continue // the server restarts
+		}
+		if resp.StatusCode == 200 {
+			c.opened.Add(1)
+		}
+		for lines := bufio.NewScanner(resp.Body); most > 0 && lines.Scan(); {
+			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+				last, most = id, most-1
+				ids = append(ids, id)
+			}
+		}
+		if resp.Body.Close(); most == 0 {
+			cuts--
+		}
+	}
+	return ids
+}
+
+// Clients whose streams are cut again and again, by them and by servers that restart, get
+// every event once. STONE_CROWD is the number of clients; the figures are logged.
+func TestCrowd(t *testing.T) {
+	clients, cuts, steps := 40, 6, 60
+	if n, err := strconv.Atoi(os.Getenv("STONE_CROWD")); err == nil {
+		clients, cuts, steps = n, 20, 400
+	}
+	c := &crowd{T: t, journal: counted{Memory: &journal.Memory{}}}
+	number := dag.NewType[int]("number")
+	var parts []stone.Ashlar
+	for i := range steps {
+		parts = append(parts, stone.Func0(fmt.Sprintf("s%d", i), number, func(context.Context) (int, error) {
+			time.Sleep(time.Duration(1+clients/40) * time.Millisecond)
+			return i, nil
+		}))
+	}
+	c.body = stone.Seq("many", parts...)
+	stop := c.start()
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", *c.url.Load()+"/v1/runs/a", strings.NewReader(`{"pipeline":"many"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != 201 {
+		t.Fatal(resp, err)
+	}
+	var before, during runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	got := make([][]string, clients)
+	var all sync.WaitGroup
+	for i := range clients {
+		all.Go(func() { got[i] = c.client(i, cuts) })
+	}
+	for third := range 2 {
+		for c.rows() < (third+1)*2*steps/3 {
+			time.Sleep(time.Millisecond)
+		}
+		runtime.ReadMemStats(&during)
+		t.Logf("%d KB a client, with its own side", (int64(during.HeapInuse+during.StackInuse)-int64(before.HeapInuse+before.StackInuse))/1024/int64(clients))
+		stop()
+		stop = c.start()
+	}
+	all.Wait()
+	stop()
+	var want []string
+	for row, err := range c.journal.Memory.Follow(t.Context(), "a", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, strconv.FormatInt(row.Seq, 10))
+	}
+	for i, ids := range got {
+		steps := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.Contains(id, "-") })
+		if !slices.Equal(steps, want) {
+			t.Fatalf("client %d has %v\nwant %v", i, steps, want)
+		}
+		if slices.Sort(ids); len(slices.Compact(ids)) != len(ids) {
+			t.Fatalf("client %d has an event twice: %v", i, ids)
+		}
+	}
+	t.Logf("%d streams of %d clients, %d followers", c.opened.Load(), clients, c.journal.follows.Load())
+	if n := c.journal.follows.Load(); n > c.opened.Load()/2 {
+		t.Errorf("%d followers for %d streams: they are shared", n, c.opened.Load())
+	}
+}
+
+// rows counts the rows of the run.
+func (c *crowd) rows() int {
+	steps, err := c.journal.Steps(c.Context(), "a")
+	if err != nil {
+		c.Error(err)
+	}
+	n := 0
+	for _, s := range steps {
+		n += s.Attempts
+		if s.Recorded {
+			n++
+		}
+	}
+	return n
+}

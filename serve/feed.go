@@ -1,0 +1,237 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A place is how far a client has got in the events of a run: the position of a row in
+// the journal, and the state that it was told there, if any. It is the id of an event, so
+// that any server can go on from it.
+type place struct {
+	seq   int64
+	state journal.State
+}
+
+func (p place) String() string {
+	if p.state == "" {
+		return strconv.FormatInt(p.seq, 10)
+	}
+	return fmt.Sprintf("%d-%s", p.seq, p.state)
+}
+
+func readPlace(text string) (p place, err error) {
+	seq, state, _ := strings.Cut(text, "-")
+	if p.seq, err = strconv.ParseInt(seq, 10, 64); err != nil || p.seq < 0 || len(text) > 64 {
+		return p, unreadable("Last-Event-ID is %q: want the id of an event", text)
+	}
+	p.state = journal.State(state)
+	return p, nil
+}
+
+// A frame is an event as it is sent.
+type frame struct {
+	place
+	text []byte
+}
+
+func newFrame(at place, name string, data api.Event) (frame, error) {
+	text, err := json.Marshal(data)
+	return frame{at, fmt.Appendf(nil, "id: %s\nevent: %s\ndata: %s\n\n", at, name, text)}, err
+}
+
+func stepFrame(row journal.Row) (frame, error) {
+	return newFrame(place{seq: row.Seq}, "step", api.Event{Step: &row})
+}
+
+// The frames that a feed keeps for clients that are slower, or come back.
+const (
+	maxFrames     = 1024
+	maxFrameBytes = 1 << 20
+)
+
+// A feed has the newest events of a run for all clients of a tenant. One goroutine makes
+// them, as long as there are clients.
+type feed struct {
+	s       *Server
+	who     Principal
+	run     string
+	cancel  context.CancelFunc
+	clients int // guarded by Server.mu
+
+	mu     sync.Mutex
+	from   place // the feed has all frames after it
+	last   place
+	frames []frame
+	bytes  int
+	again  context.CancelFunc // makes the follower begin again, at last
+	news   chan struct{}      // closed when anything changes
+	over   bool               // there will be no more frames
+}
+
+// A feedKey names a feed. Tenants call a run by different names.
+type feedKey struct{ tenant, run string }
+
+// maxStreams bounds the streams of a server.
+const maxStreams = 10_000
+
+// join returns the feed of a run for a client that is at a place, and what leaves it.
+func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closing():
+		return nil, nil, closing()
+	case s.streams >= maxStreams:
+		return nil, nil, problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: come back later", maxStreams)
+	}
+	key := feedKey{who.Tenant, run}
+	if f = s.feeds[key]; f == nil || f.ended() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
+		f = &feed{s: s, who: who, run: run, cancel: cancel, from: at, last: at, news: make(chan struct{})}
+		s.feeds[key] = f
+		go f.follow(ctx)
+	}
+	f.lower(at)
+	f.clients++
+	s.streams++
+	return f, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.streams--
+		if f.clients--; f.clients == 0 {
+			f.cancel()
+			if s.feeds[key] == f {
+				delete(s.feeds, key)
+			}
+		}
+	}, nil
+}
+
+func (f *feed) ended() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+// lower lets a feed that has no frames yet begin at an earlier place. The first client
+// may have named a place that does not exist.
+func (f *feed) lower(at place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.frames) > 0 || at.seq >= f.from.seq {
+		return
+	}
+	f.from, f.last = at, at
+	if f.again != nil {
+		f.again()
+	}
+}
+
+// after returns the frames after a place. If there are none, news is closed when
+// something changes. Behind means that the feed does not have them any more.
+func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at.seq < f.from.seq {
+		return nil, nil, true, false
+	}
+	next := len(f.frames)
+	for next > 0 && f.frames[next-1].seq >= at.seq && f.frames[next-1].place != at {
+		next--
+	}
+	for at.state == "" && next < len(f.frames) && f.frames[next].seq == at.seq && f.frames[next].state == "" {
+		next++
+	}
+	return f.frames[next:], f.news, false, f.over
+}
+
+// start returns where the follower begins, and a context that lower ends.
+func (f *feed) start(ctx context.Context) (context.Context, place) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.again != nil {
+		f.again()
+	}
+	ctx, f.again = context.WithCancel(ctx)
+	return ctx, f.last
+}
+
+// add appends a frame that follows a place. It returns false if the feed is elsewhere.
+func (f *feed) add(after place, next frame) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last != after {
+		return false
+	}
+	f.last = next.place
+	f.frames = append(f.frames, next)
+	for f.bytes += len(next.text); len(f.frames) > 1 && (len(f.frames) > maxFrames || f.bytes > maxFrameBytes); f.frames = f.frames[1:] {
+		f.bytes -= len(f.frames[0].text)
+		f.from = f.frames[0].place
+	}
+	f.wake()
+	return true
+}
+
+// wake tells the clients. Its caller has f.mu.
+func (f *feed) wake() {
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// follow makes the frames until the run is over, or ctx is. A client that comes back
+// begins a new feed after an error.
+func (f *feed) follow(ctx context.Context) {
+	defer func() {
+		f.cancel()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.over = true
+		f.wake()
+	}()
+	for was := (journal.RunInfo{}); ; {
+		rows, at := f.start(ctx)
+		for row, err := range f.s.cfg.Journal.Follow(rows, f.run, at.seq) {
+			if err != nil {
+				break
+			}
+			next, err := stepFrame(row)
+			if err != nil || !f.add(at, next) {
+				break
+			}
+			at = next.place
+		}
+		info, err := f.s.exactly(ctx, f.run)
+		if err != nil {
+			return
+		}
+		// A state is told when the rows before it were: nothing happened since they were read.
+		if rows.Err() == nil && info.State != journal.Running && info.State == was.State && info.Ended.Equal(was.Ended) {
+			if told := (place{at.seq, info.State}); told != at {
+				described := run(f.who, info)
+				if next, err := newFrame(told, "state", api.Event{Run: &described}); err != nil || !f.add(at, next) {
+					continue
+				}
+			}
+			if over(info.State) {
+				return
+			}
+		}
+		changed := info.State != was.State || !info.Ended.Equal(was.Ended)
+		if was = info; changed || rows.Err() != nil && ctx.Err() == nil {
+			continue
+		}
+		if waitFor(ctx, after(pollEvery)) != nil {
+			return
+		}
+	}
+}
