@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/engine/temporal"
@@ -66,7 +68,7 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	c, err := client.NewLazyClient(client.Options{HostPort: *address, Namespace: *namespace})
+	c, err := client.NewLazyClient(client.Options{HostPort: *address, Namespace: *namespace, Logger: log.NewStructuredLogger(slog.Default())})
 	if err != nil {
 		return err
 	}
