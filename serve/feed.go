@@ -148,7 +148,7 @@ func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, ov
 	for next > 0 && f.frames[next-1].seq >= at.seq && f.frames[next-1].place != at {
 		next--
 	}
-	for at.state == "" && next < len(f.frames) && f.frames[next].seq == at.seq && f.frames[next].state == "" {
+	for next < len(f.frames) && f.frames[next].seq == at.seq && f.frames[next].state == "" {
 		next++
 	}
 	return f.frames[next:], f.news, false, f.over
