@@ -201,7 +201,7 @@ func (d *database) query(ctx context.Context, s statement, reset func(), each fu
 var errSlow = errors.New("did not answer in time")
 
 func (d *database) queryOnce(ctx context.Context, s statement, each func([][]byte)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.patience, errSlow)
+	ctx, cancel := d.within(ctx, mostBytes)
 	defer cancel()
 	conn, err := d.pool.take(ctx)
 	if err != nil {

@@ -192,7 +192,7 @@ func TestFollowPolls(t *testing.T) {
 // Results that exceed a page and a statement are read and written in parts.
 func TestLargeContents(t *testing.T) {
 	address := pgtest.Database(t)
-	const steps, size = 24, 3 << 20
+	const steps, size = 10, 3 << 20
 	read := func() (replayed int) {
 		db := open(t, address, Options{})
 		defer db.Close()

@@ -63,7 +63,7 @@ func (n *news) tell() {
 }
 
 func (n *news) notify(id string) error {
-	ctx, cancel := n.within(n.ctx)
+	ctx, cancel := n.within(n.ctx, 0)
 	defer cancel()
 	conn, err := n.pool.take(ctx)
 	if err != nil {
@@ -109,7 +109,7 @@ func (n *news) hear(wake func()) error {
 		default:
 		}
 	}
-	ctx, cancel := n.within(n.ctx)
+	ctx, cancel := n.within(n.ctx, 0)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

@@ -172,9 +172,10 @@ func (d *database) suits(ctx context.Context) error {
 	return nil
 }
 
-// within bounds how long the server may take to answer.
-func (d *database) within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, d.patience, errSlow)
+// within bounds how long the server may take to answer. It has a second for each megabyte
+// that is sent, or else a large commit could never succeed on a busy server.
+func (d *database) within(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d.patience+time.Duration(bytes>>20)*time.Second, errSlow)
 }
 
 // Name implements [log.Database].
@@ -193,7 +194,7 @@ func (d *database) Idle() error {
 func (d *database) Close() error {
 	d.news.close()
 	if d.writer != nil {
-		ctx, cancel := d.within(background)
+		ctx, cancel := d.within(background, 0)
 		defer cancel()
 		// If it fails, another process removes the row in time.
 		_ = exchange(ctx, d.writer, []statement{{"DELETE FROM stone.writers WHERE writer = $1", []any{d.id.Load()}}}, nil)

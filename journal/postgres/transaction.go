@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -33,7 +34,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 	}
 	if err != nil {
 		if t.started {
-			t.queue = nil
+			t.queue, t.size = nil, 0
 			t.exec("ROLLBACK")
 			_ = t.send(nil) // the server rolls back also when the connection is lost
 		}
@@ -64,7 +65,7 @@ func (d *database) connect() error {
 		drop(d.writer)
 		d.writer = nil
 	}
-	ctx, cancel := d.within(background)
+	ctx, cancel := d.within(background, 0)
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, d.config)
 	if err != nil {
@@ -91,7 +92,7 @@ func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err
 	}
-	ctx, cancel := d.within(background)
+	ctx, cancel := d.within(background, 0)
 	defer cancel()
 	var last int64
 	err := exchange(ctx, d.writer, []statement{{"SELECT commits FROM stone.writers WHERE writer = $1 FOR UPDATE", []any{d.id.Load()}}},
@@ -105,6 +106,7 @@ type tx struct {
 	reader
 	started bool // BEGIN was sent
 	queue   []statement
+	size    int // of the contents in the queue
 }
 
 // exec queues a statement.
@@ -125,10 +127,18 @@ func (t *tx) send(each func([][]byte)) error {
 				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, []any{t.id.Load(), t.commits}},
 		}, t.queue...)
 	}
-	ctx, cancel := t.within(background)
+	queue, size := t.queue, t.size
+	t.queue, t.size = nil, 0
+	ctx, cancel := t.within(background, size)
 	defer cancel()
-	queue := t.queue
-	t.queue = nil
+	if size >= 1<<20 {
+		// The server must not end the transaction while this process encodes the contents.
+		idle := t.idle + time.Duration(size>>20)*time.Second
+		relax := statement{"SELECT set_config('idle_in_transaction_session_timeout', $1, true)", []any{fmt.Sprint(idle.Milliseconds())}}
+		if err := exchange(ctx, t.writer, []statement{relax}, nil); err != nil {
+			return err
+		}
+	}
 	return exchange(ctx, t.writer, queue, each)
 }
 
@@ -181,7 +191,7 @@ func (t *tx) Advance(beats []*log.Beat) error {
 
 // mostInsert is how many bytes of contents a statement has, and one row more. PostgreSQL
 // allows 1 GB.
-const mostInsert = 64 << 20
+const mostInsert = 16 << 20
 
 // Append implements [log.Tx].
 func (t *tx) Append(rows []*log.Row) error {
@@ -190,6 +200,7 @@ func (t *tx) Append(rows []*log.Row) error {
 		if len(r.Content) > mostContent {
 			return fmt.Errorf("the result of %s has %d MB: at most %d MB can be kept", r.Path, len(r.Content)>>20, mostContent>>20)
 		}
+		t.size += len(r.Content)
 		if size += len(r.Content); size > mostInsert {
 			t.insert(rows[from : i+1])
 			from, size = i+1, 0
