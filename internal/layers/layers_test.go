@@ -95,7 +95,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/tui", "internal/display internal/progress"},
 	{"internal/...", ". internal/text trace tree"},
 	{"serve/api", "journal"},
-	{"serve/page", "journal call llm serve/api internal/progress internal/text"},
+	{"serve/page", "journal journal/export call llm serve/api internal/progress internal/text"},
 	{"serve/openai", "agent call tree serve/api"},
 	{"serve", "journal call tree serve/api serve/openai serve/page"},
 	{"serve/mcp", "serve"},

@@ -1,9 +1,22 @@
 package page
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
 
-// span is a part of time, in which bars are drawn.
-type span struct{ from, to time.Time }
+	"github.com/stonelayer/stone/journal"
+)
+
+// span is a part of time, in which bars are drawn. Long pauses are folded: a run that
+// waited a night for an answer would else show nothing but the night.
+type span struct {
+	from, to time.Time
+	idle     []pause // in order
+}
+
+// pause is a time in which nothing ran.
+type pause struct{ from, to time.Time }
 
 func (s *span) add(from, to time.Time) {
 	if !from.IsZero() && (s.from.IsZero() || from.Before(s.from)) {
@@ -16,8 +29,50 @@ func (s *span) add(from, to time.Time) {
 	}
 }
 
-// now makes the span last until now.
-func (s *span) now() { s.add(time.Time{}, time.Now()) }
+// fold finds the pauses between steps that are longer than all steps together by a part.
+func (s *span) fold(steps []journal.Step) {
+	started := slices.DeleteFunc(slices.Clone(steps), func(one journal.Step) bool { return one.Started.IsZero() })
+	slices.SortFunc(started, func(a, b journal.Step) int { return a.Started.Compare(b.Started) })
+	end, busy := s.from, time.Duration(0)
+	var gaps []pause
+	for _, one := range started {
+		stop := cmp.Or(one.Ended, one.Started)
+		if one.Started.Before(s.from) || stop.After(s.to) {
+			continue // of another level
+		}
+		if one.Started.After(end) {
+			gaps = append(gaps, pause{end, one.Started})
+			end = one.Started
+		}
+		if stop.After(end) {
+			busy, end = busy+stop.Sub(end), stop
+		}
+	}
+	for _, g := range gaps {
+		if long := g.to.Sub(g.from); long > time.Second && long > busy/4 {
+			s.idle = append(s.idle, g)
+		}
+	}
+}
+
+// Folded returns how much time the bars leave out.
+func (s span) Folded() (sum time.Duration) {
+	for _, p := range s.idle {
+		sum += p.to.Sub(p.from)
+	}
+	return sum
+}
+
+// at returns how long after the start something happened, without pauses.
+func (s *span) at(t time.Time) float64 {
+	d := t.Sub(s.from)
+	for _, p := range s.idle {
+		if t.After(p.from) {
+			d -= min(t.Sub(p.from), p.to.Sub(p.from))
+		}
+	}
+	return d.Seconds()
+}
 
 // barWidth is the width of a span, in units of a drawing.
 const barWidth = 160
@@ -27,7 +82,7 @@ type bar struct{ X, Width float64 }
 
 // bar returns the bar of what ran from one time to another, nil if that is unknown.
 func (s *span) bar(from, to time.Time) *bar {
-	whole := s.to.Sub(s.from).Seconds()
+	whole := s.at(s.to)
 	if from.IsZero() || whole <= 0 {
 		return nil
 	}
@@ -35,6 +90,7 @@ func (s *span) bar(from, to time.Time) *bar {
 		to = s.to
 	}
 	const least = 1.5 // so that it can be seen
-	width := max(to.Sub(from).Seconds()/whole*barWidth, least)
-	return &bar{X: min(max(from.Sub(s.from).Seconds()/whole*barWidth, 0), barWidth-least), Width: min(width, barWidth)}
+	x := s.at(from) / whole * barWidth
+	width := max((s.at(to)-s.at(from))/whole*barWidth, least)
+	return &bar{X: min(max(x, 0), barWidth-least), Width: min(width, barWidth)}
 }

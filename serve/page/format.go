@@ -22,6 +22,7 @@ var functions = template.FuncMap{
 	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"took":    took,
 	"count":   count,
+	"pause":   progress.Duration,
 	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
 	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
 	"short":   func(id dag.ID) string { return id.String()[:12] },

@@ -55,7 +55,7 @@ type pages struct{ Config }
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /compare", "POST /runs/{id}/answers", "GET /assets/{file}",
+	"GET /compare", "POST /runs/{id}/answers", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -64,7 +64,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer,
+		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer, profile, trace,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))

@@ -101,10 +101,12 @@ type view struct {
 	At   string // the path whose branches are shown, "" for the run
 	Only string // the state of the branches that are shown, "" for all
 	From string // the path of the first branch, "" for the first one
+
+	Graph bool // the drawing of the pipeline is shown in place of the tree
 }
 
 func viewOf(values url.Values) view {
-	return view{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from")}
+	return view{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from"), Graph: values.Get("view") == "graph"}
 }
 
 // tree is a part of the tree of a run.
@@ -117,10 +119,12 @@ type tree struct {
 	All    int          // branches right below At
 	Next   string       // path of the first branch of the next page
 	Hidden int          // branches after it
-	Span   span
-	Live   bool // the run is running
-	Lost   bool // what has no result was given up, and is possibly paid
-	Costs  bool // anything cost something
+	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
+	Drawing *drawing
+	Span    span
+	Live    bool // the run is running
+	Lost    bool // what has no result was given up, and is possibly paid
+	Costs   bool // anything cost something
 }
 
 // Kept is how many results resuming a failed run would keep.
@@ -153,6 +157,8 @@ const (
 	rowsInside = 8      // of one branch that is unfolded
 	smallRun   = 20_000 // steps that are read at once, for the branches within branches
 	largeRun   = 50_000 // steps from which no branches are unfolded
+
+	mostCounted = 200_000 // steps up to which a graph has counts
 )
 
 // readTree reads the part of the tree of a run that is shown.
@@ -185,7 +191,7 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		}
 	}
 	if t.Live {
-		t.Span.now()
+		t.Span.add(time.Time{}, time.Now())
 	}
 	shown := slices.DeleteFunc(top, func(b journal.Branch) bool { return v.Only != "" && stateOf(b) != v.Only })
 	first := max(slices.IndexFunc(shown, func(b journal.Branch) bool { return b.Path == v.From }), 0)
@@ -194,34 +200,42 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		t.Next, t.Hidden = shown[rowsOfTree].Path, len(shown)-rowsOfTree
 		shown = shown[:rowsOfTree]
 	}
-	within, err := insides(ctx, j, info.ID, steps)
+	var all []journal.Step
+	if steps <= smallRun || v.Graph && steps <= mostCounted {
+		if all, err = j.Steps(ctx, info.ID); err != nil {
+			return t, err
+		}
+		t.Span.fold(all)
+	}
+	if v.Graph {
+		t.Drawing = draw(info, all)
+		return t, nil
+	}
+	within := unfold(ctx, j, info.ID, steps, all)
 	for i, b := range shown {
-		if err == nil {
-			err = t.add(b, v.At, 0, rowsInAll-(len(shown)-i), within)
+		if err := t.add(b, v.At, 0, rowsInAll-(len(shown)-i), within); err != nil {
+			return t, err
 		}
 	}
-	return t, err
+	return t, nil
 }
 
-// inside returns the branches right below a path, nil to leave them folded.
+// inside returns the branches right below a path, none to leave them folded.
 type inside func(path string) ([]journal.Branch, error)
 
-// insides returns how the branches of a run with so many steps are unfolded.
-func insides(ctx context.Context, j journal.Journal, run string, steps int) (inside, error) {
-	switch {
-	case steps <= smallRun:
-		all, err := j.Steps(ctx, run)
-		return func(path string) ([]journal.Branch, error) { return journal.Branches(slices.Values(all), path), nil }, err
-	case steps <= largeRun:
-		left := 4
-		return func(path string) ([]journal.Branch, error) {
-			if left--; left < 0 {
-				return nil, nil
-			}
-			return j.Outline(ctx, run, path)
-		}, nil
+// unfold returns how the branches of a run with so many steps are unfolded: from all
+// steps, if they were read, or else a few times.
+func unfold(ctx context.Context, j journal.Journal, run string, steps int, all []journal.Step) inside {
+	left := 4
+	return func(path string) ([]journal.Branch, error) {
+		if all != nil {
+			return journal.Branches(slices.Values(all), path), nil
+		}
+		if left--; left < 0 || steps > largeRun {
+			return nil, nil
+		}
+		return j.Outline(ctx, run, path)
 	}
-	return func(string) ([]journal.Branch, error) { return nil, nil }, nil
 }
 
 // add adds the row of a branch and, while there are fewer than most rows, what is below.

@@ -126,6 +126,22 @@ await spec("large integers keep their digits", async (page) => {
 	await page.goto(INSPECT + "/runs/long");
 	assert.match(await text(page, "pre.result"), /12345678901234567890/);
 });
+await spec("the graph folds a fan-out with its counts", async (page) => {
+	await page.goto(INSPECT + "/runs/fan");
+	await page.click("#steps a:text-is('graph')");
+	await page.waitForURL(/view=graph/);
+	assert.match(await page.locator("svg.graph").textContent(), /measure\s*✓ 9\s990\s+✗ 10/);
+	assert.ok(await elements(page) < 150);
+	await page.click("svg.graph a:has-text('sum')");
+	await page.waitForURL(/step/);
+});
+await spec("a run is exported for Perfetto and pprof", async (page) => {
+	const trace = await page.request.get(INSPECT + "/runs/agent/trace");
+	assert.ok((await trace.json()).traceEvents.length > 5);
+	const profile = await page.request.get(INSPECT + "/runs/agent/profile");
+	assert.deepEqual([...(await profile.body()).subarray(0, 2)], [0x1f, 0x8b]); // gzip
+	assert.match(profile.headers()["content-disposition"], /^attachment; filename="agent.pb.gz"/);
+});
 await spec("two runs are compared", async (page) => {
 	await page.goto(INSPECT);
 	await page.check("input[name=a][value=failing]");
@@ -277,7 +293,7 @@ await spec("the file of a run needs nothing else", async (page) => {
 	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
 });
 for (const colorScheme of ["light", "dark"])
-	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/asked", "/runs/agent/step?path=repair", "/questions", "/compare?a=failing&b=long", "/runs/none"])
+	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/questions", "/compare?a=failing&b=long", "/runs/none"])
 		await spec(`axe finds nothing serious, ${colorScheme}: ${path}`, { colorScheme }, async (page) => {
 			await page.goto(ANSWER + path);
 			const { violations } = await page.evaluate(axe + "; axe.run()");

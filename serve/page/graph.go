@@ -1,0 +1,197 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A drawing is the pipeline of a run, with what happened at each of its places.
+type drawing struct {
+	Width, Height int
+	Boxes         []box
+	Arrows        []arrow
+}
+
+// box is an ashlar: a leaf, or a frame around those in it.
+type box struct {
+	X, Y, W, H int
+	Name       string
+	Note       string // its form
+	Counts     string // of its steps by state
+	State      string
+	URL        string
+	Frame      bool
+}
+
+// arrow leads from one box to the next one.
+type arrow struct{ From, To, Y int }
+
+// place is a part of a pipeline with the steps that ran there.
+type place struct {
+	journal.Part
+	name             string
+	below            []*place
+	done, failed, un int
+	first            string // path of the first step
+	steps            int    // at the place itself
+	usage            budget.Usage
+}
+
+// maxPlaces bounds a drawing. Of a larger pipeline the upper levels are drawn.
+const maxPlaces = 120
+
+// draw lays out the pipeline of a run, from left to right. It is nil for a run that has
+// no recorded pipeline.
+func draw(info journal.RunInfo, steps []journal.Step) *drawing {
+	parts := info.Shape
+	for depth := 64; len(parts) > maxPlaces && depth > 0; depth-- {
+		var upper []journal.Part
+		for _, p := range parts {
+			if strings.Count(p.Path, "/") < depth {
+				upper = append(upper, p)
+			}
+		}
+		parts = upper
+	}
+	if len(parts) == 0 || len(parts) > maxPlaces {
+		return nil
+	}
+	places := map[string]*place{}
+	var root *place
+	for _, part := range parts {
+		p := &place{Part: part, name: address.Unescape(address.Last(part.Path))}
+		places[part.Path] = p
+		if up := places[address.Parent(part.Path)]; up != nil {
+			up.below = append(up.below, p)
+		} else if root == nil {
+			root = p
+		}
+	}
+	for _, s := range steps {
+		at := address.Place(s.Path)
+		counted := true
+		for here := true; at != ""; at, here = address.Parent(at), false {
+			if p := places[at]; p != nil {
+				counted = counted && (here || len(p.below) > 0) // turns of an agent are no steps of the pipeline
+				p.add(s, here, counted)
+			}
+		}
+	}
+	d := &drawing{}
+	w, h := d.lay(root, info.ID, 1, 1)
+	d.Width, d.Height = w+2, h+2
+	return d
+}
+
+// add notes a step at the place itself, or below it.
+func (p *place) add(s journal.Step, here, counted bool) {
+	p.usage = p.usage.Add(s.Usage)
+	if here {
+		p.steps++
+	}
+	if p.first == "" {
+		p.first = s.Path
+	}
+	switch {
+	case !counted:
+	case !s.Recorded:
+		p.un++
+	case s.Failure != "":
+		p.failed++
+	default:
+		p.done++
+	}
+}
+
+const (
+	charWidth = 8 // of the font of a drawing
+	boxHeight = 38
+	gapX      = 26
+	gapY      = 8
+	frameTop  = 22
+	frameSide = 9
+)
+
+// lay draws a place with its upper left corner at x, y, and returns its size.
+func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
+	b := box{X: x, Y: y, Name: p.name, Counts: p.counts(), State: p.state()}
+	if p.steps == 1 {
+		b.URL = stepURL(run, p.first)
+	}
+	if len(p.below) == 0 {
+		b.W, b.H = max(utf8.RuneCountInString(b.Name), utf8.RuneCountInString(b.Counts), 4)*charWidth+16, boxHeight
+		d.Boxes = append(d.Boxes, b)
+		return b.W, b.H
+	}
+	b.Frame, b.Note = true, p.note()
+	at := len(d.Boxes)
+	d.Boxes = append(d.Boxes, b)
+	x0, y0 := x+frameSide, y+frameTop
+	side := p.Form == "parallel" || p.Form == "match" || p.Form == "rescue" || p.Form == "leaf"
+	right, bottom := x0, y0
+	for i, c := range p.below {
+		cw, ch := d.lay(c, run, x0, y0)
+		right, bottom = max(right, x0+cw), max(bottom, y0+ch)
+		if side {
+			y0 = bottom + gapY
+			continue
+		}
+		if i+1 < len(p.below) {
+			d.Arrows = append(d.Arrows, arrow{x0 + cw + 3, x0 + cw + gapX - 4, y0 + boxHeight/2})
+		}
+		x0 = right + gapX
+	}
+	title := b.Name + "  " + b.Note + "  " + b.Counts
+	b.W = max(right-x+frameSide, utf8.RuneCountInString(title)*charWidth+2*frameSide)
+	b.H = bottom - y + frameSide
+	d.Boxes[at] = b
+	return b.W, b.H
+}
+
+// note says what a frame is.
+func (p *place) note() string {
+	switch p.Form {
+	case "seq", "leaf":
+		return ""
+	case "loop":
+		return fmt.Sprintf("loop, at most %d", p.Rounds)
+	}
+	return p.Form
+}
+
+func (p *place) counts() string {
+	var out []string
+	for _, c := range []struct {
+		n    int
+		mark string
+	}{{p.done, marks["done"]}, {p.failed, marks["failed"]}, {p.un, marks["open"]}} {
+		switch {
+		case c.n == 1 && p.done+p.failed+p.un == 1:
+			out = append(out, c.mark)
+		case c.n > 0:
+			out = append(out, c.mark+" "+count(c.n))
+		}
+	}
+	if usd := text.USD(p.usage.USD, p.usage.Estimated); usd != "" {
+		out = append(out, usd+" USD")
+	}
+	return strings.Join(out, "  ")
+}
+
+func (p *place) state() string {
+	switch {
+	case p.failed > 0:
+		return "failed"
+	case p.un > 0:
+		return "open"
+	case p.done > 0:
+		return "done"
+	}
+	return "none"
+}

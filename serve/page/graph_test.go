@@ -1,0 +1,48 @@
+package page
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+func TestDraw(t *testing.T) {
+	info := journal.RunInfo{ID: "r", Shape: []journal.Part{
+		{Path: "all", Form: "seq"}, {Path: "all/write", Form: "leaf"},
+		{Path: "all/each", Form: "map"}, {Path: "all/each/check", Form: "leaf"},
+	}}
+	steps := []journal.Step{
+		{Path: "all/write", Recorded: true}, {Path: "all/write/turn", Recorded: true},
+		{Path: "all/each[0]/check", Recorded: true}, {Path: "all/each[1]/check", Recorded: true, Failure: "x"}, {Path: "all/each[2]/check"},
+	}
+	d := draw(info, steps)
+	got := ""
+	for i, b := range d.Boxes {
+		got += fmt.Sprintf("%s %q %s %t; ", b.Name, b.Counts, b.State, b.Frame)
+		for _, c := range d.Boxes[:i] {
+			inside := b.X > c.X && b.Y > c.Y && b.X+b.W < c.X+c.W && b.Y+b.H < c.Y+c.H
+			if apart := b.X >= c.X+c.W || b.Y >= c.Y+c.H; !inside && !apart {
+				t.Errorf("%v overlaps %v", b, c)
+			}
+		}
+		if b.X+b.W > d.Width || b.Y+b.H > d.Height {
+			t.Errorf("%v is outside of %d, %d", b, d.Width, d.Height)
+		}
+	}
+	if len(d.Arrows) != 1 {
+		t.Errorf("the arrows are %v", d.Arrows)
+	}
+	if want := `all "✓ 2  ✗ 1  … 1" failed true; write "✓" done false; each "✓ 1  ✗ 1  … 1" failed true; check "✓ 1  ✗ 1  … 1" failed false; `; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if draw(journal.RunInfo{}, nil) != nil {
+		t.Error("a run without a shape has a drawing")
+	}
+	for i := range 5000 {
+		info.Shape = append(info.Shape, journal.Part{Path: fmt.Sprintf("all/each/check/s%d", i), Form: "leaf"})
+	}
+	if d := draw(info, nil); len(d.Boxes) != 4 {
+		t.Errorf("a large pipeline has %d boxes", len(d.Boxes))
+	}
+}
