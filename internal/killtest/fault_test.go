@@ -171,7 +171,7 @@ func TestReadOnly(t *testing.T) {
 	var env []string
 	if os.Geteuid() == 0 { // who may write everything
 		env = []string{childUser + "=65534"}
-		for name, mode := range map[string]os.FileMode{filepath.Dir(v.folder): 0o755, v.folder: 0o755, filepath.Join(v.folder, "lines"): 0o666, filepath.Join(v.folder, "acks"): 0o666} {
+		for name, mode := range map[string]os.FileMode{filepath.Dir(v.folder): 0o755, v.folder: 0o755, filepath.Join(v.folder, "lines"): 0o666, filepath.Join(v.folder, "answers"): 0o666, filepath.Join(v.folder, "acks"): 0o666} {
 			if err := os.Chmod(name, mode); err != nil {
 				t.Fatal(err)
 			}
