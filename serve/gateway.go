@@ -148,6 +148,22 @@ func (g gateway) Kept(ctx context.Context, id string) (json.RawMessage, error) {
 	return src.Keep, nil
 }
 
+func (g gateway) Content(ctx context.Context, id, nodeType string) (json.RawMessage, error) {
+	info, err := g.owned(ctx, g.who, id)
+	if err != nil {
+		return nil, err
+	}
+	d, err := g.cfg.Journal.DAG(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	n, err := d.Nearest(nodeType)
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(n.JSON()), nil
+}
+
 func (g gateway) Cancel(ctx context.Context, id string) error {
 	info, err := g.permitted(ctx, id)
 	if err != nil {

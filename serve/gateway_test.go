@@ -237,6 +237,54 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// Answers that are not whole, refused or of a form of the client's, and failures, are valid
+// too.
+func TestResponsesOfOtherKinds(t *testing.T) {
+	valid := specification(t)
+	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
+		switch said := req.Messages[len(req.Messages)-1].Text(); {
+		case said == "long":
+			return script.Answer{Reply: llm.Reply{Text: "polite but", StopReason: "max_output_tokens"}}
+		case said == "refuse":
+			return script.Answer{Reply: llm.Reply{Refusal: "I do not do that"}}
+		case req.ResponseFormat != nil:
+			return script.Text(fmt.Sprintf("%s %s", req.ResponseFormat.Name, req.ResponseFormat.Schema))
+		default:
+			return script.Text("whatever")
+		}
+	})
+	h := gatewayServer(t, gated(strong, strong), nil)
+	for _, tt := range []struct{ body, last, part string }{
+		{`{"model":"stone/chat/answer","input":"long"}`, "response.incomplete", `"incomplete_details":{"reason":"max_output_tokens"}`},
+		{`{"model":"stone/chat/answer","input":"refuse"}`, "response.completed", `{"type":"refusal","refusal":"I do not do that"}`},
+		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}}}`, "response.completed", `"text":"n {\"type\":\"object\"}"`},
+		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_object"}},"reasoning":{"effort":"low"},"tool_choice":"none","max_output_tokens":99,"metadata":{"a":"b"}}`, "response.completed", `"metadata":{"a":"b"}`},
+		{`{"model":"stone/chat/answer","input":"x"}`, "response.failed", `"error":{"code":"eval/must-failed"`},
+		{`{"model":"stone/upper","input":"bad"}`, "response.failed", `"error":{"code":"refused"`},
+		{`{"model":"stone/asks","input":"x"}`, "response.failed", `"error":{"code":"waiting"`},
+	} {
+		all := h.streamed("POST", "/v1/responses", strings.Replace(tt.body, "{", `{"stream":true,`, 1))
+		var event struct {
+			Type     string
+			Response json.RawMessage
+		}
+		for _, e := range all {
+			if err := json.Unmarshal(e, &event); err != nil {
+				t.Fatal(err)
+			}
+			valid(schemaOf(event.Type), e)
+		}
+		if last := string(all[len(all)-1]); event.Type != tt.last || !strings.Contains(last, tt.part) {
+			t.Errorf("%s: the last event is %s, want %s with %s", tt.body, last, tt.last, tt.part)
+		}
+		if status, text := h.do("POST", "/v1/responses", tt.body); status == 200 {
+			valid("ResponseResource", json.RawMessage(text))
+		} else if tt.last != "response.failed" {
+			t.Errorf("%s: %d %s", tt.body, status, text)
+		}
+	}
+}
+
 // outputText returns the text of a response.
 func outputText(t *testing.T, body string) string {
 	t.Helper()
@@ -306,6 +354,37 @@ func TestResponseInBackground(t *testing.T) {
 	h.want("GET", "/v1/runs/"+third, "", 200, `"state":"done"`)
 }
 
+// A response goes on with the conversation of an earlier one, where the model is given one.
+func TestPreviousResponse(t *testing.T) {
+	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
+		var all []string
+		for _, m := range req.Messages {
+			all = append(all, string(m.Role)+" "+m.Text())
+		}
+		return script.Text(req.System + "[" + strings.Join(all, ", ") + "]")
+	})
+	h := gatewayServer(t, gated(strong, strong), nil)
+	for model, want := range map[string]string{
+		"stone/chat/answer": "[user a, assistant Be.[user a], user b]",
+		"stone/count":       "3 before b", // with the instructions
+		"stone/chat":        `4 messages, the last is "b"`,
+	} {
+		var first struct{ ID string }
+		if err := json.Unmarshal([]byte(h.want("POST", "/v1/responses", `{"model":"`+model+`","input":"a","instructions":"Be."}`, 200, `"status":"completed"`)), &first); err != nil {
+			t.Fatal(err)
+		}
+		text := h.want("POST", "/v1/responses", `{"model":"`+model+`","input":"b","previous_response_id":"`+first.ID+`"}`, 200, `"previous_response_id":"`+first.ID+`"`)
+		if got := outputText(t, text); got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+	}
+	var plain struct{ ID string }
+	if err := json.Unmarshal([]byte(h.want("POST", "/v1/responses", `{"model":"stone/upper","input":"a"}`, 200, "")), &plain); err != nil {
+		t.Fatal(err)
+	}
+	h.want("POST", "/v1/responses", `{"model":"stone/upper","input":"b","previous_response_id":"`+plain.ID+`"}`, 400, "is given no conversation")
+}
+
 // A client that goes cancels its run; one with a key finds the run of its first request.
 func TestResponseOfClientThatGoes(t *testing.T) {
 	h := gatewayServer(t, nil, nil)
@@ -361,7 +440,7 @@ func TestGatewayErrors(t *testing.T) {
 		{"/v1/responses", `{"model":"stone/upper","input":[]}`, 400, "missing_required_parameter"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","colour":1}`, 400, "unknown_parameter"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","messages":[]}`, 400, "unknown_parameter"},
-		{"/v1/responses", `{"model":"stone/upper","input":"x","previous_response_id":"resp_1"}`, 400, "unsupported_parameter"},
+		{"/v1/responses", `{"model":"stone/upper","input":"x","previous_response_id":"resp_1"}`, 404, "not-found"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","temperature":"hot"}`, 400, "invalid_type"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","tools":[{"type":"function","name":"f"}]}`, 400, "unsupported_parameter"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","text":{"format":{"type":"json_object"}}}`, 400, "unsupported_parameter"},

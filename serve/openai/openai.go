@@ -24,6 +24,8 @@ type Backend interface {
 	Wait(ctx context.Context, id string) (api.Run, error)
 	// Kept returns what Start was given to be kept with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
+	// Content returns the content of the nearest node of a type in the DAG of a run.
+	Content(ctx context.Context, id, nodeType string) (json.RawMessage, error)
 	Cancel(ctx context.Context, id string) error
 	Remove(ctx context.Context, id string) error
 }

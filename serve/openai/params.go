@@ -59,7 +59,7 @@ var Parameters = []Parameter{
 	{"parallel_tool_calls", Passed, Passed, ""},
 	{"prediction", "", Ignored, ""},
 	{"presence_penalty", Ignored, Ignored, ""},
-	{"previous_response_id", Refused, "", "send the conversation as input"},
+	{"previous_response_id", Used, "", "of a model that is given a conversation"},
 	{"prompt", Refused, "", "prompts are part of the pipeline"},
 	{"prompt_cache_key", Ignored, Ignored, ""},
 	{"prompt_cache_options", Ignored, Ignored, ""},

@@ -115,7 +115,7 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 	}
 	err = fields(body, map[string]any{
 		"model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
-		"background": &resp.Background, "tools": &tools, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
+		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &tools, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
 		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
 		"max_tool_calls": &resp.MaxToolCalls, "safety_identifier": &resp.SafetyIdentifier, "prompt_cache_key": &resp.PromptCacheKey,
 	})
@@ -182,6 +182,13 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	req, resp, streams, err := readResponse(body)
 	if err != nil {
 		return err
+	}
+	if id := resp.PreviousResponseID; id != nil {
+		before, err := conversation(r.Context(), b, *id)
+		if err != nil {
+			return err
+		}
+		req.Messages = append(before, req.Messages...)
 	}
 	m, run, err := start(r, b, resp.Model, "resp_", &req, resp.Metadata, !resp.Background, &resp)
 	if err != nil {
