@@ -169,7 +169,10 @@ func (g gateway) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return g.stop(ctx, info)
+	if err = g.stop(ctx, info); err != nil {
+		g.cfg.Log.Warn("a run could not be canceled", "run", info.ID, "error", err) // the client may have gone
+	}
+	return err
 }
 
 func (g gateway) Remove(ctx context.Context, id string) error {

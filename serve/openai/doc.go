@@ -35,7 +35,9 @@
 // Each request is a run, which is in the journal and goes on after a restart. A response
 // has the id of its run. A client that closes the connection cancels the run, unless it
 // asked for background. The header Idempotency-Key chooses the id. Metadata become the
-// labels of the run; store set to false hides the response, not the run.
+// labels of the run; store set to false hides the response, not the run. With
+// previous_response_id a request goes on with the conversation of an earlier one, if the
+// model is given a conversation.
 //
 // A stream starts at once, and its text follows when the run is done: a client sees nothing
 // that a gate has not accepted. The events of a response are always the same, so that

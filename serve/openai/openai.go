@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -167,7 +168,7 @@ func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (
 				defer stop()
 				err = b.Cancel(late, id)
 			}
-			return run, context.Cause(ctx)
+			return run, errors.Join(context.Cause(ctx), err)
 		}
 		if beat(); run.Over() {
 			return run, nil
