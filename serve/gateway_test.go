@@ -348,6 +348,15 @@ func TestResponseInBackground(t *testing.T) {
 	h.want("DELETE", "/v1/responses/"+second, "", 200, `"deleted":true`)
 	h.want("GET", "/v1/responses/"+second, "", 404, `"error"`)
 
+	// The same request again is answered with what the run has come to.
+	for _, want := range []string{`"status"`, `"text":"X"`} {
+		_, text := h.do("POST", "/v1/responses", `{"model":"stone/upper","input":"x","background":true}`, "Idempotency-Key", "again")
+		if !strings.Contains(text, want) {
+			t.Errorf("%s, want %s", text, want)
+		}
+		h.streamed("GET", "/v1/responses/"+id(text)+"?stream=true", "") // until it is done
+	}
+
 	// What is not stored is a run, but no response that can be asked for.
 	third := id(h.want("POST", "/v1/responses", `{"model":"stone/upper","input":"x","store":false}`, 200, `"store":false`))
 	h.want("GET", "/v1/responses/"+third, "", 404, `"code":"not_found"`)
@@ -447,6 +456,7 @@ func TestGatewayErrors(t *testing.T) {
 		{"/v1/responses", `{"model":"stone/upper","input":[{"type":"item_reference","id":"x"}]}`, 400, "unsupported_content"},
 		{"/v1/responses", `{"model":"stone/upper","input":[{"role":"judge","content":"x"}]}`, 400, "invalid_value"},
 		{"/v1/responses", `{"model":"stone/upper","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]}`, 400, "unsupported_content"},
+		{"/v1/responses", `{"model":"stone/upper","input":"x","background":true,"store":false}`, 400, "invalid_value"},
 		{"/v1/responses", `{"model":"stone/object","input":"x"}`, 400, "invalid_input"},
 		{"/v1/responses", `{"model":"stone/object","input":"{\"text\":1}"}`, 422, "invalid"},
 		{"/v1/responses", `{"model":"stone/upper","input":"bad"}`, 422, "refused"},

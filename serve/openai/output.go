@@ -98,7 +98,8 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		e.item(i, it)
 	}
 	switch {
-	case !run.Over(): // it waits for a person
+	case !run.Over() && resp.Background: // it waits for a person, and the client comes back
+	case !run.Over():
 		failure := ofRun(run)
 		resp.Status, resp.Error = "failed", &responseError{failure.Code, failure.Message}
 		e.send("response.failed", map[string]any{"response": *resp})

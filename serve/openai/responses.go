@@ -131,6 +131,9 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 	if err != nil {
 		return req, resp, stream, err
 	}
+	if resp.Background && !resp.Store {
+		return req, resp, stream, wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
+	}
 	if resp.Instructions != nil {
 		req.System = *resp.Instructions
 	}
@@ -198,18 +201,31 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	switch {
 	case streams:
 		return resp.stream(w, r, b, m, -1)
-	case !resp.Background:
-		if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
-			return err
-		}
-		if run.State != journal.Done {
-			return ofRun(run)
-		}
+	case resp.Background:
+		return resp.now(w, r, b)
+	}
+	if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
+		return err
+	}
+	if run.State != journal.Done {
+		return ofRun(run)
 	}
 	if err := resp.end(m, run); err != nil {
 		return err
 	}
 	return reply(w, resp)
+}
+
+// now answers with a stored response as it is now.
+func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) error {
+	was, m, run, err := stored(r.Context(), b, resp.ID)
+	if err != nil {
+		return err
+	}
+	if err := was.end(m, run); err != nil {
+		return err
+	}
+	return reply(w, was)
 }
 
 // start starts the run of a request.
@@ -253,7 +269,7 @@ func stored(ctx context.Context, b Backend, id string) (resp response, m Model, 
 }
 
 func getResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
-	resp, m, run, err := stored(r.Context(), b, r.PathValue("id"))
+	resp, m, _, err := stored(r.Context(), b, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -267,15 +283,12 @@ func getResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		}
 		return resp.stream(w, r, b, m, after)
 	}
-	if err := resp.end(m, run); err != nil {
-		return err
-	}
-	return reply(w, resp)
+	return resp.now(w, r, b)
 }
 
 func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	id := r.PathValue("id")
-	resp, m, run, err := stored(r.Context(), b, id)
+	resp, _, run, err := stored(r.Context(), b, id)
 	if err != nil {
 		return err
 	}
@@ -286,14 +299,8 @@ func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		if err := b.Cancel(r.Context(), id); err != nil {
 			return err
 		}
-		if resp, m, run, err = stored(r.Context(), b, id); err != nil {
-			return err
-		}
 	}
-	if err := resp.end(m, run); err != nil {
-		return err
-	}
-	return reply(w, resp)
+	return resp.now(w, r, b)
 }
 
 func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
