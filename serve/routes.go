@@ -154,7 +154,9 @@ func readBody(w http.ResponseWriter, r *http.Request, to any) error {
 		return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json", kind)
 	}
 	// A server behind a test has no connection with deadlines.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyTime))
+	defer func() { _ = conn.SetReadDeadline(time.Time{}) }() // it would end the request, too
 	in := json.NewDecoder(r.Body)
 	in.DisallowUnknownFields()
 	err := in.Decode(to)
