@@ -113,6 +113,12 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 		and("seq = ?", run<<32|s.Seq)
 	case s.Path != "":
 		and("seq >> 32 = ? AND path = ?", run, s.Path)
+	case len(s.Paths) > 0:
+		paths := []any{run}
+		for _, path := range s.Paths {
+			paths = append(paths, path)
+		}
+		and("seq >> 32 = ? AND path IN (?"+strings.Repeat(", ?", len(s.Paths)-1)+")", paths...)
 	case s.Node != nil:
 		and("node BETWEEN ? AND ? AND seq >> 32 = ?", s.Node[0][:], s.Node[1][:], run)
 	default:

@@ -32,9 +32,12 @@ func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]
 		rows[i] = &Row{Digest: digest[:], Path: item.Key, Head: strconv.AppendInt(nil, j.now().UnixMilli(), 10), Content: item.Data}
 		rows[i].seal()
 	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
 	holds := j.holding(run) != nil
 	var kept []*Row // the writer owns this variable until it has answered
-	err := j.out.write(&write{stays: true, do: func(t *transaction) (err error) {
+	err := j.out.write(&write{stays: true, paid: true, do: func(t *transaction) (err error) {
 		kept, err = t.post(run, rows, holds)
 		return err
 	}})
@@ -59,13 +62,14 @@ func (t *transaction) post(run string, rows []*Row, holds bool) ([]*Row, error) 
 	if err != nil {
 		return nil, err
 	}
+	old, err := t.posted(board.Row, rows)
+	if err != nil {
+		return nil, err
+	}
 	kept := make([]*Row, len(rows))
 	var fresh []*Row
 	for i, row := range rows {
-		if kept[i], err = t.posted(board.Row, row.Path); err != nil {
-			return nil, err
-		}
-		if kept[i] == nil {
+		if kept[i] = old[row.Path]; kept[i] == nil {
 			board.Tip++
 			row.Run, row.Seq = board.Row, board.Tip
 			kept[i], fresh = row, append(fresh, row)
@@ -106,15 +110,23 @@ func (t *transaction) board(run string, holds bool) (*Run, error) {
 	return board, nil
 }
 
-// posted returns the row with the key, or nil.
-func (t *transaction) posted(board int64, key string) (*Row, error) {
-	for row, err := range t.Rows(background, board, Selection{Path: key}) {
+// posted returns the rows of a board that have the keys of rows.
+func (t *transaction) posted(board int64, rows []*Row) (map[string]*Row, error) {
+	keys := make([]string, len(rows))
+	for i, row := range rows {
+		keys[i] = row.Path
+	}
+	found := map[string]*Row{}
+	for row, err := range t.Rows(background, board, Selection{Paths: keys}) {
 		if err == nil && row.check(true) != nil {
 			err = refused{t.j.damage("", row, errChanged)}
 		}
-		return row, err
+		if err != nil {
+			return nil, err
+		}
+		found[row.Path] = row
 	}
-	return nil, nil
+	return found, nil
 }
 
 // clear removes the board of a run, if it has one.
@@ -134,16 +146,14 @@ func (j *Journal) Posted(ctx context.Context, run string, keys ...string) (map[s
 	if err != nil || board == nil {
 		return found, j.data.Explain(err)
 	}
-	for _, key := range keys {
-		err := j.items(ctx, board, Selection{Path: key}, func(row *Row) bool {
-			found[key] = itemOf(row)
-			return false
-		})
-		if err != nil {
-			return nil, err
-		}
+	if len(keys) == 0 {
+		return found, nil
 	}
-	return found, nil
+	err = j.items(ctx, board, Selection{Paths: keys}, func(row *Row) bool {
+		found[row.Path] = itemOf(row)
+		return true
+	})
+	return found, err
 }
 
 // items reads items of a board until f returns false, and checks them.

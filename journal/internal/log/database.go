@@ -68,6 +68,7 @@ type Selection struct {
 	After int64      // with a higher number than this
 	Seq   int64      // with this number
 	Path  string     // results of the step with this path
+	Paths []string   // results of the steps with these paths
 	Under string     // results only of steps whose paths begin with this
 	Node  *[2]dag.ID // with a node whose id is between the two, both included
 	Nodes bool       // with a node

@@ -18,6 +18,7 @@ type write struct {
 	do     func(*transaction) error
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
+	paid   bool            // its caller waits as long as for a result
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -79,7 +80,7 @@ const patience = 12
 // wait waits until x is on the disk, but not forever.
 func (w *writer) wait(x *write) error {
 	limit := w.opts.Retry
-	if x.result != nil {
+	if x.result != nil || x.paid {
 		limit = w.opts.RetryResults
 	}
 	started := time.Now()
