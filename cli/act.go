@@ -9,14 +9,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
@@ -104,12 +103,12 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err != nil {
 		return err
 	}
-	out := &stream{w: a.Stdout, edn: flags.edn || !flags.json && !isJSON(file, data)}
+	out := &respond.Stream{W: a.Stdout, EDN: flags.edn || !flags.json && filepath.Ext(file) != ".json" && !respond.IsJSON(data)}
 	if flags.partial {
-		out.withValues()
+		out.WithValues()
 	}
 	resp := a.respond(ctx, conf.App, data, events, out, flags)
-	if err := errors.Join(out.respond(resp), events.close()); err != nil {
+	if err := errors.Join(out.Respond(resp), events.close()); err != nil {
 		return output(err)
 	}
 	if resp.Err != nil {
@@ -138,18 +137,11 @@ func (a *app) readRequest(file string) ([]byte, error) {
 	return data, nil
 }
 
-var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
-
-// isJSON tells the notation of a request, also of one that cannot be read.
-func isJSON(file string, data []byte) bool {
-	return filepath.Ext(file) == ".json" || beginsAsJSON.Match(data)
-}
-
 // respond answers a request.
-func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *stream, flags actFlags) (resp call.Response) {
+func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, events *traceFile, out *respond.Stream, flags actFlags) (resp call.Response) {
 	trace, spec, err := call.ReadRequest(data)
 	if err != nil {
-		return call.Response{Trace: traceIn(data), Err: err}
+		return call.Response{Trace: respond.TraceIn(data), Err: err}
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -180,29 +172,4 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	}
 	resp, _ = app.Act(ctx, trace, spec, cfg)
 	return resp
-}
-
-// traceIn finds the trace of a request that is refused, as far as it has one.
-func traceIn(data []byte) (t call.Trace) {
-	// What cannot be read has none, which is how the zero values stand.
-	v, _ := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
-	trace, _ := v.Field("trace")
-	if id, _ := trace.Field("id"); id.Kind() == edn.KindString {
-		t.ID = id.Text()
-	}
-	turn, _ := trace.Field("turn")
-	if n, ok := turn.Int64(); ok && n > 0 {
-		t.Turn = int(n)
-	}
-	return t
-}
-
-// respond writes the response, as the last line.
-func (s *stream) respond(resp call.Response) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.edn {
-		return s.write(resp.EDN())
-	}
-	return s.write(resp.MarshalJSON())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
@@ -135,7 +136,7 @@ func fromAnywhere(flags *pflag.FlagSet) []string {
 // sourceOf returns how to make the pipeline of a run again.
 func (a *app) sourceOf(info journal.RunInfo) (source, error) {
 	from, ok := readSource(info)
-	var request answered
+	var request respond.Source
 	switch {
 	case json.Unmarshal(info.Source, &request) == nil && request.Request != "":
 		return from, fmt.Errorf("run %s answers a request: send the request again with %s act", info.ID, a.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 )
@@ -101,18 +102,18 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	if err != nil {
 		return errors.Join(err, trace.close())
 	}
-	pieces := &stream{w: a.Stdout}
+	pieces := &respond.Stream{W: a.Stdout}
 	if flags.stream {
 		cfg.Watch = pieces
 		if flags.partial {
-			pieces.withValues()
+			pieces.WithValues()
 		}
 	}
 	result, err := a.execute(ctx, p, cfg, run, trace, flags)
 	a.printLost(result, err)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{output(pieces.close()), print(result, run), target.write(result.DAG), trace.close(), run.close()} {
+	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
 			err = &exitError{code: Failed}

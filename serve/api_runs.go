@@ -38,9 +38,13 @@ var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func (s *Server) putRun(w http.ResponseWriter, r *http.Request, who Principal) error {
 	id := r.PathValue("id")
 	if !runName.MatchString(id) {
-		return invalid("the id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", id)
+		return badID(id)
 	}
 	return s.startRun(w, r, who, id)
+}
+
+func badID(id string) *api.Problem {
+	return invalid("the id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", id)
 }
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, who Principal) error {

@@ -168,8 +168,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	if run := s.active[t.run.RunID]; run != nil {
 		return run, false, nil
 	}
-	if t.most > 0 && s.runsOf(t.source.Owner) >= t.most {
-		return nil, false, problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", t.most)
+	if err := s.mayRun(t.source.Owner, t.most); err != nil {
+		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
 	run = &active{owner: t.source.Owner, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
@@ -197,15 +197,19 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// runsOf counts the runs of this process that a caller has started. The caller of this
-// has s.mu.
-func (s *Server) runsOf(owner string) (n int) {
+// mayRun refuses another run of a caller that may have no more than most at once. Zero
+// does not limit. The caller of this has s.mu.
+func (s *Server) mayRun(owner string, most int) error {
+	n := 0
 	for _, run := range s.active {
 		if run.owner == owner {
 			n++
 		}
 	}
-	return n
+	if most > 0 && n >= most {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", most)
+	}
+	return nil
 }
 
 // run runs a pipeline to its end, within its budget.

@@ -93,7 +93,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
 	}
-	cfg.Scan = cmp.Or(cfg.Scan, 5*time.Second)
+	cfg.Scan, cfg.Grace = cmp.Or(cfg.Scan, 5*time.Second), cmp.Or(cfg.Grace, 30*time.Second)
 	if cfg.Base == nil {
 		cfg.Base = context.Background
 	}

@@ -18,7 +18,7 @@ var bodies = map[string]string{
 
 // common are the routes whose replies are the same for all tenants.
 var common = map[string]bool{
-	"GET /v1/pipelines": true, "GET /v1/pipelines/{name}": true, "GET /v1/models": true, "GET /v1/models/{model...}": true,
+	"GET /v1/pipelines": true, "POST /v1/act": true, "GET /v1/caps": true, "GET /v1/pipelines/{name}": true, "GET /v1/models": true, "GET /v1/models/{model...}": true,
 }
 
 // Every route, asked by another tenant, says the same as about a run that nobody has.

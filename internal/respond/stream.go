@@ -1,35 +1,27 @@
-package cli
+package respond
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"sync"
 
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/llm/structured"
 )
 
-// streamHelp is the help of the flag --stream.
-const streamHelp = "print pieces of answers as they arrive, one a line; a line \"retracted\" voids the earlier pieces of its path and source"
-
-// partialHelp is the help of the flag --partial.
-const partialHelp = "with --stream, also print what has arrived of answers in JSON, closed to a value, in lines \"partial\""
-
-var errPartial = errors.New("--partial needs --stream, whose lines it adds to")
-
-// A stream writes the pieces of the answers in a run as they arrive, each in one line of
+// A Stream writes the pieces of the answers in a run as they arrive, each in one line of
 // JSON or EDN. It is the watcher of one run.
-type stream struct {
-	edn bool
+type Stream struct {
+	W   io.Writer // gets each line with one call
+	EDN bool
 
 	mu     sync.Mutex
-	w      io.Writer
 	err    error         // of the first line that could not be written
 	voices []voice       // whose text is not retracted
 	values event.Watcher // writes partial values; nil for none
@@ -39,8 +31,8 @@ type stream struct {
 // A voice is a model or capability that has said something at a path.
 type voice struct{ path, source string }
 
-// withValues makes the stream print the partial values of answers, too.
-func (s *stream) withValues() {
+// WithValues makes the stream print the partial values of answers, too.
+func (s *Stream) WithValues() {
 	s.values = structured.Watch("", func(p structured.Partial[json.RawMessage]) {
 		if p.Retracted == "" { // else a line is written anyway
 			s.line("partial", voice{p.Path, p.Source}, "value", p.Value)
@@ -49,13 +41,13 @@ func (s *stream) withValues() {
 }
 
 // Wants implements event.Watcher.
-func (s *stream) Wants(_ context.Context, level slog.Level) bool {
+func (s *Stream) Wants(_ context.Context, level slog.Level) bool {
 	return level == event.LevelDelta || level == slog.LevelInfo
 }
 
 // Watch writes a piece of an answer, a notice that the pieces of a voice so far are void,
 // or the progress that a server reports.
-func (s *stream) Watch(ctx context.Context, e event.Event) {
+func (s *Stream) Watch(ctx context.Context, e event.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -87,7 +79,7 @@ func (s *stream) Watch(ctx context.Context, e event.Event) {
 }
 
 // void returns the voices whose text is retracted.
-func (s *stream) void(path string, d event.Retracted) (gone []voice) {
+func (s *Stream) void(path string, d event.Retracted) (gone []voice) {
 	s.voices = slices.DeleteFunc(s.voices, func(v voice) bool {
 		void := (d.Source == "" || d.Source == v.source) && event.Retracted{}.Covers(path, v.path, "", 0)
 		if void {
@@ -99,8 +91,8 @@ func (s *stream) void(path string, d event.Retracted) (gone []voice) {
 }
 
 // line writes one line. The source may be "". The value is a string or JSON.
-func (s *stream) line(kind string, from voice, key string, value any) {
-	if s.edn {
+func (s *Stream) line(kind string, from voice, key string, value any) {
+	if s.EDN {
 		source, shown := "", edn.Value{}
 		if from.source != "" {
 			source = ", :source " + edn.String(from.source).String()
@@ -114,7 +106,7 @@ func (s *stream) line(kind string, from voice, key string, value any) {
 				return // such as too deep, of which the response may tell
 			}
 		}
-		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // respond returns the error
+		_ = s.write(fmt.Appendf(nil, "{:type :%s, :path %s%s, :%s %s}", kind, edn.String(from.path), source, key, shown), nil) // Respond returns the error
 		return
 	}
 	all := map[string]any{"type": kind, "path": from.path, key: value}
@@ -124,23 +116,33 @@ func (s *stream) line(kind string, from voice, key string, value any) {
 	_ = s.write(json.Marshal(all)) // as above
 }
 
-// close returns the first error of all.
-func (s *stream) close() error {
+// Close returns the first error of all.
+func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
 // write writes a line. It returns the first error of all.
-func (s *stream) write(line []byte, err error) error {
+func (s *Stream) write(line []byte, err error) error {
 	if err == nil && s.err == nil {
 		if n := len(line); n == 0 || line[n-1] != '\n' {
 			line = append(line, '\n')
 		}
-		_, err = s.w.Write(line)
+		_, err = s.W.Write(line)
 	}
 	if s.err == nil {
 		s.err = err
 	}
 	return s.err
+}
+
+// Respond writes the response, as the last line.
+func (s *Stream) Respond(resp call.Response) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.EDN {
+		return s.write(resp.EDN())
+	}
+	return s.write(resp.MarshalJSON())
 }

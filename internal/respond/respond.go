@@ -1,0 +1,101 @@
+// Package respond answers for the command act and the server: a run keeps the answer to each
+// request, and a Stream shows its pieces as they arrive.
+package respond
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"regexp"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// Source is kept with the run of a request, in place of a command line.
+type Source struct {
+	Request string `json:"request-digest"` // of the envelope
+}
+
+// Keep says which run keeps the answer to a request.
+type Keep struct {
+	Journal journal.Journal
+	Run     string
+	Clean   func(string) string // takes secrets out: a digest of one would help to guess it
+	Options journal.Options     // to which Keep adds the source
+	Used    string              // the message of a run that answers another request
+}
+
+// Recorder returns the recorder of a run that answers the request, or gives the recorded
+// answer without a call, which recorded reports. The error is a *call.Error if the run
+// answers another request.
+func (k Keep) Recorder(ctx context.Context, data []byte) (r step.Recorder, recorded bool, err error) {
+	digest, err := k.digest(data)
+	if err != nil {
+		return nil, false, err
+	}
+	if k.Options.Source, err = json.Marshal(Source{digest}); err != nil {
+		return nil, false, err
+	}
+	recorded, err = k.same(ctx, digest)
+	return journal.Keep(k.Journal, k.Options), recorded, err
+}
+
+// digest is the digest of an envelope, the same in both notations.
+func (k Keep) digest(data []byte) (string, error) {
+	v, err := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
+	if err != nil {
+		return "", err
+	}
+	text, err := edn.ToJSON(v)
+	if err == nil {
+		text, err = canon.AppendJSON(nil, text)
+	}
+	sum := sha256.Sum256([]byte(k.Clean(string(text))))
+	return hex.EncodeToString(sum[:]), err
+}
+
+// same reports whether the run has answered the request. The error is that it answers
+// another one.
+func (k Keep) same(ctx context.Context, digest string) (recorded bool, err error) {
+	before, err := k.Journal.Find(ctx, k.Run)
+	switch {
+	case errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) || err == nil && before.ID != k.Run:
+		return false, nil // no run has exactly this id
+	case err != nil:
+		return false, err
+	}
+	var kept Source
+	if json.Unmarshal(before.Source, &kept) == nil && kept.Request == digest {
+		return before.State == journal.Done, nil
+	}
+	return false, &call.Error{Type: call.InvalidRequest, Where: "trace", Message: IDUsed + ": " + k.Used}
+}
+
+// IDUsed begins the message of an error about a run that answers another request.
+const IDUsed = "trace/id-used"
+
+var beginsAsJSON = regexp.MustCompile(`^\s*\{\s*(}|"(\\.|[^"\\])*"\s*:)`)
+
+// IsJSON tells the notation of a request, also of one that cannot be read.
+func IsJSON(data []byte) bool { return beginsAsJSON.Match(data) }
+
+// TraceIn finds the trace of a request that is refused, as far as it has one.
+func TraceIn(data []byte) (t call.Trace) {
+	// What cannot be read has none, which is how the zero values stand.
+	v, _ := edn.ReadEither(data, edn.Limits{Bytes: call.MaxEnvelope})
+	trace, _ := v.Field("trace")
+	if id, _ := trace.Field("id"); id.Kind() == edn.KindString {
+		t.ID = id.Text()
+	}
+	turn, _ := trace.Field("turn")
+	if n, ok := turn.Int64(); ok && n > 0 {
+		t.Turn = int(n)
+	}
+	return t
+}

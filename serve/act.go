@@ -1,0 +1,200 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/respond"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+func (s *Server) actRoutes() []route {
+	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}}
+}
+
+// postAct answers the envelope of a request in its notation. With the parameter id, the
+// run of that name keeps the answer: the same request again gets it, or goes on where the
+// last one was cut, and another request is a conflict. A client that accepts
+// text/event-stream gets the pieces of the answer before the envelope.
+func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
+	if s.cfg.Applicator == nil {
+		return notFound("this server has no capabilities")
+	}
+	data, err := readEnvelope(w, r)
+	if err != nil {
+		return err
+	}
+	id := r.URL.Query().Get("id")
+	if id != "" && !runName.MatchString(id) {
+		return badID(id)
+	}
+	ctx, done, err := s.work(r.Context(), who)
+	if err != nil {
+		return err
+	}
+	defer done()
+	out := &respond.Stream{EDN: !respond.IsJSON(data)}
+	cfg := stone.Config{Grant: narrowed(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
+	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		var text bytes.Buffer
+		out.W = &text
+		resp := s.answerRequest(ctx, who, id, data, cfg)
+		if err := out.Respond(resp); err != nil {
+			return err
+		}
+		w.Header().Set("Content-Type", "application/"+notation(out.EDN))
+		w.WriteHeader(actStatus(resp.Err))
+		_, _ = w.Write(text.Bytes()) // or the client has gone
+		return nil
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	lines := &eventStream{w: w, flush: http.NewResponseController(w)}
+	out.W, cfg.Watch = sentLines{lines}, out
+	_ = out.Respond(s.answerRequest(ctx, who, id, data, cfg)) // or the client has gone
+	return nil
+}
+
+func notation(edn bool) string {
+	if edn {
+		return "edn"
+	}
+	return "json"
+}
+
+// sentLines sends each line as an event of its own.
+type sentLines struct{ *eventStream }
+
+func (s sentLines) Write(line []byte) (int, error) {
+	s.write([]byte("data: " + strings.ReplaceAll(strings.TrimSuffix(string(line), "\n"), "\n", "\ndata: ") + "\n\n"))
+	s.send()
+	return len(line), s.err
+}
+
+// readEnvelope reads the body of a request for a capability.
+func readEnvelope(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind {
+	case "", "application/json", "application/edn":
+	default:
+		return nil, problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json or application/edn", kind)
+	}
+	// A server behind a test has no connection with deadlines.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+	data, err := io.ReadAll(r.Body)
+	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
+		err = unreadable("the body cannot be read: %v", err)
+	}
+	return data, err
+}
+
+// answerRequest answers a request.
+func (s *Server) answerRequest(ctx context.Context, who Principal, id string, data []byte, cfg stone.Config) call.Response {
+	trace, spec, err := call.ReadRequest(data)
+	if err != nil {
+		return call.Response{Trace: respond.TraceIn(data), Err: err}
+	}
+	app := s.cfg.Applicator
+	if err := app.CheckRequest(spec); err != nil {
+		return call.Response{Trace: trace, Err: err} // nothing of it is kept
+	}
+	recorded := false
+	if id != "" {
+		cfg.RunID = keyOf(who, id)
+		clean := redact.From(s.cfg.Base()).Clean
+		keep := respond.Keep{
+			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is no answer to this request: choose another id",
+			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
+		}
+		maps.Copy(keep.Options.Labels, who.labels())
+		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
+			return call.Response{Trace: trace, Err: err}
+		}
+	}
+	if l := limitsOf(least(s.cfg.Limits, who.Limits, nil)); l != (budget.Limits{}) {
+		account := budget.New(l)
+		var release context.CancelFunc
+		ctx, release = account.Context(ctx)
+		defer release()
+		ctx = budget.With(ctx, account)
+	}
+	resp, _ := app.Act(ctx, trace, spec, cfg)
+	if recorded && resp.Reply != nil {
+		resp.Reply.Usage.Mode = llm.Replay
+	}
+	return resp
+}
+
+// actStatus is the status of an answer whose error is err.
+func actStatus(err error) int {
+	if err == nil {
+		return http.StatusOK
+	}
+	e := call.AsError(err)
+	switch {
+	case strings.HasPrefix(e.Message, respond.IDUsed), errors.As(err, new(*journal.HeldError)):
+		return http.StatusConflict
+	case e.Type == call.InvalidRequest:
+		return http.StatusUnprocessableEntity
+	}
+	return http.StatusBadGateway
+}
+
+// work counts a request that is not a run of a pipeline among those of its caller, until
+// done is called. The context has the values of Config.Base, and ends with the request, or
+// when the server ends and its grace is over.
+func (s *Server) work(request context.Context, who Principal) (ctx context.Context, done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing() {
+		return nil, nil, closing()
+	}
+	if err := s.mayRun(who.Name, who.Runs); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
+	stop := context.AfterFunc(request, cancel)
+	key := "act/" + freshID() // no run has a name with a slash
+	s.active[key] = &active{owner: who.Name, cancel: cancel}
+	s.running.Add(1)
+	go func() {
+		if waitFor(ctx, s.drain) == nil && waitFor(ctx, after(s.cfg.Grace)) == nil {
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		stop()
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.active, key)
+		s.running.Done()
+	}, nil
+}
+
+// listCaps lists the capabilities.
+func (s *Server) listCaps(w http.ResponseWriter, _ *http.Request, _ Principal) error {
+	out := struct {
+		Capabilities []call.Metadata `json:"capabilities"`
+	}{[]call.Metadata{}}
+	if app := s.cfg.Applicator; app != nil && app.Registry != nil {
+		for _, id := range app.Registry.IDs() {
+			if m, ok := app.Registry.Lookup(id); ok {
+				out.Capabilities = append(out.Capabilities, m)
+			}
+		}
+	}
+	return reply(w, http.StatusOK, out)
+}

@@ -1,0 +1,101 @@
+package serve_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+)
+
+func greeters() *call.Registry {
+	return call.NewRegistry(cel.New(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}}, cel.Config{Expression: `{"text": "Hello, " + call.input.name + "!"}`}))
+}
+
+// greeter is a server with a capability and without pipelines.
+func greeter(t testing.TB, access serve.Access) *serve.Server {
+	t.Helper()
+	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Applicator: &call.Applicator{Registry: greeters()}, Access: access})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const ada = `{"proto":1,"trace":{"id":"r-1"},"task":{"intent":"text/greet"},"input":{"name":"Ada"}}`
+
+func TestAct(t *testing.T) {
+	s := greeter(t, tenants{})
+	for _, tt := range []struct {
+		tenant, query, body, accept string
+		status                      int
+		part                        string
+	}{
+		{"acme", "", ada, "", 200, `"result":{"out":{"text":"Hello, Ada!"},"type":"value"`},
+		{"acme", "", `{:proto 1 :trace {:id "r"} :task {:intent :text/greet} :input {:name "Ada"}}`, "", 200, `:out {:text "Hello, Ada!"}`},
+		{"acme", "?id=a", ada, "", 200, `"attempts":1`},
+		{"acme", "?id=a", ada, "", 200, `"mode":"replay"`},
+		{"acme", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 409, `trace/id-used: the run a is no answer`},
+		{"globex", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 200, `Hello, Bob!`}, // the id is free for it
+		{"acme", "?id=..a", ada, "", 422, `the id`},
+		{"acme", "", `{"proto":1`, "", 422, `"error":`},
+		{"acme", "", strings.Replace(ada, "greet", "gret", 1), "", 422, `no-candidate`},
+		{"acme", "", ada, "text/event-stream", 200, `data: {"proto":1,"result":{"out":{"text":"Hello, Ada!"}`},
+		{"reader", "", ada, "", 403, `needs the role \"act\"`},
+		{"", "", ada, "", 401, `who are you?`},
+	} {
+		r := httptest.NewRequest("POST", "http://localhost/v1/act"+tt.query, strings.NewReader(tt.body))
+		if r.Header.Set("X-Tenant", tt.tenant); tt.accept != "" {
+			r.Header.Set("Accept", tt.accept)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.part) {
+			t.Errorf("%s %s %.60s: %d %s, want %d with %s", tt.tenant, tt.query, tt.body, w.Code, w.Body, tt.status, tt.part)
+		}
+	}
+	s.Close()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "http://localhost/v1/act", strings.NewReader(ada))
+	r.Header.Set("X-Tenant", "acme")
+	if s.ServeHTTP(w, r); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("a closed server answers %d %s", w.Code, w.Body)
+	}
+}
+
+func TestCaps(t *testing.T) {
+	w := httptest.NewRecorder()
+	greeter(t, nil).ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/v1/caps", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `greeter`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// What a request over HTTP costs above the same in process: compare with BenchmarkActInProcess.
+func BenchmarkAct(b *testing.B) {
+	s := greeter(b, nil)
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		if s.ServeHTTP(w, httptest.NewRequest("POST", "http://localhost/v1/act", strings.NewReader(ada))); w.Code != 200 {
+			b.Fatal(w.Body)
+		}
+	}
+}
+
+func BenchmarkActInProcess(b *testing.B) {
+	app := &call.Applicator{Registry: greeters()}
+	for b.Loop() {
+		trace, spec, err := call.ReadRequest([]byte(ada))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if resp, _ := app.Act(b.Context(), trace, spec, stone.Config{}); resp.Err != nil {
+			b.Fatal(resp.Err)
+		}
+	}
+}
