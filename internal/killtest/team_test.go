@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
 )
@@ -22,6 +23,7 @@ type team struct {
 	*victim
 	db     stores.Store // to look at the run
 	live   []*process
+	all    []*process
 	killed map[int]bool
 }
 
@@ -33,6 +35,11 @@ func newTeam(v *victim) *team {
 	v.Cleanup(func() {
 		if err := m.db.Close(); err != nil {
 			v.Error(err)
+		}
+		for _, p := range m.all {
+			if v.Failed() {
+				v.Logf("process %d ended with %v: %s", p.Process.Pid, p.Wait(), &p.errs)
+			}
 		}
 	})
 	m.add(starts)
@@ -46,11 +53,8 @@ func newTeam(v *victim) *team {
 func (m *team) add(part string) {
 	m.Helper()
 	p := m.start("", childServes+"="+part+inTeam)
-	m.Cleanup(func() {
-		_ = p.Process.Kill() // most have ended
-		_ = p.Wait()
-	})
-	m.live = append(m.live, p)
+	m.Cleanup(func() { _ = p.Process.Kill() }) // most have ended
+	m.live, m.all = append(m.live, p), append(m.all, p)
 }
 
 // wait waits for a condition, at most for a few minutes.
@@ -58,11 +62,6 @@ func (m *team) wait(what string, met func() bool) {
 	m.Helper()
 	for limit := time.Now().Add(3 * time.Minute); !met(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
-			for _, p := range m.live {
-				_ = p.Process.Kill() // for its errors
-				_ = p.Wait()
-				m.Logf("process %d: %s", p.Process.Pid, &p.errs)
-			}
 			m.Fatalf("after 3 minutes: %s", what)
 		}
 	}
@@ -174,4 +173,31 @@ func killTeam(t *testing.T, over func(*victim) *victim) {
 		done += len(m.killed)
 	}
 	t.Logf("%d kills in %d runs: %d calls, %d in flight in a process that was killed, %d repeated", kills, runs, sum.made, sum.inFlight, sum.repeated)
+}
+
+// A server that crashes, for longer than a lease too, costs no call and no process its run.
+func TestRestarts(t *testing.T) {
+	want, restarts := undisturbedWith(t, teamLanes), share(t, 20)
+	server := pgtest.New(t, "fsync=off", "full_page_writes=off") // the machine does not crash
+	var sum calls
+	runs := 0
+	for done := 0; done < restarts && !t.Failed(); runs++ {
+		v := newVictim(t)
+		v.server = server.Database(t)
+		v.env = append(v.env, childDB+"="+v.server)
+		m := newTeam(v)
+		for ; done < restarts && !m.done(); done++ {
+			if err := server.Crash(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(rand.N(2 * rivalLease))
+			if err := server.Start(); err != nil {
+				t.Fatal(err)
+			}
+			m.work(rand.N(300), 3*time.Second)
+		}
+		m.compare(m.finish(), want, 0)
+		sum.add(m.audit())
+	}
+	t.Logf("%d restarts in %d runs: %d calls, %d repeated", restarts, runs, sum.made, sum.repeated)
 }

@@ -36,7 +36,8 @@
 // commit. Another process that wants the run watches that number. If it changes, the run
 // is refused with a [*journal.HeldError]; if it stays the same for the time of the lease,
 // the run is taken over. Each side reads only its own monotonic clock, so the clocks of
-// machines need not agree.
+// machines need not agree. The watch starts anew after half a lease without an answer of the
+// server: while that is down, no owner can give a sign of life.
 //
 // Each commit locks the rows of its runs and compares their owners, and taking a run over
 // locks its row too. So a slow owner cannot write into a run that was taken over, whatever

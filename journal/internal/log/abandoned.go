@@ -8,11 +8,29 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// sighting is a lease, and when it was first seen in this state.
+// sighting is a lease, when it was first seen in this state, and when last.
 type sighting struct {
 	lease
-	since time.Time
+	since, last time.Time
 }
+
+// busy is a gap between two looks that a busy machine explains.
+const busy = 250 * time.Millisecond
+
+// again returns the sighting of a lease now. While a database is down, no owner can give a
+// sign of life. So the watch starts anew after a gap, and only an owner that is silent
+// although the database answers is given up.
+func (s sighting) again(now lease) sighting {
+	at := time.Now()
+	if s.lease != now || at.Sub(s.last) > max(now.patience()/2, busy) {
+		s = sighting{lease: now, since: at}
+	}
+	s.last = at
+	return s
+}
+
+// over reports whether the owner has been silent for the time of the lease.
+func (s sighting) over() bool { return s.last.Sub(s.since) > s.patience() }
 
 // Abandoned yields the runs that can continue and have no live owner, as it finds them,
 // until ctx is done: those whose owner gave no sign of life for the time of its lease, and
@@ -67,9 +85,8 @@ func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 			continue
 		}
 		now := lease{true, r.Owner, r.Beat, r.Lease}
-		since := j.since(r.ID, now)
-		seen[r.ID] = sighting{now, since}
-		if now.free() || time.Since(since) > now.patience() {
+		seen[r.ID] = j.sighted(r.ID).again(now)
+		if now.free() || seen[r.ID].over() {
 			found = append(found, r)
 		}
 	}
@@ -79,12 +96,9 @@ func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	return found, nil
 }
 
-// since returns since when a lease is known to be in a state.
-func (j *Journal) since(id string, now lease) time.Time {
+// sighted returns how Abandoned saw the lease of a run last, if it did.
+func (j *Journal) sighted(id string) sighting {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if s := j.sightings[id]; s.lease == now {
-		return s.since
-	}
-	return time.Now()
+	return j.sightings[id]
 }

@@ -79,19 +79,18 @@ func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
 // acquire takes the lease of a run: at once if it has no holder, otherwise when its owner
 // has been silent for the time of the lease.
 func (j *Journal) acquire(ctx context.Context, r *run) error {
-	_, seen, err := j.lease(ctx, j.data, r.id)
+	_, now, err := j.lease(ctx, j.data, r.id)
 	if err != nil {
 		return err
 	}
-	for since := j.since(r.id, seen); ; {
-		patience := seen.patience()
-		if seen.free() || seen.owner == j.owner || time.Since(since) > patience {
-			if taken, err := j.take(r, seen); taken || err != nil {
+	for seen := j.sighted(r.id).again(now); ; {
+		if seen.free() || seen.owner == j.owner || seen.over() {
+			if taken, err := j.take(r, seen.lease); taken || err != nil {
 				return err
 			}
 		} else {
 			select {
-			case <-time.After(patience/8 + time.Millisecond):
+			case <-time.After(seen.patience()/8 + time.Millisecond):
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -100,11 +99,10 @@ func (j *Journal) acquire(ctx context.Context, r *run) error {
 		switch {
 		case err != nil:
 			return err
-		case now.free():
-			seen = now
-		case now != seen:
+		case now != seen.lease && !now.free():
 			return j.held(r.id, now.owner)
 		}
+		seen = seen.again(now)
 	}
 }
 
