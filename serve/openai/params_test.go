@@ -2,35 +2,11 @@ package openai
 
 import (
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// deadlined is a reply over a connection with a deadline for reading.
-type deadlined struct {
-	*httptest.ResponseRecorder
-	all []time.Time
-}
-
-func (d *deadlined) SetReadDeadline(t time.Time) error {
-	d.all = append(d.all, t)
-	return nil
-}
-
-// A body must arrive in time; the run may take longer.
-func TestReadDeadline(t *testing.T) {
-	w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
-	if _, err := read(w, httptest.NewRequest("POST", "/v1/responses", strings.NewReader("{}"))); err != nil {
-		t.Fatal(err)
-	}
-	if len(w.all) != 2 || w.all[0].IsZero() || !w.all[1].IsZero() {
-		t.Errorf("the deadlines were %v, want one that is removed", w.all)
-	}
-}
 
 // The page for users has the table, in the order in which it is searched.
 func TestParameters(t *testing.T) {
