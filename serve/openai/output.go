@@ -87,7 +87,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	e.send("response.created", map[string]any{"response": *resp})
 	e.send("response.in_progress", map[string]any{"response": *resp})
 	e.beat()
-	run, err := wait(r.Context(), b, resp.ID, !resp.Background, e.beat)
+	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background, e.beat)
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}
@@ -97,19 +97,18 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	for i, it := range resp.Output {
 		e.item(i, it)
 	}
+	name := "response." + resp.Status
 	switch {
-	case !run.Over() && resp.Background: // it waits for a person, and the client comes back
+	case !run.Over() && resp.Background:
+		return nil // it waits for a person, and the client comes back
 	case !run.Over():
-		failure := ofRun(run)
-		resp.Status, resp.Error = "failed", &responseError{failure.Code, failure.Message}
-		e.send("response.failed", map[string]any{"response": *resp})
+		resp.Status = "failed"
+		fallthrough
 	case resp.Status == "cancelled":
 		failure := ofRun(run)
-		resp.Error = &responseError{failure.Code, failure.Message}
-		e.send("response.failed", map[string]any{"response": *resp})
-	default:
-		e.send("response."+resp.Status, map[string]any{"response": *resp})
+		resp.Error, name = &responseError{failure.Code, failure.Message}, "response.failed"
 	}
+	e.send(name, map[string]any{"response": *resp})
 	return nil
 }
 
