@@ -2,7 +2,7 @@
 // the contents of its nodes, and a form for each question.
 //
 //	pages := page.Handler(page.Config{
-//		View: func(*http.Request) (page.View, error) { return page.View{Journal: db}, nil },
+//		View: func(*http.Request) page.View { return page.View{Journal: db} },
 //	})
 //
 // A page is HTML that the server has rendered. It needs no JavaScript, with which it is

@@ -2,14 +2,12 @@ package page
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/call"
@@ -206,12 +204,4 @@ func (a *allowance) take(s string) string {
 	}
 	*a -= allowance(len(s))
 	return s
-}
-
-// Who names the capability or the run that answered a call.
-func (n *piece) Who() string {
-	if n.Call == nil {
-		return ""
-	}
-	return strings.TrimSpace(cmp.Or(n.Call.Cap, "none") + " " + n.Call.Version)
 }

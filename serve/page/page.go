@@ -117,6 +117,7 @@ type frame struct {
 	Title  string
 	Here   string // the entry of the menu
 	Stream string // of events that change the page
+	Poll   bool   // the stream is too long to be read from its start
 	Body   any
 }
 

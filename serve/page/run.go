@@ -53,6 +53,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if p.Stream != "" && !over(info.State) {
 		f.Stream = strings.ReplaceAll(p.Stream, "{id}", url.PathEscape(info.ID))
+		f.Poll = body.Tree.Large
 	}
 	return show(w, http.StatusOK, "run", f)
 }
@@ -123,6 +124,7 @@ type tree struct {
 	Drawing *drawing
 	Span    span
 	Live    bool // the run is running
+	Large   bool // its steps are too many to be read at once
 	Lost    bool // what has no result was given up, and is possibly paid
 	Costs   bool // anything cost something
 }
@@ -177,10 +179,12 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		return t, missing("Run %q has nothing below %q.", info.ID, v.At)
 	}
 	t.All = len(top)
-	steps := len(top)
+	steps, err := stepsOf(ctx, j, info.ID, v.At, top)
+	if err != nil {
+		return t, err
+	}
 	counts := map[string]int{}
 	for _, b := range top {
-		steps += b.Below
 		counts[stateOf(b)]++
 		t.Costs = t.Costs || b.Usage != (budget.Usage{})
 		t.Span.add(b.Started, b.Ended)
@@ -200,8 +204,9 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		t.Next, t.Hidden = shown[rowsOfTree].Path, len(shown)-rowsOfTree
 		shown = shown[:rowsOfTree]
 	}
+	t.Large = steps > smallRun
 	var all []journal.Step
-	if steps <= smallRun || v.Graph && steps <= mostCounted {
+	if !t.Large || v.Graph && steps <= mostCounted {
 		if all, err = j.Steps(ctx, info.ID); err != nil {
 			return t, err
 		}
@@ -218,6 +223,19 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		}
 	}
 	return t, nil
+}
+
+// stepsOf returns about how many steps a run has, of which the branches at a path are known.
+func stepsOf(ctx context.Context, j journal.Journal, run, at string, known []journal.Branch) (n int, err error) {
+	if at != "" {
+		if known, err = j.Outline(ctx, run, ""); err != nil {
+			return 0, err
+		}
+	}
+	for _, b := range known {
+		n += 1 + b.Below
+	}
+	return n, nil
 }
 
 // inside returns the branches right below a path, none to leave them folded.
