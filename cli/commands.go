@@ -38,7 +38,7 @@ func (a *app) root() *cobra.Command {
 		},
 	})
 	if publish.Serve != nil {
-		root.AddCommand(a.serve(), a.token(), a.inspect())
+		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}
 	return root
 }

@@ -31,6 +31,9 @@ type serveFlags struct {
 	hosts    []string
 }
 
+// publishedArgs describes the arguments of serve and mcp.
+const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nOne package may take ARGs."
+
 func (a *app) serve() *cobra.Command {
 	var flags serveFlags
 	c := &cobra.Command{
@@ -46,7 +49,7 @@ func (a *app) serve() *cobra.Command {
 	}
 	if a.fromArgument() {
 		c.Use = "serve [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += "\n\nEach PIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nOne package may take ARGs."
+		c.Long += publishedArgs
 	} else {
 		c.Use = "serve [flags] [-- ARG…]"
 	}
@@ -63,13 +66,28 @@ func (a *app) serve() *cobra.Command {
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {
-	before, after := args, []string(nil)
-	if n := c.ArgsLenAtDash(); n >= 0 {
-		before, after = args[:n], args[n:]
-	}
 	tokens, open, err := callers(flags)
 	if err != nil {
 		return err
+	}
+	return a.withPublished(c, args, func(all []publish.Pipeline) error {
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace}
+		return a.publish(c, flags.db, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
+			if cfg.Listener, err = net.Listen("tcp", flags.address); err != nil {
+				return err
+			}
+			a.complain("serving http://%s", cfg.Listener.Addr())
+			return publish.Serve(ctx, cfg)
+		})
+	})
+}
+
+// withPublished calls serve with the pipelines of the arguments, here or in a program that
+// links them.
+func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publish.Pipeline) error) (err error) {
+	before, after := args, []string(nil)
+	if n := c.ArgsLenAtDash(); n >= 0 {
+		before, after = args[:n], args[n:]
 	}
 	if !a.fromArgument() && len(before) > 0 {
 		return fmt.Errorf("unexpected argument %q: arguments of the pipeline follow --", before[0])
@@ -100,7 +118,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	if err != nil {
 		return err
 	}
-	return a.publish(c, flags, publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace})
+	return serve(all)
 }
 
 // callers opens the tokens of those who may send requests. Open means that without tokens
@@ -206,8 +224,8 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	return p, err
 }
 
-// publish serves the pipelines until a signal ends it.
-func (a *app) publish(c *cobra.Command, flags serveFlags, cfg publish.Config) error {
+// publish calls serve with the configuration of a server, until a signal ends it.
+func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
@@ -227,22 +245,18 @@ func (a *app) publish(c *cobra.Command, flags serveFlags, cfg publish.Config) er
 		}
 	}
 	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
-	s, err := a.newStore(c.Context(), flags.db, "")
+	s, err := a.newStore(c.Context(), db, "")
 	if err != nil {
 		return err
 	}
 	cfg.Journal = s.Store
-	if cfg.Listener, err = net.Listen("tcp", flags.address); err != nil {
-		return errors.Join(failed("%w", err), s.Close())
-	}
 	base := llm.WithTable(c.Context(), k.table)
 	cfg.Base = func() context.Context { return base }
 	cfg.Warn = func(line string) { a.complain("%s", line) }
-	a.complain("serving http://%s", cfg.Listener.Addr())
-	ctx, drain, stop := interruptible(c.Context(), cfg.Warn, a.Name+" serve")
+	ctx, drain, stop := interruptible(c.Context(), cfg.Warn, a.Name+" "+c.Name())
 	defer stop()
 	cfg.Drain = drain
-	err = publish.Serve(ctx, cfg)
+	err = serve(ctx, cfg)
 	if closed := s.Close(); closed != nil {
 		err = errors.Join(err, closed)
 	}

@@ -1,5 +1,5 @@
 // Package serve links the server into a program: with it, the command of cli.Main has the
-// sub-command serve.
+// sub-commands serve and mcp.
 //
 //	import _ "github.com/stonelayer/stone/cli/serve"
 package serve
@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -21,23 +22,18 @@ import (
 	"github.com/stonelayer/stone/serve/page"
 )
 
-func init() { publish.Serve, publish.HTML = run, page.Write }
+func init() { publish.Serve, publish.MCP, publish.HTML = run, serveMCP, page.Write }
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
-	of := serve.Config{
-		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
-		Access: bearer{cfg.Tokens, cfg.Open}, Hosts: cfg.Hosts, Log: slog.New(warner{cfg.Warn}),
-	}
+	of := configOf(cfg)
+	of.Access, of.Hosts = bearer{cfg.Tokens, cfg.Open}, cfg.Hosts
 	if cfg.Inspect {
 		of.Access = inspector(cfg.Answer)
 	} else {
 		of.Mounts = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}
-	}
-	for _, p := range cfg.Pipelines {
-		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
 	}
 	s, err := serve.New(of)
 	if err != nil {
@@ -73,6 +69,47 @@ func run(ctx context.Context, cfg publish.Config) error {
 		return err
 	}
 	return nil
+}
+
+// configOf returns the part of a configuration that every protocol needs.
+func configOf(cfg publish.Config) serve.Config {
+	of := serve.Config{
+		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
+		Log: slog.New(warner{cfg.Warn}),
+	}
+	for _, p := range cfg.Pipelines {
+		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
+	}
+	return of
+}
+
+// serveMCP serves one client. Its calls get what became of their runs when the server is
+// drained.
+func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
+	s, err := serve.New(configOf(cfg))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	running, drain := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-cfg.Drain:
+			drain()
+		case <-running.Done():
+		}
+	}()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		s.Run(running)
+		cancel()
+	}()
+	err = mcp.Serve(ctx, s, mcp.Config{}, in, out)
+	drain()
+	<-drained
+	return err
 }
 
 // inspector lets everyone read, and answer questions if it is true.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli"
 	_ "github.com/stonelayer/stone/cli/serve"
@@ -110,6 +112,46 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s with %q: %d %s, want %d", tt.method, tt.token, status, text, tt.want)
 		}
 	}
+	if code := end(); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+}
+
+// A client gets tools over standard input and output, and the command ends with it.
+func TestMCP(t *testing.T) {
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	db := filepath.Join(t.TempDir(), "stone.db")
+	code := make(chan int, 1)
+	go func() {
+		code <- cli.Run(t.Context(), cli.Config{Pipeline: greet(), Name: "greet", Args: []string{"mcp", "--db", db}, Stdin: in, Stdout: out, Stderr: io.Discard})
+		out.Close()
+	}()
+	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "greet", Arguments: map[string]any{"input": "Ada"}})
+	if err != nil || len(res.Content) != 1 || res.Content[0].(*sdk.TextContent).Text != "Hello, Ada" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	toServer.Close()
+	if got := <-code; got != 0 {
+		t.Errorf("the exit code is %d", got)
+	}
+	// A server has the run, and the same tools.
+	url, end := server(t, "--db", db, "--tokens", filepath.Join(t.TempDir(), "tokens.json"))
+	if status, text := request(t, "GET", url+"/v1/runs?pipeline=greet", "", ""); status != 200 || !strings.Contains(text, `"state":"done"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	client, err = sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: url + "/mcp", MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := client.ListTools(t.Context(), nil); err != nil || len(list.Tools) != 5 {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	client.Close()
 	if code := end(); code != 0 {
 		t.Errorf("the exit code is %d", code)
 	}

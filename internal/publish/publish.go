@@ -48,5 +48,9 @@ type Pipeline struct {
 // without a server.
 var Serve func(context.Context, Config) error
 
+// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
+// the server is drained. It needs no Listener. It is nil in a program without a server.
+var MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
+
 // HTML writes a run as one file for a browser. It is nil in a program without a server.
 var HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error

@@ -70,9 +70,9 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 }
 
 // abandon cancels the run of a call that was cancelled, unless that is because the client
-// has ended.
+// or the server has ended.
 func (s *server) abandon(ctx context.Context, c client, run string) {
-	if s.gone.Load() {
+	if s.gone() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -29,7 +29,7 @@ const maxMessage = 8 << 20
 type server struct {
 	*sdk.Server
 	wait time.Duration
-	gone atomic.Bool // the client of standard input has ended
+	gone func() bool // the client, or the server, has ended
 }
 
 // Mount serves the pipelines over streamable HTTP.
@@ -52,38 +52,39 @@ func Mount(cfg Config) serve.Mount {
 }
 
 // Serve serves the pipelines to one client, who may do everything, until it ends or ctx is
-// done: in and out are the standard input and output of most programs.
-func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.ReadCloser, out io.WriteCloser) error {
+// done: in and out are the standard input and output of most programs. When it returns, a
+// read of in may still be under way.
+func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
 	s, err := newServer(of, cfg)
 	if err != nil {
 		return err
 	}
-	ctx = withClient(ctx, client{of.As(serve.Principal{})})
-	err = s.Run(ctx, &sdk.IOTransport{Reader: &watched{in, &s.gone}, Writer: out, MaxLineLength: maxMessage})
-	if ctx.Err() != nil {
+	var gone atomic.Bool
+	s.gone = func() bool { return gone.Load() || ctx.Err() != nil }
+	from, to := io.Pipe() // which can be closed while in is read
+	go func() {
+		_, err := io.Copy(to, in)
+		gone.Store(true)
+		to.CloseWithError(err)
+	}()
+	defer from.Close()
+	err = s.Run(withClient(ctx, client{of.As(serve.Principal{})}), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
+	if gone.Load() || ctx.Err() != nil {
 		return nil
 	}
 	return err
 }
 
-// watched notes that a client has ended.
-type watched struct {
-	io.ReadCloser
-	gone *atomic.Bool
-}
+// unclosed is a writer that stays open.
+type unclosed struct{ io.Writer }
 
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	if err != nil {
-		w.gone.Store(true)
-	}
-	return n, err
-}
+func (unclosed) Close() error { return nil }
 
 func newServer(of *serve.Server, cfg Config) (*server, error) {
 	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}
 	capabilities.AddExtension(tasksExtension, nil)
 	s := &server{
+		gone: func() bool { return false },
 		wait: min(cmp.Or(cfg.Wait, 50*time.Second), time.Minute),
 		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
 			Capabilities: capabilities,

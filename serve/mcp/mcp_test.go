@@ -151,7 +151,7 @@ func (h *house) pipe(u *user, elicits bool, version string) *sdk.ClientSession {
 	}()
 	h.Cleanup(func() {
 		toServer.Close()
-		if err := <-ended; err != nil && !errors.Is(err, io.EOF) {
+		if err := <-ended; err != nil {
 			h.Error(err)
 		}
 	})

@@ -169,6 +169,36 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
+// A client that ends leaves its runs to go on.
+func TestClientEnds(t *testing.T) {
+	h := newHouse(t, nil, mcp.Config{})
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- mcp.Serve(t.Context(), h.Server, mcp.Config{}, in, out) }()
+	go io.Copy(io.Discard, fromServer)
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+	if _, err := io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","arguments":{"text":"x"},`+meta+"}}\n"); err != nil {
+		t.Fatal(err)
+	}
+	var runs []journal.RunInfo
+	for len(runs) == 0 {
+		var err error
+		if runs, err = h.journal.Runs(t.Context(), journal.Query{Pipeline: "slow"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	toServer.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	close(h.gate)
+	if text, _, _ := call(t, h.http(&user{}, false), "run_result", fmt.Sprintf(`{"run":%q}`, runs[0].ID)); text != "slow" {
+		t.Errorf("the run that was left: %q", text)
+	}
+}
+
 // rpc sends a request as a client of the newest protocol, with the extension for tasks.
 func (h *house) rpc(method, params string, header ...string) (int, string) {
 	h.Helper()
