@@ -30,12 +30,21 @@ func Module(t testing.TB, name string) string {
 	}
 	dir := filepath.Join(root, "testdata", "peers", "node_modules", filepath.FromSlash(name))
 	if !exists(dir) {
-		t.Skipf("no peer %s: run make peers", name)
+		missing(t, "no peer "+name+": run make peers")
 	}
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("no node: the peer needs it")
+		missing(t, "no node: the peer needs it")
 	}
 	return dir
+}
+
+// missing skips the test, or fails it where all peers must be present.
+func missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("STONE_PEERS_REQUIRED") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
 }
 
 func exists(path string) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,8 +49,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 
 // begin returns the run of a call, after the answers that the call brings with it.
 func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) (run api.Run, said said, err error) {
-	state := req.Params.RequestState
-	if state == "" {
+	if req.Params.RequestState == "" {
 		input, err := p.input(req.Params.Arguments)
 		if err != nil {
 			return run, said, err
@@ -58,7 +58,8 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 		run, err = c.start(context.WithoutCancel(ctx), p.Name, input)
 		return run, said, err
 	}
-	if run, err = c.run(ctx, state); err != nil || run.Pipeline != p.Name {
+	id, _ := roundOf(req)
+	if run, err = c.run(ctx, id); err != nil || run.Pipeline != p.Name {
 		return run, said, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
 	}
 	open, err := c.questions(ctx, run.ID)
@@ -67,6 +68,18 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 	}
 	said, err = answers(ctx, c, run.ID, open, req.Params.InputResponses)
 	return run, said, err
+}
+
+// roundOf returns the run of a call that brings answers, and how often its user was asked;
+// no run if the call has no state that begin has given. The state says nothing that needs a
+// signature: whether the caller may see the run is checked.
+func roundOf(req *sdk.CallToolRequest) (run string, round int) {
+	run, rest, _ := strings.Cut(req.Params.RequestState, "/")
+	round, err := strconv.Atoi(rest)
+	if err != nil || round < 1 {
+		return "", 0
+	}
+	return run, round
 }
 
 // abandon cancels the run of a call that was cancelled, unless that is because the client
@@ -101,7 +114,8 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 		switch {
 		case asks && inResults(req.Session):
 			told.finish(run.State)
-			return &sdk.CallToolResult{InputRequests: requests(open, said.refused), RequestState: run.ID}, nil
+			_, round := roundOf(req)
+			return &sdk.CallToolResult{InputRequests: requests(open, said.refused), RequestState: fmt.Sprintf("%s/%d", run.ID, round+1)}, nil
 		case asks:
 			if said, err = elicit(ctx, c, req.Session, run.ID, open, said); err != nil {
 				return nil, err

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/serve"
@@ -95,6 +96,7 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.AddReceivingMiddleware(received)
 	s.addHelpers()
 	for _, described := range all {
 		if helperNames[described.Name] {
@@ -113,6 +115,31 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 		Description: "The content of a node that a run has made: text, or JSON.",
 	}, s.readNode)
 	return s, s.addTasks()
+}
+
+// received handles what the handlers of the SDK cannot: a handler of tools returns no task,
+// one of tasks sees no header, and methods of prompts are answered without any.
+func received(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "prompts/list", "prompts/get", "completion/complete":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the server has no prompts"}
+		}
+		switch params := req.GetParams().(type) {
+		case *taskParams:
+			if extra := req.GetExtra(); extra != nil && extra.Header.Get("Mcp-Name") != "" && extra.Header.Get("Mcp-Name") != params.ID {
+				return nil, &jsonrpc.Error{Code: sdk.CodeHeaderMismatch, Message: "the header Mcp-Name is not the id of the task"}
+			}
+		case *sdk.CallToolParamsRaw:
+			given := new(task)
+			res, err := next(context.WithValue(ctx, taskKey{}, given), method, req)
+			if err == nil && given.ID != "" {
+				return given, nil
+			}
+			return res, err
+		}
+		return next(ctx, method, req)
+	}
 }
 
 // version is that of this module in the program.

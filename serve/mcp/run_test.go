@@ -319,7 +319,7 @@ func TestTasks(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &asked); err != nil || asked.Result.State == "" {
 		t.Fatalf("%d %s", status, text)
 	}
-	id = asked.Result.State
+	id, _, _ = strings.Cut(asked.Result.State, "/")
 	if r := h.waitFor(id, "input_required"); len(r.Result.InputRequests["page/approve"]) == 0 {
 		t.Errorf("got %+v", r)
 	}

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -17,7 +19,7 @@ const tasksExtension = "io.modelcontextprotocol/tasks"
 
 const (
 	// beforeTask is how long a call waits before its run becomes a task.
-	beforeTask = 2 * time.Second
+	beforeTask = 500 * time.Millisecond
 	// pollTask is how often a client should ask for a task.
 	pollTask = time.Second
 )
@@ -40,8 +42,8 @@ type task struct {
 // taskParams are the parameters of the methods of tasks.
 type taskParams struct {
 	sdk.ParamsBase
-	ID        string               `json:"taskId"`
-	Responses sdk.InputResponseMap `json:"inputResponses,omitempty"`
+	ID        string                     `json:"taskId"`
+	Responses map[string]json.RawMessage `json:"inputResponses,omitempty"`
 }
 
 // done is the result of a method that returns nothing.
@@ -69,20 +71,6 @@ func giveTask(ctx context.Context, run api.Run) {
 
 // addTasks adds the methods of tasks, which the SDK does not have.
 func (s *server) addTasks() error {
-	// A handler of tools cannot return a task in place of its result.
-	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
-		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-			if method != "tools/call" {
-				return next(ctx, method, req)
-			}
-			given := new(task)
-			res, err := next(context.WithValue(ctx, taskKey{}, given), method, req)
-			if err == nil && given.ID != "" {
-				return given, nil
-			}
-			return res, err
-		}
-	})
 	if err := sdk.AddReceivingCustomMethod(s.Server, "tasks/get", s.getTask); err != nil {
 		return err
 	}
@@ -143,7 +131,17 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 	if err != nil {
 		return nil, err
 	}
-	said, err := answers(ctx, c, run.ID, open, params.Responses)
+	given := sdk.InputResponseMap{}
+	for _, q := range open { // others may be anything
+		if raw, ok := params.Responses[q.Path]; ok {
+			res := new(sdk.ElicitResult)
+			if err := json.Unmarshal(raw, res); err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the response to %q cannot be read: %v", q.Path, err)}
+			}
+			given[q.Path] = res
+		}
+	}
+	said, err := answers(ctx, c, run.ID, open, given)
 	for _, problem := range said.refused {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
 	}
