@@ -93,7 +93,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
 	}
 	if asked.Schema != nil {
-		q.Schema = json.RawMessage(asked.Schema.JSON())
+		q.Schema = json.RawMessage(asked.Schema.Ordered())
 	}
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && asked.Exact && kept.Text != q.Text {

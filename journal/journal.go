@@ -21,7 +21,6 @@ import (
 // Do takes the run if it was not acquired, so a Journal can also be the Recorder of
 // stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
 // otherwise empty.
-// run, and is otherwise empty.
 type Journal interface {
 	step.Recorder
 	Holder
