@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -155,20 +156,17 @@ func readBody(w http.ResponseWriter, r *http.Request, to any) error {
 	}
 	// A server behind a test has no connection with deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
-	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
-	err := in.Decode(to)
-	if err == nil {
-		if _, err = in.Token(); err == io.EOF {
-			return nil
-		} else if err == nil {
-			err = errors.New("something follows the value")
-		}
-	}
+	data, err := io.ReadAll(r.Body)
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return err
 	}
-	return unreadable("the body cannot be read: %v", err)
+	if err == nil { // names have the right case and stand once, or a proxy could read another request
+		err = jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true))
+	}
+	if err != nil {
+		return unreadable("the body cannot be read: %v", err)
+	}
+	return nil
 }
 
 // reply writes a value as JSON.

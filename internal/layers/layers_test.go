@@ -98,7 +98,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/api", "journal"},
 	{"serve/page", "journal journal/export call llm serve/api internal/progress internal/text"},
 	{"serve/openai", "agent call tree serve/api"},
-	{"serve", "journal call tree internal/respond serve/api serve/openai serve/page"},
+	{"serve", "journal call tree internal/jsonv2 internal/respond serve/api serve/openai serve/page"},
 	{"serve/mcp", "serve"},
 	{"cli/screen", "internal/tui"},
 	{"cli/serve", "serve serve/mcp internal/publish internal/token"},
