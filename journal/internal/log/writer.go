@@ -145,9 +145,15 @@ func (w *writer) loop() {
 			pause = 0
 			continue
 		}
-		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		pause = min(max(2*pause, 5*time.Millisecond), w.longest())
 	}
 	w.giveUp(kept)
+}
+
+// longest is the longest pause before a write is tried again. After an outage the owner of a
+// run must write before those who watch it give it up.
+func (w *writer) longest() time.Duration {
+	return min(max(w.opts.Lease/8, 5*time.Millisecond), time.Second)
 }
 
 // signs checks the database, and returns a sign of life for every run.
@@ -303,7 +309,7 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 // lookUp asks until it is known whether a transaction was committed. If it was not, it
 // returns the error of the transaction, which is then written again.
 func (w *writer) lookUp(u *UnknownError) error {
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, w.longest()) {
 		committed, err := u.Committed()
 		switch {
 		case committed:
