@@ -144,7 +144,7 @@ func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
-	case c.Name() == "serve":
+	case c.Name() == "serve" || c.Name() == "mcp":
 		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/serve")
 	case c.Name() == "eval":
 		link.Always = append(link.Always, "github.com/stonelayer/stone/call/cel")
