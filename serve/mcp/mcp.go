@@ -89,6 +89,9 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 		wait: min(cmp.Or(cfg.Wait, 50*time.Second), time.Minute),
 		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
 			Capabilities: capabilities,
+			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
+				c.CacheScope = "private" // what a caller sees is that of its tenant
+			},
 			Instructions: "Each pipeline is a tool. A call that returns a run which is not done goes on: wait for it with run_result, answer its questions with run_answer.",
 		}),
 	}

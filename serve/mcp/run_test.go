@@ -310,6 +310,9 @@ func TestTasks(t *testing.T) {
 		}
 	}
 	// A question of a run that is a task.
+	if _, text := h.rpc("tools/list", `{}`); !strings.Contains(text, `"cacheScope":"private"`) {
+		t.Errorf("tools/list may be shared: %.200s", text)
+	}
 	status, text := h.rpc("tools/call", `{"name":"page","arguments":{"text":"x"}}`)
 	var asked struct {
 		Result struct {
