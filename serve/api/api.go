@@ -22,6 +22,11 @@ type Pipeline struct {
 	Asks        bool            `json:"asks,omitempty"`    // it may ask a person
 }
 
+// Pipelines are the published pipelines, in the order of their names.
+type Pipelines struct {
+	Pipelines []Pipeline `json:"pipelines"`
+}
+
 // Start starts a run.
 type Start struct {
 	Pipeline string            `json:"pipeline"`
