@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,10 +77,22 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 			if cfg.Listener, err = net.Listen("tcp", flags.address); err != nil {
 				return err
 			}
-			a.complain("serving http://%s", cfg.Listener.Addr())
+			a.complain("serving http://%s%s", cfg.Listener.Addr(), namesOf(cfg.Pipelines))
 			return publish.Serve(ctx, cfg)
 		})
 	})
+}
+
+// namesOf lists what is published, for people.
+func namesOf(all []publish.Pipeline) string {
+	var names []string
+	for _, p := range all {
+		names = append(names, cmp.Or(p.Name, p.Ashlar.Name()))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(names, ", ")
 }
 
 // withPublished calls serve with the pipelines of the arguments, here or in a program that

@@ -48,6 +48,7 @@ func server(t *testing.T, args ...string) (url string, end func() int) {
 	lines := bufio.NewScanner(said)
 	for lines.Scan() {
 		if _, at, ok := strings.Cut(lines.Text(), "http://"); ok {
+			at, _, _ = strings.Cut(at, " ")
 			url = "http://" + at
 			break
 		}
