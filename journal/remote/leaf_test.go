@@ -21,6 +21,7 @@ import (
 
 var (
 	number = dag.NewType[int]("number")
+	item   = dag.NewType[int]("item")
 	text   = dag.NewType[string]("text")
 )
 
@@ -110,6 +111,33 @@ func cmpOr(a, b float64) float64 {
 		return b
 	}
 	return a
+}
+
+// The lanes of eight workers share the budget of their run: 512 leaves that are out at once
+// want 1,536 dollars, and spend no cent more than the 400 that there are.
+func TestSharedBudget(t *testing.T) {
+	const limit, callers = 400, 512
+	var j journal.Memory
+	var calls atomic.Int64
+	p := stone.Seq("p",
+		stone.Map("each", dag.Derive(number, func(n int) []int { return make([]int, n) }), item, paid(3, &calls), stone.Lanes(callers), stone.AllLanes()),
+		stone.Reduce(stone.Func("count", dag.All(number), text, func(_ context.Context, all []int) (string, error) { return fmt.Sprint(len(all)), nil })))
+	workers := make([]*remote.Worker, 8)
+	for i := range workers {
+		workers[i] = &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}}
+	}
+	account := budget.New(budget.Limits{USD: limit})
+	_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "run", Input: dag.Of(number.With(callers)), Recorder: journal.Keep(&j, journal.Options{}),
+		Executor: remote.New(remote.Config{Journal: &j, Carrier: newPool(t, workers...), Routes: []remote.Route{{Leaf: "paid", Pool: "p"}}, Again: 50 * time.Millisecond, Window: callers})})
+	if err == nil {
+		t.Fatal("the run has a result, though its budget does not suffice")
+	}
+	if n := calls.Load(); n > limit || n < limit/2 {
+		t.Errorf("%d calls of a dollar were made, want at most %d, and most of them", n, limit)
+	}
+	if got := account.Spent().USD; got > limit {
+		t.Errorf("the account has spent %v, want at most %d", got, limit)
+	}
 }
 
 // A leaf that comes back when the account is empty need not pay again for its steps.
