@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -231,19 +232,40 @@ func (s *Server) run(ctx context.Context, t task) error {
 	return err
 }
 
-// goOn goes on with the runs of published pipelines that nobody holds.
-func (s *Server) goOn(ctx context.Context) error {
-	runs, err := journal.Resumable(ctx, s.cfg.Journal)
-	if err != nil {
-		return err
-	}
+// goOn goes on with those of the runs whose pipelines are published.
+func (s *Server) goOn(ctx context.Context, runs ...journal.RunInfo) {
 	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
 		if s.busy() >= resumeAtOnce {
 			break // the next search finds the rest
 		}
 		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // of another pipeline, or the server is closing
 	}
-	return nil
+}
+
+// abandoned returns the runs whose process died, as the journal finds them. The channel is
+// closed when ctx is done. It is nil for a journal that cannot tell.
+func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
+	j, ok := s.cfg.Journal.(interface {
+		Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
+	})
+	if !ok {
+		return nil
+	}
+	found := make(chan journal.RunInfo)
+	go func() {
+		defer close(found)
+		for info, err := range j.Abandoned(ctx) {
+			if err != nil {
+				continue // the search that follows reports it
+			}
+			select {
+			case found <- info:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return found
 }
 
 // resumeAtOnce bounds the runs that a server goes on with by itself at the same time.

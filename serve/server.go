@@ -163,17 +163,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // running steps finish, no new ones start, and it returns when all runs of this process
 // have stopped. Requests are then answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
+	abandoned := s.abandoned(ctx)
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
-	for {
-		if err := s.goOn(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Error("search the journal for unfinished runs", "error", err)
+	for search := true; ; {
+		if search {
+			runs, err := journal.Resumable(ctx, s.cfg.Journal)
+			if err != nil && ctx.Err() == nil {
+				s.cfg.Log.Error("search the journal for unfinished runs", "error", err)
+			}
+			s.goOn(ctx, runs...)
 		}
 		select {
 		case <-ctx.Done():
 			s.Close()
 			return
 		case <-ticks.C:
+			search = true
+		case info, ok := <-abandoned:
+			if search = false; !ok {
+				abandoned = nil // ctx is done
+				continue
+			}
+			s.goOn(ctx, info)
 		}
 	}
 }

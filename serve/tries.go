@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"maps"
 	"time"
 
 	"github.com/stonelayer/stone/journal"
@@ -28,10 +29,12 @@ type dueRun struct {
 	again bool // the last try did not get it any further
 }
 
-// due returns those of the runs whose time has come, and forgets all other runs. The time
-// between two tries begins with a search and doubles.
+// due returns those of the runs whose time has come. The time between two tries begins
+// with a search and doubles. A run that nobody has asked about for long is forgotten.
 func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
-	by := make(map[string]try, len(runs))
+	if t.by == nil {
+		t.by = map[string]try{}
+	}
 	for _, info := range runs {
 		was := t.by[info.ID]
 		if !was.ended.Equal(info.Ended) {
@@ -42,8 +45,8 @@ func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration)
 			was.next = now.Add(min(search<<min(was.count, 10), maxTry))
 			was.count++
 		}
-		by[info.ID] = was
+		t.by[info.ID] = was
 	}
-	t.by = by
+	maps.DeleteFunc(t.by, func(_ string, was try) bool { return now.Sub(was.next) > maxTry })
 	return due
 }

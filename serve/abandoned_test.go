@@ -1,0 +1,69 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+)
+
+// mourner is a journal that finds the runs of dead processes.
+type mourner struct {
+	*journal.Memory
+	dead chan journal.RunInfo
+}
+
+func (m mourner) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error] {
+	return func(yield func(journal.RunInfo, error) bool) {
+		for {
+			select {
+			case info := <-m.dead:
+				if !yield(info, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// A server takes a run over as soon as the journal finds that its process died, and does not
+// wait for the next search.
+func TestAbandoned(t *testing.T) {
+	j := mourner{&journal.Memory{}, make(chan journal.RunInfo)}
+	work := stone.Func0("work", draft, func(context.Context) (string, error) { return "done", nil })
+	s, err := serve.New(serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { s.Run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	// A process that died has left a run behind.
+	left := journal.RunInfo{ID: "a", Pipeline: "work", Source: json.RawMessage(`{"published":"work"}`), Fingerprint: work.Fingerprint(), Started: time.Now()}
+	if _, err := j.Acquire(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.Begin(ctx, left), j.Release("a")); err != nil {
+		t.Fatal(err)
+	}
+	j.dead <- left
+	for {
+		info, err := j.Find(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.State == journal.Done {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
