@@ -3,6 +3,8 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -85,6 +87,16 @@ func (s *Schema) Ordered() []byte {
 		return []byte("true")
 	}
 	return appendJSON(nil, s.root, true)
+}
+
+// Below returns the text of Ordered as a part of another schema, at a path such as
+// "properties", "order": references within it lead to that place.
+func (s *Schema) Below(path ...string) []byte {
+	pointer := "#"
+	for _, name := range path {
+		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	return bytes.ReplaceAll(s.Ordered(), []byte(`"$ref":"#`), []byte(`"$ref":"`+pointer))
 }
 
 // MarshalJSON returns the text of JSON.

@@ -65,7 +65,7 @@ func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		object.Properties[in.Type.Name()] = s.Ordered()
+		object.Properties[in.Type.Name()] = s.Below("properties", in.Type.Name())
 		if !in.Optional {
 			object.Required = append(object.Required, in.Type.Name())
 		}
@@ -85,7 +85,7 @@ func (in Input) schema() (*schema.Schema, error) {
 	if !in.Many {
 		return in.Type.Schema(), nil
 	}
-	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Ordered(), []byte(`}`)))
+	return schema.Parse(slices.Concat([]byte(`{"type":"array","items":`), in.Type.Schema().Below("items"), []byte(`}`)))
 }
 
 // ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an

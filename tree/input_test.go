@@ -88,6 +88,29 @@ func deref(s *string) string {
 	return *s
 }
 
+type branchDoc struct {
+	Name  string      `json:"name"`
+	Below []branchDoc `json:"below,omitempty"`
+}
+
+// The schema of a type that contains itself holds for it beside other inputs too.
+func TestInputSchemaOfRecursiveTypes(t *testing.T) {
+	root := dag.NewType[branchDoc]("root/of all")
+	p := stone.Func2("read", dag.All(root), note, text, func(_ context.Context, r []branchDoc, n string) (string, error) { return n, nil })
+	s, err := tree.InputSchema(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, ok := range map[string]bool{
+		`{"root/of all":[{"name":"a","below":[{"name":"b"}]}],"note":""}`: true,
+		`{"root/of all":[{"name":"a","below":[{"name":1}]}],"note":""}`:   false,
+	} {
+		if err := s.Validate(t.Context(), []byte(in)); (err == nil) != ok {
+			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
 // An input that was read has the id that the same values have in Go.
 func TestReadInputIsThatOfGo(t *testing.T) {
 	p := reads(ticket)
