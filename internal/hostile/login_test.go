@@ -181,18 +181,18 @@ func (p *project) login(args ...string) string {
 
 // output is what a process has printed so far.
 type output struct {
-	mu sync.Mutex
-	bytes.Buffer
+	mu     sync.Mutex
+	buffer bytes.Buffer // unnamed it would lend Cmd its ReadFrom, which does not lock
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.Buffer.Write(b)
+	return o.buffer.Write(b)
 }
 
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.Buffer.String()
+	return o.buffer.String()
 }
