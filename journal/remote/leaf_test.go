@@ -114,7 +114,8 @@ func cmpOr(a, b float64) float64 {
 }
 
 // The lanes of eight workers share the budget of their run: 512 leaves that are out at once
-// want 1,536 dollars, and spend no cent more than the 400 that there are.
+// want 1,536 dollars and spend the 400 that there are, or one estimate more, as package
+// budget says.
 func TestSharedBudget(t *testing.T) {
 	const limit, callers = 400, 512
 	var j journal.Memory
@@ -132,11 +133,11 @@ func TestSharedBudget(t *testing.T) {
 	if err == nil {
 		t.Fatal("the run has a result, though its budget does not suffice")
 	}
-	if n := calls.Load(); n > limit || n < limit/2 {
-		t.Errorf("%d calls of a dollar were made, want at most %d, and most of them", n, limit)
+	if n := calls.Load(); n > limit+1 || n < limit/2 {
+		t.Errorf("%d calls of a dollar were made, want at most %d, and most of them", n, limit+1)
 	}
-	if got := account.Spent().USD; got > limit {
-		t.Errorf("the account has spent %v, want at most %d", got, limit)
+	if got := account.Spent().USD; got > limit+1+1e-6 { // sums of shares are rounded
+		t.Errorf("the account has spent %v, want at most %d", got, limit+1)
 	}
 }
 
