@@ -281,7 +281,7 @@ const chatHelp = `/retry  continue the turn that failed or was canceled
 /undo   forget the last turn: the next message continues the one before
 /quit   end the chat, as Ctrl-D does
 /help   show this
-A line that ends with \ goes on in the next one. Ctrl-C cancels a turn.
+A line that ends with \ continues in the next one. Ctrl-C cancels a turn.
 `
 
 // obey carries out a command of the person. The error io.EOF ends the chat.
@@ -387,7 +387,7 @@ func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (sto
 	return run.start(ctx, t.p, cfg, drain)
 }
 
-// failed says how a turn ended without a reply. At a terminal the chat goes on.
+// failed says how a turn ended without a reply. At a terminal the chat continues.
 func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
 	changed := errors.As(err, new(*journal.ChangedError))
 	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {

@@ -41,7 +41,7 @@ func (a *app) serve() *cobra.Command {
 		Use:   "serve [flags]",
 		Short: "Publish pipelines over HTTP",
 		Long: "Serve publishes pipelines over HTTP. Their runs are durable: they are kept in .stone/stone.db of the\n" +
-			"project, and after a restart they go on. SIGTERM lets running steps finish. Capabilities of the\n" +
+			"project, and after a restart they continue. SIGTERM lets running steps finish. Capabilities of the\n" +
 			"configuration answer requests too. If there are tokens (see token), every request needs one. An address\n" +
 			"that others reach is refused without tokens.",
 		Example:               a.example("serve ./triage", "serve ./triage plan.edn --address 127.0.0.1:8080"),

@@ -25,7 +25,7 @@ func (s *Server) actRoutes() []route {
 }
 
 // postAct answers the envelope of a request in its notation. With the parameter id, the
-// run of that name keeps the answer: the same request again gets it, or goes on where the
+// run of that name keeps the answer: the same request again gets it, or continues where the
 // last one was cut, and another request is a conflict. A client that accepts
 // text/event-stream gets the pieces of the answer before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {

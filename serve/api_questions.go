@@ -53,7 +53,7 @@ func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Princi
 	return reply(w, http.StatusOK, out)
 }
 
-// postAnswer answers a question, after which the run goes on.
+// postAnswer answers a question, after which the run continues.
 func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principal) error {
 	var answer api.Answer
 	if err := readBody(w, r, &answer); err != nil {
@@ -72,7 +72,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// answer records an answer and goes on with the run.
+// answer records an answer and resumes the run.
 func (s *Server) answer(ctx context.Context, info journal.RunInfo, a api.Answer) error {
 	all, err := s.cfg.Journal.Questions(ctx, info.ID)
 	if err != nil {

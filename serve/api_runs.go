@@ -213,7 +213,7 @@ func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo)
 	return out, err
 }
 
-// goesOn reports whether a run in the state goes on without a person.
+// goesOn reports whether a run in the state continues without a person.
 func goesOn(state journal.State) bool {
 	switch state {
 	case journal.Running, journal.Drained, journal.Interrupted, journal.Answered:
@@ -222,7 +222,7 @@ func goesOn(state journal.State) bool {
 	return false
 }
 
-// runs reports whether this process runs a run. It is about to go on even if the journal
+// runs reports whether this process runs a run. It is about to continue even if the journal
 // says that it waits.
 func (s *Server) runs(key string) bool {
 	s.mu.Lock()
@@ -278,7 +278,7 @@ func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusOK, run(who, info))
 }
 
-// resumeRun goes on with a run that has stopped: a failed one is tried again.
+// resumeRun resumes a run that has stopped. It retries a failed one.
 func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {

@@ -7,7 +7,7 @@
 //		Pipelines: []serve.Pipeline{{Name: "page", Ashlar: page}},
 //	})
 //	…
-//	go s.Run(ctx)                                 // goes on with unfinished runs
+//	go s.Run(ctx)                                 // resumes unfinished runs
 //	err = http.ListenAndServe("127.0.0.1:8080", s)
 //
 // The command stone serve is this with a listener and the pipelines of its arguments.
@@ -19,7 +19,7 @@
 // same run, in whichever process; another request with that id is a conflict. So a
 // caller that lost a reply sends its request again.
 //
-// Several servers may share a journal. Each goes on with the runs of published pipelines
+// Several servers may share a journal. Each resumes the runs of published pipelines
 // that nobody holds: those of a server that was stopped or died, and those whose
 // questions have been answered, wherever that happened.
 //

@@ -122,7 +122,7 @@ func (g gateway) Wait(ctx context.Context, id string) (out api.Run, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // another server goes on with the run
+	go func() { // another server resumes the run
 		select {
 		case <-g.drain:
 			cancel()

@@ -363,7 +363,7 @@ func TestResponseInBackground(t *testing.T) {
 	h.want("GET", "/v1/runs/"+third, "", 200, `"state":"done"`)
 }
 
-// A response goes on with the conversation of an earlier one, where the model is given one.
+// A response continues the conversation of an earlier one, where the model is given one.
 func TestPreviousResponse(t *testing.T) {
 	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
 		var all []string

@@ -32,7 +32,7 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// source is what a server keeps with a run, to go on with it.
+// source is what a server keeps with a run, to resume it.
 type source struct {
 	Published string      `json:"published"` // name of the pipeline
 	Request   string      `json:"request"`   // digest of the api.Start
@@ -232,8 +232,8 @@ func (s *Server) run(ctx context.Context, t task) error {
 	return err
 }
 
-// goOn goes on with those of the runs whose pipelines are published.
-func (s *Server) goOn(ctx context.Context, runs ...journal.RunInfo) {
+// resumeDue resumes those of the runs whose pipelines are published and whose time has come.
+func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
 	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
 		if s.busy() >= resumeAtOnce {
 			break // the next search finds the rest
@@ -268,7 +268,7 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	return found
 }
 
-// resumeAtOnce bounds the runs that a server goes on with by itself at the same time.
+// resumeAtOnce bounds the runs that a server resumes by itself at the same time.
 const resumeAtOnce = 256
 
 // busy counts the runs of this process.
@@ -282,7 +282,7 @@ func notPublished() *api.Problem {
 	return conflict("this server does not publish the pipeline of the run")
 }
 
-// resume goes on with a run of a published pipeline that has stopped. The task says how.
+// resume resumes a run of a published pipeline that has stopped. The task says how.
 func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
 	src, ok := sourceOf(info)
 	if !ok {

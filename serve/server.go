@@ -159,7 +159,7 @@ func (s *Server) similar(name string) string {
 // ServeHTTP serves the API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run goes on with runs that nobody holds, now and as long as ctx lasts. Then it drains:
+// Run resumes runs that nobody holds, now and as long as ctx lasts. Then it drains:
 // running steps finish, no new ones start, and it returns when all runs of this process
 // have stopped. Requests are then answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
@@ -172,7 +172,7 @@ func (s *Server) Run(ctx context.Context) {
 			if err != nil && ctx.Err() == nil {
 				s.cfg.Log.Error("search the journal for unfinished runs", "error", err)
 			}
-			s.goOn(ctx, runs...)
+			s.resumeDue(ctx, runs...)
 		}
 		select {
 		case <-ctx.Done():
@@ -185,7 +185,7 @@ func (s *Server) Run(ctx context.Context) {
 				abandoned = nil // ctx is done
 				continue
 			}
-			s.goOn(ctx, info)
+			s.resumeDue(ctx, info)
 		}
 	}
 }

@@ -346,7 +346,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// A server that starts goes on with what another one has left.
+// A server that starts resumes what another one has left.
 func TestGoesOn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")

@@ -23,7 +23,7 @@ type try struct {
 // maxTry is the longest time between two tries with a run.
 const maxTry = time.Hour
 
-// A dueRun is a run to go on with.
+// A dueRun is a run to resume.
 type dueRun struct {
 	journal.RunInfo
 	again bool // the last try did not get it any further

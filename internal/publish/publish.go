@@ -24,7 +24,7 @@ type Config struct {
 	Grant      []string
 	Limits     budget.Limits
 	Tokens     *token.File
-	Inspect    bool // only show runs: start none, and go on with none
+	Inspect    bool // only show runs: start and resume none
 	Answer     bool // with Inspect, record answers to questions
 	Open       bool // as long as no token was made, everyone may do everything
 	Hosts      []string

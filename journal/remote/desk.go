@@ -325,7 +325,7 @@ func (d *desk) deliver(ctx context.Context, pool string, b *batch) {
 	}
 }
 
-// cancel stops work. Nobody waits for it, so it does no harm if it goes on.
+// cancel stops work. Nobody waits for it, so it does no harm if it continues.
 func (d *desk) cancel(ctx context.Context, b *batch) {
 	_ = d.cfg.Carrier.Cancel(context.WithoutCancel(ctx), b.work)
 }

@@ -19,7 +19,7 @@
 // A leaf whose result is on the board of the run (see [journal.Board]) never runs again: a
 // worker looks there before it works, and writes there before it reports. The first result
 // wins. A step within the leaf is on the board as soon as it has ended, so the next worker
-// continues where a dead one stopped. When the holder dies, the leaves that are out go on, and
+// continues where a dead one stopped. When the holder dies, the leaves that are out continue, and
 // the next holder finds their results.
 //
 // The nodes of a run do not depend on where its leaves ran.

@@ -29,7 +29,7 @@ type outcome struct {
 	Usage     budget.Usage     `json:"usage,omitzero"`
 }
 
-// call starts a run of a pipeline, or goes on with the one whose questions the client was
+// call starts a run of a pipeline, or resumes the one whose questions the client was
 // asked, and waits for it.
 func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline) (*sdk.CallToolResult, error) {
 	c := callerOf(ctx)

@@ -19,7 +19,7 @@
 //
 // A call starts a durable run and reports each finished step as progress. If the run takes
 // longer than [Config.Wait], the call returns its id, and the tools run_result, run_status,
-// run_answer and run_cancel go on with it. A client with the extension
+// run_answer and run_cancel act on it. A client with the extension
 // io.modelcontextprotocol/tasks gets a task instead.
 //
 // A question of the run is put to the user of the client, where the client has elicitation.
@@ -27,7 +27,7 @@
 //
 // A call that is cancelled cancels its run, because nobody else knows it. A run whose call
 // has returned is left alone, and so are the runs of a client over standard input that ends:
-// the next server over the journal goes on with them.
+// the next server over the journal resumes them.
 //
 // # Resources
 //

@@ -46,7 +46,7 @@ func (s *server) addHelpers() {
 		return s.described(ctx, c, run)
 	})
 	writes := &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes}
-	helper(s, &sdk.Tool{Name: "run_answer", Description: "Answer a question of a run, which then goes on. Only answers of the user may be sent.", Annotations: writes}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
+	helper(s, &sdk.Tool{Name: "run_answer", Description: "Answer a question of a run, which then continues. Only answers of the user may be sent.", Annotations: writes}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
 		if err := c.answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
 			return nil, err
 		}

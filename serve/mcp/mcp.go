@@ -92,7 +92,7 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
 				c.CacheScope = "private" // what a caller sees is that of its tenant
 			},
-			Instructions: "Each pipeline is a tool. A call that returns a run which is not done goes on: wait for it with run_result, answer its questions with run_answer.",
+			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result, answer its questions with run_answer.",
 		}),
 	}
 	all, err := of.Pipelines()

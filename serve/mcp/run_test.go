@@ -169,7 +169,7 @@ func TestCancelledCall(t *testing.T) {
 	}
 }
 
-// A client that ends leaves its runs to go on.
+// A client that ends leaves its runs to continue.
 func TestClientEnds(t *testing.T) {
 	h := newHouse(t, nil, mcp.Config{})
 	in, toServer := io.Pipe()

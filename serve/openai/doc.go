@@ -6,7 +6,7 @@
 //	client := openai.NewClient(option.WithBaseURL("http://127.0.0.1:8080/v1"))
 //
 //	POST /v1/responses                {"model": "stone/page", "input": "marble"}
-//	GET  /v1/responses/{id}           ?stream=true&starting_after=3 goes on with a stream
+//	GET  /v1/responses/{id}           ?stream=true&starting_after=3 continues a stream
 //	POST /v1/responses/{id}/cancel
 //	DELETE /v1/responses/{id}
 //	POST /v1/chat/completions         {"model": "stone/page", "messages": […]}
@@ -32,16 +32,16 @@
 //
 // # Runs
 //
-// Each request is a run, which is in the journal and goes on after a restart. A response
+// Each request is a run, which is in the journal and continues after a restart. A response
 // has the id of its run. A client that closes the connection cancels the run, unless it
 // asked for background. The header Idempotency-Key chooses the id. Metadata become the
 // labels of the run; store set to false hides the response, not the run. With
-// previous_response_id a request goes on with the conversation of an earlier one, if the
+// previous_response_id a request continues the conversation of an earlier one, if the
 // model is given a conversation.
 //
 // A stream starts at once, and its text follows when the run is done: a client sees nothing
 // that a gate has not accepted. The events of a response are always the same, so that
-// starting_after can go on after any of them, also at another server.
+// starting_after can continue after any of them, also at another server.
 //
 // # Parameters
 //

@@ -35,7 +35,7 @@ var (
 )
 
 // Intent returns a pipeline that answers as a call of the intent does: the Applicator
-// chooses a capability, checks its answer, and goes on to the next one if that is not good
+// chooses a capability, checks its answer, and continues with the next one if that is not good
 // enough.
 //
 // Where the intent states no in-schema, its capabilities are asked for turns, see

@@ -217,7 +217,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A worker that is stopped lets its leaves end, and the run goes on elsewhere.
+// A worker that is stopped lets its leaves end, and the run continues elsewhere.
 func TestDrain(t *testing.T) {
 	c, j, pool := server().client(t), new(journal.Memory), t.Name()
 	var calls atomic.Int64
