@@ -87,7 +87,7 @@ func (sc *scene) run(t *testing.T) {
 		t.Errorf("got %s, want %s (%v)", got, sc.want, v.err)
 	}
 	want := strings.Fields(sc.calls)
-	if d := sc.spec.Dispatch; d.Strategy == call.Tournament || d.Strategy == call.Race && d.Hedge == 0 { // they start together
+	if d := sc.spec.Dispatch; d.Strategy == call.Tournament || d.Strategy == call.Agreement || d.Strategy == call.Race && d.Hedge == 0 { // they start together
 		slices.Sort(want)
 		slices.Sort(w.calls)
 	}

@@ -161,8 +161,8 @@ func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []st
 			rejected = append(rejected, Rejection{Cap: c.id, Reason: c.reason})
 		}
 	}
-	if most := a.Policy.resolve(&s).fallbackMax; most >= 0 && len(asked) > most+1 {
-		asked = asked[:most+1]
+	if most := a.Policy.resolve(&s).fallbackMax; most >= 0 {
+		asked = asked[:min(len(asked), most+max(s.Dispatch.Agreeing(), 1))]
 	}
 	return asked, rejected
 }

@@ -44,6 +44,8 @@
 //   - A tournament invokes all at once and takes the best answer.
 //   - A race takes the first answer that passes and cancels the others. With Hedge, each
 //     starts only when the one before it is late.
+//   - An agreement invokes the first two at once, or more, see [Agree]. If their answers pass
+//     the gate and are the same, that is the answer. Otherwise the others follow as a cascade.
 //
 // # The gate
 //
@@ -88,7 +90,7 @@
 // # Models
 //
 // [Model] makes an llm.Model of an Applicator and a Spec, so that an agent's turns are calls:
-// each turn is a cascade, a race or a tournament, with breakers and a gate. For models that
+// each turn is a cascade or another strategy, with breakers and a gate. For models that
 // fall over to each other without all this, see llm.Fallback.
 //
 // # Cost

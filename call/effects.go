@@ -81,7 +81,7 @@ func (c *caller) CheckGrant(grant []string) []finding.Finding {
 			lacks(e.ID, e.Needs)
 		}
 	}
-	for _, check := range slices.Concat(r.answer.must, r.answer.should, r.door.must, r.door.should) {
+	for _, check := range slices.Concat(r.answer.must, r.answer.should, r.door.must, r.door.should, r.agree) {
 		lacks("the check "+check.name, check.Needs)
 	}
 	return found

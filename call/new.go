@@ -108,6 +108,7 @@ type resolved struct {
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
 	answer     bar                       // of an answer
 	door       bar                       // of the input
+	agree      []namedCheck              // of the answers of an agreement, at most one
 	in         *schema.Schema            // of the intent; nil accepts anything
 	outSchemas []*schema.Schema          // of the call or its intent, then that of the type
 	wanted     *schema.Schema            // the one of them that a model is told
@@ -128,6 +129,8 @@ type session struct {
 	account *budget.Account
 	request Request
 	reasons []string // why each candidate is skipped, or "", in the order of candidates
+	// disagreed is why the first candidates of an agreement did not settle the answer.
+	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
 	admitted *Admission
 
@@ -242,7 +245,7 @@ func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 
 // record returns the Record of the call.
 func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Record {
-	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried, Input: s.admitted,
+	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried, Input: s.admitted, Disagreed: s.disagreed,
 		MustFailed: names(win.verdict.must), ShouldFailed: names(win.verdict.should)}
 	for i, reason := range s.reasons {
 		if reason != "" {

@@ -64,8 +64,13 @@ func (d *Dispatch) read(m *form.Map) {
 
 // readRest reads everything but the candidates.
 func (d *Dispatch) readRest(m *form.Map) {
-	m.OneOf("strategy", &d.Strategy, Cascade, Tournament, Race)
+	m.OneOf("strategy", &d.Strategy, Cascade, Tournament, Race, Agreement)
 	m.Duration("hedge-ms", &d.Hedge)
+	m.Map("agree", func(m *form.Map) {
+		d.Agree = new(Agree)
+		m.Int("first", &d.Agree.First, 2, counted)
+		m.Name("check", &d.Agree.Check)
+	})
 	m.Bool("allow-failure?", &d.AllowFailure)
 	m.Map("repair", func(m *form.Map) {
 		repair := Repair{Max: 1}

@@ -25,9 +25,11 @@ type Record struct {
 	MustFailed   []string    `json:"must-failed,omitempty"`
 	ShouldFailed []string    `json:"should-failed,omitempty"`
 	Rejected     []Rejection `json:"rejected,omitempty"`
-	Input        *Admission  `json:"input,omitempty"` // the verdict at the door; nil without checks there
-	Tried        []Attempt   `json:"tried,omitempty"` // by candidate, then by number
-	Usage        Usage       `json:"usage,omitzero"`
+	// Disagreed is why the first candidates of an agreement did not settle the answer.
+	Disagreed string     `json:"disagreed,omitempty"`
+	Input     *Admission `json:"input,omitempty"` // the verdict at the door; nil without checks there
+	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
+	Usage     Usage      `json:"usage,omitzero"`
 	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the
 	// other fields tell of that run.
 	From string `json:"from,omitempty"`

@@ -216,7 +216,7 @@ func ExampleReadRequest() {
 		:input {:prompt "hello"}}`))
 	fmt.Println(err)
 	// Output:
-	// invalid-request: dispatch/strategy-unknown: 2:53: task.dispatch.strategy: unknown name "rase"; known are cascade, tournament, race; did you mean "race"?
+	// invalid-request: dispatch/strategy-unknown: 2:53: task.dispatch.strategy: unknown name "rase"; known are cascade, tournament, race, agreement; did you mean "race"?
 }
 
 func ExampleResponse() {

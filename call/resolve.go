@@ -38,6 +38,7 @@ func (c *caller) resolve() *resolved {
 		r.door = r.bar(app, r.admit, in, in)
 		r.door.host = r.host
 		r.resolveCandidates(&c.spec, app)
+		r.resolveAgreement(&c.spec, app)
 		r.resolveJudge(app)
 	})
 	return c.resolved
@@ -66,9 +67,14 @@ func (r *faults) unknown(typ finding.Code, what, name string, known iter.Seq[str
 func (r *resolved) checkSpec(s *Spec) {
 	bad := func(format string, args ...any) { r.fault("bad-option", format, args...) }
 	switch s.Dispatch.Strategy {
-	case "", Cascade, Tournament, Race:
+	case "", Cascade, Tournament, Race, Agreement:
 	default:
-		bad("the strategy is %q: want cascade, tournament or race", s.Dispatch.Strategy)
+		bad("the strategy is %q: want cascade, tournament, race or agreement", s.Dispatch.Strategy)
+	}
+	if a := s.Dispatch.Agree; a != nil && s.Dispatch.Strategy != Agreement {
+		bad("agree is only for the strategy agreement: set it, or leave agree out")
+	} else if a != nil && (a.First < 0 || a.First == 1) {
+		bad("agree.first is %d: want at least 2", a.First)
 	}
 	switch s.Requires.Reply {
 	case "", Value, Plan:

@@ -90,6 +90,7 @@ const (
 	Cascade    = "cascade"    // one after the other, the default
 	Tournament = "tournament" // all at once, the best score wins
 	Race       = "race"       // all at once, the first that passes wins
+	Agreement  = "agreement"  // the first ones at once; the others one after the other, if those disagree
 )
 
 // Dispatch selects the candidates and the strategy.
@@ -97,6 +98,7 @@ type Dispatch struct {
 	Candidates   []string      `json:"candidates,omitempty"` // in this order
 	Strategy     string        `json:"strategy,omitempty"`   // Cascade if empty
 	Hedge        time.Duration `json:"-"`                    // "hedge-ms": the delay between two starts of a race; zero starts all at once
+	Agree        *Agree        `json:"agree,omitempty"`      // of an agreement
 	AllowFailure bool          `json:"allow-failure?,omitempty"`
 	Repair       *Repair       `json:"repair,omitempty"`
 	Retry        Retry         `json:"retry,omitzero"`
@@ -104,11 +106,21 @@ type Dispatch struct {
 	Policy       string        `json:"policy,omitempty"`    // accepted and ignored
 }
 
+// Agree says which answers of an [Agreement] are compared, and how. Nil compares two as JSON.
+type Agree struct {
+	// First is how many candidates are asked at once; 2 if zero. They are the first ones in
+	// order, usually the cheap ones.
+	First int `json:"first,omitempty"`
+	// Check is the name of a check whose out is the array of their answers, each of which
+	// passed the gate. They agree if it passes. If empty, they must be equal as JSON.
+	Check string `json:"check,omitempty"`
+}
+
 // Retry bounds the attempts. Nil leaves a field to the policy; the defaults are 0 and
 // unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
-	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities
+	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; those that must agree count as one
 }
 
 // Repair lets a capability repair an answer that the gate rejected.

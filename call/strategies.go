@@ -19,8 +19,10 @@ func (s *session) dispatch() (win *outcome, tried []Attempt, err error) {
 		return s.tournament()
 	case Race:
 		return s.race()
+	case Agreement:
+		return s.agreement()
 	}
-	return s.cascade()
+	return s.cascade(0, nil)
 }
 
 // filter notes which candidates cannot be asked now, and why.
@@ -84,11 +86,18 @@ func (s *session) subject() string {
 	return "the intent " + s.spec.Intent
 }
 
-// cascade asks one candidate after the other. A candidate that is no longer available at
-// its turn costs neither an attempt nor a fallback.
-func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
+// cascade asks one candidate after the other, from a place in their list on. Before is the
+// outcome of those that were asked before, nil if none was. A candidate that is no longer
+// available at its turn costs neither an attempt nor a fallback.
+func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
+	if win = before; win != nil {
+		asked = 1
+	}
 	for i, c := range s.candidates {
+		if i < from {
+			continue
+		}
 		if s.fallbackMax >= 0 && asked > s.fallbackMax {
 			poor = false // the policy ends the call, not the budget
 			break
@@ -119,34 +128,18 @@ func (s *session) cascade() (win *outcome, tried []Attempt, err error) {
 }
 
 // tournament asks all candidates at once and takes the best answer, or the earliest of
-// equal ones. It draws the cost of the first attempts in order, before any of them
-// starts, and skips candidates that the account cannot pay. If the account runs out in
-// one lane, a passing answer of another lane still wins: it is paid for.
+// equal ones. If the account runs out in one lane, a passing answer of another lane still
+// wins: it is paid for.
 func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	places := s.eligible()
 	if len(places) == 0 {
 		return s.none(), nil, nil
 	}
-	lanes := make([]*lane, len(places))
-	errs := make([]error, len(lanes))
-	holds := s.ctx
-	for k, i := range places {
-		lanes[k] = s.lane(s.ctx, i)
-		holds = lanes[k].reserve(holds, &errs[k])
-		lanes[k].last.final = false // other lanes may be paid
+	lanes, errs := s.reserved(places)
+	for _, l := range lanes {
+		l.last.final = false // other lanes may be paid
 	}
-	var all sync.WaitGroup
-	for k, l := range lanes {
-		if l.last.failure != nil || errs[k] != nil {
-			continue
-		}
-		all.Add(1)
-		l.start(func(err error) {
-			errs[k] = err
-			all.Done()
-		})
-	}
-	all.Wait()
+	together(lanes, errs)
 	var spent *outcome // of a lane in which the account ran out
 	for k, l := range lanes {
 		tried = append(tried, l.tried...)
@@ -165,6 +158,34 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	}
 	discard(lanes, win)
 	return win, tried, nil
+}
+
+// reserved returns lanes for candidates and draws the cost of their first attempts in order,
+// before any of them starts.
+func (s *session) reserved(places []int) (lanes []*lane, errs []error) {
+	lanes, errs = make([]*lane, len(places)), make([]error, len(places))
+	holds := s.ctx
+	for k, i := range places {
+		lanes[k] = s.lane(s.ctx, i)
+		holds = lanes[k].reserve(holds, &errs[k])
+	}
+	return lanes, errs
+}
+
+// together runs lanes at once, except those that the account cannot pay, and waits for them.
+func together(lanes []*lane, errs []error) {
+	var all sync.WaitGroup
+	for k, l := range lanes {
+		if l.last.failure != nil || errs[k] != nil {
+			continue
+		}
+		all.Add(1)
+		l.start(func(err error) {
+			errs[k] = err
+			all.Done()
+		})
+	}
+	all.Wait()
 }
 
 // reserve draws the cost of a lane's first attempt before the lane starts. It returns the

@@ -184,6 +184,8 @@ func TestResumePaysNothingTwice(t *testing.T) {
 		want string
 	}{
 		"cascade":    {spec: call.Spec{Dispatch: retry(1, 2, caps("a", "b"))}, does: map[string]behaviour{"a": fails(call.SoftTimeout)}, want: "b"},
+		"agreement":  {spec: call.Spec{Dispatch: agree(2, "paid", agreement("a", "b", "c"))}, want: "a"},
+		"disagreed":  {spec: call.Spec{Dispatch: agreement("a", "b", "c")}, want: "c"},
 		"tournament": {spec: call.Spec{Dispatch: tournament("a", "b", "c")}, does: map[string]behaviour{"a": fails(call.SoftTimeout)}, want: "c"},
 		"race":       {spec: call.Spec{Dispatch: race(10*time.Millisecond, "a", "b", "c")}, does: map[string]behaviour{"a": hangs, "b": after(5*time.Millisecond, says("b")), "c": hangs}, want: "b"},
 		"repair":     {spec: call.Spec{Dispatch: repair("c", 1, caps("a")), Done: call.Done{Must: []string{"c"}}}, want: "c"},
@@ -248,7 +250,7 @@ func TestRaceAddsNothing(t *testing.T) {
 }
 
 func TestCancelledRun(t *testing.T) {
-	for _, d := range []call.Dispatch{caps("a", "b"), race(0, "a", "b"), tournament("a", "b")} {
+	for _, d := range []call.Dispatch{caps("a", "b"), race(0, "a", "b"), tournament("a", "b"), agreement("a", "b")} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &world{}

@@ -23,7 +23,7 @@ import (
 // TurnIntent is the intent of the calls of a [Model] whose Spec names none.
 const TurnIntent = "llm/turn"
 
-// Model returns a model whose every request is a call: a cascade, a race or a tournament of
+// Model returns a model whose every request is a call: a cascade or another strategy over
 // capabilities, with their limits and breakers, and with the checks and the judge of the
 // Spec. With it, an agent is answered by whichever capability the Applicator finds:
 //

@@ -177,6 +177,13 @@ func (e explanation) strategy() string {
 	if s == "" {
 		s = call.Cascade
 	}
+	if s == call.Agreement {
+		how := "equal as JSON"
+		if a := e.Dispatch.Agree; a != nil && a.Check != "" {
+			how = "by the check " + a.Check
+		}
+		s += fmt.Sprintf(" of the first %d, %s", e.Dispatch.Agreeing(), how)
+	}
 	if e.HedgeMS > 0 {
 		s += fmt.Sprintf(", each %v after the one before", e.Dispatch.Hedge)
 	}
@@ -184,7 +191,7 @@ func (e explanation) strategy() string {
 		s += fmt.Sprintf(", up to %d attempts each", more+1)
 	}
 	if most := e.Rules.Retry.FallbackMax; most != nil {
-		s += fmt.Sprintf(", of at most %d candidates", *most+1)
+		s += fmt.Sprintf(", of at most %d candidates", *most+max(e.Dispatch.Agreeing(), 1))
 	}
 	if r := e.Dispatch.Repair; r != nil {
 		by := r.Cap

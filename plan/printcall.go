@@ -86,6 +86,12 @@ func (w *printer) dispatch(n *node) {
 		w.field("strategy", d.Strategy)
 	}
 	w.limit("hedge-ms", float64(d.Hedge)/1e6)
+	if a := d.Agree; a != nil {
+		w.inner("agree", func() {
+			w.limit("first", float64(a.First))
+			w.field("check", a.Check)
+		})
+	}
 	if d.AllowFailure {
 		w.key("allow-failure?")
 		w.bool(true)

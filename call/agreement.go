@@ -1,0 +1,146 @@
+package call
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/internal/canon"
+)
+
+// Agreeing returns how many candidates an agreement asks at once; 0 for another strategy.
+func (d *Dispatch) Agreeing() int {
+	switch {
+	case d.Strategy != Agreement:
+		return 0
+	case d.Agree == nil || d.Agree.First == 0:
+		return 2
+	}
+	return d.Agree.First
+}
+
+// resolveAgreement finds the check of an agreement. Each of the first candidates must pass the
+// tests on its metadata, since without one of them there is nothing to agree on.
+func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
+	if s.Dispatch.Strategy != Agreement {
+		return
+	}
+	if a := s.Dispatch.Agree; a != nil && a.Check != "" {
+		r.agree = r.checks(app, []string{a.Check}, r.inputType(s), nil)
+	}
+	if s.open() || len(r.faults) > 0 {
+		return
+	}
+	n := s.Dispatch.Agreeing()
+	if len(r.candidates) < n {
+		r.fault("no-candidate", "an agreement asks %d candidates at once, and the call has %d: name more", n, len(r.candidates)).Queried = s.Intent
+		return
+	}
+	for _, c := range r.candidates[:n] {
+		if c.reason != "" {
+			r.fault("no-candidate", "%s cannot agree: %s", c.id, c.reason).Queried = c.id
+		}
+	}
+}
+
+// agreement asks the first candidates at once. If all their answers pass the gate and agree,
+// it takes that of the first one. Otherwise it asks the others as a cascade, whose answers pass
+// the gate alone. If one of the first candidates cannot be asked, none of them is.
+func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
+	first := min(s.spec.Dispatch.Agreeing(), len(s.candidates))
+	places := make([]int, first)
+	for i := range places {
+		places[i] = i
+		if why := s.reasons[i]; why != "" {
+			s.disagreed = cmp.Or(s.disagreed, s.candidates[i].id+" "+why)
+		}
+	}
+	if s.disagreed == "" {
+		var lanes []*lane
+		lanes, win, err = s.agreed(places)
+		for _, l := range lanes {
+			tried = append(tried, l.tried...)
+		}
+		if err != nil || win.failure == nil {
+			discard(lanes, win)
+			return win, tried, err
+		}
+		discard(lanes, nil)
+		if win.failure.Type != Disagreed && !s.goesOn(win) {
+			return win, tried, nil
+		}
+	}
+	win, more, err := s.cascade(first, win)
+	return win, append(tried, more...), err
+}
+
+// agreed asks the candidates at some places and returns the answer of the first one, on which
+// they agree, or a failure. It asks them one after the other if the account cannot reserve the
+// cost of all, because a call that waits for money must not hold any.
+func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) {
+	lanes, errs := s.reserved(places)
+	if slices.ContainsFunc(lanes, func(l *lane) bool { return l.reserved == nil }) {
+		for _, l := range lanes {
+			l.reserved.Close()
+		}
+		lanes, errs = nil, nil
+		for _, i := range places {
+			l := s.lane(s.ctx, i)
+			lanes, errs = append(lanes, l), append(errs, l.run())
+			if l.last.failure != nil || errs[len(errs)-1] != nil {
+				break
+			}
+		}
+	} else {
+		together(lanes, errs)
+	}
+	for k, l := range lanes {
+		if errs[k] != nil {
+			return lanes, nil, errs[k]
+		}
+		if o := &l.last; o.failure != nil && (win == nil || s.goesOn(win) && !s.goesOn(o)) {
+			win = o
+		}
+	}
+	if win != nil {
+		s.disagreed = fmt.Sprintf("%s: %v", win.cap, win.failure)
+		return lanes, win, nil
+	}
+	win = &lanes[0].last
+	s.disagreed, err = s.compare(lanes)
+	if failure := unpayable(err); failure != nil {
+		win.failure, win.final = failure, true
+		return lanes, win, nil
+	}
+	if s.disagreed != "" {
+		win.failure = &Error{Type: Disagreed, Message: s.disagreed}
+	}
+	return lanes, win, err
+}
+
+// compare returns why the answers of lanes disagree, "" if they agree. The error means that the
+// check did not finish.
+func (s *session) compare(lanes []*lane) (why string, err error) {
+	answers := make([]JSON, len(lanes))
+	for i, l := range lanes {
+		if answers[i], err = canon.AppendJSON(nil, l.last.out); err != nil {
+			return "", err
+		}
+	}
+	if s.agree == nil {
+		for i, a := range answers {
+			if !bytes.Equal(a, answers[0]) {
+				return fmt.Sprintf("the answers of %s and %s differ", lanes[0].entry.ID, lanes[i].entry.ID), nil
+			}
+		}
+		return "", nil
+	}
+	all, err := canon.Append(nil, answers)
+	if err != nil {
+		return "", err
+	}
+	req := s.request
+	found, err := failed(s.ctx, s.agree, &Subject{Request: &req, Out: all, Step: "agreement"})
+	return list(found), err
+}
