@@ -21,6 +21,9 @@ type Inspector interface {
 	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
 	// follow again after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
+	// Last returns a position after which Follow yields what happens to a run from now on: no
+	// row that it has is after it. The error is ErrNoRun, or one of the store.
+	Last(ctx context.Context, run string) (int64, error)
 	// Outline returns the branches right below a path in the order in which they
 	// started, those of the whole run for "". It reads no contents. See Branches.
 	Outline(ctx context.Context, run, path string) ([]Branch, error)

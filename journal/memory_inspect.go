@@ -81,6 +81,17 @@ func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[
 	}
 }
 
+// Last implements [Inspector].
+func (m *Memory) Last(_ context.Context, run string) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if !r.visible() {
+		return 0, fmt.Errorf("run %q: %w", run, ErrNoRun)
+	}
+	return int64(len(r.rows)), nil
+}
+
 // rows returns the rows after a position. If there are none and the run is held, news is
 // closed when there may be more.
 func (m *Memory) rows(run string, after int64) (rows []Row, news <-chan struct{}, err error) {

@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -186,14 +187,22 @@ func (s *Server) work(request context.Context, who Principal) (ctx context.Conte
 
 // listCaps lists the capabilities.
 func (s *Server) listCaps(w http.ResponseWriter, _ *http.Request, _ Principal) error {
-	out := struct {
-		Capabilities []call.Metadata `json:"capabilities"`
-	}{[]call.Metadata{}}
+	out := api.Capabilities{Capabilities: []api.Capability{}}
 	if app := s.cfg.Applicator; app != nil && app.Registry != nil {
 		for _, id := range app.Registry.IDs() {
-			if m, ok := app.Registry.Lookup(id); ok {
-				out.Capabilities = append(out.Capabilities, m)
+			m, ok := app.Registry.Lookup(id)
+			if !ok {
+				continue
 			}
+			text, err := json.Marshal(m)
+			if err != nil {
+				return err
+			}
+			var about api.Capability
+			if err := json.Unmarshal(text, &about); err != nil {
+				return err
+			}
+			out.Capabilities = append(out.Capabilities, about)
 		}
 	}
 	return reply(w, http.StatusOK, out)

@@ -18,18 +18,11 @@ const beat = 15 * time.Second
 // the server ends. A client that comes back with Last-Event-ID, to any server of the
 // journal, misses nothing and gets nothing twice.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
-	at := place{}
-	text := r.Header.Get("Last-Event-ID")
-	if text == "" {
-		text = r.URL.Query().Get("after")
-	}
-	if text != "" {
-		var err error
-		if at, err = readPlace(text); err != nil {
-			return err
-		}
-	}
 	info, err := s.find(r, who)
+	if err != nil {
+		return err
+	}
+	at, err := s.placeOf(r, info.ID)
 	if err != nil {
 		return err
 	}
@@ -42,10 +35,28 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	out := &eventStream{w: w, flush: http.NewResponseController(w), at: at}
-	out.write([]byte(": \n\n"))
+	// A client whose stream begins now must know where that is before the first event.
+	out.write([]byte(": \n"))
+	if at != (place{}) && at.String() != r.Header.Get("Last-Event-ID") {
+		out.write([]byte("id: " + at.String() + "\n"))
+	}
+	out.write([]byte("\n"))
 	out.send()
 	s.stream(r, f, out, func() bool { return s.still(r, who) })
 	return nil // or the client has gone, or comes back
+}
+
+// placeOf returns where the stream of a request begins: after its Last-Event-ID, or its
+// parameter after, which may be "now".
+func (s *Server) placeOf(r *http.Request, run string) (at place, err error) {
+	switch text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text {
+	case "":
+	case "now":
+		at.seq, err = s.cfg.Journal.Last(r.Context(), run)
+	default:
+		at, err = readPlace(text)
+	}
+	return at, err
 }
 
 // still reports whether a caller may read what it could when its stream began.

@@ -179,3 +179,20 @@ func (c *crowd) rows() int {
 	}
 	return n
 }
+
+// A stream from now on says where it begins before there is an event: a client that is cut
+// comes back to that place.
+func TestEventsFromNow(t *testing.T) {
+	h := newHouse(t, nil)
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"slow","input":{"text":"x"}}`, 201, `"state":"running"`)
+	last, err := h.journal.Last(t.Context(), "a")
+	if err != nil || last == 0 {
+		t.Fatal(last, err)
+	}
+	ids, kinds := h.events(t.Context(), "/v1/runs/a/events?after=now", "", 0)
+	if len(ids) != 1 || ids[0] != strconv.FormatInt(last, 10) || len(kinds) > 0 {
+		t.Errorf("the stream begins with %v, %v, want %d", ids, kinds, last)
+	}
+	h.want("GET", "/v1/runs/a/events?after=then", "", 400, "the id of an event")
+	close(h.gate)
+}

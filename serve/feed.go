@@ -31,7 +31,7 @@ func (p place) String() string {
 func readPlace(text string) (p place, err error) {
 	seq, state, _ := strings.Cut(text, "-")
 	if p.seq, err = strconv.ParseInt(seq, 10, 64); err != nil || p.seq < 0 || len(text) > 64 {
-		return p, unreadable("Last-Event-ID is %q: want the id of an event", text)
+		return p, unreadable("Last-Event-ID is %q: want the id of an event, or \"now\"", text)
 	}
 	p.state = journal.State(state)
 	return p, nil

@@ -42,8 +42,8 @@ var operations = map[string]operation{
 	"POST /v1/runs/{id}/answers":     {summary: "Answer a question of a run", in: api.Answer{}, status: 200, out: api.Run{}},
 	"GET /v1/pipelines":              {summary: "List the published pipelines", status: 200, out: api.Pipelines{}},
 	"GET /v1/pipelines/{name}":       {summary: "Describe a published pipeline", status: 200, out: api.Pipeline{}},
-	"POST /v1/act":                   {summary: "Ask a capability, with the envelope of a request", query: []string{"id"}, in: json.RawMessage{}, status: 200, out: json.RawMessage{}},
-	"GET /v1/caps":                   {summary: "List the capabilities", status: 200, out: json.RawMessage{}},
+	"POST /v1/act":                   {summary: "Ask a capability, with the envelope of a request", query: []string{"id"}, in: json.RawMessage{}, status: 200, out: api.Reply{}},
+	"GET /v1/caps":                   {summary: "List the capabilities", status: 200, out: api.Capabilities{}},
 }
 
 // inPath matches a parameter in the path of a pattern.

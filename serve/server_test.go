@@ -247,7 +247,8 @@ func TestCancel(t *testing.T) {
 	h.want("POST", "/v1/runs/b/cancel", "", 200, `"state":"canceled"`)
 }
 
-// events reads a stream until it ends, or n events were read.
+// events reads a stream until it ends, or n events were read: with 0, the place at which it
+// begins.
 func (h *house) events(ctx context.Context, path, after string, n int) (ids, kinds []string) {
 	h.Helper()
 	req, err := http.NewRequestWithContext(ctx, "GET", h.URL+path, nil)
@@ -265,7 +266,7 @@ func (h *house) events(ctx context.Context, path, after string, n int) (ids, kin
 	if resp.StatusCode != 200 {
 		h.Fatalf("the stream has status %d", resp.StatusCode)
 	}
-	for lines := bufio.NewScanner(resp.Body); len(kinds) < n && lines.Scan(); {
+	for lines := bufio.NewScanner(resp.Body); (len(kinds) < n || len(ids)+n == 0) && lines.Scan(); {
 		if id, ok := bytes.CutPrefix(lines.Bytes(), []byte("id: ")); ok {
 			ids = append(ids, string(id))
 		}

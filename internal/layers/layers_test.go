@@ -96,6 +96,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/tui", "internal/display internal/progress"},
 	{"internal/...", ". internal/text trace tree"},
 	{"serve/api", "journal"},
+	{"serve/client", "serve/api internal/retryafter internal/sse"},
 	{"serve/page", "journal journal/export call llm serve/api internal/progress internal/text"},
 	{"serve/openai", "agent call tree serve/api"},
 	{"serve", "journal call tree internal/jsonv2 internal/respond serve/api serve/openai serve/page"},

@@ -30,6 +30,8 @@ type Reader struct {
 	owned []byte // the buffer that data is copied to when it must outlive chunk
 
 	name    string
+	id      string // of the event so far, or of an earlier one
+	lastID  string
 	hasData bool
 	skipLF  bool // the last piece ended in CR: an LF that follows belongs to it
 	started bool // a byte order mark is skipped only at the start
@@ -128,6 +130,10 @@ func (r *Reader) field(line []byte) {
 		}
 		r.owned = append(r.owned, value...)
 		r.data, r.hasData = r.owned, true
+	case "id":
+		if r.id != string(value) && bytes.IndexByte(value, 0) < 0 {
+			r.id = string(value)
+		}
 	case "event":
 		if r.name != string(value) {
 			r.name = string(value)
@@ -135,8 +141,13 @@ func (r *Reader) field(line []byte) {
 	}
 }
 
+// LastID returns the id that a client sends as Last-Event-ID to continue the stream, or ""
+// if the stream gave none. A stream may give one without an event.
+func (r *Reader) LastID() string { return r.lastID }
+
 // dispatch ends the event at a blank line. An event without data is dropped.
 func (r *Reader) dispatch() (Event, bool) {
+	r.lastID = r.id
 	ev := Event{Name: r.name, Data: r.data}
 	ok := r.hasData
 	r.name, r.data, r.hasData = "", nil, false

@@ -135,3 +135,26 @@ func BenchmarkReader(b *testing.B) {
 		}
 	}
 }
+
+// An id holds when its event is complete, also if that has no data, and until there is
+// another one.
+func TestLastID(t *testing.T) {
+	var r Reader
+	for _, tt := range []struct{ piece, want string }{
+		{"id: 7\n", ""}, {"\n", "7"}, {"data: x\n\n", "7"}, {"id: 8\ndata: y\n", "7"}, {"\n", "8"}, {"id: 9\x00\n\n", "8"}, {"id\n\n", ""},
+	} {
+		r.Feed([]byte(tt.piece))
+		for {
+			_, ok, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+		}
+		if got := r.LastID(); got != tt.want {
+			t.Errorf("after %q: %q, want %q", tt.piece, got, tt.want)
+		}
+	}
+}

@@ -85,8 +85,18 @@ func testFollow(t *testing.T, j tested) {
 	for row := range i.Follow(t.Context(), "run", last) {
 		t.Errorf("after the last row comes %+v", row)
 	}
+	at, err := i.Last(t.Context(), "run")
+	if err != nil || at < last {
+		t.Errorf("Last is %d, %v, want at least %d", at, err, last)
+	}
+	if _, err := i.Last(t.Context(), "nothing"); !errors.Is(err, journal.ErrNoRun) {
+		t.Errorf("the last row of an unknown run: %v, want ErrNoRun", err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	begin(t, j, journal.RunInfo{ID: "idle"})
+	if at, err := i.Last(t.Context(), "idle"); err != nil || at != 0 {
+		t.Errorf("the last row of a run without one: %d, %v", at, err)
+	}
 	for _, err := range i.Follow(canceled(ctx, cancel), "idle", 0) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("Follow of a run in which nothing happens: %v, want that it was cancelled", err)

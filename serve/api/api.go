@@ -140,6 +140,78 @@ const (
 
 // Event is the data of a server-sent event of a run.
 type Event struct {
+	ID   string       `json:"-"`              // that of the event: streams continue after it
 	Step *journal.Row `json:"step,omitempty"` // of an event "step": one started or ended
 	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
+}
+
+// Capabilities are those that a request can ask for, in the order of their names.
+type Capabilities struct {
+	Capabilities []Capability `json:"capabilities"`
+}
+
+// Capability answers requests: see the fields of call.Metadata.
+type Capability struct {
+	ID         string          `json:"cap/id"`
+	Kind       string          `json:"cap/kind"`
+	Version    string          `json:"cap/version,omitempty"`
+	Intents    []string        `json:"cap/intents,omitempty"` // none means any
+	In         string          `json:"io/in-schema,omitempty"`
+	Out        string          `json:"io/out-schema,omitempty"`
+	CanProduce []string        `json:"cap/can-produce,omitempty"`
+	Needs      []string        `json:"cap/needs,omitempty"`
+	Effects    []string        `json:"cap/effects-allowed,omitempty"`
+	Tags       []string        `json:"cap/tags,omitempty"`
+	Cost       json.RawMessage `json:"cap/cost,omitempty"`
+	Limits     json.RawMessage `json:"cap/limits,omitempty"`
+}
+
+// Reply is the envelope of the answer to a request for a capability. It has a Result or an
+// Error.
+type Reply struct {
+	Proto  int       `json:"proto"`
+	Trace  Trace     `json:"trace,omitzero"` // that of the request
+	Result *Result   `json:"result,omitempty"`
+	Error  *ActError `json:"error,omitempty"`
+}
+
+// Trace names a request for a capability.
+type Trace struct {
+	ID   string `json:"id,omitempty"`
+	Turn int    `json:"turn,omitempty"`
+}
+
+// Result is what a capability answered.
+type Result struct {
+	Type  string          `json:"type"`            // "value", or "plan"
+	Out   json.RawMessage `json:"out,omitempty"`   // of a value
+	Plan  json.RawMessage `json:"plan,omitempty"`  // of a plan
+	Usage json.RawMessage `json:"usage,omitempty"` // what it cost, and how it was answered
+}
+
+// ActError says why no capability had an answer.
+type ActError struct {
+	Type      string          `json:"type"` // as "schema/invalid"
+	Message   string          `json:"message,omitempty"`
+	Retryable bool            `json:"retryable?,omitempty"`
+	Where     string          `json:"where,omitempty"`
+	Details   json.RawMessage `json:"details,omitempty"`
+}
+
+// Error returns the type and the message.
+func (e *ActError) Error() string {
+	if e.Message == "" {
+		return e.Type
+	}
+	return e.Type + ": " + e.Message
+}
+
+// Piece is a piece of an answer that is streamed.
+type Piece struct {
+	Type    string `json:"type"` // "delta", "retracted" or "progress"
+	Path    string `json:"path"` // of the step
+	Source  string `json:"source,omitempty"`
+	Text    string `json:"text,omitempty"`    // of a delta
+	Reason  string `json:"reason,omitempty"`  // of a retraction: the deltas so far of the path and source are void
+	Message string `json:"message,omitempty"` // of progress
 }

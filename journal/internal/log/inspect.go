@@ -143,6 +143,23 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	}
 }
 
+// Last implements [journal.Inspector]. The number of the newest record is at least the number
+// of records, so it reads few.
+func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
+	r, err := j.existing(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	f := &follower{Journal: j, id: run, run: r.Row, whole: max(r.Rows-1, 0), after: max(r.Rows<<placeBits-1, 0)}
+	for {
+		rows, err := f.read(ctx)
+		if err != nil || len(rows) == 0 {
+			return f.after, err
+		}
+		f.after = rows[len(rows)-1].Seq
+	}
+}
+
 // read returns the next rows. They are read before the caller gets the first one:
 // a slow caller must not keep a connection.
 func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {

@@ -1,0 +1,119 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"github.com/stonelayer/stone/internal/sse"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Act asks a capability. The request is encoded as JSON: it is an envelope, as "stone act"
+// reads it. With an id, a run keeps the answer, and the same request again gets it without
+// a call. If no capability has an answer, the error is an *api.ActError.
+func (c *Client) Act(ctx context.Context, id string, envelope any) (api.Result, error) {
+	var reply api.Reply
+	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
+		return api.Result{}, err
+	}
+	return resultOf(reply)
+}
+
+// A Chunk is what Stream yields: a piece of the answer, or at last the answer.
+type Chunk struct {
+	api.Piece
+	Result *api.Result // nil for a piece
+}
+
+// Stream asks a capability as Act does. It yields the pieces of the answer as they arrive,
+// and then the answer, which alone is checked. A stream that is cut is an error: with an
+// id, ask again.
+func (c *Client) Stream(ctx context.Context, id string, envelope any) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		r := act(id, envelope)
+		r.accept = "text/event-stream"
+		resp, err := c.send(ctx, r)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		defer resp.Body.Close()
+		for data, err := range messages(resp.Body) {
+			var next Chunk
+			if err == nil {
+				next, err = chunk(data)
+			}
+			if !yield(next, err) || err != nil || next.Result != nil {
+				return
+			}
+		}
+	}
+}
+
+func act(id string, envelope any) request {
+	r := request{method: http.MethodPost, path: path("act"), body: envelope}
+	if id != "" {
+		r.query, r.repeat = url.Values{"id": {id}}, true
+	}
+	return r
+}
+
+// messages yields the data of server-sent events. The end of the stream is an error.
+func messages(body io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var events sse.Reader
+		for buffer := make([]byte, 32<<10); ; {
+			n, err := body.Read(buffer)
+			events.Feed(buffer[:n])
+			for {
+				e, ok, err := events.Next()
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if !ok {
+					break
+				}
+				if !yield(e.Data, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("the stream was cut: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// chunk reads a piece, which has a type, or the envelope of the answer.
+func chunk(data []byte) (next Chunk, err error) {
+	var reply api.Reply
+	if err = json.Unmarshal(data, &next.Piece); err == nil && next.Type == "" {
+		err = json.Unmarshal(data, &reply)
+	}
+	if err != nil {
+		return next, fmt.Errorf("an event cannot be read: %w", err)
+	}
+	if next.Type != "" {
+		return next, nil
+	}
+	result, err := resultOf(reply)
+	next.Result = &result
+	return next, err
+}
+
+func resultOf(reply api.Reply) (api.Result, error) {
+	switch {
+	case reply.Error != nil:
+		return api.Result{}, reply.Error
+	case reply.Result == nil:
+		return api.Result{}, fmt.Errorf("the reply has neither a result nor an error")
+	}
+	return *reply.Result, nil
+}

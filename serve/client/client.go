@@ -1,0 +1,192 @@
+package client
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Client calls a server. Only URL is required. Several goroutines may use a Client at once.
+type Client struct {
+	URL   string       // of the server, such as "http://127.0.0.1:8080"
+	Token string       // that "stone token create" has printed; empty sends none
+	HTTP  *http.Client // http.DefaultClient if nil
+	// Patience is how long requests that are safe to repeat are repeated while no server
+	// answers; one minute if zero. A negative value repeats none.
+	Patience time.Duration
+}
+
+// maxReply bounds a reply.
+const maxReply = 256 << 20
+
+// A request is one of the API.
+type request struct {
+	method, path string
+	query        url.Values
+	body         any    // sent as JSON; nil for none
+	accept       string // application/json if empty
+	after        string // Last-Event-ID
+	repeat       bool   // it is safe to repeat
+}
+
+// path joins the parts of a path.
+func path(parts ...string) string {
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return "/v1/" + strings.Join(parts, "/")
+}
+
+// call sends a request and reads its reply, unless to is nil.
+func (c *Client) call(ctx context.Context, r request, to any) error {
+	resp, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s %s: read the reply: %w", r.method, r.path, err)
+	case len(data) > maxReply:
+		return fmt.Errorf("%s %s: the reply is longer than %d MB", r.method, r.path, maxReply>>20)
+	case to == nil:
+		return nil
+	}
+	if err := json.Unmarshal(data, to); err != nil {
+		return fmt.Errorf("%s %s: the reply is not that of a Stone server: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// send sends a request, again and again if that is safe, and returns the reply if it is a
+// success.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	var body []byte
+	if r.body != nil {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return nil, err
+		}
+	}
+	for w := (waiter{until: time.Now().Add(cmp.Or(c.Patience, time.Minute))}); ; {
+		resp, err := c.once(ctx, r, body)
+		if err == nil || !r.repeat || ctx.Err() != nil {
+			return resp, given(err)
+		}
+		if !w.wait(ctx, err) {
+			return nil, given(err)
+		}
+	}
+}
+
+// given returns an error as the caller gets it, who does not try again.
+func given(err error) error {
+	if u, ok := errors.AsType[unavailable](err); ok {
+		return u.error
+	}
+	return err
+}
+
+// unavailable is the error of a server that does not answer now.
+type unavailable struct {
+	error
+	after time.Duration // how long to wait, if the server said it
+}
+
+// once sends a request once. The error is an unavailable one if another try may succeed.
+func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Response, error) {
+	at := strings.TrimSuffix(c.URL, "/") + r.path
+	if len(r.query) > 0 {
+		at += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", cmp.Or(r.accept, "application/json"))
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.after != "" {
+		req.Header.Set("Last-Event-ID", r.after)
+	}
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	resp, err := cmp.Or(c.HTTP, http.DefaultClient).Do(req)
+	if err != nil {
+		return nil, unavailable{error: err}
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, failure(resp)
+}
+
+// failure returns the error of a reply that is none of success.
+func failure(resp *http.Response) error {
+	const most = 1 << 20
+	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	var reply api.Reply
+	if err == nil && json.Unmarshal(data, &reply) == nil && reply.Error != nil {
+		return reply.Error
+	}
+	p := &api.Problem{}
+	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // of something before the server
+		p = &api.Problem{Type: "about:blank", Title: resp.Status, Status: resp.StatusCode}
+	}
+	wait := retryafter.Read(resp.Header, time.Now())
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests && wait > 0,
+		resp.StatusCode == http.StatusBadGateway && p.Type == "about:blank",
+		resp.StatusCode == http.StatusServiceUnavailable,
+		resp.StatusCode == http.StatusGatewayTimeout:
+		return unavailable{p, wait}
+	}
+	return p
+}
+
+// A waiter waits between tries: longer each time, until its time is over.
+type waiter struct {
+	until time.Time
+	tries int
+}
+
+// forever is a waiter whose time is never over.
+func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
+
+// wait waits before the next try. It returns false if there is none: the time is over, or
+// the error is none that goes away.
+func (w *waiter) wait(ctx context.Context, err error) bool {
+	var u unavailable
+	if !errors.As(err, &u) {
+		return false
+	}
+	pause := min(50*time.Millisecond<<min(w.tries, 6), 2*time.Second)
+	pause = max(u.after, pause/2+rand.N(pause/2))
+	w.tries++
+	if time.Now().Add(pause).After(w.until) {
+		return false
+	}
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

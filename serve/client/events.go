@@ -1,0 +1,98 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"time"
+
+	"github.com/stonelayer/stone/internal/sse"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Now is the place in a stream at which the next event follows.
+const Now = "now"
+
+// quiet is how long a stream may be silent. A server sends something every 15 s.
+const quiet = 45 * time.Second
+
+// Events yields the events of a run after the one with the id, "" for all and [Now] for
+// those from now on, and waits for more until the run is over. When the stream is cut or
+// the server restarts, it connects again: the caller misses no event and gets none twice.
+// An error is the last thing that it yields.
+func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		s := stream{client: c, request: request{
+			method: http.MethodGet, path: path("runs", run, "events"), accept: "text/event-stream", after: after, repeat: true,
+		}}
+		for w := forever(); ; {
+			was := s.request.after
+			err := s.read(ctx, yield)
+			if errors.Is(err, errOver) {
+				return
+			}
+			if s.request.after != was {
+				w = forever() // it works
+			}
+			if !w.wait(ctx, err) {
+				yield(api.Event{}, cmp.Or(context.Cause(ctx), err))
+				return
+			}
+		}
+	}
+}
+
+// A stream reads the events of a run over several connections.
+type stream struct {
+	client  *Client
+	request request
+}
+
+// errOver ends a stream: the run is over, or the caller wants no more.
+var errOver = errors.New("the stream is over")
+
+// read yields the events of one connection. The error is an unavailable one if the stream
+// was cut.
+func (s *stream) read(ctx context.Context, yield func(api.Event, error) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resp, err := s.client.send(ctx, s.request)
+	if err != nil {
+		return given(err)
+	}
+	defer resp.Body.Close()
+	dead := time.AfterFunc(quiet, cancel)
+	defer dead.Stop()
+	var events sse.Reader
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := resp.Body.Read(buffer)
+		dead.Reset(quiet)
+		events.Feed(buffer[:n])
+		for {
+			e, ok, err := events.Next()
+			if err != nil {
+				return err
+			}
+			if id := events.LastID(); id != "" {
+				s.request.after = id
+			}
+			if !ok {
+				break
+			}
+			event := api.Event{ID: s.request.after}
+			if err := json.Unmarshal(e.Data, &event); err != nil {
+				return fmt.Errorf("an event cannot be read: %w", err)
+			}
+			if !yield(event, nil) || event.Run != nil && event.Run.Over() {
+				return errOver
+			}
+		}
+		if err != nil {
+			return unavailable{error: err}
+		}
+	}
+}

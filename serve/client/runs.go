@@ -1,0 +1,162 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Start starts the run with the id, or returns the one that the same request has started.
+// Another request with that id is a problem of type api.Conflict. If the id is empty, the
+// client makes one.
+func (c *Client) Start(ctx context.Context, id string, s api.Start) (run api.Run, err error) {
+	if id == "" {
+		id = strings.ToLower(rand.Text())
+	}
+	err = c.call(ctx, request{method: http.MethodPut, path: path("runs", id), body: s, repeat: true}, &run)
+	return run, err
+}
+
+// Run describes a run.
+func (c *Client) Run(ctx context.Context, id string) (run api.Run, err error) {
+	err = c.get(ctx, &run, nil, "runs", id)
+	return run, err
+}
+
+// Runs yields the runs that a query selects, the newest first. It asks for q.Limit of them
+// at once, and for more as long as the caller continues. An error is the last thing that it
+// yields.
+func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[api.Run, error] {
+	return func(yield func(api.Run, error) bool) {
+		for values := selection(q); ; {
+			var page api.Runs
+			if err := c.get(ctx, &page, values, "runs"); err != nil {
+				yield(api.Run{}, err)
+				return
+			}
+			for _, run := range page.Runs {
+				if !yield(run, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			values.Set("before", page.Next)
+		}
+	}
+}
+
+// selection is the query of a list of runs.
+func selection(q journal.Query) url.Values {
+	values := url.Values{}
+	for _, s := range q.States {
+		values.Add("state", string(s))
+	}
+	set := func(name, value string, is bool) {
+		if is {
+			values.Set(name, value)
+		}
+	}
+	set("pipeline", q.Pipeline, q.Pipeline != "")
+	set("text", q.Text, q.Text != "")
+	set("min-usd", strconv.FormatFloat(q.MinCost, 'g', -1, 64), q.MinCost != 0)
+	set("since", q.Since.Format(time.RFC3339Nano), !q.Since.IsZero())
+	set("until", q.Until.Format(time.RFC3339Nano), !q.Until.IsZero())
+	set("before", q.Before, q.Before != "")
+	set("limit", strconv.Itoa(q.Limit), q.Limit != 0)
+	for name, value := range q.Labels {
+		values.Set("label."+name, value)
+	}
+	return values
+}
+
+// pollTime is how long the server may wait for one reply about a result.
+const pollTime = 30 * time.Second
+
+// Result waits until the run stops and returns it, with its Result if it is done. A run
+// that waits for an answer has stopped, too: api.Run.Over tells them apart.
+func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error) {
+	wait := url.Values{"wait": {pollTime.String()}}
+	for w := forever(); ; {
+		run = api.Run{}
+		if err := c.get(ctx, &run, wait, "runs", id, "result"); err != nil {
+			return run, err
+		}
+		if run.Over() || run.State == journal.Waiting {
+			return run, nil
+		}
+		// The time is over, or the server ends.
+		if !w.wait(ctx, unavailable{}) {
+			return run, context.Cause(ctx)
+		}
+	}
+}
+
+// Node returns a node of a run.
+func (c *Client) Node(ctx context.Context, run, id string) (n api.Node, err error) {
+	err = c.get(ctx, &n, nil, "runs", run, "nodes", id)
+	return n, err
+}
+
+// Questions returns the questions of a run. With an empty run it returns the open
+// questions of all runs.
+func (c *Client) Questions(ctx context.Context, run string) ([]api.Question, error) {
+	var all api.Questions
+	parts := []string{"questions"}
+	if run != "" {
+		parts = []string{"runs", run, "questions"}
+	}
+	err := c.get(ctx, &all, nil, parts...)
+	return all.Questions, err
+}
+
+// Answer answers a question of a run, which then continues. The problem has the type
+// api.Conflict if the question is answered, and api.Invalid if the answer does not fit.
+func (c *Client) Answer(ctx context.Context, run string, a api.Answer) (out api.Run, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", run, "answers"), body: a}, &out)
+	return out, err
+}
+
+// Cancel cancels a run.
+func (c *Client) Cancel(ctx context.Context, id string) (run api.Run, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "cancel")}, &run)
+	return run, err
+}
+
+// Resume resumes a run that has stopped. It retries a failed one.
+func (c *Client) Resume(ctx context.Context, id string) (run api.Run, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume")}, &run)
+	return run, err
+}
+
+// Remove removes a run with its records.
+func (c *Client) Remove(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: path("runs", id)}, nil)
+}
+
+// Pipelines returns the published pipelines, in the order of their names.
+func (c *Client) Pipelines(ctx context.Context) ([]api.Pipeline, error) {
+	var all api.Pipelines
+	err := c.get(ctx, &all, nil, "pipelines")
+	return all.Pipelines, err
+}
+
+func (c *Client) get(ctx context.Context, to any, query url.Values, parts ...string) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path(parts...), query: query, repeat: true}, to)
+}
+
+// Caps returns the capabilities that Act can ask.
+func (c *Client) Caps(ctx context.Context) ([]api.Capability, error) {
+	var all api.Capabilities
+	err := c.get(ctx, &all, nil, "caps")
+	return all.Capabilities, err
+}
