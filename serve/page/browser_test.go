@@ -45,6 +45,10 @@ func TestBrowser(t *testing.T) {
 	h.run(0, "run", "--id", "agent", "--", "agent")
 	h.run(3, "run", "--id", "asked", "--", "article")
 	h.run(3, "run", "--id", "review", "--", "review")
+	for _, strategy := range []string{"cascade", "race", "tournament"} {
+		h.run(0, "run", "--id", strategy, "--", "call", strategy)
+	}
+	h.run(1, "run", "--id", "refused", "--", "call", "refused")
 	file := filepath.Join(dir, "run.html")
 	h.run(0, "inspect", "failing", "--html", file)
 	other := &program{T: t, path: house, db: filepath.Join(dir, "served.db")}
@@ -63,13 +67,17 @@ func TestBrowser(t *testing.T) {
 	}
 	n := 0
 	for results := json.NewDecoder(out); ; n++ {
-		var result struct{ Name, Error string }
+		var result struct {
+			Name, Error string
+			Seconds     float64
+		}
 		if err := results.Decode(&result); err == io.EOF {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		t.Run(result.Name, func(t *testing.T) {
+			t.Logf("%.1f s", result.Seconds)
 			if result.Error != "" {
 				t.Error(result.Error)
 			}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -25,6 +26,14 @@ var functions = template.FuncMap{
 	"pause":   progress.Duration,
 	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
 	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
+	"plural":  plural,
+	"why":     withoutKind,
+	"score": func(f *float64) string {
+		if f == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*f, 'g', 3, 64)
+	},
 	"short":   func(id dag.ID) string { return id.String()[:12] },
 	"zero":    func(id dag.ID) bool { return id == dag.ID{} },
 	"runURL":  runURL,
@@ -38,6 +47,16 @@ var functions = template.FuncMap{
 var marks = map[string]string{
 	"done": "✓", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
 	"canceled": "–", "drained": "‖", "interrupted": "‖",
+}
+
+// reasonOf joins the kind of a failure and its reason, which may begin with it.
+func reasonOf(kind, reason string) string {
+	return kind + ": " + withoutKind(kind, reason)
+}
+
+// withoutKind returns the reason of a failure without its kind, which is shown beside it.
+func withoutKind(kind, reason string) string {
+	return strings.TrimPrefix(reason, kind+": ")
 }
 
 // took formats how long something lasted, or has lasted until now if it has not ended.
@@ -61,6 +80,17 @@ func count(n int) string {
 		digits = digits[:i] + "\u202f" + digits[i:]
 	}
 	return digits
+}
+
+// plural counts things: "1 answer", "2 answers", "3 capabilities".
+func plural(n int, one string) string {
+	if n != 1 {
+		if stem, ok := strings.CutSuffix(one, "y"); ok {
+			one = stem + "ie"
+		}
+		one += "s"
+	}
+	return cmp.Or(count(n), "0") + " " + one
 }
 
 func runURL(run string, query ...string) string {

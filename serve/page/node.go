@@ -10,6 +10,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
@@ -29,8 +30,9 @@ type piece struct {
 	Text    string // the content as people read it
 	Cut     int    // bytes that are left out of it
 	Talk    []message
-	Call    *call.Record
+	Call    *called
 	Readers []reader
+	Inside  bool   // its step has steps within it
 	AllURL  string // of the page with nothing left out
 }
 
@@ -38,6 +40,14 @@ type piece struct {
 type reader struct {
 	ID   dag.ID
 	Type string
+}
+
+// Above leads to the step of a piece.
+func (n *piece) Above() []crumb {
+	if n.Step == nil {
+		return nil
+	}
+	return crumbs(up(n.Step.Path))
 }
 
 // node shows a node.
@@ -62,7 +72,7 @@ func (p *pages) node(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
-	return showPiece(w, r, n)
+	return showPiece(w, r, v, n)
 }
 
 // step shows the result of a step.
@@ -84,15 +94,16 @@ func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
+	n.Inside = above[i].Below > 0
 	if n.ID != (dag.ID{}) && info.Steps <= smallRun {
 		if n.Readers, err = readersOf(r.Context(), v, info.ID, n.ID); err != nil {
 			return err
 		}
 	}
-	return showPiece(w, r, n)
+	return showPiece(w, r, v, n)
 }
 
-func showPiece(w http.ResponseWriter, r *http.Request, n *piece) error {
+func showPiece(w http.ResponseWriter, r *http.Request, v View, n *piece) (err error) {
 	all := r.URL.Query()
 	limit := shownBytes
 	if all.Get("all") != "" {
@@ -102,6 +113,15 @@ func showPiece(w http.ResponseWriter, r *http.Request, n *piece) error {
 		n.AllURL = r.URL.Path + "?" + all.Encode()
 	}
 	n.read(max(limit, shownBytes))
+	if record := call.RecordIn(n.Meta); record != nil {
+		path := ""
+		if n.Step != nil {
+			path = n.Step.Path
+		}
+		if n.Call, err = calledOf(r.Context(), v.Journal, n.Run, path, record); err != nil {
+			return err
+		}
+	}
 	title := n.Type
 	if n.Step != nil {
 		title = n.Step.Path
@@ -131,7 +151,7 @@ func recordOf(ctx context.Context, v View, info journal.RunInfo, s journal.Step)
 		return nil, err
 	}
 	if n.Step = &s; s.Failure != "" {
-		n.Failure = s.Failure + ": " + s.Reason
+		n.Failure = reasonOf(s.Failure, s.Reason)
 	}
 	return n, nil
 }
@@ -166,17 +186,23 @@ func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader
 // read makes the texts of a piece, of at most limit bytes in all.
 func (n *piece) read(limit int) {
 	left := allowance(limit)
-	n.Call = call.RecordIn(n.Meta)
 	n.Talk = talkOf(n.Content, &left)
 	for _, name := range slices.Sorted(maps.Keys(n.Meta)) {
-		if name != call.MetaKey && name != dag.MetaBeside {
+		if !hiddenMeta[name] {
 			n.Facts = append(n.Facts, [2]string{name, n.Meta[name]})
 		}
 	}
-	whole := text.WithoutBase64(readable(dag.OwnContent(string(n.Content), n.Meta)))
+	content := dag.OwnContent(string(n.Content), n.Meta)
+	if out := outIn([]byte(content)); out != nil && n.ID == (dag.ID{}) {
+		content = string(out)
+	}
+	whole := text.WithoutBase64(readable(content))
 	n.Text = left.take(whole)
 	n.Cut = len(whole) - len(n.Text)
 }
+
+// hiddenMeta has an own form on a page, or none.
+var hiddenMeta = map[string]bool{call.MetaKey: true, dag.MetaBeside: true, budget.MetaKey: true, "answer": true}
 
 // readable returns a string as it is and any other JSON indented, with all its digits.
 func readable(content string) string {

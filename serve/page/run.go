@@ -132,6 +132,15 @@ type tree struct {
 // Kept is how many results resuming a failed run would keep.
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
+// crumbs lead to a path from above.
+func crumbs(path string) (out []crumb) {
+	for at := path; at != ""; at = up(at) {
+		out = append(out, crumb{Name: strings.TrimPrefix(at[len(up(at)):], "/"), Path: at})
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // Zero is the end of what runs.
 func (tree) Zero() time.Time { return time.Time{} }
 
@@ -167,10 +176,7 @@ const (
 func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v view) (tree, error) {
 	t := tree{view: v, Run: info.ID, Live: info.State == journal.Running}
 	t.Lost = over(info.State) || info.State == journal.Interrupted || info.State == journal.Drained
-	for at := v.At; at != ""; at = up(at) {
-		t.Above = append(t.Above, crumb{Name: strings.TrimPrefix(at[len(up(at)):], "/"), Path: at})
-	}
-	slices.Reverse(t.Above)
+	t.Above = crumbs(v.At)
 	top, err := j.Outline(ctx, info.ID, v.At)
 	if err != nil {
 		return t, err
@@ -272,7 +278,7 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 	}
 	r := row{Branch: b, Name: strings.TrimPrefix(strings.TrimPrefix(b.Path, above), "/"), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
 	if s := b.Step; s != nil && s.Failure != "" {
-		r.Reason = s.Failure + ": " + s.Reason
+		r.Reason = reasonOf(s.Failure, s.Reason)
 	}
 	at := len(t.Rows)
 	t.Rows = append(t.Rows, r)
@@ -298,6 +304,8 @@ func stateOf(b journal.Branch) string {
 	switch {
 	case b.Step != nil && b.Step.Failure != "":
 		return "failed"
+	case b.Step != nil && b.Step.Recorded:
+		return "done" // whatever it tried
 	case b.Open > 0:
 		return "open"
 	case b.Failed > 0:

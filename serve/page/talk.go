@@ -47,7 +47,7 @@ func talkOf(content json.RawMessage, left *allowance) (out []message) {
 	if !bytes.HasPrefix(content, []byte("{")) || json.Unmarshal(content, &found) != nil {
 		return nil
 	}
-	if r := found.Reply; r != nil {
+	if r := found.Reply; r != nil && (r.Text != "" || len(r.ToolCalls) > 0) {
 		found.Conversation = append(found.Conversation, llm.Message{Role: llm.RoleAssistant, Content: []llm.Part{{Text: r.Text}}, ToolCalls: r.ToolCalls})
 	}
 	all := found.Conversation

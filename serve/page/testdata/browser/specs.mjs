@@ -23,12 +23,13 @@ async function spec(name, options, test) {
 	page.on("pageerror", (e) => errors.push(String(e)));
 	page.on("dialog", (d) => { errors.push("a dialog: " + d.message()); d.dismiss(); });
 	let error = "";
+	const began = performance.now();
 	try {
 		await test(page, context);
 		assert.deepEqual(errors, []);
 	} catch (e) { error = String(e.stack || e); }
 	await context.close();
-	console.log(JSON.stringify({ name, error }));
+	console.log(JSON.stringify({ name, error, seconds: (performance.now() - began) / 1000 }));
 }
 
 const text = (page, selector) => page.locator(selector).first().innerText();
@@ -46,7 +47,7 @@ await spec("the list has every run with its state", async (page) => {
 		assert.match(await text(page, `tr:has(a[href="/runs/${run}"])`), new RegExp(state));
 });
 await spec("a filter is in the address", async (page) => {
-	await page.goto(INSPECT + "/?state=failed");
+	await page.goto(INSPECT + "/?state=failed&pipeline=failing");
 	assert.equal(await page.locator("tbody tr").count(), 2);
 	assert.equal(await page.inputValue("select[name=state]"), "failed");
 });
@@ -113,6 +114,43 @@ await spec("the conversation of an agent is one, with its tool calls and a diffe
 	assert.match(await text(page, ".diff ins"), /if len\(v\) == 0/);
 	await page.click("summary:has-text('read_file')");
 	assert.match(await text(page, "details[open] .answer"), /package mean/);
+});
+await spec("a call says who was asked, what the checks said, who won and what it cost", async (page) => {
+	await page.goto(INSPECT + "/runs/cascade");
+	await page.click("#steps a:text-is('summarise')");
+	await page.waitForURL(/step/);
+	assert.match(await text(page, "[aria-labelledby=call] .lead"), /model\/large 2026-06 answered after 7 invocations of 4 capabilities. 6 answers were rejected or missing. 1 capability could not be asked./);
+	const row = (n) => page.locator("tbody.attempt").nth(n).innerText();
+	assert.match(await row(0), /model\/down[^]*runtime\/unavailable[^]*503 Service Unavailable/);
+	assert.match(await row(2), /model\/tiny[^]*eval\/must-failed\s+0.5[^]*451\s+0.0002[^]*the field source is empty[^]*must failed names-a-source/);
+	assert.match(await row(3), /attempt 2/);
+	assert.match(await row(4), /model\/small[^]*eval\/low-score\s+0.355\s+0.21[^]*the judge said 158 characters/);
+	assert.match(await row(6), /model\/large[^]*chosen\s+0.835\s+0.67[^]*0.0200/);
+	assert.match(await text(page, "table.calls"), /solver\/words\s+not asked: intent\/not-supported/);
+	assert.doesNotMatch(await text(page, "main"), /%!|0x/); // of a format that does not fit
+	await page.locator("tbody.attempt").nth(2).locator("summary").click();
+	assert.match(await text(page, "tbody.attempt details[open] pre"), /The customer writes at some length/);
+	await page.click("a:has(code:text-is('model/small')) >> nth=0");
+	await page.waitForURL(/small/);
+	assert.match(await text(page, "pre.result"), /"source": "ticket 4711"/);
+	assert.equal(await page.locator(".message").count(), 0);
+	for (const href of await page.locator(".crumbs a, .facts a").evaluateAll((links) => links.map((l) => l.href)))
+		assert.equal((await page.request.get(href)).status(), 200, href);
+});
+await spec("a race tells the one that was first from the one that was stopped", async (page) => {
+	await page.goto(INSPECT + "/runs/race/step?path=tickets/summarise");
+	assert.match(await text(page, "tbody.attempt:has-text('chosen')"), /model\/large/);
+	assert.match(await text(page, "tbody.attempt.canceled"), /model\/small[^]*attempt 2[^]*another candidate was first/);
+	const starts = await page.locator("tbody.attempt rect").evaluateAll((bars) => bars.map((b) => Number(b.getAttribute("x"))));
+	assert.ok(starts.filter((x) => x < 30).length >= 3, String(starts)); // at once
+});
+await spec("a call that no one answered says why", async (page) => {
+	await page.goto(INSPECT + "/runs/refused");
+	assert.match(await text(page, ".failure .reason"), /^eval\/must-failed never: no answer passes this check/);
+	await page.click(".failure h2 a");
+	await page.waitForURL(/step/);
+	assert.match(await text(page, "[aria-labelledby=call] .lead"), /^No answer passed after 8 invocations/);
+	assert.equal(await page.locator("tbody.attempt.failed").count(), 8);
 });
 await spec("a long content is cut, and all of it is a link away", async (page) => {
 	await page.goto(INSPECT + "/runs/long/step?path=long/lines");
@@ -293,7 +331,7 @@ await spec("the file of a run needs nothing else", async (page) => {
 	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
 });
 for (const colorScheme of ["light", "dark"])
-	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/questions", "/compare?a=failing&b=long", "/runs/none"])
+	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/questions", "/compare?a=failing&b=long", "/runs/none"])
 		await spec(`axe finds nothing serious, ${colorScheme}: ${path}`, { colorScheme }, async (page) => {
 			await page.goto(ANSWER + path);
 			const { violations } = await page.evaluate(axe + "; axe.run()");

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli"
 	_ "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
@@ -70,6 +71,14 @@ func pipeline(args []string) (stone.Ashlar, error) {
 		return hostile(), nil
 	case "long":
 		return stone.Seq("long", say("lines", draft, strings.Repeat("a line of a long content\n", 8000)), numbers()), nil
+	case "call":
+		return summarising(append(args, call.Cascade)[1]), nil
+	case "paying":
+		return paying(), nil
+	case "improving":
+		return improving(), nil
+	case "adding":
+		return adding(len(args) > 1), nil
 	case "slow":
 		return stone.Seq("slow", start, fan(n)), nil
 	}

@@ -1,0 +1,174 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/journal"
+)
+
+// called is a call as a page shows it: its record, with what each attempt answered.
+type called struct {
+	*call.Record
+	Run  string
+	Rows []attempt
+	Span span // of the attempts whose steps are known
+}
+
+// attempt is an invocation, with the step that recorded it, if that is found.
+type attempt struct {
+	call.Attempt
+	Step   *journal.Step
+	Bar    *bar
+	Chosen bool
+	Answer string   // as people read it
+	Cut    int      // bytes that are left out of it
+	Judged []string // reasons of the judge
+}
+
+// Note tells apart the attempts of one capability.
+func (a attempt) Note() string {
+	switch {
+	case a.Repair:
+		return "repair"
+	case a.Number > 1:
+		return fmt.Sprintf("attempt %d", a.Number)
+	}
+	return ""
+}
+
+// Verdict is the state of an attempt and a word for it.
+func (a attempt) Verdict() [2]string {
+	switch {
+	case a.Cancelled:
+		return [2]string{"canceled", "canceled"}
+	case a.Failure != "":
+		return [2]string{"failed", a.Failure}
+	case a.Chosen:
+		return [2]string{"done", "chosen"}
+	}
+	return [2]string{"open", "passed, not chosen"}
+}
+
+const (
+	mostAttempts = 100     // of a call, that are shown
+	answerBytes  = 4 << 10 // of an answer on the page of its call
+)
+
+// calledOf reads the attempts of a call at the path of a step, which is "" if it is not
+// known.
+func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.Record) (*called, error) {
+	c := &called{Record: r, Run: run}
+	steps := map[string]*journal.Step{}
+	if path != "" && r.From == "" {
+		below, err := j.Outline(ctx, run, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range below {
+			steps[b.Path] = b.Step
+		}
+	}
+	name, repairs := "", 0
+	for _, a := range r.Tried[:min(len(r.Tried), mostAttempts)] {
+		row := attempt{Attempt: a, Chosen: r.Failure == "" && a.Cap == r.Cap && a.Failure == "" && !a.Cancelled}
+		step := name
+		if repairs++; a.Repair {
+			step = fmt.Sprintf("%s repair %d", name, repairs)
+		} else { // as package call names its steps
+			name, repairs = fmt.Sprintf("%s %d", strings.ReplaceAll(a.Cap, "/", "|"), a.Number), 0
+			step = name
+		}
+		if row.Step = steps[address.Child(path, step, 1)]; row.Step != nil {
+			c.Span.add(row.Step.Started, row.Step.Ended)
+			if err := row.read(ctx, j, run, steps[address.Child(path, "judge "+step, 1)]); err != nil {
+				return nil, err
+			}
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	for i, row := range c.Rows {
+		if row.Step != nil {
+			c.Rows[i].Bar = c.Span.bar(row.Step.Started, row.Step.Ended)
+		}
+	}
+	return c, nil
+}
+
+// read reads the answer of an attempt, and what the judge said of it.
+func (a *attempt) read(ctx context.Context, j journal.Journal, run string, judge *journal.Step) error {
+	out, err := answerOf(ctx, j, run, a.Step)
+	if err != nil {
+		return err
+	}
+	whole := readable(string(out))
+	left := allowance(answerBytes)
+	a.Answer = left.take(whole)
+	a.Cut = len(whole) - len(a.Answer)
+	if out, err = answerOf(ctx, j, run, judge); err != nil {
+		return err
+	}
+	var verdict struct{ Reasons []string }
+	if json.Unmarshal(out, &verdict) == nil {
+		a.Judged = verdict.Reasons
+	}
+	return nil
+}
+
+// answerOf returns the out in the record of an invocation, nil if it has none.
+func answerOf(ctx context.Context, j journal.Journal, run string, s *journal.Step) (json.RawMessage, error) {
+	if s == nil || !s.Recorded {
+		return nil, nil
+	}
+	rec, err := j.Record(ctx, run, s.Path, s.Kind)
+	if errors.Is(err, journal.ErrNoStep) {
+		return nil, nil
+	}
+	return outIn([]byte(rec.Content)), err
+}
+
+// outIn returns the out in the content of an invocation, which is a reply of a capability.
+func outIn(content []byte) json.RawMessage {
+	var answer struct {
+		Reply *struct {
+			Type string
+			Out  json.RawMessage
+			Plan []byte
+		} `json:"reply"`
+	}
+	switch err := json.Unmarshal(content, &answer); {
+	case err != nil || answer.Reply == nil || answer.Reply.Type == "":
+		return nil
+	case len(answer.Reply.Plan) > 0:
+		text, _ := json.Marshal(string(answer.Reply.Plan)) // a string has JSON
+		return text
+	}
+	return answer.Reply.Out
+}
+
+// Asked counts the capabilities that were asked.
+func (c *called) Asked() int {
+	seen := map[string]bool{}
+	for _, a := range c.Tried {
+		seen[a.Cap] = true
+	}
+	return len(seen)
+}
+
+// Refused counts the answers that were not accepted.
+func (c *called) Refused() (n int) {
+	for _, a := range c.Tried {
+		if a.Failure != "" && !a.Cancelled {
+			n++
+		}
+	}
+	return n
+}
+
+// Hidden counts the attempts that are not shown.
+func (c *called) Hidden() int { return len(c.Tried) - len(c.Rows) }
