@@ -95,6 +95,14 @@ func Interactive(ctx context.Context) context.Context {
 }
 
 // A waiter is a request in a queue.
+type watchKey struct{}
+
+// Watch returns a context whose requests that have to wait tell how long they did, also if
+// they were not let in. Several goroutines may call watch at once.
+func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
+	return context.WithValue(ctx, watchKey{}, watch)
+}
+
 type waiter struct {
 	tokens   int
 	patience time.Duration
@@ -130,6 +138,9 @@ func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 		return place, err
 	}
 	defer pause(ctx)()
+	if watch, ok := ctx.Value(watchKey{}).(func(time.Duration)); ok {
+		defer func() { watch(time.Since(w.since)) }()
+	}
 	return l.wait(ctx, r, w)
 }
 

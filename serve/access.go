@@ -24,6 +24,7 @@ const (
 	Start  Role = "start"  // start, cancel, resume and remove runs
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
+	Scrape Role = "scrape" // read /metrics, which is about all tenants
 )
 
 // Principal is a caller.

@@ -165,10 +165,10 @@ func (s *Server) work(request context.Context, who Principal) (ctx context.Conte
 	if err := s.mayRun(who.Name, who.Runs); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
+	ctx, cancel := context.WithCancel(s.meters.context(context.WithoutCancel(s.cfg.Base())))
 	stop := context.AfterFunc(request, cancel)
 	key := "act/" + freshID() // no run has a name with a slash
-	s.active[key] = &active{owner: who.Name, cancel: cancel}
+	s.active[key] = &active{owner: who.Name, pipeline: "act", cancel: cancel}
 	s.running.Add(1)
 	go func() {
 		if waitFor(ctx, s.drain) == nil && waitFor(ctx, after(s.cfg.Grace)) == nil {

@@ -103,7 +103,7 @@ func (s *Server) answer(ctx context.Context, info journal.RunInfo, a api.Answer)
 }
 
 func (s *Server) pipelineRoutes() []route {
-	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}, {"GET /openapi.json", "", s.getOpenAPI}}
+	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}, {"GET /openapi.json", "", s.getOpenAPI}, {"GET /metrics", Scrape, s.getMetrics}}
 }
 
 func (s *Server) listPipelines(w http.ResponseWriter, _ *http.Request, _ Principal) error {

@@ -35,10 +35,7 @@ func (s *Server) table() []route {
 
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
-	for _, r := range s.table() {
-		mux.HandleFunc(r.pattern, s.serve(r))
-	}
-	for _, r := range s.pageRoutes() {
+	for _, r := range slices.Concat(s.table(), s.pageRoutes()) {
 		mux.HandleFunc(r.pattern, s.serve(r))
 	}
 	mux.HandleFunc("POST /login", s.login)
@@ -48,7 +45,7 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) })
+	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) }))
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
@@ -87,7 +84,7 @@ func (s *Server) serves(host string) bool {
 
 // serve finds out who sends a request, and handles it.
 func (s *Server) serve(route route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return s.meters.count(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.access().Principal(withToken(r))
 		if err == nil && !tenantName.MatchString(who.Tenant) {
 			s.fail(w, r, fmt.Errorf("serve: Access returned the tenant %q", who.Tenant))
@@ -107,7 +104,7 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			return
 		}
 		s.handle(w, r, route, who)
-	}
+	})
 }
 
 // handle handles a request of a caller, if it has the role that the route needs.

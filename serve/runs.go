@@ -70,11 +70,12 @@ func nameOf(who Principal, key string) string {
 
 // active is a run of this process.
 type active struct {
-	owner  string // as in source
-	cancel context.CancelFunc
-	begun  chan struct{} // closed when the run is in the journal, or has ended
-	ended  chan struct{}
-	err    error // why it did not begin; valid after ended
+	owner    string // as in source
+	pipeline string
+	cancel   context.CancelFunc
+	begun    chan struct{} // closed when the run is in the journal, or has ended
+	ended    chan struct{}
+	err      error // why it did not begin; valid after ended
 }
 
 // start starts the run with the id, or returns the one that the same request started.
@@ -153,9 +154,10 @@ type task struct {
 	run    stone.Config
 	source source
 	keep   journal.Options
-	cancel bool // as soon as it has begun
-	quiet  bool // its end without a result was logged before
-	most   int  // runs of its owner at once; zero does not limit
+	cancel bool         // as soon as it has begun
+	quiet  bool         // its end without a result was logged before
+	before budget.Usage // that was counted when the run stopped the last time
+	most   int          // runs of its owner at once; zero does not limit
 }
 
 // launch runs a task in the background, unless this process is running it already. Fresh
@@ -173,7 +175,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
 	begin := sync.OnceFunc(func() {
 		if close(run.begun); t.cancel {
 			cancel()
@@ -184,7 +186,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it holds nothing but text and numbers
 		panic(err)
 	}
-	t.run.Recorder = journal.Keep(s.cfg.Journal, t.keep)
+	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
 	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }))
 	s.running.Go(func() {
 		defer cancel()
@@ -225,11 +227,25 @@ func (s *Server) run(ctx context.Context, t task) error {
 		defer release()
 		ctx = budget.With(ctx, account)
 	}
-	_, err := stone.Run(ctx, t.Ashlar, t.run)
+	_, err := stone.Run(s.meters.context(ctx), t.Ashlar, t.run)
+	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
 	}
 	return err
+}
+
+// stopped counts a run that has stopped, unless it did not run.
+func (s *Server) stopped(t task, err error) {
+	if errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.ChangedError)) {
+		return
+	}
+	info, err := s.exactly(context.Background(), t.run.RunID)
+	if err != nil {
+		return // it never began, or was removed
+	}
+	s.meters.stopped.Add(1, t.Name, string(info.State))
+	s.meters.spent(t.Name, t.before, info.Usage)
 }
 
 // resumeDue resumes those of the runs whose pipelines are published and whose time has come.
@@ -242,19 +258,21 @@ func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
 	}
 }
 
+// An abandoner is a journal that finds runs whose process has died.
+type abandoner interface {
+	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
+}
+
 // abandoned returns the runs whose process died, as the journal finds them. The channel is
 // closed when ctx is done. It is nil for a journal that cannot tell.
 func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
-	j, ok := s.cfg.Journal.(interface {
-		Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
-	})
-	if !ok {
+	if s.died == nil {
 		return nil
 	}
 	found := make(chan journal.RunInfo)
 	go func() {
 		defer close(found)
-		for info, err := range j.Abandoned(ctx) {
+		for info, err := range s.died.Abandoned(ctx) {
 			if err != nil {
 				continue // the search that follows reports it
 			}
@@ -292,8 +310,17 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	if p == nil {
 		return nil, notPublished()
 	}
-	t.Pipeline, t.source, t.keep.Resume = p, src, true
+	t.Pipeline, t.source, t.keep.Resume, t.before = p, src, true, info.Usage
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
+	if info.State == journal.Interrupted { // the journal does not have the sum
+		steps, err := s.cfg.Journal.Steps(ctx, info.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range steps {
+			t.before = t.before.Add(one.Usage)
+		}
+	}
 	for {
 		run, fresh, err := s.launch(t)
 		if err != nil || fresh {

@@ -74,7 +74,9 @@ type Server struct {
 	drain     chan struct{}
 	ending    sync.Once
 	rates     rates
+	meters    *meters
 	tries     tries
+	died      abandoner     // nil for a journal that cannot tell
 	behind    chan struct{} // has a place for each client that may catch up at once
 
 	mu      sync.Mutex
@@ -100,7 +102,10 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	s := &Server{cfg: cfg, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, behind: make(chan struct{}, 16)}
+	m := newMeters()
+	abandoned, _ := cfg.Journal.(abandoner)
+	cfg.Journal = timed{Journal: cfg.Journal, meters: m}
+	s := &Server{cfg: cfg, meters: m, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, behind: make(chan struct{}, 16)}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

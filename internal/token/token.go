@@ -40,7 +40,7 @@ type Token struct {
 }
 
 // roles are the roles of package serve.
-var roles = []string{"read", "start", "answer", "act"}
+var roles = []string{"read", "start", "answer", "act", "scrape"}
 
 var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 

@@ -1,0 +1,202 @@
+// Package metrics counts what a server does, and writes it in the text format of
+// Prometheus, version 0.0.4 (prometheus.io, "Exposition formats").
+package metrics
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ContentType is that of the text.
+const ContentType = "text/plain; version=0.0.4; charset=utf-8"
+
+// Most is the largest number of label values that a metric has. Further ones are counted
+// with every label "other".
+const Most = 500
+
+// Set is a set of metrics. The zero Set is empty. Its methods, and those of its metrics, may
+// be called by several goroutines.
+type Set struct {
+	mu       sync.Mutex
+	families []*family
+}
+
+// A family is a metric with all its label values.
+type family struct {
+	name, help, kind string
+	labels           []string
+	bounds           []float64 // of a histogram
+
+	mu     sync.Mutex
+	series map[string]*series // by its labels, as they are written
+}
+
+type series struct {
+	value  float64 // of a counter or gauge; the sum of a histogram
+	counts []uint64
+}
+
+func (s *Set) add(f *family) *family {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.series = map[string]*series{}
+	s.families = append(s.families, f)
+	return f
+}
+
+// at returns the series with the label values. The caller holds f.mu.
+func (f *family) at(values []string) *series {
+	key := f.pairs(values)
+	one := f.series[key]
+	if one == nil && len(f.series) >= Most {
+		key = f.pairs(slices.Repeat([]string{"other"}, len(f.labels)))
+		one = f.series[key]
+	}
+	if one == nil {
+		one = &series{counts: make([]uint64, len(f.bounds)+1)}
+		f.series[key] = one
+	}
+	return one
+}
+
+// escape is how label values are written.
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// pairs returns labels with their values, as `a="x",b="y"`.
+func (f *family) pairs(values []string) string {
+	var b strings.Builder
+	for i, name := range f.labels {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(name + `="`)
+		_, _ = escape.WriteString(&b, strings.ToValidUTF8(values[i], "\uFFFD"))
+		b.WriteByte('"')
+	}
+	return b.String()
+}
+
+// Counter is a number that grows.
+type Counter struct{ f *family }
+
+// Counter adds a counter to the set. Without labels it begins with 0.
+func (s *Set) Counter(name, help string, labels ...string) Counter {
+	c := Counter{s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
+	if len(labels) == 0 {
+		c.Add(0)
+	}
+	return c
+}
+
+// Add adds n, which must not be negative, for values of the labels, one for each.
+func (c Counter) Add(n float64, values ...string) {
+	c.f.mu.Lock()
+	defer c.f.mu.Unlock()
+	c.f.at(values).value += max(n, 0)
+}
+
+// Histogram counts values by their size.
+type Histogram struct{ f *family }
+
+// Histogram adds a histogram to the set, with upper bounds in ascending order.
+func (s *Set) Histogram(name, help string, bounds []float64, labels ...string) Histogram {
+	return Histogram{s.add(&family{name: name, help: help, kind: "histogram", labels: labels, bounds: bounds})}
+}
+
+// Observe counts a value.
+func (h Histogram) Observe(v float64, values ...string) {
+	h.f.mu.Lock()
+	defer h.f.mu.Unlock()
+	one := h.f.at(values)
+	one.value += v
+	at, _ := slices.BinarySearch(h.f.bounds, v) // a bound belongs to its bucket
+	one.counts[at]++
+}
+
+// Gauge is a number that is read when the metrics are written.
+type Gauge struct{ f *family }
+
+// Gauge adds a gauge to the set.
+func (s *Set) Gauge(name, help string, labels ...string) Gauge {
+	return Gauge{s.add(&family{name: name, help: help, kind: "gauge", labels: labels})}
+}
+
+// A Reading is the value of a gauge for values of its labels.
+type Reading struct {
+	Value  float64
+	Labels []string
+}
+
+// Set replaces all values of the gauge.
+func (g Gauge) Set(all ...Reading) {
+	g.f.mu.Lock()
+	defer g.f.mu.Unlock()
+	clear(g.f.series)
+	for _, r := range all {
+		g.f.at(r.Labels).value += r.Value
+	}
+}
+
+// Text returns the metrics, in the order in which they were added.
+func (s *Set) Text() []byte {
+	s.mu.Lock()
+	families := slices.Clone(s.families)
+	s.mu.Unlock()
+	var b bytes.Buffer
+	for _, f := range families {
+		f.write(&b)
+	}
+	return b.Bytes()
+}
+
+func (f *family) write(b *bytes.Buffer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.series) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "# HELP %s %s\n# TYPE %s %s\n", f.name, strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(f.help), f.name, f.kind)
+	for _, labels := range slices.SortedFunc(maps.Keys(f.series), cmp.Compare[string]) {
+		one := f.series[labels]
+		if f.kind != "histogram" {
+			f.line(b, "", labels, "", number(one.value))
+			continue
+		}
+		var count uint64
+		for i, n := range one.counts {
+			bound := math.Inf(1)
+			if i < len(f.bounds) {
+				bound = f.bounds[i]
+			}
+			count += n
+			f.line(b, "_bucket", labels, `le="`+number(bound)+`"`, strconv.FormatUint(count, 10))
+		}
+		f.line(b, "_sum", labels, "", number(one.value))
+		f.line(b, "_count", labels, "", strconv.FormatUint(count, 10))
+	}
+}
+
+// line writes a sample.
+func (f *family) line(b *bytes.Buffer, suffix, labels, more, value string) {
+	if labels != "" && more != "" {
+		labels += ","
+	}
+	if labels += more; labels != "" {
+		labels = "{" + labels + "}"
+	}
+	fmt.Fprintf(b, "%s%s%s %s\n", f.name, suffix, labels, value)
+}
+
+func number(v float64) string {
+	if math.IsInf(v, 1) {
+		return "+Inf"
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

@@ -1,0 +1,170 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/metrics"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/step"
+)
+
+// meters count what this server does. The names of pipelines, routes and states are few: no
+// name of a caller, run or question is a label.
+type meters struct {
+	set      metrics.Set
+	requests metrics.Counter
+	seconds  metrics.Histogram
+	stopped  metrics.Counter
+	steps    metrics.Counter
+	tokens   metrics.Counter
+	usd      metrics.Counter
+	waits    metrics.Histogram
+	journal  metrics.Histogram
+	webhooks metrics.Counter
+
+	active, unfinished, questions, streams metrics.Gauge
+
+	mu      sync.Mutex
+	counted time.Time // when the journal was last asked for the gauges
+}
+
+// bounds of durations, in seconds.
+var bounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+
+func newMeters() *meters {
+	m := &meters{}
+	m.requests = m.set.Counter("stone_http_requests_total", "Requests, by route and status.", "route", "status")
+	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; streams and waits last as long as their client wants.", bounds, "route")
+	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
+	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
+	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Runs of the journal that have stopped before their end, up to 10000 of them, at most 15 s old.", "pipeline", "state")
+	m.questions = m.set.Gauge("stone_questions_open", "Open questions of these runs.", "pipeline")
+	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by the state in which they did.", "pipeline", "state")
+	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
+	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
+	m.tokens = m.set.Counter("stone_tokens_total", "Tokens of models, counted when a run stops.", "pipeline", "direction")
+	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Waits of requests to models and capabilities for their limits.", bounds)
+	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is the recording of a step without its work.", bounds, "operation")
+	m.webhooks = m.set.Counter("stone_webhooks_total", "Attempts to deliver webhooks; result is ok, failed or dropped.", "result")
+	return m
+}
+
+// getMetrics writes the metrics in the text format of Prometheus. They are about all
+// tenants.
+func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principal) error {
+	if who.Tenant != "" {
+		return s.unrouted(r)
+	}
+	if err := s.gauge(r.Context()); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", metrics.ContentType)
+	_, _ = w.Write(s.meters.set.Text()) // or the client has gone
+	return nil
+}
+
+// gauge reads the gauges.
+func (s *Server) gauge(ctx context.Context) error {
+	m := s.meters
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.mu.Lock()
+	m.streams.Set(metrics.Reading{Value: float64(s.streams)})
+	var active []metrics.Reading
+	for _, run := range s.active {
+		active = append(active, metrics.Reading{Value: 1, Labels: []string{run.pipeline}})
+	}
+	s.mu.Unlock()
+	m.active.Set(active...)
+	const fresh, most = 15 * time.Second, 10_000
+	if time.Since(m.counted) < fresh {
+		return nil
+	}
+	var unfinished, questions []metrics.Reading
+	for q := (journal.Query{Limit: maxPage, States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted}}); len(unfinished) < most; {
+		runs, err := s.cfg.Journal.Runs(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, info := range runs {
+			unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
+			if info.State != journal.Waiting {
+				continue
+			}
+			all, err := s.cfg.Journal.Questions(ctx, info.ID)
+			if err != nil {
+				return err
+			}
+			for _, one := range all {
+				if one.Open() {
+					questions = append(questions, metrics.Reading{Value: 1, Labels: []string{info.Pipeline}})
+				}
+			}
+		}
+		if len(runs) < q.Limit {
+			break
+		}
+		q.Before = runs[len(runs)-1].ID
+	}
+	m.unfinished.Set(unfinished...)
+	m.questions.Set(questions...)
+	m.counted = time.Now()
+	return nil
+}
+
+// step counts a step that has ended.
+func (m *meters) step(pipeline string, rec step.Record) {
+	switch {
+	case rec.Replayed:
+		m.steps.Add(1, pipeline, "replayed")
+	case rec.Failure != nil:
+		m.steps.Add(1, pipeline, "failed")
+	default:
+		m.steps.Add(1, pipeline, "ok")
+	}
+}
+
+// spent counts what a run has cost between two stops.
+func (m *meters) spent(pipeline string, before, after budget.Usage) {
+	m.usd.Add(after.USD-before.USD, pipeline)
+	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")
+	m.tokens.Add(float64(after.OutputTokens-before.OutputTokens), pipeline, "output")
+}
+
+// context returns a context whose waits for limits are counted.
+func (m *meters) context(ctx context.Context) context.Context {
+	return limit.Watch(ctx, func(wait time.Duration) { m.waits.Observe(wait.Seconds()) })
+}
+
+// count counts the requests of a route.
+func (m *meters) count(pattern string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		start := time.Now()
+		defer func() {
+			m.requests.Add(1, pattern, strconv.Itoa(status.status))
+			m.seconds.Observe(time.Since(start).Seconds(), pattern)
+		}()
+		next(status, r)
+	}
+}
+
+// A statusWriter remembers the status of a reply.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusWriter) WriteHeader(status int) {
+	s.status = status
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (s *statusWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }

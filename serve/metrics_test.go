@@ -1,0 +1,68 @@
+package serve_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/serve"
+)
+
+func TestMetrics(t *testing.T) {
+	h := newHouse(t, nil)
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"state":"done"`)
+	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"bad"}}`, 201, "")
+	h.want("GET", "/v1/runs/b/result?wait=30s", "", 200, `"state":"failed"`)
+	h.want("PUT", "/v1/runs/c", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
+	h.want("GET", "/v1/runs/c/result?wait=30s", "", 202, `"state":"waiting"`)
+	h.want("PUT", "/v1/runs/d", `{"pipeline":"slow","input":{"text":"x"}}`, 201, "")
+	h.want("GET", "/v1/runs/none", "", 404, "")
+	h.want("GET", "/v1/there-is-no-such-path", "", 404, "")
+	text := h.want("GET", "/metrics", "", 200, "# TYPE stone_runs_active gauge")
+	for _, line := range []string{
+		`stone_runs_stopped_total{pipeline="draft",state="done"} 1`, `stone_runs_stopped_total{pipeline="draft",state="failed"} 1`,
+		`stone_runs_stopped_total{pipeline="page",state="waiting"} 1`, `stone_runs_unfinished{pipeline="page",state="waiting"} 1`,
+		`stone_questions_open{pipeline="page"} 1`, `stone_runs_active{pipeline="slow"} 1`,
+		`stone_steps_total{pipeline="draft",result="ok"} 1`, `stone_steps_total{pipeline="draft",result="failed"} 1`,
+		`stone_http_requests_total{route="PUT /v1/runs/{id}",status="201"} 4`, `stone_http_requests_total{route="GET /v1/runs/{id}",status="404"} 1`,
+		`stone_http_requests_total{route="other",status="404"} 1`,
+		`stone_http_request_duration_seconds_count{route="PUT /v1/runs/{id}"} 4`, `stone_journal_seconds_count{operation="begin"} 4`,
+		`stone_event_streams 0`, `stone_usd_total{pipeline="draft"} 0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+	for _, word := range []string{"marble", "there-is-no-such-path"} {
+		if strings.Contains(text, word) {
+			t.Errorf("the metrics have %q", word)
+		}
+	}
+	close(h.gate)
+}
+
+// Metrics are about all tenants: one tenant does not get them, nor does a caller without
+// the role.
+func TestMetricsRole(t *testing.T) {
+	h := newHouse(t, tenants{})
+	if status, text := h.do("GET", "/metrics", "", "X-Tenant", "acme"); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := h.do("GET", "/metrics", "", "X-Tenant", "reader"); status != http.StatusForbidden {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := h.do("GET", "/metrics", "", "X-Tenant", ""); status != http.StatusUnauthorized {
+		t.Errorf("%d %s", status, text)
+	}
+	s := newHouse(t, scraper{})
+	s.want("GET", "/metrics", "", 200, "stone_event_streams 0")
+	s.want("GET", "/v1/runs", "", 403, "read")
+}
+
+// scraper is a caller that may read metrics alone.
+type scraper struct{}
+
+func (scraper) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Roles: []serve.Role{serve.Scrape}}, nil
+}
