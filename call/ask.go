@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm"
 )
 
 // An answer is the recorded result of an invocation. A resumed run finds it and does not
@@ -160,6 +161,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 		a.Usage = e.usage(reply)
 	}
 	a.LatencyMS = time.Since(start).Milliseconds()
+	if reply != nil && reply.Usage.Mode == llm.Replay && reply.Usage.LatencyMS > 0 {
+		a.LatencyMS = reply.Usage.LatencyMS // when it was recorded
+	}
 	return a, err
 }
 

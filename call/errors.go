@@ -13,6 +13,7 @@ const (
 	MustFailed      = "eval/must-failed"      // a must did not pass
 	JudgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
 	SoftTimeout     = "timeout/soft"          // the capability took longer than its limit
+	NotRecorded     = "runtime/not-recorded"  // a recording has no answer to the request
 	Unavailable     = "runtime/unavailable"   // the capability is not available
 	InvokeFailed    = "runtime/invoke-failed" // an error or a panic of the capability
 	NoCandidate     = "dispatch/no-candidate" // every candidate was rejected

@@ -66,6 +66,9 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 		}
 		m, _ := registry.Lookup(r.ID)
 		row := conf.Row(r.Provider, r.Model)
+		if row == nil && r.Provider == "" { // recorded answers need no price
+			continue
+		}
 		if row == nil {
 			warn("%s asks %s of %s, which has no row under :models", r.ID, r.Model, r.Provider)
 			continue

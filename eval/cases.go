@@ -239,7 +239,7 @@ func (a *answer) take(out, start dag.DAG) error {
 	}
 	if out.InFlight() {
 		content, err := dag.Failure.Of(out.Latest())
-		a.Failure = &failure{string(content.Kind), content.Reason, broken(out.Cause())}
+		a.Failure = &failure{string(content.Kind), content.Reason, broken(out.Cause()) || errors.Is(out.Cause(), notRecorded)}
 		return err
 	}
 	last := out.Latest()
@@ -275,6 +275,9 @@ func unaffordable(err error, left budget.Limits) bool {
 
 // modelFailed is agent.KindModel. This package does not link agents.
 const modelFailed kind.Kind = "llm-error"
+
+// notRecorded is a failure of a recording. It is an error, and asking again does not help.
+const notRecorded kind.Kind = call.NotRecorded
 
 // outages are the kinds of failure of a provider and not of the pipeline.
 var outages = []kind.Kind{

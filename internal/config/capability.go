@@ -11,6 +11,7 @@ import (
 
 // own reads, by kind, the fields that only this kind has.
 var own = map[string]func(*reader, *form.Map, *kinds.Reached) kinds.Builder{
+	"answers": (*reader).answers,
 	"llm":     (*reader).llm,
 	"command": (*reader).command,
 	"go":      (*reader).golang,

@@ -28,7 +28,7 @@
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
 //     those of their kind, which are
 //     llm (provider, model, prompts, max-tokens, params), command (command, dir, env,
-//     max-output, scope), http (url, headers, max-body, scope), mcp (server, tool),
+//     max-output, scope), answers (file, model, key, text, usage, latency), http (url, headers, max-body, scope), mcp (server, tool),
 //     solver (solver: cel with expression, sat with variables, literals and
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
 //     go (package, args, in, out);

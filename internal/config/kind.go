@@ -6,9 +6,11 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/call/rest"
+	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
@@ -56,6 +58,38 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 		}
 		return model.New(meta, c), c.Check()
 	}
+}
+
+func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
+	c := answers.Config{Schema: r.App.Schema}
+	m.Need("file")
+	r.Path(m, "file", &c.File)
+	at.At = c.File
+	kinds.SomeText(m, "model", &c.Model)
+	at.Model = c.Model // which may have a price
+	m.Entries("key", func(field string, v form.Value) {
+		if c.Key == nil {
+			c.Key = answers.Key{}
+		}
+		c.Key[field] = path(v)
+	})
+	for name, to := range map[string]*answers.Path{"text": &c.Text, "usage": &c.Usage, "latency": &c.Latency} {
+		if v, ok := m.Field(name); ok {
+			*to = path(v)
+		}
+	}
+	return func(meta call.Metadata) (call.Capability, error) { return answers.New(meta, c), c.Check() }
+}
+
+// path reads the place of a value in a row: a column, or the names on the way to a field.
+func path(v form.Value) (p answers.Path) {
+	if v.EDN().Kind() == edn.KindString {
+		return answers.Path{v.EDN().Text()}
+	}
+	if v.Texts((*[]string)(&p)) && len(p) == 0 {
+		v.Fault(form.Invalid, "expected a column, or the names of fields on the way to the value")
+	}
+	return p
 }
 
 func (r *reader) command(m *form.Map, at *kinds.Reached) kinds.Builder {

@@ -68,7 +68,7 @@ func TestExample(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are chess, command, go, http, llm, mcp, plan, solver; did you mean "llm"?`},
+		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are answers, chess, command, go, http, llm, mcp, plan, solver; did you mean "llm"?`},
 		{"no kind", `{:capabilities {:a {}}}`, `1:20: capabilities.a.cap/kind: the field "cap/kind" is missing`},
 		{"other id", `{:capabilities {:a {:cap/kind :solver :solver :sat :cap/id :b}}}`, `1:60: capabilities.a.cap/id: expected "a", under which it is registered, found "b"`},
 		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},
@@ -106,6 +106,9 @@ func TestFaults(t *testing.T) {
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
 		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},
+		{"answers", `{:capabilities {:a {:cap/kind :answers}}}`, `1:20: capabilities.a.file: the field "file" is missing`},
+		{"answers of no file", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl"}}}`, `1:20: capabilities.a: open `},
+		{"answers at no path", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl" :text []}}}`, `1:66: capabilities.a.text: expected a column, or the names of fields on the way to the value`},
 		{"mode", `{:mode :eager}`, `1:8: mode: unknown name "eager"; known are hybrid, strict, lazy`},
 		{"text", `{:mode "lazy"}`, `1:8: mode: expected a name (a keyword such as :text/respond), found the string "lazy"`},
 		{"broken", "{:mode\n", `2:1: `},

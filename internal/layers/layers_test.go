@@ -61,6 +61,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/llmtest", "llm/script"},
 	{"llm/structured", "llm schema event"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse"},
+	{"llm/replay", "llm internal/redact internal/suggest"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit"},
 
@@ -72,6 +73,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
+	{"call/answers", "call/model internal/suggest"},
 	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse llm llm/structured"},
 	{"call", ". budget limit internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
@@ -88,7 +90,7 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
 	{"internal/edn", "internal/jsonv2"},
-	{"internal/config", "plan call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
+	{"internal/config", "plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"internal/display", "."},
 	{"internal/publish", "journal call internal/token"},
 	{"internal/respond", "journal call llm/structured"},

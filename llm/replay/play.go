@@ -10,10 +10,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -150,38 +152,10 @@ func (p *Player) play(ctx context.Context, w io.Writer, x *exchange) error {
 	return nil
 }
 
-// notRecorded finds the recorded request that shares the most bytes at both ends, because
-// long conversations mostly differ in one place.
 func (p *Player) notRecorded(k string) error {
 	e := &NotRecordedError{Request: k}
-	best := -1
-	for _, other := range p.order {
-		front, back := common(k, other)
-		if front+back <= best {
-			continue
-		}
-		best = front + back
-		e.Nearest = other
-		e.Differs = fmt.Sprintf("at byte %d: got %s, recorded %s", front, around(k, front, back), around(other, front, back))
-	}
+	e.Nearest, e.Differs = suggest.Nearest(k, slices.Values(p.order))
 	return e
-}
-
-// common returns how many bytes two texts share at the front and at the back.
-func common(a, b string) (front, back int) {
-	n := min(len(a), len(b))
-	for front < n && a[front] == b[front] {
-		front++
-	}
-	for back < n-front && a[len(a)-1-back] == b[len(b)-1-back] {
-		back++
-	}
-	return front, back
-}
-
-// around quotes the difference, with some text before it.
-func around(s string, front, back int) string {
-	return fmt.Sprintf("%q", clip(s[max(0, front-20):min(len(s), len(s)-back+10)]))
 }
 
 func clip(s string) string {

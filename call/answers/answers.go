@@ -1,0 +1,180 @@
+package answers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
+)
+
+// A Path names a value in a row: a column, or a field within it.
+type Path []string
+
+// A Key says which row answers a request: each named field of the input equals the value at a path
+// in the row. Texts are compared without space around them.
+type Key map[string]Path
+
+// Config says where the answers are. Only File is required.
+type Config struct {
+	File string
+	// Model selects the rows whose column "model" has this value; "" selects all.
+	Model string
+	// Key identifies the row of a request; {"id": {"id"}} if nil.
+	Key Key
+	// Text, Usage and Latency are the places of the answer, of its tokens and of its duration in
+	// milliseconds; {"text"}, {"usage"} and {"latency"} if nil. A row without a text has no answer.
+	// A usage has input_tokens and output_tokens, or prompt_tokens and completion_tokens.
+	Text, Usage, Latency Path
+	// Schema returns the schema of a name, see model.Config.
+	Schema func(name string) (*schema.Schema, bool)
+}
+
+// Check returns an error if the file cannot be read.
+func (c Config) Check() error {
+	if c.File == "" {
+		return errors.New("answers: no File: name a file of JSON Lines")
+	}
+	for name, path := range c.Key {
+		if name == "" || len(path) == 0 {
+			return fmt.Errorf("answers: the key %q has no path: name a column", name)
+		}
+	}
+	_, err := digest(c.File)
+	return err
+}
+
+// New returns a capability of kind answers. Its id defaults to the model, or else to "answers". The
+// file is read at the first request.
+func New(m call.Metadata, c Config) call.Capability {
+	m.ID, m.Kind = cmp.Or(m.ID, c.Model, "answers"), cmp.Or(m.Kind, "answers")
+	if m.Version == "" {
+		m.Version, _ = digest(c.File) // Check and the first request report its error
+	}
+	if c.Key == nil {
+		c.Key = Key{"id": {"id"}}
+	}
+	b := &book{Config: c}
+	b.rows = sync.OnceValues(b.read)
+	as := model.New(m, model.Config{Model: said{m.ID}, Schema: c.Schema})
+	invoke := as.Invoke
+	as.Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		a, err := b.find(req.Input)
+		if err != nil {
+			return nil, err
+		}
+		reply, err := invoke(context.WithValue(ctx, answerKey{}, a), req)
+		if reply != nil {
+			reply.Usage.LatencyMS = a.latency
+		}
+		return reply, err
+	}
+	return as
+}
+
+// A book is the answers of a file.
+type book struct {
+	Config
+	rows func() (map[string]answer, error) // by key
+}
+
+// An answer is one row.
+type answer struct {
+	text    string
+	usage   llm.Usage
+	latency int64 // in milliseconds
+	line    int
+}
+
+// find returns the answer to an input.
+func (b *book) find(input call.JSON) (answer, error) {
+	rows, err := b.rows()
+	if err != nil {
+		return answer{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(input, &fields) != nil {
+		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is no object: its fields identify the answer in " + b.File}
+	}
+	key := map[string]json.RawMessage{}
+	for name := range b.Key {
+		value, ok := fields[name]
+		if !ok {
+			return answer{}, &call.Error{Type: call.InputInvalid, Where: "input",
+				Message: fmt.Sprintf("the input has no field %q, by which %s is searched: add it, or set the key of the capability", name, b.File)}
+		}
+		key[name] = trimmed(value)
+	}
+	asked := keyOf(key)
+	if a, ok := rows[asked]; ok {
+		return a, nil
+	}
+	message := fmt.Sprintf("%s has no answer to %s", b.File, clip(asked))
+	if near, differs := suggest.Nearest(asked, maps.Keys(rows)); near != "" {
+		message += fmt.Sprintf("; the nearest one, in line %d, differs %s", rows[near].line, differs)
+	}
+	return answer{}, &call.Error{Type: call.NotRecorded, Message: message}
+}
+
+// keyOf returns the values of a key as JSON. Values of JSON always have some.
+func keyOf(values map[string]json.RawMessage) string {
+	data, _ := json.Marshal(values)
+	return string(data)
+}
+
+// trimmed returns a value in canonical form, a text without space around it.
+func trimmed(value json.RawMessage) json.RawMessage {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
+		return value
+	}
+	if text, ok := v.(string); ok {
+		v = strings.TrimSpace(text)
+	}
+	data, _ := json.Marshal(v)
+	return data
+}
+
+func clip(s string) string {
+	const limit = 120
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + " …"
+}
+
+// said is a model that gives the answer in the context.
+type said struct{ name string }
+
+type answerKey struct{}
+
+// Info implements llm.Informer.
+func (s said) Info() llm.Info { return llm.Info{Provider: "answers", Model: s.name, Mode: llm.Replay} }
+
+// Stream implements llm.Model.
+func (s said) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		a, _ := ctx.Value(answerKey{}).(answer)
+		reply := &llm.Reply{Text: a.text, Usage: a.usage, Model: s.name}
+		for _, d := range slices.Concat([]llm.Delta{{Kind: llm.Start, Reply: &llm.Reply{}}}, reply.Deltas()) {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
+	}
+}
