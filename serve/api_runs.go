@@ -284,20 +284,25 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	if info.State == journal.Done || info.State == journal.Running {
-		return conflict("the run is %s", info.State)
-	}
-	active, err := s.resume(r.Context(), info, task{most: who.Runs})
-	if err != nil {
-		return err
-	}
-	if err := waitFor(r.Context(), active.begun); err != nil {
+	if err := s.restart(r.Context(), who, info); err != nil {
 		return err
 	}
 	if info, err = s.find(r, who); err != nil {
 		return err
 	}
 	return reply(w, http.StatusAccepted, run(who, info))
+}
+
+// restart resumes a run for a caller, and returns when it has begun.
+func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo) error {
+	if info.State == journal.Done || info.State == journal.Running {
+		return conflict("the run is %s", info.State)
+	}
+	active, err := s.resume(ctx, info, task{most: who.Runs})
+	if err != nil {
+		return err
+	}
+	return waitFor(ctx, active.begun)
 }
 
 func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal) error {

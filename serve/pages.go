@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/page"
 )
@@ -15,8 +16,10 @@ func (s *Server) pageRoutes() (routes []route) {
 	for _, pattern := range page.Patterns {
 		role := Read
 		switch {
-		case strings.HasPrefix(pattern, "POST "):
+		case strings.HasSuffix(pattern, "/answers"):
 			role = Answer
+		case strings.HasPrefix(pattern, "POST "):
+			role = Start
 		case strings.HasPrefix(pattern, "GET /assets/"):
 			role = ""
 		}
@@ -42,6 +45,26 @@ func (s *Server) view(r *http.Request) page.View {
 				return err
 			}
 			return s.answer(ctx, info, a)
+		}
+	}
+	if who.may(Start) && len(s.pipelines) > 0 {
+		view.Runs = func(info journal.RunInfo) bool {
+			src, ok := sourceOf(info)
+			return ok && s.pipeline(src.Published) != nil
+		}
+		view.Resume = func(ctx context.Context, run string) error {
+			info, err := s.owned(ctx, who, run)
+			if err != nil {
+				return err
+			}
+			return s.restart(ctx, who, info)
+		}
+		view.Cancel = func(ctx context.Context, run string) error {
+			info, err := s.owned(ctx, who, run)
+			if err != nil {
+				return err
+			}
+			return s.stop(ctx, info)
 		}
 	}
 	return view

@@ -111,6 +111,14 @@ func TestPagesOfTenants(t *testing.T) {
 	if status, _ := h.form("/runs/a/answers", answer, "Cookie", "stone-token=reader"); status != 403 {
 		t.Errorf("a reader answers: %d", status)
 	}
+	for _, what := range []string{"resume", "cancel"} {
+		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", "stone-token=globex"); status != 404 {
+			t.Errorf("%s by another tenant: %d", what, status)
+		}
+		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", "stone-token=reader"); status != 403 {
+			t.Errorf("%s by a reader: %d", what, status)
+		}
+	}
 	if status, text := h.form("/login", url.Values{"token": {""}}); status != 401 {
 		t.Errorf("an empty token: %d %s", status, text)
 	}

@@ -84,7 +84,7 @@ var table = []struct{ pkg, imports string }{
 	{"frontend", "."},
 	{"agent", ". budget llm llm/structured llm/repetition"},
 	{"tool", "agent"},
-	{"tool/...", "tool sandbox internal/redact"},
+	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"executortest", "journal"},
 	{"stonetest", "agent llm/script"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},

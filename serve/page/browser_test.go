@@ -49,14 +49,21 @@ func TestBrowser(t *testing.T) {
 		h.run(0, "run", "--id", strategy, "--", "call", strategy)
 	}
 	h.run(1, "run", "--id", "refused", "--", "call", "refused")
+	h.run(3, "run", "--id", "paying", "--", "paying")
+	h.run(0, "run", "--id", "improving", "--", "improving")
 	file := filepath.Join(dir, "run.html")
 	h.run(0, "inspect", "failing", "--html", file)
-	other := &program{T: t, path: house, db: filepath.Join(dir, "served.db")}
+	call := filepath.Join(dir, "call.html")
+	h.run(0, "inspect", "cascade", "--html", call)
+	serve := func(pipeline ...string) string {
+		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db")}
+		return p.serve(append([]string{"serve", "--address", "127.0.0.1:0", "--"}, pipeline...)...)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
-	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file,
-		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+other.serve("serve", "--address", "127.0.0.1:0", "--", "article"))
+	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call,
+		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"))
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()
 	if err != nil {

@@ -1,34 +1,157 @@
 package page
 
 import (
+	"context"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/journal"
 )
 
 // comparison is the page of two runs.
 type comparison struct {
-	A, B        journal.RunInfo
-	Differences []journal.Difference
-	More        int // that are not shown
+	A, B        runRow
+	Under       string // the path that is compared, "" for the whole runs
+	Above       []crumb
+	All, Own    int // steps that differ, and those of them that read the same
+	Differences []differing
+	Next        int // the first of those that are not shown, 0 for none
 }
 
-// compare shows where two runs differ, and why.
-func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) (err error) {
-	var body comparison
+// differing is a step that differs.
+type differing struct {
+	journal.Difference
+	Follows bool // only since what it read differs
+}
+
+// lettered is one of two runs.
+type lettered struct {
+	runRow
+	Letter string
+}
+
+// Runs are the two runs.
+func (c comparison) Runs() []lettered { return []lettered{{c.A, "A"}, {c.B, "B"}} }
+
+// URL is the address of a part of a comparison.
+func (c comparison) URL(query ...string) string {
+	values := url.Values{"a": {c.A.ID}, "b": {c.B.ID}}
+	for i := 0; i+1 < len(query); i += 2 {
+		values.Set(query[i], query[i+1])
+	}
+	return "/compare?" + values.Encode()
+}
+
+// More is the address of the steps that follow.
+func (c comparison) More() string { return c.URL("under", c.Under, "from", strconv.Itoa(c.Next)) }
+
+// Rest counts the steps that follow.
+func (c comparison) Rest() int { return c.All - c.Next }
+
+const rowsOfComparison = 100
+
+// compare shows where two runs differ, and why, or how one step does.
+func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
-	if body.A, err = find(r.Context(), v, query.Get("a")); err != nil {
+	body := comparison{Under: query.Get("under"), Above: crumbs(query.Get("under"))}
+	for at, run := range map[string]*runRow{"a": &body.A, "b": &body.B} {
+		if query.Get(at) == "" {
+			return missing("Choose two runs on the page of all runs: the address names no run %q.", at)
+		}
+		info, err := find(r.Context(), v, query.Get(at))
+		if err != nil {
+			return err
+		}
+		*run = runRow{info}
+	}
+	if query.Get("step") != "" {
+		return body.step(w, r, v, query.Get("step"))
+	}
+	all, err := journal.Diff(r.Context(), v.Journal, body.A.ID, body.B.ID)
+	if err != nil {
 		return err
 	}
-	if body.B, err = find(r.Context(), v, query.Get("b")); err != nil {
-		return err
+	all = slices.DeleteFunc(all, func(d journal.Difference) bool {
+		return body.Under != "" && d.Path != body.Under && !address.Within(d.Path, body.Under)
+	})
+	from, _ := strconv.Atoi(query.Get("from")) // 0 if it is none
+	from = min(max(from, 0), len(all))
+	body.All = len(all)
+	for i, d := range all {
+		follows := !slices.ContainsFunc(d.Why, func(why string) bool { return !strings.HasPrefix(why, "it reads another ") })
+		if !follows {
+			body.Own++
+		}
+		if i >= from && len(body.Differences) < rowsOfComparison {
+			body.Differences = append(body.Differences, differing{d, follows})
+		}
 	}
-	if body.Differences, err = journal.Diff(r.Context(), v.Journal, body.A.ID, body.B.ID); err != nil {
-		return err
-	}
-	const most = 200
-	if n := len(body.Differences); n > most {
-		body.Differences, body.More = body.Differences[:most], n-most
+	if end := from + len(body.Differences); end < len(all) {
+		body.Next = end
 	}
 	return show(w, http.StatusOK, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
+}
+
+// stepsCompared is the page of a step in two runs.
+type stepsCompared struct {
+	comparison
+	Path  string
+	Nodes [2]*piece // nil in a run that has no result of the step
+	Lines []line
+	Cut   bool
+}
+
+// step shows how the result of a step differs.
+func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path string) error {
+	body := stepsCompared{comparison: c, Path: path}
+	body.Above = crumbs(up(path))
+	var texts [2]string
+	for i, run := range []runRow{c.A, c.B} {
+		n, err := resultAt(r.Context(), v, run.RunInfo, path)
+		if err != nil {
+			return err
+		}
+		if n == nil {
+			continue
+		}
+		n.read(shownBytes)
+		body.Nodes[i], texts[i], body.Cut = n, n.Text, body.Cut || n.Cut > 0
+		if n.Failure != "" {
+			texts[i] = n.Failure
+		}
+	}
+	if body.Nodes[0] == nil && body.Nodes[1] == nil {
+		return missing("Neither run has a result of the step %q.", path)
+	}
+	if texts[0] != texts[1] {
+		body.Lines = difference(texts[0], texts[1])
+	}
+	return show(w, http.StatusOK, "compare-step", frame{Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
+}
+
+// resultAt reads the result of the step at a path, nil if the run has none.
+func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*piece, error) {
+	s, _, err := stepAt(ctx, v, info, path)
+	if s == nil || err != nil || !s.Recorded {
+		return nil, err
+	}
+	return recordOf(ctx, v, info, *s)
+}
+
+// stepAt finds the step at a path, and whether steps are within it. It is nil if the run
+// has none.
+func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, bool, error) {
+	above, err := v.Journal.Outline(ctx, info.ID, up(path))
+	if err != nil {
+		return nil, false, err
+	}
+	i := slices.IndexFunc(above, func(b journal.Branch) bool { return b.Path == path })
+	if i < 0 || above[i].Step == nil {
+		return nil, false, nil
+	}
+	return above[i].Step, above[i].Below > 0, nil
 }

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
@@ -37,8 +38,9 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	}
 	body := struct {
 		runPage
-		All  []fileStep
-		More int
+		All     []fileStep
+		More    int
+		Drawing *drawing
 	}{runPage: runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil}}
 	if body.Failed {
 		err = body.explain(ctx, v)
@@ -59,6 +61,12 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	for _, s := range steps {
 		whole.add(s.Started, s.Ended)
 	}
+	if body.Drawing = draw(info, steps); body.Drawing != nil {
+		for i := range body.Drawing.Boxes {
+			body.Drawing.Boxes[i].URL = "" // there are no other pages
+		}
+	}
+	whole.fold(steps)
 	body.More = max(len(steps)-stepsOfFile, 0)
 	left := bytesOfFile
 	for _, s := range steps[:len(steps)-body.More] {
@@ -68,11 +76,17 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		}
 		n.read(min(bytesOfStep, left))
 		left -= len(n.Text)
+		if record := call.RecordIn(n.Meta); record != nil {
+			if n.Call, err = calledOf(ctx, j, run, s.Path, record); err != nil {
+				return err
+			}
+			n.Call.Run = "" // there are no other pages
+		}
 		b := journal.Branch{Path: s.Path, Step: &s, Started: s.Started, Ended: s.Ended, Usage: s.Usage}
 		if !s.Recorded {
 			b.Open = 1
 		}
-		body.All = append(body.All, fileStep{row{Branch: b, Name: s.Path, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
+		body.All = append(body.All, fileStep{row{Branch: b, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
 	}
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }

@@ -27,6 +27,7 @@ var functions = template.FuncMap{
 	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
 	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
 	"plural":  plural,
+	"query":   func(name, value string) template.URL { return template.URL(url.Values{name: {value}}.Encode()) },
 	"why":     withoutKind,
 	"score": func(f *float64) string {
 		if f == nil {

@@ -41,6 +41,7 @@ type place struct {
 	first            string // path of the first step
 	steps            int    // at the place itself
 	usage            budget.Usage
+	visits           int // rounds of a loop, or lanes
 }
 
 // maxPlaces bounds a drawing. Of a larger pipeline the upper levels are drawn.
@@ -74,6 +75,7 @@ func draw(info journal.RunInfo, steps []journal.Step) *drawing {
 		}
 	}
 	for _, s := range steps {
+		visit(places, s.Path)
 		at := address.Place(s.Path)
 		counted := true
 		for here := true; at != ""; at, here = address.Parent(at), false {
@@ -154,13 +156,31 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 	return b.W, b.H
 }
 
+// visit notes the round or the lane of each place above a step.
+func visit(places map[string]*place, path string) {
+	end := 0
+	for segment := range address.Segments(path) {
+		end += len(segment)
+		if n := address.Parse(segment).Number(); n >= 0 {
+			if p := places[address.Place(path[:end])]; p != nil {
+				p.visits = max(p.visits, n+1)
+			}
+		}
+		end++
+	}
+}
+
 // note says what a frame is.
 func (p *place) note() string {
 	switch p.Form {
 	case "seq", "leaf":
 		return ""
 	case "loop":
-		return fmt.Sprintf("loop, at most %d", p.Rounds)
+		return fmt.Sprintf("loop, %d of at most %d rounds", p.visits, p.Rounds)
+	case "map":
+		if p.visits > 0 {
+			return "map, " + plural(p.visits, "lane")
+		}
 	}
 	return p.Form
 }

@@ -11,15 +11,17 @@ func TestDraw(t *testing.T) {
 	info := journal.RunInfo{ID: "r", Shape: []journal.Part{
 		{Path: "all", Form: "seq"}, {Path: "all/write", Form: "leaf"},
 		{Path: "all/each", Form: "map"}, {Path: "all/each/check", Form: "leaf"},
+		{Path: "all/again", Form: "loop", Rounds: 5}, {Path: "all/again/try", Form: "leaf"},
 	}}
 	steps := []journal.Step{
 		{Path: "all/write", Recorded: true}, {Path: "all/write/turn", Recorded: true},
 		{Path: "all/each[0]/check", Recorded: true}, {Path: "all/each[1]/check", Recorded: true, Failure: "x"}, {Path: "all/each[2]/check"},
+		{Path: "all/again[0]/try", Recorded: true}, {Path: "all/again[1]/try", Recorded: true},
 	}
 	d := draw(info, steps)
 	got := ""
 	for i, b := range d.Boxes {
-		got += fmt.Sprintf("%s %q %s %t; ", b.Name, b.Counts, b.State, b.Frame)
+		got += fmt.Sprintf("%s %q %q %s %t; ", b.Name, b.Note, b.Counts, b.State, b.Frame)
 		for _, c := range d.Boxes[:i] {
 			inside := b.X > c.X && b.Y > c.Y && b.X+b.W < c.X+c.W && b.Y+b.H < c.Y+c.H
 			if apart := b.X >= c.X+c.W || b.Y >= c.Y+c.H; !inside && !apart {
@@ -30,10 +32,11 @@ func TestDraw(t *testing.T) {
 			t.Errorf("%v is outside of %d, %d", b, d.Width, d.Height)
 		}
 	}
-	if len(d.Arrows) != 1 {
+	if len(d.Arrows) != 2 {
 		t.Errorf("the arrows are %v", d.Arrows)
 	}
-	if want := `all "✓ 2  ✗ 1  … 1" failed true; write "✓" done false; each "✓ 1  ✗ 1  … 1" failed true; check "✓ 1  ✗ 1  … 1" failed false; `; got != want {
+	if want := `all "" "✓ 4  ✗ 1  … 1" failed true; write "" "✓" done false; each "map, 3 lanes" "✓ 1  ✗ 1  … 1" failed true; check "" "✓ 1  ✗ 1  … 1" failed false; ` +
+		`again "loop, 2 of at most 5 rounds" "✓ 2" done true; try "" "✓ 2" done false; `; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if draw(journal.RunInfo{}, nil) != nil {
@@ -42,7 +45,7 @@ func TestDraw(t *testing.T) {
 	for i := range 5000 {
 		info.Shape = append(info.Shape, journal.Part{Path: fmt.Sprintf("all/each/check/s%d", i), Form: "leaf"})
 	}
-	if d := draw(info, nil); len(d.Boxes) != 4 {
+	if d := draw(info, nil); len(d.Boxes) != 6 {
 		t.Errorf("a large pipeline has %d boxes", len(d.Boxes))
 	}
 }

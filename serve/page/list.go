@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -60,11 +61,16 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	var q journal.Query
 	var err error
 	if p.Select != nil {
-		if q, err = p.Select(filter); err != nil {
+		if q, err = p.Select(selected(filter)); err != nil {
 			return err
 		}
 	}
 	q.Limit = rowsOfRuns
+	if before := filter.Get("before"); before != "" {
+		if _, err := find(r.Context(), v, before); err != nil {
+			return err
+		}
+	}
 	found, err := v.Journal.Runs(r.Context(), q)
 	if err != nil {
 		return err
@@ -82,5 +88,28 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 		body.Next = "/?" + older.Encode()
 	}
 	delete(filter, "before")
-	return show(w, http.StatusOK, "runs", frame{Title: "Runs", Here: "runs", Body: body})
+	return show(w, http.StatusOK, "runs", frame{Title: "Runs", Here: "runs", Poll: true, Body: body})
+}
+
+// selected returns the query of the API that the fields of the filter stand for: days
+// for times, and "name=value" for a label.
+func selected(filter url.Values) url.Values {
+	out := maps.Clone(filter)
+	for name, days := range map[string]int{"since": 0, "until": 1} { // the last day is a whole one
+		if day, err := time.Parse(time.DateOnly, filter.Get(name)); err == nil {
+			out[name] = []string{day.AddDate(0, 0, days).Format(time.RFC3339)}
+		}
+	}
+	delete(out, "label")
+	for _, label := range filter["label"] {
+		name, value, _ := strings.Cut(label, "=")
+		out["label."+strings.TrimSpace(name)] = []string{strings.TrimSpace(value)}
+	}
+	return out
+}
+
+// Day reports whether a field of the filter has a day, or nothing.
+func (p runsPage) Day(name string) bool {
+	_, err := time.Parse(time.DateOnly, p.Filter.Get(name))
+	return err == nil || p.Filter.Get(name) == ""
 }

@@ -82,19 +82,18 @@ func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
 		return err
 	}
 	path := r.URL.Query().Get("path")
-	above, err := v.Journal.Outline(r.Context(), info.ID, up(path))
+	s, inside, err := stepAt(r.Context(), v, info, path)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(above, func(b journal.Branch) bool { return b.Path == path })
-	if i < 0 || above[i].Step == nil {
+	if s == nil {
 		return missing("Run %q has no step %q.", info.ID, path)
 	}
-	n, err := recordOf(r.Context(), v, info, *above[i].Step)
+	n, err := recordOf(r.Context(), v, info, *s)
 	if err != nil {
 		return err
 	}
-	n.Inside = above[i].Below > 0
+	n.Inside = inside
 	if n.ID != (dag.ID{}) && info.Steps <= smallRun {
 		if n.Readers, err = readersOf(r.Context(), v, info.ID, n.ID); err != nil {
 			return err

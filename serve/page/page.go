@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -25,7 +26,7 @@ type Config struct {
 	// Select reads the query of a list of runs; nil selects all.
 	Select func(url.Values) (journal.Query, error)
 	// Stream is the path of the stream of events of a run, with "{id}" in place of the id.
-	// Without it no page is live.
+	// Without it the page of a run asks again every 2 seconds.
 	Stream string
 }
 
@@ -35,6 +36,11 @@ type View struct {
 	Journal journal.Journal
 	// Answer answers a question of a run. Nil allows no answers.
 	Answer func(ctx context.Context, run string, a api.Answer) error
+	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
+	// allows neither.
+	Resume, Cancel func(ctx context.Context, run string) error
+	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
+	Runs func(journal.RunInfo) bool
 }
 
 // policy is the Content-Security-Policy of the pages.
@@ -50,21 +56,24 @@ var (
 )
 
 // pages is the handler.
-type pages struct{ Config }
+type pages struct {
+	Config
+	busy sync.Map // by the path of a request that changes a run; closed when it is done
+}
 
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /compare", "POST /runs/{id}/answers", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
+	"GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
 // checked against other origins before, as http.CrossOriginProtection does.
 func Handler(cfg Config) http.Handler {
-	p := &pages{cfg}
+	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer, profile, trace,
+		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer, p.resume, p.cancel, profile, trace,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))
@@ -117,7 +126,7 @@ type frame struct {
 	Title  string
 	Here   string // the entry of the menu
 	Stream string // of events that change the page
-	Poll   bool   // the stream is too long to be read from its start
+	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
 	Body   any
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -13,6 +14,14 @@ import (
 type question struct {
 	journal.Question
 	Form form
+}
+
+// Blank returns what stands before the blank of a choice, nil if it has none.
+func (question) Blank(choice string) *string {
+	if before, blank := ask.Blank(choice); blank {
+		return &before
+	}
+	return nil
 }
 
 func questionOf(q journal.Question) question { return question{q, formOf(q.Schema)} }
@@ -46,20 +55,27 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	for _, q := range all[:min(len(all), most)] {
 		body.Questions = append(body.Questions, questionOf(q))
 	}
-	return show(w, http.StatusOK, "questions", frame{Title: "Questions", Here: "questions", Body: body})
+	return show(w, http.StatusOK, "questions", frame{Title: "Questions", Here: "questions", Poll: true, Body: body})
 }
 
 // maxForm is the largest form.
 const maxForm = 1 << 20
+
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+	}
+	return nil
+}
 
 // answer answers a question by the fields of a form.
 func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Answer == nil {
 		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not answer questions here."}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+	if err := readForm(w, r); err != nil {
+		return err
 	}
 	info, err := find(r.Context(), v, r.PathValue("id"))
 	if err != nil {
@@ -75,6 +91,9 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 		return missing("Run %q asks no question at %q.", info.ID, path)
 	}
 	response := r.PostForm.Get("response")
+	if before, blank := ask.Blank(response); blank {
+		response = before + r.PostForm.Get("blank")
+	}
 	if f := formOf(all[i].Schema); response == "" {
 		response = f.response(r.PostForm)
 	}

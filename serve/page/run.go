@@ -25,6 +25,17 @@ type runPage struct {
 	Questions []question
 	Tree      tree
 	Answers   bool // questions can be answered
+	Resumes   bool // it can be resumed here
+	Cancels   bool // it can be canceled here
+}
+
+// Seen identifies how the run stopped.
+func (b runPage) Seen() string { return seen(b.RunInfo) }
+
+// Stopped reports whether the run stopped in a way that is neither a result, nor a
+// failure, nor a question.
+func (b runPage) Stopped() bool {
+	return resumable(b.State) && b.State != journal.Failed
 }
 
 // run shows a run: how it stands, why it failed, what it asks, and its tree.
@@ -50,10 +61,13 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
+	runs := v.Runs == nil || v.Runs(info)
+	body.Resumes = runs && v.Resume != nil && resumable(info.State)
+	body.Cancels = runs && v.Cancel != nil && !over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
-	if p.Stream != "" && !over(info.State) {
+	if !over(info.State) {
 		f.Stream = strings.ReplaceAll(p.Stream, "{id}", url.PathEscape(info.ID))
-		f.Poll = body.Tree.Large
+		f.Poll = body.Tree.Large || f.Stream == ""
 	}
 	return show(w, http.StatusOK, "run", f)
 }
@@ -118,6 +132,7 @@ type tree struct {
 	Rows   []row
 	Counts []stateCount // of all branches right below At
 	All    int          // branches right below At
+	Open   int          // steps without a result
 	Next   string       // path of the first branch of the next page
 	Hidden int          // branches after it
 	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
@@ -169,6 +184,7 @@ const (
 	smallRun   = 20_000 // steps that are read at once, for the branches within branches
 	largeRun   = 50_000 // steps from which no branches are unfolded
 
+	maxDepth    = 12      // of the style
 	mostCounted = 200_000 // steps up to which a graph has counts
 )
 
@@ -192,6 +208,7 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 	counts := map[string]int{}
 	for _, b := range top {
 		counts[stateOf(b)]++
+		t.Open += b.Open
 		t.Costs = t.Costs || b.Usage != (budget.Usage{})
 		t.Span.add(b.Started, b.Ended)
 	}
@@ -287,7 +304,7 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 			t.Rows[at].More = len(below) - i
 			return nil
 		}
-		if err := t.add(c, b.Path, min(depth+1, 12), most, within); err != nil {
+		if err := t.add(c, b.Path, min(depth+1, maxDepth), most, within); err != nil {
 			return err
 		}
 	}

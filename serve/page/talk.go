@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -93,25 +94,39 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 	return out
 }
 
-// difference shows two texts as one: the lines with which both begin and end once.
+// contextLines is how many equal lines are shown around those that differ.
+const contextLines = 3
+
+// difference shows how a text becomes another. Long parts that are equal are left out.
 func difference(before, after string) (out []line) {
-	a, b := strings.Split(before, "\n"), strings.Split(after, "\n")
-	add := func(sign string, lines []string) {
-		for _, l := range lines {
-			out = append(out, line{sign, l})
+	all := text.Diff(strings.Split(strings.TrimSuffix(before, "\n"), "\n"), strings.Split(strings.TrimSuffix(after, "\n"), "\n"))
+	for i := 0; i < len(all); {
+		end := i
+		for end < len(all) && all[end].Sign == ' ' {
+			end++
+		}
+		head, tail := contextLines, contextLines
+		if i == 0 {
+			head = 0
+		}
+		if end == len(all) {
+			tail = 0
+		}
+		if n := end - i - head - tail; n > 1 {
+			out = append(plain(out, all[i:i+head]), line{"…", plural(n, "equal line")})
+			i = end - tail
+		}
+		out = plain(out, all[i:end])
+		for i = end; i < len(all) && all[i].Sign != ' '; i++ {
+			out = plain(out, all[i:i+1])
 		}
 	}
-	head := 0
-	for head < min(len(a), len(b)) && a[head] == b[head] {
-		head++
+	return out
+}
+
+func plain(out []line, edits []text.Edit) []line {
+	for _, e := range edits {
+		out = append(out, line{string(e.Sign), e.Line})
 	}
-	tail := 0
-	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
-	}
-	add(" ", a[:head])
-	add("-", a[head:len(a)-tail])
-	add("+", b[head:len(b)-tail])
-	add(" ", a[len(a)-tail:])
 	return out
 }

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/text"
 )
 
 // contextLines is how many unchanged lines a difference shows around changed ones.
 const contextLines = 3
-
-// maxCells bounds the work to find the lines that two texts share. Beyond it, all lines
-// between the first and the last difference are shown as changed.
-const maxCells = 1 << 20
 
 // difference shows people how a file changes: removed lines begin with "-", added ones
 // with "+".
@@ -24,22 +22,25 @@ func difference(shown string, old, new []byte) string {
 		return fmt.Sprintf("replace %s, which is not text: %d bytes become %d", shown, len(old), len(new))
 	}
 	a, b := splitLines(old), splitLines(new)
-	from := 0
-	for from < len(a) && from < len(b) && a[from] == b[from] {
-		from++
-	}
-	end := 0
-	for end < len(a)-from && end < len(b)-from && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
 	d := differ{old: a, lines: []string{"change " + shown + ":"}, after: -1}
-	d.changes(from, a[from:len(a)-end], b[from:len(b)-end])
+	at := 0
+	for _, e := range text.Diff(a, b) {
+		if e.Sign != ' ' {
+			d.change(at, string(e.Sign), e.Line)
+		}
+		if e.Sign != '+' {
+			at++
+		}
+		if e.Sign == '-' {
+			d.after = at
+		}
+	}
 	d.close()
 	return strings.Join(d.lines, "\n")
 }
 
-func splitLines(text []byte) []string {
-	lines := strings.SplitAfter(string(text), "\n")
+func splitLines(content []byte) []string {
+	lines := strings.SplitAfter(string(content), "\n")
 	if n := len(lines); lines[n-1] == "" {
 		lines = lines[:n-1]
 	}
@@ -51,43 +52,6 @@ type differ struct {
 	old   []string
 	lines []string
 	after int // number of the old line that follows the last change; -1 before the first
-}
-
-// changes writes how a, which starts at the given line of the old text, becomes b.
-func (d *differ) changes(at int, a, b []string) {
-	shared := func(int, int) int32 { return 0 }
-	if len(a)*len(b) <= maxCells {
-		shared = common(a, b)
-	}
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j] && shared(i, j) > 0:
-			i, j = i+1, j+1
-		case i < len(a) && (j == len(b) || shared(i+1, j) >= shared(i, j+1)):
-			d.change(at+i, "-", a[i])
-			d.after = at + i + 1
-			i++
-		default:
-			d.change(at+i, "+", b[j])
-			j++
-		}
-	}
-}
-
-// common returns the number of lines that a and b share, from line i of a and j of b on.
-func common(a, b []string) func(i, j int) int32 {
-	width := len(b) + 1
-	n := make([]int32, (len(a)+1)*width)
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				n[i*width+j] = n[(i+1)*width+j+1] + 1
-			} else {
-				n[i*width+j] = max(n[(i+1)*width+j], n[i*width+j+1])
-			}
-		}
-	}
-	return func(i, j int) int32 { return n[i*width+j] }
 }
 
 // change writes a changed line, after the unchanged lines around the changes so far.
@@ -119,10 +83,10 @@ func (d *differ) same(from, to int) {
 
 // line writes a line. What would not be seen in it is written out.
 func (d *differ) line(mark, line string) {
-	text, ended := strings.CutSuffix(line, "\n")
-	text = strings.ReplaceAll(text, "\r", `\r`)
+	shown, ended := strings.CutSuffix(line, "\n")
+	shown = strings.ReplaceAll(shown, "\r", `\r`)
 	if !ended {
-		text += ` [no newline at the end]`
+		shown += ` [no newline at the end]`
 	}
-	d.lines = append(d.lines, mark+text)
+	d.lines = append(d.lines, mark+shown)
 }

@@ -25,8 +25,8 @@
 		if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
 	});
 
-	const stream = document.body.dataset.stream;
-	if (!stream) return;
+	const { stream, poll } = document.body.dataset;
+	if (!stream && poll === undefined) return;
 	const live = document.getElementById("live");
 	let source, last = "", timer, asking = false, again = false, pause = 100;
 
@@ -43,22 +43,34 @@
 			for (const part of document.querySelectorAll("[data-part]")) {
 				const fresh = page.getElementById(part.id);
 				if (!fresh || fresh.innerHTML === part.innerHTML) continue;
-				const busy = part.contains(document.activeElement) && document.activeElement.closest("form, details");
-				if (!busy) replace(part, fresh);
+				if (!busy(part)) replace(part, fresh);
 			}
 			document.title = page.title;
-			if (!page.body.dataset.stream) { stop(); live.textContent = ""; ended = true; }
+			if (!page.body.dataset.stream && page.body.dataset.poll === undefined) { stop(); live.textContent = ""; ended = true; }
 		} catch { live.textContent = "not live: the server does not answer"; }
 		asking = false;
 		pause = Math.min(Math.max(100, 4 * (performance.now() - began)), 10000);
 		if (again) { again = false; soon(); }
 	}
 
+	// Nothing that was typed or chosen is lost, and no button moves under a finger.
+	function busy(part) {
+		const at = part.contains(document.activeElement) && document.activeElement;
+		if (at && (at.matches("input:not([type=radio]), textarea, select, button") || at.closest("details:has(form)"))) return true;
+		return [...part.querySelectorAll("input:not([type=radio]), textarea, select")].some((f) =>
+			f.options ? f.selectedIndex !== Math.max(0, [...f.options].findIndex((o) => o.defaultSelected)) : f.value !== f.defaultValue);
+	}
+
 	function replace(part, fresh) {
+		const chosen = [...part.querySelectorAll("input[type=radio]:checked")].map((r) => [r.name, r.value, r === document.activeElement]);
 		const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
 		const open = [...part.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
 		part.replaceChildren(...fresh.childNodes);
 		for (const s of part.querySelectorAll("details > summary")) if (open.includes(s.textContent)) s.parentNode.open = true;
+		for (const r of part.querySelectorAll("input[type=radio]")) {
+			const was = chosen.find((c) => c[0] === r.name && c[1] === r.value);
+			if (was) { r.checked = true; if (was[2]) r.focus({ preventScroll: true }); }
+		}
 		if (focused !== null) for (const l of part.querySelectorAll("a")) if (l.getAttribute("href") === focused) { l.focus({ preventScroll: true }); break; }
 	}
 
@@ -67,7 +79,7 @@
 	let ended = false;
 	function start() {
 		if (source || ended || document.hidden) return;
-		if ("poll" in document.body.dataset) { // its stream would begin with all that has happened
+		if (poll !== undefined) { // its stream would begin with all that has happened
 			const every = setInterval(soon, 2000);
 			source = { close() { clearInterval(every); } };
 			live.textContent = "live";

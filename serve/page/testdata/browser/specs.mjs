@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, HOUSE, DB, FILE, SPEC } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, HOUSE, DB, FILE, SPEC } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -34,8 +34,8 @@ async function spec(name, options, test) {
 
 const text = (page, selector) => page.locator(selector).first().innerText();
 const elements = (page) => page.evaluate(() => document.querySelectorAll("*").length);
-const start = (id, pipeline = "article") => fetch(`${SERVE}/v1/runs/${id}`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ pipeline }) });
-const result = async (id) => (await fetch(`${SERVE}/v1/runs/${id}/result?wait=30s`)).json();
+const start = (id, pipeline = "article", at = SERVE, labels) => fetch(`${at}/v1/runs/${id}`, { method: "PUT", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ pipeline, labels }) });
+const result = async (id, at = SERVE) => (await fetch(`${at}/v1/runs/${id}/result?wait=30s`)).json();
 async function waiting(id) {
 	await start(id);
 	assert.equal((await result(id)).state, "waiting");
@@ -164,6 +164,10 @@ await spec("large integers keep their digits", async (page) => {
 	await page.goto(INSPECT + "/runs/long");
 	assert.match(await text(page, "pre.result"), /12345678901234567890/);
 });
+await spec("the graph counts the rounds of a loop, and the branches that ran", async (page) => {
+	await page.goto(INSPECT + "/runs/improving?view=graph");
+	assert.match(await page.locator("svg.graph").textContent(), /improve\s*loop, 4 of at most 6 rounds\s*✓ 16[^]*near\s*✓ 2[^]*far\s*✓ 2[^]*print\s*✗/);
+});
 await spec("the graph folds a fan-out with its counts", async (page) => {
 	await page.goto(INSPECT + "/runs/fan");
 	await page.click("#steps a:text-is('graph')");
@@ -188,11 +192,29 @@ await spec("two runs are compared", async (page) => {
 	await page.waitForURL(/compare/);
 	assert.match(await text(page, "main"), /failing\/write[^]*the pipeline of run long has no such step/);
 });
+await spec("the difference of a step is shown line by line", async (page) => {
+	await page.goto(INSPECT + "/compare?a=cascade&b=refused");
+	assert.match(await text(page, "tbody tr:has-text('summarise')"), /the settings of tickets\/summarise changed[^]*it failed in run refused/);
+	await page.click("a:has-text('tickets/summarise')");
+	await page.waitForURL(/step=/);
+	assert.match(await page.locator(".diff del").allInnerTexts().then((l) => l.join("\n")), /- +"source": "ticket 4711"/);
+	assert.match(await text(page, ".diff ins"), /no answer passes this check/);
+	await page.click(".crumbs a:text-is('tickets')");
+	assert.match(await text(page, "main"), /1 step differs/);
+});
+await spec("a comparison is paged, and bounded", async (page) => {
+	await page.goto(INSPECT + "/compare?a=fan&b=failing");
+	assert.equal(await page.locator("[aria-label='Steps that differ'] tbody tr").count(), 100);
+	assert.ok(await elements(page) < 2000);
+	await page.click("a[rel=next]");
+	await page.waitForURL(/from=100/);
+	assert.equal((await page.goto(INSPECT + "/compare?a=fan&b=failing&from=-7&under=fan")).status(), 200);
+});
 await spec("equal runs are equal", async (page) => {
 	await page.goto(INSPECT + "/compare?a=failing&b=failing2");
 	assert.match(await text(page, "main"), /same result in both/);
 });
-for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/none"])
+for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/compare?a=failing&b=none", "/compare", "/compare?a=failing&b=long&step=none", "/?before=none", "/none"])
 	await spec("a page that is not there: " + path, async (page) => {
 		assert.equal((await page.goto(INSPECT + path)).status(), 404);
 		assert.equal(await text(page, "h1"), "Not Found");
@@ -214,6 +236,25 @@ await spec("who may only read sees no form, and cannot answer", async (page) => 
 	assert.match(await text(page, ".question"), /Publish this\?/);
 	const reply = await page.request.post(INSPECT + "/runs/asked/answers", { form: { question: "article/approve", response: "yes" } });
 	assert.equal(reply.status(), 403);
+});
+await spec("who may only read sees no button, and cannot resume or cancel", async (page) => {
+	for (const run of ["failing", "asked"]) {
+		await page.goto(ANSWER + "/runs/" + run);
+		assert.equal(await page.locator("form[action$='/resume'], form[action$='/cancel']").count(), 0);
+		for (const what of ["resume", "cancel"]) assert.equal((await page.request.post(`${ANSWER}/runs/${run}/${what}`)).status(), 403);
+	}
+	assert.equal((await page.request.get(FAILS + "/runs/failing/resume")).status(), 404); // nothing changes on GET
+});
+await spec("a choice with a blank is answered with a reason", async (page) => {
+	await page.goto(ANSWER + "/questions");
+	const blank = page.locator("form.blank[action='/runs/paying/answers']");
+	assert.match(await text(page, ".question:has-text('support/refund')"), /order: 90071992547409931/);
+	await blank.locator("input[name=blank]").fill("the order is too old");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/runs\/paying/);
+	const { questions } = await (await fetch(ANSWER + "/v1/runs/paying/questions")).json();
+	assert.equal(questions[0].response, "no: the order is too old");
+	assert.match(await text(page, ".stopped"), /Every question has an answer[^]*stone resume paying continues/);
 });
 await spec("the form is made from the schema, and its answer fits", async (page) => {
 	await page.goto(ANSWER + "/runs/review");
@@ -245,6 +286,92 @@ await spec("an answer lets the run go on, and the page shows it", async (page) =
 	await page.click("button:text-is('yes')");
 	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
 	assert.match(await text(page, "pre.result"), /^yes: A draft/);
+});
+await spec("a failed run is resumed exactly once by a double click, two tabs and a reload", async (page, context) => {
+	await start("again", "failing", FAILS);
+	await result("again", FAILS);
+	const attempts = async () => {
+		await page.goto(FAILS + "/runs/again/step?path=failing/check");
+		return (await page.locator("dt:text-is('Attempts') + dd").allInnerTexts()).join() || "1";
+	};
+	assert.equal(await attempts(), "1");
+	const other = await context.newPage();
+	await page.goto(FAILS + "/runs/again");
+	await other.goto(FAILS + "/runs/again");
+	const old = await page.inputValue("input[name=seen]");
+	assert.match(await text(page, ".failure"), /retries failing\/check. The 2 other results are kept/);
+	await page.dblclick("button:text-is('Resume')");
+	await page.waitForFunction((old) => document.querySelector("input[name=seen]") && document.querySelector("input[name=seen]").value !== old, old);
+	await page.reload();
+	assert.equal(await attempts(), "2");
+	const [reply] = await Promise.all([other.waitForResponse((r) => r.request().method() === "POST"), other.click("button:text-is('Resume')")]);
+	assert.equal(reply.status(), 409);
+	assert.match(await text(other, "main"), /The run has changed since the page was shown: it is failed now/);
+	await page.goto(FAILS + "/runs/again");
+	const seen = await page.inputValue("input[name=seen]");
+	const many = await Promise.all(Array.from({ length: 20 }, () => page.request.post(FAILS + "/runs/again/resume", { form: { seen } })));
+	assert.ok(many.every((r) => [200, 409].includes(r.status())), many.map((r) => r.status()).join());
+	assert.equal(await attempts(), "3");
+	assert.equal((await page.request.post(FAILS + "/runs/again/resume", { form: { seen }, headers: { Origin: "http://evil.example" } })).status(), 403);
+});
+await spec("a run is canceled and resumed without JavaScript", { javaScriptEnabled: false }, async (page) => {
+	await start("stopped", "slow", SLOW);
+	for (let i = 0; i < 100 && !/measure/.test(await (await page.goto(SLOW + "/runs/stopped")).text()); i++);
+	await page.click("summary:text-is('Cancel…')");
+	assert.match(await text(page, ".control"), /possibly paid[^]*can be resumed/);
+	await page.click("button:text-is('Cancel the run')");
+	await page.waitForURL(/runs\/stopped$/);
+	assert.match(await text(page, "h1"), /canceled/);
+	assert.match(await text(page, ".stopped"), /stone resume stopped continues with the next step/);
+	await page.click("button:text-is('Resume')");
+	await page.waitForURL(/runs\/stopped$/);
+	assert.match(await text(page, "h1"), /running/);
+	assert.equal((await page.request.post(SLOW + "/runs/stopped/cancel")).status(), 200);
+	assert.equal((await result("stopped", SLOW)).state, "canceled");
+});
+await spec("the list of runs and the inbox are live, and ask for nothing while they are hidden", async (page) => {
+	await page.goto(SERVE + "/questions");
+	const asked = [];
+	page.on("request", (r) => asked.push(r.url()));
+	const list = await page.context().newPage();
+	await list.goto(SERVE + "/");
+	await waiting("seen-live");
+	await list.waitForSelector("tr:has(a[href='/runs/seen-live']):has-text('waiting')");
+	await page.waitForSelector(".question:has-text('seen-live')");
+	await page.evaluate(() => { Object.defineProperty(document, "hidden", { value: true }); document.dispatchEvent(new Event("visibilitychange")); });
+	await page.waitForTimeout(500); // what was asked for before arrives
+	asked.length = 0;
+	await page.waitForTimeout(2600);
+	assert.deepEqual(asked, []);
+});
+await spec("what was chosen survives what changes around it", async (page) => {
+	await page.goto(SERVE + "/");
+	await waiting("typed");
+	await page.check("input[name=a][value=typed]", { timeout: 10000 });
+	await waiting("typed-too");
+	await page.waitForSelector("a[href='/runs/typed-too']");
+	assert.ok(await page.isChecked("input[name=a][value=typed]"));
+});
+await spec("a filter by label, cost and day is in the address", async (page) => {
+	const rows = () => page.locator("tbody tr td:nth-child(2) a").allInnerTexts();
+	await start("labelled", "article", SERVE, { team: "garden" });
+	await page.goto(SERVE + "/");
+	await page.click("a.label");
+	await page.waitForURL(/label=team%3Dgarden/);
+	assert.deepEqual(await rows(), ["labelled"]);
+	assert.equal(await page.inputValue("input[name=label]"), "team=garden");
+	await page.goto(INSPECT + "/?min-usd=0.03");
+	assert.deepEqual(await rows(), ["refused"]);
+	await page.goto(INSPECT + "/");
+	const day = new Date().toISOString().slice(0, 10);
+	await page.fill("input[name=since]", day);
+	await page.fill("input[name=until]", day);
+	await page.click("button:text-is('Filter')");
+	await page.waitForURL(/since=/);
+	assert.ok((await rows()).length > 10);
+	await page.goto(INSPECT + "/?until=2020-01-31");
+	assert.match(await text(page, "main"), /No run matches the filter/);
+	assert.equal(await page.inputValue("input[name=until]"), "2020-01-31");
 });
 await spec("of two tabs one answers", async (page, context) => {
 	await waiting("tabs");
@@ -329,6 +456,13 @@ await spec("the file of a run needs nothing else", async (page) => {
 	await page.click("details.filed:has-text('failing/write') > summary");
 	assert.match(await text(page, "details[open] pre"), /A draft about this/);
 	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
+});
+await spec("the file of a run has its calls and its graph, and leads nowhere", async (page) => {
+	await page.goto("file://" + CALLFILE);
+	await page.click("summary:has(code:text-is('tickets/summarise'))");
+	assert.match(await text(page, "details[open] .calls"), /model\/large[^]*chosen/);
+	assert.equal(await page.locator("svg.graph").count(), 1);
+	assert.equal(await page.locator("a").count(), 0);
 });
 for (const colorScheme of ["light", "dark"])
 	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/questions", "/compare?a=failing&b=long", "/runs/none"])

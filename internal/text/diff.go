@@ -1,0 +1,73 @@
+package text
+
+// An Edit is a line of a difference. Its sign is ' ' if both texts have it, '-' if only
+// the first one has it, '+' if only the second one has it.
+type Edit struct {
+	Sign byte
+	Line string
+}
+
+// maxCells bounds the work to find the lines that two texts share. Beyond it, all lines
+// between the first and the last difference are changed.
+const maxCells = 1 << 20
+
+// Diff returns how the lines a become the lines b.
+func Diff(a, b []string) []Edit {
+	head := 0
+	for head < min(len(a), len(b)) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	out := edits(nil, ' ', a[:head])
+	out = between(out, a[head:len(a)-tail], b[head:len(b)-tail])
+	return edits(out, ' ', a[len(a)-tail:])
+}
+
+func edits(out []Edit, sign byte, lines []string) []Edit {
+	for _, l := range lines {
+		out = append(out, Edit{sign, l})
+	}
+	return out
+}
+
+// between adds how a becomes b, which neither begin nor end with the same line.
+func between(out []Edit, a, b []string) []Edit {
+	if len(a)*len(b) > maxCells {
+		return edits(edits(out, '-', a), '+', b)
+	}
+	shared := common(a, b)
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out = append(out, Edit{' ', a[i]})
+			i, j = i+1, j+1
+		case i < len(a) && (j == len(b) || shared(i+1, j) >= shared(i, j+1)):
+			out = append(out, Edit{'-', a[i]})
+			i++
+		default:
+			out = append(out, Edit{'+', b[j]})
+			j++
+		}
+	}
+	return out
+}
+
+// common returns the number of lines that a and b share, from line i of a and j of b on.
+func common(a, b []string) func(i, j int) int32 {
+	width := len(b) + 1
+	n := make([]int32, (len(a)+1)*width)
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				n[i*width+j] = n[(i+1)*width+j+1] + 1
+			} else {
+				n[i*width+j] = max(n[(i+1)*width+j], n[i*width+j+1])
+			}
+		}
+	}
+	return func(i, j int) int32 { return n[i*width+j] }
+}

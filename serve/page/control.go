@@ -1,0 +1,79 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// seen identifies how a run stopped, so that a page that shows an earlier end cannot
+// resume the run again.
+func seen(info journal.RunInfo) string {
+	return fmt.Sprintf("%s %d %d", info.State, info.Ended.UnixNano(), info.Steps)
+}
+
+// resumable reports whether a person can resume a run in the state.
+func resumable(s journal.State) bool {
+	switch s {
+	case journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Answered:
+		return true
+	}
+	return false
+}
+
+// resume resumes a run that has stopped as the page says that was shown.
+func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
+	return p.control(w, r, v.Resume, func() error {
+		info, err := find(r.Context(), v, r.PathValue("id"))
+		switch {
+		case err != nil || info.State == journal.Running:
+			return err
+		case seen(info) != r.PostForm.Get("seen"):
+			return &api.Problem{Type: api.Conflict, Title: "Conflict", Status: http.StatusConflict,
+				Detail: fmt.Sprintf("The run has changed since the page was shown: it is %s now. Look at it again before you resume it.", info.State)}
+		}
+		return v.Resume(r.Context(), info.ID)
+	})
+}
+
+// cancel cancels a run that is not over.
+func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
+	return p.control(w, r, v.Cancel, func() error {
+		info, err := find(r.Context(), v, r.PathValue("id"))
+		if err != nil || info.State == journal.Canceled {
+			return err
+		}
+		return v.Cancel(r.Context(), info.ID)
+	})
+}
+
+// control does something to a run and returns to its page. Of equal requests that are
+// sent at the same time, as by a double click, one is carried out; the others wait for it.
+func (p *pages) control(w http.ResponseWriter, r *http.Request, allowed func(context.Context, string) error, do func() error) error {
+	if allowed == nil {
+		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}
+	}
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	if first, busy := p.busy.LoadOrStore(r.URL.Path, done); busy {
+		select {
+		case <-first.(chan struct{}):
+		case <-r.Context().Done():
+			return context.Cause(r.Context())
+		}
+	} else {
+		err := do()
+		p.busy.Delete(r.URL.Path)
+		close(done)
+		if err != nil {
+			return err
+		}
+	}
+	http.Redirect(w, r, runURL(r.PathValue("id")), http.StatusSeeOther)
+	return nil
+}
