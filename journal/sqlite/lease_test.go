@@ -192,3 +192,32 @@ func count(t *testing.T, db *DB, path string) (n int) {
 	}
 	return n
 }
+
+// A sign of life of a run that was just removed does not find another owner.
+func TestRemoveBetweenSigns(t *testing.T) {
+	db := open(t, "", Options{Lease: 4 * time.Millisecond}) // a sign each millisecond
+	for i := range 100 {
+		run := fmt.Sprint("run", i)
+		if _, err := db.Acquire(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Begin(t.Context(), journal.RunInfo{ID: run, Pipeline: "p", Started: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.End(t.Context(), run, journal.Outcome{State: journal.Done}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Release(run); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Remove(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Acquire(t.Context(), "none"); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Release("none"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -227,7 +227,7 @@ func (j *Journal) leave(r *run) *write {
 		}
 		p.touched = false
 		if empty {
-			return t.Remove(row.Row)
+			return t.remove(p)
 		}
 		row.Lease, row.Outer = 0, ""
 		return t.Put(row)

@@ -426,11 +426,10 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 		if err := t.flush(); err != nil {
 			return err
 		}
-		p.rows = 0
 		if err := t.clear(id); err != nil {
 			return err
 		}
-		return t.Remove(p.row)
+		return t.remove(p)
 	}})
 	return errors.Join(err, j.Release(id))
 }

@@ -29,6 +29,7 @@ type part struct {
 	beat    int64
 	aside   bool // a former holder may have put results aside
 	touched bool // written to, so it must be ours
+	gone    bool // removed from the database
 	intents []*intent
 	nodes   []dag.ID // new in the database
 }
@@ -110,6 +111,12 @@ func (t *transaction) apply(group []*write) error {
 	return t.flush()
 }
 
+// remove removes a run from the database.
+func (t *transaction) remove(p *part) error {
+	p.rows, p.gone = 0, true
+	return t.Remove(p.row)
+}
+
 // record appends a result, after the nodes from which its node was made.
 func (t *transaction) record(p *part, r *result) error {
 	if r.made != nil {
@@ -166,7 +173,7 @@ func (t *transaction) advance() error {
 	var beats []*Beat
 	var parts []*part
 	for _, p := range t.parts {
-		if p.touched {
+		if p.touched && !p.gone {
 			parts = append(parts, p)
 			beats = append(beats, &Beat{Run: p.row, Owner: p.run.owner(t.j.owner), Rows: p.rows})
 		}
@@ -218,6 +225,9 @@ func (t *transaction) finish(ok bool) {
 			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat
 			if p.aside {
 				p.run.aside.stale.Store(true)
+			}
+			if p.gone { // it gives no more signs of life
+				p.run.held.Store(false)
 			}
 			continue
 		}
