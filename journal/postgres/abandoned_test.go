@@ -50,7 +50,7 @@ func TestAbandoned(t *testing.T) {
 	begin(t, owner, "dead")
 	begin(t, owner, "dead/1")
 	do(t, owner, stepKey("dead/1", 1)) // it is in the database then
-	pgtest.Exec(t, address, "UPDATE stone.runs SET owner = 'gone', lease = 1000 WHERE id = 'dead'")
+	pgtest.Exec(t, address, "UPDATE stone.runs SET owner = 'gone', lease = 4000 WHERE id = 'dead'")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	started := time.Now()
@@ -72,11 +72,11 @@ func TestAbandoned(t *testing.T) {
 			}
 			continue
 		}
-		if waited := time.Since(started); waited < time.Second {
-			t.Errorf("the owner was given up after %v, want its lease, 1s", waited)
+		if waited := time.Since(started); waited < 4*time.Second {
+			t.Errorf("the owner was given up after %v, want its lease, 4s", waited)
 		}
 		// The context ends before its lease would once more.
-		ctx, cancel := context.WithTimeout(ctx, 900*time.Millisecond)
+		ctx, cancel := context.WithTimeout(ctx, 3900*time.Millisecond)
 		defer cancel()
 		if _, err := watching.Acquire(ctx, "dead"); err != nil {
 			t.Errorf("Acquire of an abandoned run: %v", err)
