@@ -18,6 +18,15 @@ type DoneStep struct {
 	Record   *step.Record  `json:"record,omitempty"`  // nil if it has no result
 }
 
+// Spent is as Step.Spent.
+func (s DoneStep) Spent() budget.Amount {
+	done := Step{Attempts: s.Attempts, Declared: s.Declared}
+	if s.Record != nil {
+		done.Recorded, done.Usage = true, UsageOf(*s.Record)
+	}
+	return done.Spent()
+}
+
 var errElsewhere = errors.New("an attempt in another process had no result")
 
 // Import records steps within a leaf that another process has done. Ctx is that of the work

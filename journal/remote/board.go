@@ -25,10 +25,10 @@ const (
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
 	stepKey   = "step/"
-	tryKey    = "try/"   // and the number of the attempt
+	tryKey    = "try/"   // and the number of the attempt; of a leaf, and of a step within it that costs something
 	sliceKey  = "slice/" // and the number of the slice
-	againKey  = "again/" // and the call of Post
 	partKey   = "part/"  // of a large content that orders read
+	endKey    = "end/"   // behind a prefix: all items until now were wanted
 )
 
 // large is from how many bytes on a content is on the board once, for all orders that read it.
@@ -39,7 +39,20 @@ type order struct {
 	step.Order
 	Post  string         `json:"post"`            // random, of the call of Post
 	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
-	Slice *budget.Amount `json:"slice,omitempty"` // of the account, nil for no limit
+	Slice *budget.Amount `json:"slice,omitempty"` // slice 0 of the account, nil for no limit
+}
+
+// grant is the item of a further slice. It replaces the earlier ones.
+type grant struct {
+	Post   string         `json:"post"`             // random, of whoever grants it
+	Limits *budget.Amount `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
+	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must begin nothing that costs something
+}
+
+// try is the item of an attempt.
+type try struct {
+	Post     string        `json:"post"`              // random, of the attempt
+	Declared budget.Amount `json:"declared,omitzero"` // as in journal.Step
 }
 
 // work returns the work of which the order is a part.
@@ -54,6 +67,7 @@ func (o *order) work() Work {
 type result struct {
 	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
 	More   bool          `json:"more,omitempty"`   // it comes back for more budget
+	Slice  int           `json:"slice,omitempty"`  // number of the slice that it had
 	Spent  budget.Amount `json:"spent,omitzero"`
 	Steps  []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
 	Given  bool          `json:"given,omitempty"` // it was given back, by a worker that does not know its steps

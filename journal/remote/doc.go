@@ -37,6 +37,11 @@
 // reserves more, and the leaf continues after its last step. The reservation is settled with
 // the cost that the result names.
 //
+// A leaf for which nobody waits any more, because it was cancelled or comes back, begins no
+// further step that costs something, even if its worker cannot be stopped. Its reservation is
+// settled with what such steps have cost, or may have. What a leaf pays outside steps is known
+// from its result alone.
+//
 // # Secrets
 //
 // A worker removes its own secrets from every record before it writes it, as a run does: see

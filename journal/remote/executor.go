@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,12 +126,23 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		if !s.take() {
 			return step.Record{}, step.ErrLocal // it fails here as it would without workers
 		}
-		got, err := d.do(ctx, &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)})
+		p := &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
+		got, err := d.do(ctx, p)
 		if err != nil {
-			s.cancel()
+			if !errors.Is(err, journal.ErrDrained) { // the next process wants the results of a drained one
+				if trouble := d.revoke(ctx, p); trouble != nil {
+					err = errors.Join(err, trouble)
+				}
+			}
 			return step.Record{}, err
 		}
-		if s.settle(got.Spent); got.More && s.grow() {
+		more := got.More && s.grow()
+		if got.Record != nil || more {
+			s.settle(got.Spent)
+		} else if err := d.revoke(ctx, p); err != nil {
+			return step.Record{}, err
+		}
+		if more {
 			continue
 		}
 		if err := d.bring(ctx, o.Key.Path, got); err != nil {

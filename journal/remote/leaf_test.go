@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/remote"
@@ -33,137 +31,6 @@ func run(t *testing.T, ctx context.Context, j journal.Journal, p stone.Ashlar, c
 	cfg.Executor = remote.New(remote.Config{Journal: j, Carrier: c, Routes: []remote.Route{{Leaf: "local"}, {Pool: "p"}}, Again: 50 * time.Millisecond})
 	result, err := stone.Run(ctx, p, cfg)
 	return result, c, err
-}
-
-// paid is a leaf that pays n times.
-func paid(n int, calls *atomic.Int64) stone.Ashlar {
-	return stone.Func0("paid", number, func(ctx context.Context) (int, error) { return n, pay(ctx, n, calls) })
-}
-
-// pay makes n draws of one dollar each, in steps.
-func pay(ctx context.Context, n int, calls *atomic.Int64) error {
-	type reply struct {
-		Usage budget.Usage `json:"usage"`
-	}
-	for i := range n {
-		name := fmt.Sprint("call", i)
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
-		if err != nil {
-			return err
-		}
-		r, err := stone.Step(draw.Context(ctx), name, i, func(context.Context, int) (reply, error) {
-			calls.Add(1)
-			return reply{budget.Usage{USD: 1}}, draw.Begin()
-		})
-		if err == nil {
-			draw.End(r.Usage)
-		}
-		if draw.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// A leaf gets slices of the account. Nothing is paid twice, and the account, the steps of the
-// run and a resumed run agree on what was spent.
-func TestBudget(t *testing.T) {
-	for name, c := range map[string]struct {
-		limit  float64
-		failed bool
-	}{"enough": {100, false}, "just enough": {10, false}, "too little": {9, true}, "no limit": {0, false}} {
-		t.Run(name, func(t *testing.T) {
-			var j journal.Memory
-			var calls atomic.Int64
-			p := stone.Seq("p", paid(10, &calls))
-			account := budget.New(budget.Limits{USD: c.limit})
-			_, _, err := run(t, budget.With(t.Context(), account), &j, p, stone.Config{}, p)
-			if (err != nil) != c.failed {
-				t.Fatalf("the run ended with %v", err)
-			}
-			if c.failed && !budget.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
-				t.Errorf("the run ended with %v", err)
-			}
-			want := min(10, cmpOr(c.limit, 10))
-			if got := account.Spent().USD; got != want {
-				t.Errorf("the account has spent %v, want %v", got, want)
-			}
-			if got := calls.Load(); float64(got) != want {
-				t.Errorf("there were %d calls, want %v", got, want)
-			}
-			steps, err := j.Steps(t.Context(), "run")
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum := 0.0
-			for _, s := range steps {
-				sum += s.Spent().USD
-			}
-			if sum != want {
-				t.Errorf("the steps have spent %v, want %v: %+v", sum, want, steps)
-			}
-		})
-	}
-}
-
-func cmpOr(a, b float64) float64 {
-	if a == 0 {
-		return b
-	}
-	return a
-}
-
-// The lanes of eight workers share the budget of their run: 512 leaves that are out at once
-// want 1,536 dollars and spend the 400 that there are, or one estimate more, as package
-// budget says.
-func TestSharedBudget(t *testing.T) {
-	const limit, callers = 400, 512
-	var j journal.Memory
-	var calls atomic.Int64
-	p := stone.Seq("p",
-		stone.Map("each", dag.Derive(number, func(n int) []int { return make([]int, n) }), item, paid(3, &calls), stone.Lanes(callers), stone.AllLanes()),
-		stone.Reduce(stone.Func("count", dag.All(number), text, func(_ context.Context, all []int) (string, error) { return fmt.Sprint(len(all)), nil })))
-	workers := make([]*remote.Worker, 8)
-	for i := range workers {
-		workers[i] = &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}}
-	}
-	account := budget.New(budget.Limits{USD: limit})
-	_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "run", Input: dag.Of(number.With(callers)), Recorder: journal.Keep(&j, journal.Options{}),
-		Executor: remote.New(remote.Config{Journal: &j, Carrier: newPool(t, workers...), Routes: []remote.Route{{Leaf: "paid", Pool: "p"}}, Again: 50 * time.Millisecond, Window: callers})})
-	if err == nil {
-		t.Fatal("the run has a result, though its budget does not suffice")
-	}
-	if n := calls.Load(); n > limit+1 || n < limit/2 {
-		t.Errorf("%d calls of a dollar were made, want at most %d, and most of them", n, limit+1)
-	}
-	if got := account.Spent().USD; got > limit+1+1e-6 { // sums of shares are rounded
-		t.Errorf("the account has spent %v, want at most %d", got, limit+1)
-	}
-}
-
-// A leaf that comes back when the account is empty need not pay again for its steps.
-func TestPaidSteps(t *testing.T) {
-	var j journal.Memory
-	var calls atomic.Int64
-	account := budget.New(budget.Limits{Roundtrips: 256})
-	empty := sync.OnceFunc(func() { account.Charge(budget.Amount{Roundtrips: 256}) }) // by others
-	inner := stone.Func0("inner", text, func(context.Context) (string, error) { return "", nil })
-	p := stone.Seq("p", stone.New("paid", number, func(ctx context.Context, d dag.DAG) (int, error) {
-		if err := pay(ctx, 2, &calls); err != nil {
-			return 0, err
-		}
-		empty()
-		if out := stone.In(ctx).RunDynamic(inner, d, nil); out.InFlight() { // comes back
-			return 0, out.Cause()
-		}
-		return 1, nil
-	}))
-	if _, _, err := run(t, budget.With(t.Context(), account), &j, p, stone.Config{}, p); err != nil {
-		t.Fatal(err)
-	}
-	if got := account.Spent(); calls.Load() != 2 || got.Roundtrips != 258 {
-		t.Errorf("%d calls, spent %+v", calls.Load(), got)
-	}
 }
 
 // Secrets of the worker do not reach the board.

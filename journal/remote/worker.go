@@ -43,7 +43,13 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // GiveBack leaves the orders of the work that have no result to the process that holds the
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
-	return w.each(ctx, work, func(ctx context.Context, run string, o *order) error { return w.post(ctx, run, o, result{Given: true}) })
+	return w.each(ctx, work, func(ctx context.Context, run string, o *order) error {
+		_, n, err := w.slice(ctx, run, o.Key.Digest, 0)
+		if err != nil {
+			return err
+		}
+		return w.post(ctx, run, o, result{Given: true, Slice: n})
+	})
 }
 
 // each calls f for the orders of the work that have no result.
@@ -162,11 +168,33 @@ func begins(path string, p stone.Ashlar) bool {
 // doWith does an order with a pipeline. It reports whether that has another version of the
 // leaf.
 func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashlar) (other bool, err error) {
-	r := &recorder{Worker: w, run: run, leaf: o.Key.Digest}
-	ctx, account, err := w.account(ctx, run, o)
-	if err != nil {
-		return false, err
+	for {
+		last, n, err := w.slice(ctx, run, o.Key.Digest, 0)
+		if err != nil || last.Closed {
+			return false, err
+		}
+		if n == 0 {
+			last.Limits = o.Slice
+		}
+		r := &recorder{Worker: w, run: run, leaf: o.Key.Digest, slice: n, account: open(last.Limits)}
+		other, err := w.doWithin(ctx, r, o, p)
+		if !errors.Is(err, errReplaced) {
+			return other, err
+		}
 	}
+}
+
+// open opens the account of a slice.
+func open(limits *budget.Amount) *budget.Account {
+	if limits == nil {
+		return budget.New(budget.Limits{})
+	}
+	return budget.New(budget.Limits{Roundtrips: limits.Roundtrips, Tokens: limits.Tokens, USD: limits.USD})
+}
+
+// doWithin does an order within a slice. The error is errReplaced if another slice has replaced it.
+func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.Ashlar) (other bool, err error) {
+	ctx = budget.With(ctx, r.account)
 	var rec step.Record
 	redact, ok := journal.Redact(w.Secrets...).(interface {
 		WrapRun(context.Context, stone.Ashlar, stone.Config, func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error)
@@ -174,19 +202,19 @@ func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashla
 	if !ok {
 		return false, errors.New("journal.Redact returns no recorder of runs")
 	}
-	_, err = redact.WrapRun(ctx, p, stone.Config{RunID: run, Frontend: elsewhere{}}, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
+	_, err = redact.WrapRun(ctx, p, stone.Config{RunID: r.run, Frontend: elsewhere{}}, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
 		r.redact, cfg.Recorder = cfg.Recorder, r
 		rec, err = stone.Perform(ctx, p, o.Order, cfg)
 		return stone.Result{}, err
 	})
 	steps, trouble := r.ended()
-	done := result{Spent: account.Spent(), Steps: steps}
-	exhausted := func(k kind.Kind) bool { return o.Slice != nil && k == budget.Kind }
+	limited := r.account.Left() != budget.Limits{}
+	done := result{Spent: r.account.Spent(), Steps: steps, Slice: r.slice}
 	var failure *stone.Failure
 	switch {
 	case trouble != nil:
 		return false, trouble
-	case err == nil && rec.Failure != nil && exhausted(rec.Failure.Kind):
+	case err == nil && rec.Failure != nil && limited && rec.Failure.Kind == budget.Kind:
 		done.More = true
 	case err == nil:
 		done.Record = &rec
@@ -195,9 +223,9 @@ func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashla
 	case errors.As(err, &failure) && failure.Kind == kind.Replay:
 		return true, nil
 	default: // the holder does the rest, and finds out what is wrong
-		done.More = o.Slice != nil && budget.Refused(err)
+		done.More = limited && budget.Refused(err)
 	}
-	return false, w.post(ctx, run, o, done)
+	return false, w.post(ctx, r.run, o, done)
 }
 
 // post writes the result of an order. The run may have ended meanwhile.
@@ -217,30 +245,24 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 	return err
 }
 
-// account opens the account of an order, as large as its last slice.
-func (w *Worker) account(ctx context.Context, run string, o *order) (context.Context, *budget.Account, error) {
-	limits := o.Slice
-	for n := 1; limits != nil; n++ {
-		key := fmt.Sprintf("%s%s/%d", sliceKey, o.Key.Digest, n)
+// slice returns the last slice of a leaf that was granted after its order, and its number; 0 is
+// that of the order. It looks from the number n on, which exists.
+func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, n int) (last grant, number int, err error) {
+	for ; ; n++ {
+		key := sliceOf(leaf, n+1)
 		items, err := w.Journal.Posted(ctx, run, key)
 		if err != nil {
-			return ctx, nil, err
+			return grant{}, 0, err
 		}
 		found, ok := items[key]
 		if !ok {
-			break
+			return last, n, nil
 		}
-		limits = new(budget.Amount)
-		if err := read(found, limits); err != nil {
-			return ctx, nil, err
+		last = grant{}
+		if err := read(found, &last); err != nil {
+			return grant{}, 0, err
 		}
 	}
-	var l budget.Limits
-	if limits != nil {
-		l = budget.Limits{Roundtrips: limits.Roundtrips, Tokens: limits.Tokens, USD: limits.USD}
-	}
-	account := budget.New(l)
-	return budget.With(ctx, account), account, nil
 }
 
 // elsewhere is the frontend of a worker: the process of the run asks.
@@ -249,130 +271,4 @@ type elsewhere struct{}
 // Ask implements [ask.Frontend].
 func (elsewhere) Ask(context.Context, ask.Question) (string, error) {
 	return "", &stone.Failure{Kind: kind.Waiting, Reason: "the process of the run asks"}
-}
-
-// recorder records one order on the board.
-type recorder struct {
-	*Worker
-	run    string
-	leaf   dag.ID
-	redact step.Recorder
-
-	mu       sync.Mutex
-	trouble  error // of the journal
-	attempts int   // of the leaf
-	steps    []dag.ID
-	known    map[dag.ID]bool
-}
-
-func (r *recorder) ended() (steps []dag.ID, trouble error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.steps, r.trouble
-}
-
-// Do implements [step.Recorder].
-func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	if key.Digest == r.leaf {
-		n, err := r.attempt(ctx, key.Digest)
-		if err != nil {
-			return step.Record{}, r.fail(err)
-		}
-		r.mu.Lock()
-		r.attempts = n
-		r.mu.Unlock()
-		return r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
-	}
-	rec, err := r.inner(ctx, key, work)
-	if err == nil {
-		r.met(key.Digest)
-	}
-	return rec, err
-}
-
-// inner records a step within the leaf.
-func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	name := stepKey + key.Digest.String()
-	items, err := r.Journal.Posted(ctx, r.run, name)
-	if err != nil {
-		return step.Record{}, r.fail(err)
-	}
-	if found, ok := items[name]; ok {
-		return r.replay(found)
-	}
-	done := journal.DoneStep{Key: key, Declared: budget.Declared(ctx)}
-	r.mu.Lock()
-	done.Attempts = r.attempts
-	r.mu.Unlock()
-	if done.Declared != (budget.Amount{}) {
-		if done.Attempts, err = r.attempt(ctx, key.Digest); err != nil {
-			return step.Record{}, r.fail(err)
-		}
-	}
-	n := done.Attempts
-	rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
-	if err != nil {
-		return rec, err
-	}
-	if done.Declared == (budget.Amount{}) {
-		done.Attempts = 1 // the others may have ended before this step
-	}
-	done.Record = &rec
-	i, err := item(name, done)
-	if err != nil {
-		return step.Record{}, r.fail(err)
-	}
-	kept, err := r.Journal.Post(context.WithoutCancel(ctx), r.run, i)
-	if err != nil {
-		return step.Record{}, r.fail(err)
-	}
-	if string(kept[0].Data) != string(i.Data) {
-		return r.replay(kept[0])
-	}
-	return rec, nil
-}
-
-func (r *recorder) replay(i journal.Item) (step.Record, error) {
-	var done journal.DoneStep
-	if err := read(i, &done); err != nil {
-		return step.Record{}, r.fail(err)
-	}
-	done.Record.Replayed = true
-	return *done.Record, nil
-}
-
-// attempt notes that the work of a step starts, and returns how often it was.
-func (r *recorder) attempt(ctx context.Context, digest dag.ID) (int, error) {
-	own := []byte(rand.Text())
-	for n := 1; ; n++ {
-		kept, err := r.Journal.Post(ctx, r.run, journal.Item{Key: fmt.Sprintf("%s%s/%d", tryKey, digest, n), Data: own})
-		if err != nil {
-			return 0, err
-		}
-		if string(kept[0].Data) == string(own) {
-			return n, nil
-		}
-	}
-}
-
-// met notes a step within the leaf.
-func (r *recorder) met(digest dag.ID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.known[digest] {
-		if r.known == nil {
-			r.known = map[dag.ID]bool{}
-		}
-		r.known[digest], r.steps = true, append(r.steps, digest)
-	}
-}
-
-// fail notes an error of the journal: the order must be delivered again.
-func (r *recorder) fail(err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.trouble == nil {
-		r.trouble = err
-	}
-	return err
 }

@@ -1,0 +1,178 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// recorder records one order on the board.
+type recorder struct {
+	*Worker
+	run     string
+	leaf    dag.ID
+	slice   int // number
+	account *budget.Account
+	redact  step.Recorder
+
+	mu       sync.Mutex
+	trouble  error // of the journal
+	attempts int   // of the leaf
+	steps    []dag.ID
+	known    map[dag.ID]bool
+}
+
+func (r *recorder) ended() (steps []dag.ID, trouble error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.steps, r.trouble
+}
+
+// Do implements [step.Recorder].
+func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	if key.Digest == r.leaf {
+		n, err := r.attempt(ctx, "", budget.Amount{})
+		if err != nil {
+			return step.Record{}, r.fail(err)
+		}
+		r.mu.Lock()
+		r.attempts = n
+		r.mu.Unlock()
+		return r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+	}
+	rec, err := r.inner(ctx, key, work)
+	if err == nil {
+		r.met(key.Digest)
+	}
+	return rec, err
+}
+
+// inner records a step within the leaf.
+func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	name := stepKey + key.Digest.String()
+	items, err := r.Journal.Posted(ctx, r.run, name)
+	if err != nil {
+		return step.Record{}, r.fail(err)
+	}
+	if found, ok := items[name]; ok {
+		return r.replay(found)
+	}
+	done := journal.DoneStep{Key: key, Declared: budget.Declared(ctx)}
+	r.mu.Lock()
+	done.Attempts = r.attempts
+	r.mu.Unlock()
+	if done.Declared != (budget.Amount{}) {
+		if done.Attempts, err = r.begin(ctx, key.Digest, done.Declared); err != nil {
+			return step.Record{}, r.fail(err)
+		}
+	}
+	n := done.Attempts
+	rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+	if err != nil {
+		return rec, err
+	}
+	if done.Declared == (budget.Amount{}) {
+		done.Attempts = 1 // the others may have ended before this step
+	}
+	done.Record = &rec
+	i, err := item(name, done)
+	if err != nil {
+		return step.Record{}, r.fail(err)
+	}
+	kept, err := r.Journal.Post(context.WithoutCancel(ctx), r.run, i)
+	if err != nil {
+		return step.Record{}, r.fail(err)
+	}
+	if string(kept[0].Data) != string(i.Data) {
+		return r.replay(kept[0])
+	}
+	return rec, nil
+}
+
+// replay returns the record of a step, and charges the attempts before it.
+func (r *recorder) replay(i journal.Item) (step.Record, error) {
+	var done journal.DoneStep
+	if err := read(i, &done); err != nil {
+		return step.Record{}, r.fail(err)
+	}
+	r.account.Charge(done.Declared.Times(done.Attempts - 1))
+	done.Record.Replayed = true
+	return *done.Record, nil
+}
+
+// errReplaced means that the slice of an order was closed, or replaced by another one.
+var errReplaced = errors.New("the process of the run has granted another slice of its budget")
+
+// begin notes that the work of a step starts which costs something, and charges the attempts
+// before it. It looks after the note once more whether the slice is still the last one, see desk.revoke.
+func (r *recorder) begin(ctx context.Context, digest dag.ID, declared budget.Amount) (n int, err error) {
+	if err := r.current(ctx); err != nil {
+		return 0, err
+	}
+	if n, err = r.attempt(ctx, digest.String()+"/", declared); err != nil {
+		return 0, err
+	}
+	r.account.Charge(declared.Times(n - 1))
+	return n, r.current(ctx)
+}
+
+// current returns errReplaced if the slice is not the last one.
+func (r *recorder) current(ctx context.Context) error {
+	_, n, err := r.Worker.slice(ctx, r.run, r.leaf, r.slice)
+	if err == nil && n > r.slice {
+		err = errReplaced
+	}
+	return err
+}
+
+// attempt notes that the work of the leaf starts, or that of a step within it, and returns how
+// often it was.
+func (r *recorder) attempt(ctx context.Context, step string, declared budget.Amount) (int, error) {
+	own := try{Post: rand.Text(), Declared: declared}
+	for n := 1; ; n++ {
+		i, err := item(fmt.Sprintf("%s%s/%s%d", tryKey, r.leaf, step, n), own)
+		if err != nil {
+			return 0, err
+		}
+		kept, err := r.Journal.Post(ctx, r.run, i)
+		if err != nil {
+			return 0, err
+		}
+		var found try
+		if err := read(kept[0], &found); err != nil {
+			return 0, err
+		}
+		if found.Post == own.Post {
+			return n, nil
+		}
+	}
+}
+
+// met notes a step within the leaf.
+func (r *recorder) met(digest dag.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.known[digest] {
+		if r.known == nil {
+			r.known = map[dag.ID]bool{}
+		}
+		r.known[digest], r.steps = true, append(r.steps, digest)
+	}
+}
+
+// fail notes an error of the journal: the order must be delivered again.
+func (r *recorder) fail(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.trouble == nil {
+		r.trouble = err
+	}
+	return err
+}
