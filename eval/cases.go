@@ -49,7 +49,8 @@ type failure struct {
 // must not change ids.
 type paid struct {
 	budget.Usage
-	Seconds float64 `json:"seconds,omitempty"`
+	Seconds float64  `json:"seconds,omitempty"`
+	Asked   []string `json:"asked,omitempty"` // capabilities
 }
 
 // metaKey is the key of the JSON of paid, or of a list of them.
@@ -176,7 +177,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			}
 		}
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
-		cost, err := json.Marshal(paid{account.Used(), took})
+		cost, err := json.Marshal(paid{account.Used(), took, askedIn(out.Within(nil).Beyond(start.Within(nil)))})
 		if err != nil {
 			return nil, err
 		}

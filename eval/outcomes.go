@@ -42,11 +42,12 @@ func letter(verdict string) (byte, error) {
 // cost is what one trial has cost. It is in the meta of the node of a group, in the order
 // of its outcomes.
 type cost struct {
-	USD     float64 `json:"usd,omitempty"`    // of the answer
-	Judges  float64 `json:"judges,omitempty"` // USD
-	Tokens  int     `json:"tokens,omitempty"` // of the answer
-	Seconds float64 `json:"s,omitempty"`      // to the answer
-	From    string  `json:"from,omitempty"`   // run from which the answer was reused
+	USD     float64  `json:"usd,omitempty"`    // of the answer
+	Judges  float64  `json:"judges,omitempty"` // USD
+	Tokens  int      `json:"tokens,omitempty"` // of the answer
+	Seconds float64  `json:"s,omitempty"`      // to the answer
+	From    string   `json:"from,omitempty"`   // run from which the answer was reused
+	Asked   []string `json:"asked,omitempty"`  // capabilities
 }
 
 const maxReason = 200
@@ -109,6 +110,7 @@ func (o *outcome) answer(n *dag.Node, spent *cost) error {
 	}
 	p, err := costOf(n)
 	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[dag.MetaFrom]
+	spent.Asked = p.Asked
 	return err
 }
 

@@ -19,9 +19,12 @@ type part struct {
 }
 
 // Text returns the report as tables for a terminal.
-func (r Report) Text() string {
+func (r Report) Text() string { return tables(r.parts()...) }
+
+// tables writes parts for a terminal.
+func tables(parts ...part) string {
 	var b strings.Builder
-	for _, p := range r.parts() {
+	for _, p := range parts {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
@@ -83,6 +86,7 @@ func escaped(s string) string {
 func (r Report) parts() []part {
 	all := []part{r.scores()}
 	all = append(all, r.trials()...)
+	all = append(all, r.asked()...)
 	all = append(all, r.sliced()...)
 	if r.Against != nil {
 		all = append(all, r.Against.parts()...)

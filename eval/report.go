@@ -21,6 +21,7 @@ type Report struct {
 	Repeated int           `json:"repeated,omitempty"` // rows that repeat a case and count once
 	Scores   []ScoreReport `json:"scores"`             // by scorer
 	Cost     Cost          `json:"cost"`
+	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
 	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
 	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
 	Against  *Comparison   `json:"against,omitempty"`
@@ -145,6 +146,7 @@ func (e *evaluation) summarize(t *tally) (Report, error) {
 		}
 	}
 	r.Cost.Whole = e.whole(t)
+	r.Asked = t.asked()
 	for i, s := range e.Scorers {
 		r.Scores = append(r.Scores, e.scoreReport(t, i, s.name))
 	}

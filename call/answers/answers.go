@@ -56,6 +56,15 @@ func (c Config) Check() error {
 	return err
 }
 
+// Verify reads the whole file and returns its first fault, or an error if it has no answers.
+func (c Config) Verify() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	_, err := c.read()
+	return err
+}
+
 // New returns a capability of kind answers. Its id defaults to the model, or else to "answers". The
 // file is read at the first request.
 func New(m call.Metadata, c Config) call.Capability {
@@ -63,17 +72,16 @@ func New(m call.Metadata, c Config) call.Capability {
 	if m.Version == "" {
 		m.Version, _ = digest(c.File) // Check and the first request report its error
 	}
-	if c.Key == nil {
-		c.Key = Key{"id": {"id"}}
-	}
-	b := &book{Config: c}
-	b.rows = sync.OnceValues(b.read)
+	b := &book{Config: c, rows: sync.OnceValues(c.read)}
 	as := model.New(m, model.Config{Model: said{m.ID}, Schema: c.Schema})
 	invoke := as.Invoke
 	as.Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		a, err := b.find(req.Input)
 		if err != nil {
 			return nil, err
+		}
+		if strings.TrimSpace(a.text) == "" {
+			return nil, &call.Error{Type: call.FormatDrift, Message: fmt.Sprintf("the answer in line %d of %s is empty", a.line, c.File)}
 		}
 		reply, err := invoke(context.WithValue(ctx, answerKey{}, a), req)
 		if reply != nil {
@@ -82,6 +90,14 @@ func New(m call.Metadata, c Config) call.Capability {
 		return reply, err
 	}
 	return as
+}
+
+// key returns Key or its default.
+func (c Config) key() Key {
+	if c.Key == nil {
+		return Key{"id": {"id"}}
+	}
+	return c.Key
 }
 
 // A book is the answers of a file.
@@ -102,14 +118,14 @@ type answer struct {
 func (b *book) find(input call.JSON) (answer, error) {
 	rows, err := b.rows()
 	if err != nil {
-		return answer{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+		return answer{}, &call.Error{Type: call.NotRecorded, Message: err.Error(), Cause: err}
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
 		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is no object: its fields identify the answer in " + b.File}
 	}
 	key := map[string]json.RawMessage{}
-	for name := range b.Key {
+	for name := range b.key() {
 		value, ok := fields[name]
 		if !ok {
 			return answer{}, &call.Error{Type: call.InputInvalid, Where: "input",

@@ -21,6 +21,7 @@ const flat = `{"id": "q1", "model": "small", "text": "four", "usage": {"input_to
 {"id": "q1", "model": "large", "text": "4", "usage": {"prompt_tokens": 8, "completion_tokens": 10}}
 {"id": "q2", "model": "small", "text": "{\"n\": 5}", "answer": 5}
 {"id": "q3", "model": "small"}
+{"id": "q5", "model": "small", "text": " "}
 `
 
 const nested = `{"question": "2 and 2? ", "set": {"name": "sums", "no": 1}, "answer": "4", "responses": {"small": {"text": "five"}, "large": {"text": "four"}}}
@@ -91,6 +92,7 @@ func TestUnknownQuestion(t *testing.T) {
 	for input, want := range map[string][2]string{
 		`{"id":"q4"}`: {call.NotRecorded, file + ` has no answer to {"id":"q4"}; the nearest one, in line 1, differs at byte 8: got "{\"id\":\"q4\"}", recorded "{\"id\":\"q1\"}"`},
 		`{"id":"q3"}`: {call.NotRecorded, file + ` has no answer to {"id":"q3"}; the nearest one, in line 1, differs`},
+		`{"id":"q5"}`: {call.FormatDrift, "the answer in line 6 of " + file + " is empty"},
 		`{"ID":"q1"}`: {call.InputInvalid, `the input has no field "id", by which ` + file + ` is searched`},
 		`"q1"`:        {call.InputInvalid, `the input is no object`},
 	} {

@@ -53,8 +53,8 @@ func digest(name string) (string, error) {
 }
 
 // read reads the answers of the file by their keys.
-func (b *book) read() (map[string]answer, error) {
-	f, err := open(b.File)
+func (c Config) read() (map[string]answer, error) {
+	f, err := open(c.File)
 	if err != nil {
 		return nil, err
 	}
@@ -67,17 +67,17 @@ func (b *book) read() (map[string]answer, error) {
 		if n++; len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		if err := b.add(rows, n, lines.Bytes()); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", b.File, n, err)
+		if err := c.add(rows, n, lines.Bytes()); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", c.File, n, err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", b.File, n+1, err)
+		return nil, fmt.Errorf("%s:%d: %w", c.File, n+1, err)
 	}
 	if len(rows) == 0 {
-		err := fmt.Errorf("%s has no answers with the text at %q", b.File, cmp.Or(b.Text.String(), "text"))
-		if b.Model != "" {
-			err = fmt.Errorf("%w and the model %q", err, b.Model)
+		err := fmt.Errorf("%s has no answers with the text at %q", c.File, cmp.Or(c.Text.String(), "text"))
+		if c.Model != "" {
+			err = fmt.Errorf("%w and the model %q", err, c.Model)
 		}
 		return nil, err
 	}
@@ -85,37 +85,37 @@ func (b *book) read() (map[string]answer, error) {
 }
 
 // add adds a row, if it has an answer of the model.
-func (b *book) add(rows map[string]answer, line int, data []byte) error {
+func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(data, &row); err != nil || row == nil {
 		return cmp.Or(err, errors.New("want an object"))
 	}
-	if b.Model != "" && string(row["model"]) != quoted(b.Model) {
+	if c.Model != "" && string(row["model"]) != quoted(c.Model) {
 		return nil
 	}
-	raw := b.Text.or("text").in(row)
+	raw := c.Text.or("text").in(row)
 	if raw == nil {
 		return nil
 	}
 	a := answer{line: line}
 	if err := json.Unmarshal(raw, &a.text); err != nil {
-		return fmt.Errorf("%s is no text: %w", b.Text.or("text"), err)
+		return fmt.Errorf("%s is no text: %w", c.Text.or("text"), err)
 	}
-	if raw := b.Usage.or("usage").in(row); raw != nil {
+	if raw := c.Usage.or("usage").in(row); raw != nil {
 		var err error
 		if a.usage, err = usageOf(raw); err != nil {
-			return fmt.Errorf("%s: %w", b.Usage.or("usage"), err)
+			return fmt.Errorf("%s: %w", c.Usage.or("usage"), err)
 		}
 	}
-	if raw := b.Latency.or("latency").in(row); raw != nil {
+	if raw := c.Latency.or("latency").in(row); raw != nil {
 		var ms float64
 		if err := json.Unmarshal(raw, &ms); err != nil || ms < 0 || ms > 1e12 {
-			return fmt.Errorf("%s: want milliseconds", b.Latency.or("latency"))
+			return fmt.Errorf("%s: want milliseconds", c.Latency.or("latency"))
 		}
 		a.latency = int64(ms)
 	}
 	values := map[string]json.RawMessage{}
-	for name, path := range b.Key {
+	for name, path := range c.key() {
 		value := path.in(row)
 		if value == nil {
 			return fmt.Errorf("the row has no %s, which is its key", path)

@@ -1,0 +1,63 @@
+package eval
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// Asked is how often the calls of the pipeline asked a capability.
+type Asked struct {
+	Cap    string  `json:"cap/id"`
+	Trials int     `json:"trials"` // in which it was asked
+	Share  float64 `json:"share"`  // of all trials
+}
+
+// askedIn returns the capabilities that the calls with these nodes asked, sorted.
+func askedIn(nodes []*dag.Node) (ids []string) {
+	for _, n := range nodes {
+		if r := call.RecordOf(n); r != nil {
+			for _, a := range r.Tried {
+				ids = append(ids, a.Cap)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// asked counts the capabilities of all trials, the most frequent first.
+func (t *tally) asked() (all []Asked) {
+	count, trials := map[string]int{}, 0
+	for _, costs := range t.costs {
+		trials += len(costs)
+		for _, c := range costs {
+			for _, id := range c.Asked {
+				count[id]++
+			}
+		}
+	}
+	for id, n := range count {
+		all = append(all, Asked{id, n, float64(n) / float64(trials)})
+	}
+	slices.SortFunc(all, func(a, b Asked) int { return cmp.Or(b.Trials-a.Trials, cmp.Compare(a.Cap, b.Cap)) })
+	return all
+}
+
+// asked is a table of the capabilities, if there are several.
+func (r Report) asked() (all []part) {
+	if len(r.Asked) < 2 {
+		return nil
+	}
+	p := part{title: "Capabilities", head: []string{"asked", "trials", "share"}}
+	for _, a := range r.Asked {
+		p.rows = append(p.rows, []string{text.Line(a.Cap), fmt.Sprint(a.Trials), percent(a.Share)})
+	}
+	return []part{p}
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
