@@ -67,7 +67,7 @@ var (
 func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 	rows = map[string][]int32{}
 	for i, r := range e.data.rows {
-		name := r.id[:2]
+		name := r.id()[:2]
 		rows[name] = append(rows[name], int32(i))
 	}
 	return slices.Sorted(maps.Keys(rows)), rows
@@ -77,7 +77,7 @@ func (e *evaluation) groups() (names []string, rows map[string][]int32) {
 func (e *evaluation) paths() func(at int) string {
 	names, rows := e.groups()
 	return func(at int) string {
-		name := e.data.rows[at].id[:2]
+		name := e.data.rows[at].id()[:2]
 		group, _ := slices.BinarySearch(names, name)
 		lane, _ := slices.BinarySearch(rows[name], int32(at))
 		return fmt.Sprintf("%s/cases/each[%d]", groupPath(group), lane*e.Trials)
@@ -91,7 +91,7 @@ func groupPath(i int) string { return fmt.Sprintf("eval/groups[%d]/group", i) }
 func (e *evaluation) visits(rows []int32) (all []visit) {
 	for _, i := range rows {
 		for t := range e.Trials {
-			all = append(all, visit{e.data.rows[i].id, t + 1})
+			all = append(all, visit{e.data.rows[i].id(), t + 1})
 		}
 	}
 	return all
@@ -191,8 +191,9 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	if !ok {
 		return d, fmt.Errorf("the data no longer has the case %s", v.Case)
 	}
+	values := e.data.rows[at].values()
 	for i, in := range e.data.inputs {
-		content := e.data.rows[at].input[i]
+		content := values[i]
 		items := []json.RawMessage{content}
 		if content == nil {
 			continue

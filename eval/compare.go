@@ -73,7 +73,7 @@ func (e *evaluation) pairs(t *tally, scorer int) *pairs {
 	}
 	p := &pairs{}
 	for i, trials := range t.trials {
-		before, known := e.Against.cases[e.data.rows[i].id]
+		before, known := e.Against.cases[e.data.rows[i].id()]
 		if now, ok := mean(trials, scorer); ok && known && before.Scores[then] != nil {
 			p.add(*before.Scores[then], now, i)
 		}
@@ -85,7 +85,7 @@ func (e *evaluation) compare(t *tally) *Comparison {
 	c := &Comparison{With: e.Against.name, Missing: len(e.Against.cases)}
 	var usd, seconds pairs
 	for i := range t.trials {
-		before, known := e.Against.cases[e.data.rows[i].id]
+		before, known := e.Against.cases[e.data.rows[i].id()]
 		if !known {
 			c.New++
 			continue
@@ -111,7 +111,7 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	var lost, gained []Turned
 	paths := e.paths()
 	for i := range p.now {
-		turned := Turned{e.data.rows[p.at[i]].id, paths(p.at[i]), p.before[i], p.now[i]}
+		turned := Turned{e.data.rows[p.at[i]].id(), paths(p.at[i]), p.before[i], p.now[i]}
 		switch {
 		case p.before[i] >= 1 && p.now[i] < 1:
 			lost = append(lost, turned)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -39,15 +40,6 @@ type Data struct {
 	Split string
 	N     int    // draw at most so many cases; zero means all
 	Seed  uint64 // of the draw; a larger N contains the cases of a smaller one
-}
-
-// A row is a row of a data set that is bound to the input of a pipeline.
-type row struct {
-	id       string // digest of input and expectation
-	input    []json.RawMessage
-	expected json.RawMessage // nil if there is none
-	cluster  string
-	slices   []string // the values of Data.Slices
 }
 
 // A dataset is the selected rows, and the types of their inputs.
@@ -127,42 +119,39 @@ func (set *dataset) types() (all []dag.AnyType) {
 
 // add binds a row and keeps it if it is selected.
 func (set *dataset) add(ctx context.Context, cols columns) error {
-	r := row{}
+	var input []json.RawMessage
 	for _, in := range set.inputs {
 		value, err := set.bind(ctx, cols, in)
 		if err != nil {
 			return err
 		}
-		r.input = append(r.input, value)
+		input = append(input, value)
 	}
+	var expected json.RawMessage
 	if value, ok := cols.get(set.Expected); ok {
 		var err error
-		if r.expected, err = value.canonical(nil); err != nil {
+		if expected, err = value.canonical(nil); err != nil {
 			return fmt.Errorf("column %s: %w", set.Expected, err)
 		}
 	} else if set.named {
 		return fmt.Errorf("column %s is missing: --expected names it", set.Expected)
 	}
-	r.id = set.caseID(r)
-	if set.Split != "" && !selected(set.Split, cols, r.id) {
+	r := set.newRow(input, expected)
+	if set.Split != "" && !selected(set.Split, cols, r.id()) {
 		return nil
 	}
-	var err error
-	if r.cluster, err = cols.label(set.Cluster); err != nil {
-		return err
-	}
-	for _, name := range set.Slices {
+	for _, name := range set.labelled() {
 		label, err := cols.label(name)
 		if err != nil {
 			return err
 		}
-		r.slices = append(r.slices, label)
+		r.labels = append(r.labels, unique.Make(label).Value())
 	}
-	if _, known := set.byID[r.id]; known {
+	if _, known := set.byID[r.id()]; known {
 		set.repeated++
 		return nil
 	}
-	set.byID[r.id] = int32(len(set.rows))
+	set.byID[r.id()] = int32(len(set.rows))
 	set.rows = append(set.rows, r)
 	return nil
 }
@@ -274,18 +263,6 @@ func fits(ctx context.Context, s *schema.Schema, data []byte) error {
 	return err
 }
 
-// caseID is the digest of input and expectation, of 128 bits.
-func (set *dataset) caseID(r row) string {
-	h := sha256.New()
-	for i, in := range set.inputs {
-		fmt.Fprintf(h, "%q %d ", in.Type.Name(), len(r.input[i]))
-		h.Write(r.input[i])
-	}
-	h.Write([]byte("\n"))
-	h.Write(r.expected)
-	return hex.EncodeToString(h.Sum(nil)[:16])
-}
-
 func selected(split string, cols columns, id string) bool {
 	if value, ok := cols.get("split"); ok {
 		return value.text() == split
@@ -305,7 +282,7 @@ func (set *dataset) sample() error {
 		return nil
 	}
 	rank := func(r row) string {
-		sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, set.Seed), r.id...))
+		sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64(nil, set.Seed), r.id()...))
 		return string(sum[:])
 	}
 	type ranked struct {
@@ -323,7 +300,7 @@ func (set *dataset) sample() error {
 	clear(set.byID)
 	for i, o := range order {
 		drawn[i] = set.rows[o.at]
-		set.byID[drawn[i].id] = int32(i)
+		set.byID[drawn[i].id()] = int32(i)
 	}
 	set.rows = drawn
 	return nil
@@ -333,7 +310,7 @@ func (set *dataset) sample() error {
 func (set *dataset) digest() string {
 	ids := make([]string, len(set.rows))
 	for i, r := range set.rows {
-		ids[i] = r.id
+		ids[i] = r.id()
 	}
 	slices.Sort(ids)
 	sum := sha256.Sum256([]byte(strings.Join(ids, "\n")))

@@ -123,7 +123,7 @@ func (e *evaluation) checkGate() error {
 func (e *evaluation) named(id string) (at int, err error) {
 	at = -1
 	for i, r := range e.data.rows {
-		if id == "" || !strings.HasPrefix(r.id, id) {
+		if id == "" || !strings.HasPrefix(r.id(), id) {
 			continue
 		}
 		if at >= 0 {

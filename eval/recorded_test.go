@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/eval/stat"
@@ -111,7 +112,8 @@ func TestGateOnDrop(t *testing.T) {
 }
 
 func TestGateRules(t *testing.T) {
-	e := &evaluation{data: &dataset{rows: []row{{id: "aa00"}, {id: "ab11"}}}}
+	rest := strings.Repeat("0", idSize-4)
+	e := &evaluation{data: &dataset{rows: []row{{text: "aa00" + rest}, {text: "ab11" + rest}}}}
 	e.Scorers = []Scorer{{name: "s"}}
 	e.Gate = &Gate{Must: []string{"aa"}, Never: []string{"refused"}, USDAtMost: 1, AtLeast: map[string]float64{"s": .5}}
 	tell := func(first, second string, cost0 float64) (all []string) {

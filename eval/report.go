@@ -247,7 +247,7 @@ func (e *evaluation) clusters(at []int) (names []string) {
 		return nil
 	}
 	for _, i := range at {
-		names = append(names, e.data.rows[i].cluster)
+		names = append(names, e.data.cluster(i))
 	}
 	return names
 }
@@ -296,7 +296,7 @@ const maxSlices = 50
 func (e *evaluation) parts(column int, at []int) (names []string, of map[string][]int) {
 	of = map[string][]int{}
 	for k, i := range at {
-		value := e.data.rows[i].slices[column]
+		value := e.data.slice(i, column)
 		if of[value] == nil {
 			names = append(names, value)
 		}

@@ -97,27 +97,13 @@ func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
 		return c, settled, nil
 	}
 	r := set.rows[set.byID[a.Case]]
-	c = Case{ID: a.Case, Trial: a.Trial, Output: a.Output, Expected: r.expected, Nodes: a.Nodes}
-	if c.Input, err = set.content(r); err != nil {
+	c = Case{ID: a.Case, Trial: a.Trial, Output: a.Output, Nodes: a.Nodes}
+	if c.Input, c.Expected, err = set.content(r); err != nil {
 		return c, &Score{}, err
 	}
 	cost, err := costOf(n)
 	c.Usage = cost.Usage
 	return c, nil, err
-}
-
-// content returns the input of a row as one value.
-func (set *dataset) content(r row) (json.RawMessage, error) {
-	if len(r.input) == 1 && r.input[0] != nil {
-		return r.input[0], nil
-	}
-	all := map[string]json.RawMessage{}
-	for i, in := range set.inputs {
-		if r.input[i] != nil {
-			all[in.Type.Name()] = r.input[i]
-		}
-	}
-	return json.Marshal(all)
 }
 
 // costOf reads what a node has cost.

@@ -247,7 +247,7 @@ func (r *memoryRun) made() (nodes []*dag.Node) {
 		if s.node == nil || known[s.node.ID()] {
 			continue
 		}
-		for _, n := range append(Missing(s.node, known), s.node) {
+		for _, n := range append(Missing(s.node, func(id dag.ID) bool { return known[id] }), s.node) {
 			known[n.ID()], nodes = true, append(nodes, n)
 		}
 	}

@@ -14,7 +14,7 @@ func Reached(heads []*dag.Node) (dag.DAG, error) {
 	var nodes []*dag.Node
 	known := map[dag.ID]bool{}
 	for _, head := range heads {
-		for _, n := range append(Missing(head, known), head) {
+		for _, n := range append(Missing(head, func(id dag.ID) bool { return known[id] }), head) {
 			if !known[n.ID()] {
 				known[n.ID()], nodes = true, append(nodes, n)
 			}
@@ -35,7 +35,7 @@ func HeadsOf(d dag.DAG) []dag.ID {
 // Missing returns the ancestors of n that are not known, parents first, those of the
 // first parent before those of the second. All ancestors of a known node are taken as
 // known.
-func Missing(n *dag.Node, known map[dag.ID]bool) []*dag.Node {
+func Missing(n *dag.Node, known func(dag.ID) bool) []*dag.Node {
 	var found []*dag.Node
 	seen := map[dag.ID]bool{}
 	type visit struct {
@@ -45,7 +45,7 @@ func Missing(n *dag.Node, known map[dag.ID]bool) []*dag.Node {
 	var todo []visit
 	push := func(n *dag.Node) {
 		for _, parent := range slices.Backward(n.Parents()) { // the first one is on top
-			if id := parent.ID(); !known[id] && !seen[id] {
+			if id := parent.ID(); !known(id) && !seen[id] {
 				todo = append(todo, visit{node: parent})
 			}
 		}

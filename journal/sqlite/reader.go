@@ -169,18 +169,22 @@ type scanner struct {
 	into    []any
 }
 
-// column is the driver's data, valid until the next row.
-type column struct{ value []byte }
+// column is the driver's data, valid until the next row: a text, or bytes.
+type column struct {
+	text  string
+	bytes []byte
+	null  bool
+}
 
 // Scan implements sql.Scanner.
 func (c *column) Scan(value any) error {
+	*c = column{null: value == nil}
 	switch value := value.(type) {
 	case nil:
-		c.value = nil
 	case []byte:
-		c.value = value
+		c.bytes = value
 	case string:
-		c.value = []byte(value)
+		c.text = value
 	default:
 		return fmt.Errorf("a column is of type %T: want a text or bytes", value)
 	}
@@ -199,15 +203,16 @@ func (s *scanner) scan(rows *sql.Rows) (*log.Row, error) {
 	}
 	size := 0
 	for _, c := range s.columns {
-		size += len(c.value)
+		size += len(c.text) + len(c.bytes)
 	}
 	all := make([]byte, 0, size)
 	take := func(i int) []byte {
-		if s.columns[i].value == nil {
+		c := s.columns[i]
+		if c.null {
 			return nil
 		}
 		from := len(all)
-		all = append(all, s.columns[i].value...)
+		all = append(append(all, c.text...), c.bytes...)
 		return all[from:len(all):len(all)]
 	}
 	return &log.Row{

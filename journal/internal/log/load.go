@@ -4,18 +4,24 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
+	"time"
 
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
 
 // loading reads the records of a run while the run already continues: the run needs
 // nearly all of them, in about the same order, and reading them one by one costs several
-// times as much. A caller that needs a step waits until it is found, or all is read.
+// times as much. A caller that needs a step waits until it is found, or all is read. So
+// that a long run fits into memory, reading pauses while enough is read ahead.
 type loading struct {
-	stop context.CancelFunc
-	over bool // err is final; under the lock of the run
-	err  error
+	stop    context.CancelFunc
+	stopped bool
+	over    bool // err is final; these are under the lock of the run
+	err     error
+	waiting int       // callers that wait for more
+	taken   int       // rows, by callers
+	resume  sync.Cond // of the fields above, and of what is read ahead
 }
 
 // batch is how many rows are read before waiting callers are told.
@@ -25,9 +31,11 @@ const batch = 64
 func (j *Journal) startLoading(r *run) {
 	ctx, stop := context.WithCancel(background)
 	l := &loading{stop: stop}
+	l.resume.L = &r.mu
 	r.loading = l
 	clear(r.attempts)
-	maps.DeleteFunc(r.known, func(_ dag.ID, k *known) bool { return k.pending == nil })
+	clear(r.known.rows)
+	r.known.ahead.trim(0)
 	r.aside.stale.Store(!r.fresh)
 	if r.fresh {
 		l.over = true
@@ -36,7 +44,7 @@ func (j *Journal) startLoading(r *run) {
 	}
 	go func() {
 		defer stop()
-		err := j.load(ctx, r)
+		err := j.load(ctx, r, l)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		l.over, l.err = true, err
@@ -55,6 +63,8 @@ func (r *run) stopLoading() {
 		return
 	}
 	r.loading.stop()
+	r.loading.stopped = true
+	r.loading.resume.Broadcast()
 	for !r.loading.over {
 		r.news.Wait()
 	}
@@ -65,70 +75,139 @@ func (r *run) loaded() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.loading.over {
-		r.news.Wait()
+		r.waitForMore()
 	}
 	return r.loading.err
 }
 
-// met adds a row to the known steps.
-func (r *run) met(row *Row) {
-	switch digest := id(row.Digest); {
-	case row.isResult() && r.known[digest] == nil:
-		r.known[digest] = &known{seq: row.Seq, row: row}
-		delete(r.attempts, digest)
-	case row.isIntent():
-		for digest := range ids(row.Content) {
-			r.attempts[digest]++
-		}
+// waitForMore waits until more records are read. It is called with the lock of the run.
+func (r *run) waitForMore() {
+	l := r.loading
+	l.waiting++
+	l.resume.Broadcast()
+	r.news.Wait()
+	l.waiting--
+}
+
+// taken tells the loading that a caller has taken a row. It is called with the lock of the
+// run.
+func (r *run) taken() {
+	if r.loading.taken++; r.known.ahead.size <= mostAhead/2 {
+		r.loading.resume.Broadcast()
 	}
 }
 
+// met adds rows to the known steps. It returns true if enough is read ahead.
+func (r *run) met(rows []*Row) (enough bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, row := range rows {
+		switch digest := id(row.Digest); {
+		case row.isResult() && !r.known.has(digest):
+			r.known.rows[halfOf(digest)] = uint32(row.Seq)
+			r.known.ahead.put(halfOf(digest), row)
+			delete(r.attempts, digest)
+		case row.isIntent():
+			for digest := range ids(row.Content) {
+				r.attempts[digest]++
+			}
+		}
+	}
+	r.news.Broadcast()
+	return r.known.ahead.size > mostAhead
+}
+
+// idle is how long nobody takes a row that was read ahead until it is given up for callers
+// that wait for another one.
+const idle = time.Millisecond
+
+// pause returns when callers have taken half of what is read ahead, or nobody takes any more
+// and somebody waits for what follows. It returns false if the loading was stopped.
+func (r *run) pause(l *loading) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !l.stopped && r.known.ahead.size > mostAhead/2 {
+		if l.waiting == 0 {
+			l.resume.Wait()
+			continue
+		}
+		before := l.taken
+		r.mu.Unlock()
+		time.Sleep(idle)
+		r.mu.Lock()
+		if l.taken == before {
+			r.known.ahead.trim(mostAhead / 2)
+		}
+	}
+	return !l.stopped
+}
+
 // load reads a run. It checks every row, and none may be missing.
-func (j *Journal) load(ctx context.Context, r *run) error {
+func (j *Journal) load(ctx context.Context, r *run, l *loading) error {
 	before, err := j.data.Run(ctx, r.id)
 	if err != nil || before == nil {
 		return j.data.Explain(err)
 	}
-	var found []*Row
-	tell := func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, row := range found {
-			r.met(row)
+	all := reading{Journal: j, run: r, number: before.Row, nodes: map[half]bool{}}
+	for more := true; more; {
+		if more, err = all.next(ctx); err != nil {
+			return err
 		}
-		found = found[:0]
-		r.news.Broadcast()
-	}
-	nodes := map[dag.ID]bool{}
-	var count, last int64
-	for row, err := range j.data.Rows(ctx, before.Row, Selection{}) {
-		if err != nil {
-			return j.data.Explain(err)
-		}
-		if err := row.check(true); err != nil {
-			return j.damage(r.id, row, err)
-		}
-		if count, last = count+1, row.Seq; row.Node != nil {
-			nodes[id(row.Node)] = true
-		}
-		if found = append(found, row); len(found) == batch {
-			tell()
+		if more && !r.pause(l) {
+			return context.Canceled
 		}
 	}
-	tell()
 	after, err := j.data.Run(ctx, r.id) // a result of this Journal may have been written meanwhile
 	if err != nil || after == nil {
 		return j.data.Explain(err)
 	}
-	if count < before.Rows || count > after.Rows {
-		why := fmt.Errorf("is not complete: it has %d rows and wrote %d", count, before.Rows)
+	if all.count < before.Rows || all.count > after.Rows {
+		why := fmt.Errorf("is not complete: it has %d rows and wrote %d", all.count, before.Rows)
 		return &journal.DamageError{Where: j.data.Name(), Run: r.id, Reason: why.Error()}
 	}
 	j.out.using.Lock()
 	defer j.out.using.Unlock()
-	maps.Copy(r.nodes, nodes)
-	if r.next = max(r.next, last); r.rows < 0 {
+	if len(r.nodes) == 0 {
+		r.nodes = all.nodes
+	} else {
+		maps.Copy(r.nodes, all.nodes)
+	}
+	if r.next = max(r.next, all.last); r.rows < 0 {
 		r.rows = after.Rows
 	}
 	return nil
+}
+
+// reading is how far a run is read.
+type reading struct {
+	*Journal
+	run         *run
+	number      int64 // of the run
+	count, last int64
+	nodes       map[half]bool
+}
+
+// next reads on until enough is read ahead. It returns false at the end. It keeps no
+// connection while the loading pauses.
+func (l *reading) next(ctx context.Context) (more bool, err error) {
+	rows := make([]*Row, 0, batch)
+	for row, err := range l.data.Rows(ctx, l.number, Selection{After: l.last}) {
+		if err != nil {
+			return false, l.data.Explain(err)
+		}
+		if err := row.check(true); err != nil {
+			return false, l.damage(l.run.id, row, err)
+		}
+		if l.count, l.last = l.count+1, row.Seq; row.Node != nil {
+			l.nodes[halfOf(id(row.Node))] = true
+		}
+		if rows = append(rows, row); len(rows) == batch {
+			enough := l.run.met(rows)
+			if rows = rows[:0]; enough {
+				return true, nil
+			}
+		}
+	}
+	l.run.met(rows)
+	return false, nil
 }

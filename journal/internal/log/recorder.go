@@ -10,13 +10,6 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// known is a step that has a result.
-type known struct {
-	seq     int64
-	row     *Row   // nil after the first replay, then it is read again
-	pending *write // not on the disk yet
-}
-
 // Do implements [step.Recorder]. Its first call for a run that was not acquired takes the
 // lease, or fails with a [*journal.HeldError] if another holder has it.
 func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
@@ -132,11 +125,11 @@ func (j *Journal) put(ctx context.Context, r *run, digest dag.ID, x *write) (fir
 func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.ready && r.known[digest] == nil && !r.loading.over {
-		r.news.Wait()
+	for r.ready && !r.known.has(digest) && !r.loading.over {
+		r.waitForMore()
 	}
 	switch {
-	case r.known[digest] != nil:
+	case r.known.has(digest):
 		return false, true, nil
 	case !r.ready:
 		return false, false, r.loading.err
@@ -144,7 +137,7 @@ func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err 
 	if err := out.put(x); err != nil {
 		return false, true, err
 	}
-	r.known[digest] = &known{pending: x}
+	r.known.pending[halfOf(digest)] = x
 	r.unwritten.Add(1)
 	return true, true, nil
 }
@@ -161,48 +154,99 @@ func (r *run) begin(digest dag.ID) int {
 func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
 	k, err := r.look(key.Digest)
 	switch {
-	case err != nil || k == nil:
+	case err != nil || k == place{}:
 		return step.Record{}, err
 	case k.pending != nil: // a caller gave up waiting for it
 		if err := j.out.wait(k.pending); err != nil {
 			return step.Record{}, err
 		}
 		k.seq = k.pending.result.Seq
-	case k.row != nil: // it was checked when it was loaded
+	case k.row != nil: // it was checked when it was read
 		return j.replay(r.id, k.row)
 	}
-	ctx = context.WithoutCancel(ctx) // the rest of the step does not end with ctx either
-	run, err := j.data.Run(ctx, r.id)
-	if err != nil || run == nil {
-		return step.Record{}, j.data.Explain(err)
+	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // the rest of the step does not end with ctx either
+	if err == nil && row == nil {
+		err = j.damage(r.id, &Row{Path: key.Path}, errLost)
 	}
-	for row, err := range j.data.Rows(ctx, run.Row, Selection{Seq: k.seq}) {
-		if err != nil {
-			return step.Record{}, j.data.Explain(err)
-		}
-		if err := row.check(true); err != nil {
-			return step.Record{}, j.damage(r.id, row, err)
-		}
-		return j.replay(r.id, row)
+	if err != nil {
+		return step.Record{}, err
 	}
-	return step.Record{}, j.damage(r.id, &Row{Path: key.Path}, errLost)
+	return j.replay(r.id, row)
 }
 
-// look returns the known result of a step, or nil. While the run is being loaded it waits
-// for the step.
-func (r *run) look(digest dag.ID) (*known, error) {
+// reread returns the row with a number, and reads ahead if callers ask for one row after the
+// other.
+func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err error) {
+	run, err := j.data.Run(ctx, r.id)
+	if err != nil || run == nil {
+		return nil, j.data.Explain(err)
+	}
+	which, most := Selection{Seq: seq}, 1
+	if r.inOrder(seq) {
+		which, most = Selection{After: seq - 1}, batch
+	}
+	var rows []*Row
+	for row, err := range j.data.Rows(ctx, run.Row, which) {
+		if err != nil {
+			return nil, j.data.Explain(err)
+		}
+		if err := row.check(true); err != nil {
+			return nil, j.damage(r.id, row, err)
+		}
+		if rows = append(rows, row); len(rows) == most {
+			break
+		}
+	}
+	if len(rows) == 0 || rows[0].Seq != seq {
+		return nil, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
-		if k := r.known[digest]; k != nil {
-			found := *k
-			k.row = nil
-			return &found, nil
+	r.known.next = max(r.known.next, rows[len(rows)-1].Seq+1)
+	for _, row := range rows[1:] {
+		if digest := halfOf(id(row.Digest)); row.isResult() && int64(r.known.rows[digest]) == row.Seq {
+			r.known.ahead.put(digest, row)
+		}
+	}
+	r.known.ahead.trim(mostAhead)
+	return rows[0], nil
+}
+
+// inOrder reports whether the row with a number is close behind those that were read last.
+// Callers in several lanes ask for rows in about the order of their numbers.
+func (r *run) inOrder(seq int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	from := r.known.next
+	if seq < from-4*batch || seq > from+batch {
+		r.known.next = seq
+	}
+	return seq >= from && seq <= from+batch
+}
+
+// place is where a result is; the zero value is nowhere.
+type place struct {
+	seq     int64
+	row     *Row // nil if it has to be read
+	pending *write
+}
+
+// look finds the result of a step. While the run is being loaded it waits for the step.
+func (r *run) look(digest dag.ID) (place, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key := halfOf(digest); ; r.waitForMore() {
+		if x := r.known.pending[key]; x != nil {
+			return place{pending: x}, nil
+		}
+		if seq, ok := r.known.rows[key]; ok {
+			row := r.known.ahead.take(key)
+			r.taken()
+			return place{seq: int64(seq), row: row}, nil
 		}
 		if r.loading.over {
-			return nil, r.loading.err
+			return place{}, r.loading.err
 		}
-		r.news.Wait()
 	}
 }
 

@@ -194,36 +194,36 @@ func (r *Row) open() (head, error) {
 	return h, nil
 }
 
-const half = 8 // bytes of a seal
+const sealBytes = 8 // of the fields, and of the content
 
 // seal returns a checksum of fields and a content. The content has a half of its own, so
 // that the fields can be checked without it. It is short: it detects accidents, not attacks.
 func seal(content []byte, fields ...[]byte) []byte {
 	sum := sha256.Sum256(content)
-	return append(sealFields(sum[:half], fields), sum[:half]...)
+	return append(sealFields(sum[:sealBytes], fields), sum[:sealBytes]...)
 }
 
 func sealFields(content []byte, fields [][]byte) []byte {
-	h := sha256.New()
-	var size [8]byte
+	var some [1 << 10]byte // more than most rows have
+	text := some[:0]
 	for _, field := range append(fields, content) {
-		binary.LittleEndian.PutUint64(size[:], uint64(len(field)))
-		h.Write(size[:])
-		h.Write(field)
+		text = binary.LittleEndian.AppendUint64(text, uint64(len(field)))
+		text = append(text, field...)
 	}
-	return h.Sum(nil)[:half:half]
+	sum := sha256.Sum256(text)
+	return sum[:sealBytes:sealBytes]
 }
 
 // unbroken checks fields, and the content if it was read, against a seal.
 func unbroken(seal, content []byte, read bool, fields ...[]byte) bool {
-	if len(seal) != 2*half {
+	if len(seal) != 2*sealBytes {
 		return false
 	}
 	if read {
 		sum := sha256.Sum256(content)
-		if !bytes.Equal(sum[:half], seal[half:]) {
+		if !bytes.Equal(sum[:sealBytes], seal[sealBytes:]) {
 			return false
 		}
 	}
-	return bytes.Equal(sealFields(seal[half:], fields), seal[:half])
+	return bytes.Equal(sealFields(seal[sealBytes:], fields), seal[:sealBytes])
 }

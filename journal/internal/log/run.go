@@ -32,7 +32,7 @@ type run struct {
 	rows  int64 // records, negative until it is loaded
 	next  int64
 	beat  int64
-	nodes map[dag.ID]bool
+	nodes map[half]bool
 
 	mu      sync.Mutex
 	news    sync.Cond // of known and loading
@@ -40,14 +40,14 @@ type run struct {
 	fresh   bool      // made by this Journal, so it needs no loading
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
-	known   map[dag.ID]*known
+	known   known
 	loading *loading
 
 	attempts map[dag.ID]int // of steps without a result
 }
 
 func newRun(id string) *run {
-	r := &run{id: id, rows: -1, nodes: map[dag.ID]bool{}, known: map[dag.ID]*known{}, attempts: map[dag.ID]int{}}
+	r := &run{id: id, rows: -1, nodes: map[half]bool{}, known: newKnown(), attempts: map[dag.ID]int{}}
 	r.news.L = &r.mu
 	return r
 }
@@ -135,6 +135,8 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
+func (r *run) hasNode(id dag.ID) bool { return r.nodes[halfOf(id)] }
+
 func (r *run) isReady() (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,11 +157,11 @@ func (r *run) settled(x *write) {
 	}
 	digest := dag.ID(x.result.Digest)
 	r.unwritten.Add(-1)
+	delete(r.known.pending, halfOf(digest))
 	if x.err != nil {
-		delete(r.known, digest)
 		return
 	}
-	r.known[digest] = &known{seq: x.result.Seq}
+	r.known.rows[halfOf(digest)] = uint32(x.result.Seq)
 	delete(r.attempts, digest)
 }
 

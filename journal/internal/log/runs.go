@@ -208,7 +208,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {
-			if !r.nodes[n.ID()] {
+			if !r.hasNode(n.ID()) {
 				if err := t.node(p, n); err != nil {
 					return err
 				}

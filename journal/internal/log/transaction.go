@@ -31,7 +31,7 @@ type part struct {
 	touched bool // written to, so it must be ours
 	gone    bool // removed from the database
 	intents []*intent
-	nodes   []dag.ID // new in the database
+	nodes   []half // new in the database
 }
 
 // errStale is the error of a write from before a run was lost and taken again: the other
@@ -120,7 +120,7 @@ func (t *transaction) remove(p *part) error {
 // record appends a result, after the nodes from which its node was made.
 func (t *transaction) record(p *part, r *result) error {
 	if r.made != nil {
-		for _, n := range journal.Missing(r.made, p.run.nodes) {
+		for _, n := range journal.Missing(r.made, p.run.hasNode) {
 			if err := t.node(p, n); err != nil {
 				return err
 			}
@@ -142,9 +142,10 @@ func (t *transaction) node(p *part, n *dag.Node) error {
 func (t *transaction) append(p *part, r *Row) {
 	p.next, p.rows = p.next+1, p.rows+1
 	r.Run, r.Seq = p.row, p.next
-	if r.Node != nil && !p.run.nodes[id(r.Node)] {
-		p.run.nodes[id(r.Node)] = true
-		p.nodes = append(p.nodes, id(r.Node))
+	if r.Node != nil && !p.run.hasNode(id(r.Node)) {
+		node := halfOf(id(r.Node))
+		p.run.nodes[node] = true
+		p.nodes = append(p.nodes, node)
 	}
 	t.rows = append(t.rows, r)
 }

@@ -1,0 +1,93 @@
+package eval
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A row is a row of a data set that is bound to the input of a pipeline. There may be
+// hundreds of thousands, so its values are one text: the id, the inputs and the expectation,
+// each followed by a newline, which canonical JSON does not contain. Absent ones are empty.
+type row struct {
+	text   string
+	labels []string // the value of Data.Cluster, if that is set, and those of Data.Slices
+}
+
+// idSize is the length of the id of a case, the digest of its input and its expectation in
+// hexadecimal.
+const idSize = 32
+
+// newRow makes a row of the values of some inputs.
+func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
+	h := sha256.New()
+	for i, in := range set.inputs {
+		fmt.Fprintf(h, "%q %d ", in.Type.Name(), len(input[i]))
+		h.Write(input[i])
+	}
+	h.Write([]byte("\n"))
+	h.Write(expected)
+	size := idSize + 1
+	for _, value := range append(input, expected) {
+		size += len(value) + 1
+	}
+	var text strings.Builder
+	text.Grow(size)
+	text.WriteString(hex.EncodeToString(h.Sum(nil))[:idSize])
+	text.WriteByte('\n')
+	for _, value := range append(input, expected) {
+		text.Write(value)
+		text.WriteByte('\n')
+	}
+	return row{text: text.String()}
+}
+
+func (r row) id() string { return r.text[:idSize] }
+
+// values returns the inputs, followed by the expectation. Those that are absent are nil.
+func (r row) values() (all []json.RawMessage) {
+	for value := range strings.Lines(r.text[idSize+1:]) {
+		if value = value[:len(value)-1]; value == "" {
+			all = append(all, nil)
+			continue
+		}
+		all = append(all, json.RawMessage(value))
+	}
+	return all
+}
+
+// content returns the input of a row as one value, and the expectation.
+func (set *dataset) content(r row) (input, expected json.RawMessage, err error) {
+	values := r.values()
+	values, expected = values[:len(set.inputs)], values[len(set.inputs)]
+	if len(values) == 1 && values[0] != nil {
+		return values[0], expected, nil
+	}
+	all := map[string]json.RawMessage{}
+	for i, in := range set.inputs {
+		if values[i] != nil {
+			all[in.Type.Name()] = values[i]
+		}
+	}
+	input, err = json.Marshal(all)
+	return input, expected, err
+}
+
+// cluster returns the label of a row for Data.Cluster.
+func (set *dataset) cluster(at int) string { return set.rows[at].labels[0] }
+
+// slice returns the label of a row for one of Data.Slices.
+func (set *dataset) slice(at, i int) string {
+	labels := set.rows[at].labels
+	return labels[len(labels)-len(set.Slices)+i]
+}
+
+// labelled returns the columns that rows have labels of.
+func (set *dataset) labelled() []string {
+	if set.Cluster == "" {
+		return set.Slices
+	}
+	return append([]string{set.Cluster}, set.Slices...)
+}
