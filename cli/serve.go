@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/publish"
 	"github.com/stonelayer/stone/internal/token"
@@ -258,6 +259,9 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 		}
 	}
 	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
+		return err
+	}
 	s, err := a.newStore(c.Context(), db, "")
 	if err != nil {
 		return err
@@ -277,4 +281,17 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 		return failed("%w", err)
 	}
 	return nil
+}
+
+// webhooks reads the secrets of webhooks.
+func (a *app) webhooks(all []config.Webhook) (out []publish.Webhook, err error) {
+	for _, w := range all {
+		secrets, err := w.Secrets()
+		if err != nil {
+			return nil, err
+		}
+		a.secrets.Note(secrets...)
+		out = append(out, publish.Webhook{Name: w.Name, URL: w.URL, Secrets: secrets, Pipelines: w.Pipelines, Tenant: w.Tenant, Private: w.Private})
+	}
+	return out, nil
 }

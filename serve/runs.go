@@ -42,6 +42,8 @@ type source struct {
 	// Keep is what a protocol needs to describe the run later.
 	Keep  json.RawMessage `json:"keep,omitempty"`
 	Owner string          `json:"owner,omitempty"` // name of the caller that started it
+	// Webhooks are the names of those that are told of the run.
+	Webhooks []string `json:"webhooks,omitempty"`
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -95,7 +97,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive, Owner: who.Name, Keep: keep,
+		Person: req.Interactive, Owner: who.Name, Keep: keep, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -246,6 +248,12 @@ func (s *Server) stopped(t task, err error) {
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before, info.Usage)
+	if s.hooks[t.Name] != nil && info.State == journal.Failed {
+		s.again(info)
+	}
+	if err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next server finds it
+		s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
+	}
 }
 
 // resumeDue resumes those of the runs whose pipelines are published and whose time has come.
@@ -307,6 +315,9 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 		return nil, notPublished()
 	}
 	p := s.pipeline(src.Published)
+	if h := s.hooks[src.Published]; h != nil {
+		p = h.pipeline
+	}
 	if p == nil {
 		return nil, notPublished()
 	}

@@ -42,6 +42,8 @@ type Config struct {
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
 	Mounts map[string]Mount
+	// Webhooks are told of the runs that this server starts.
+	Webhooks []Webhook
 	// Scan is how often the journal is searched for runs that can go on; 5 s if zero.
 	Scan time.Duration
 	// Grace is how long running steps may take when the server ends; 30 s if zero.
@@ -76,13 +78,16 @@ type Server struct {
 	rates     rates
 	meters    *meters
 	tries     tries
-	died      abandoner     // nil for a journal that cannot tell
-	behind    chan struct{} // has a place for each client that may catch up at once
+	died      abandoner        // nil for a journal that cannot tell
+	hooks     map[string]*hook // by the names of their pipelines
+	sending   chan struct{}    // has a place for each notice that is sent at once
+	behind    chan struct{}    // has a place for each client that may catch up at once
 
 	mu      sync.Mutex
-	active  map[string]*active // runs of this process
-	feeds   map[feedKey]*feed  // of runs that clients stream
-	streams int                // clients that stream
+	active  map[string]*active   // runs of this process
+	feeds   map[feedKey]*feed    // of runs that clients stream
+	streams int                  // clients that stream
+	unsent  map[string]time.Time // when to send notices again, by their runs
 	running sync.WaitGroup
 }
 
@@ -110,6 +115,10 @@ func New(cfg Config) (*Server, error) {
 		if err := s.publish(p); err != nil {
 			return nil, err
 		}
+	}
+	s.hooks, s.unsent, s.sending = map[string]*hook{}, map[string]time.Time{}, make(chan struct{}, hookAtOnce)
+	if err := s.addWebhooks(cfg.Webhooks); err != nil {
+		return nil, err
 	}
 	s.intents = intents(cfg)
 	var err error
@@ -169,6 +178,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.S
 // have stopped. Requests are then answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
+	if len(s.hooks) > 0 {
+		s.running.Go(func() { s.runWebhooks(ctx) })
+	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
 	for search := true; ; {

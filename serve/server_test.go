@@ -42,14 +42,15 @@ type house struct {
 	journal *journal.Memory
 	server  *serve.Server
 	close   func()
+	hooks   []serve.Webhook
 	changed bool          // the next server has another pipeline "page"
 	lines   atomic.Int32  // of the log
 	written atomic.Int32  // drafts
 	gate    chan struct{} // which the slow pipeline waits for
 }
 
-func newHouse(t *testing.T, access serve.Access) *house {
-	h := &house{T: t, journal: &journal.Memory{}, gate: make(chan struct{})}
+func newHouse(t *testing.T, access serve.Access, hooks ...serve.Webhook) *house {
+	h := &house{T: t, hooks: hooks, journal: &journal.Memory{}, gate: make(chan struct{})}
 	h.open(access)
 	return h
 }
@@ -79,7 +80,7 @@ func (h *house) open(access serve.Access) {
 	if h.changed {
 		whole = stone.Seq("page", write, ask, publish, stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
 	}
-	s, err := serve.New(serve.Config{Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Log: slog.New(h), Pipelines: []serve.Pipeline{
+	s, err := serve.New(serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, Scan: 10 * time.Millisecond, Log: slog.New(h), Pipelines: []serve.Pipeline{
 		{Name: "draft", Ashlar: write}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: slow},
 	}})
 	if err != nil {

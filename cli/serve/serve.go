@@ -77,6 +77,9 @@ func configOf(cfg publish.Config) serve.Config {
 		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Base: cfg.Base, Grace: cfg.Grace,
 		Log: slog.New(warner{cfg.Warn}),
 	}
+	for _, w := range cfg.Webhooks {
+		of.Webhooks = append(of.Webhooks, serve.Webhook(w))
+	}
 	for _, p := range cfg.Pipelines {
 		of.Pipelines = append(of.Pipelines, serve.Pipeline(p))
 	}

@@ -36,6 +36,8 @@ type Config struct {
 	Secrets []kinds.Secret
 	// Logins log the user in to servers, by their names.
 	Logins map[string]kinds.Login
+	// Webhooks are those of a server, in the order of the text.
+	Webhooks []Webhook
 	// Passed are the variables that programs are given.
 	Passed []string
 
@@ -197,6 +199,7 @@ func (r *reader) read(m *form.Map) {
 	}
 	r.readRubrics(m)
 	r.readRights(m)
+	r.readWebhooks(m)
 	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.Map("limits", func(m *form.Map) {

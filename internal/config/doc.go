@@ -47,6 +47,7 @@
 //   - policy (default, intents) and routing; the rubric of a judge is text or
 //     {:file "path"};
 //   - grant, principal and roles: what runs may do; budget: what they may spend;
+//   - webhooks of a server, by their names: url, secret, old-secret, pipelines, tenant, private;
 //   - mode and limits (nodes, depth) of plans.
 //
 // Configurations are for sharing, so they have no secrets: a key is

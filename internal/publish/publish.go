@@ -23,6 +23,7 @@ type Config struct {
 	Applicator *call.Applicator // nil without a configuration
 	Grant      []string
 	Limits     budget.Limits
+	Webhooks   []Webhook
 	Tokens     *token.File
 	Inspect    bool // only show runs: start and resume none
 	Answer     bool // with Inspect, record answers to questions
@@ -42,6 +43,16 @@ type Pipeline struct {
 	Ashlar      stone.Ashlar
 	Grant       []string
 	Limits      budget.Limits
+}
+
+// Webhook is told when runs end or wait.
+type Webhook struct {
+	Name      string
+	URL       string
+	Secrets   []string
+	Pipelines []string
+	Tenant    string
+	Private   bool
 }
 
 // Serve publishes until ctx is done or the server is drained. It is nil in a program

@@ -145,6 +145,14 @@ type Event struct {
 	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
 }
 
+// Notice is the body of a webhook.
+type Notice struct {
+	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled" or "question.asked"
+	Timestamp time.Time `json:"timestamp"`
+	Run       *Run      `json:"run,omitempty"`      // that has ended, without its result
+	Question  *Question `json:"question,omitempty"` // for which a run waits
+}
+
 // Capabilities are those that a request can ask for, in the order of their names.
 type Capabilities struct {
 	Capabilities []Capability `json:"capabilities"`

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/webhook"
+)
+
+// A Webhook is told by a server when runs end or wait for answers.
+type Webhook struct {
+	Name, URL, Tenant string
+	Pipelines         []string // nil for all
+	Private           bool
+	secrets           []kinds.Secret
+}
+
+// Secrets reads the secrets of the webhook.
+func (w Webhook) Secrets() (all []string, err error) {
+	for _, s := range w.secrets {
+		secret, err := s.Read()
+		if err != nil {
+			return nil, fmt.Errorf("the secret of the webhook %s: %w", w.Name, err)
+		}
+		all = append(all, string(secret))
+	}
+	return all, nil
+}
+
+// readWebhooks reads the webhooks of servers.
+func (r *reader) readWebhooks(m *form.Map) {
+	m.Entries("webhooks", func(name string, v form.Value) {
+		w := Webhook{Name: name}
+		v.Map(func(m *form.Map) {
+			m.Need("url", "secret")
+			m.Text("tenant", &w.Tenant)
+			m.NameSet("pipelines", &w.Pipelines)
+			m.Bool("private", &w.Private)
+			if m.Text("url", &w.URL) {
+				if err := webhook.CheckURL(w.URL, w.Private); err != nil {
+					m.FaultAt("url", form.Invalid, "%v", err)
+				}
+			}
+			for _, key := range []string{"secret", "old-secret"} {
+				if s := r.Reader.Secret(m, key); s != (kinds.Secret{}) {
+					w.secrets = append(w.secrets, s)
+				}
+			}
+		})
+		r.Webhooks = append(r.Webhooks, w)
+	})
+}

@@ -1,0 +1,159 @@
+// Package webhook signs and sends webhooks as Standard Webhooks says (standardwebhooks.com,
+// specification 1.0.0), to receivers in the Internet alone unless told otherwise.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Prefix is how secrets begin.
+const Prefix = "whsec_"
+
+// Key reads a secret: the prefix, and 24 to 64 bytes in base64. The error does not show it.
+func Key(secret string) ([]byte, error) {
+	text, ok := strings.CutPrefix(secret, Prefix)
+	if !ok {
+		return nil, fmt.Errorf("the secret of a webhook does not begin with %q", Prefix)
+	}
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(key) < 24 || len(key) > 64 {
+		return nil, fmt.Errorf("the secret of a webhook is not %q followed by 24 to 64 bytes in base64", Prefix)
+	}
+	return key, nil
+}
+
+// Sign returns the header webhook-signature: a signature for each key.
+func Sign(id string, at time.Time, body []byte, keys ...[]byte) string {
+	var all []string
+	for _, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
+		all = append(all, "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	}
+	return strings.Join(all, " ")
+}
+
+// timeout bounds an attempt, as the specification advises (15 to 30 s).
+const timeout = 20 * time.Second
+
+// Sender sends webhooks. It follows no redirects and uses no proxy.
+type Sender struct{ client *http.Client }
+
+// NewSender makes a Sender. If private is false, it connects to no address that is not of
+// the public Internet: the address is checked when the connection is made, after its name was
+// resolved, so a name cannot change its address in between.
+func NewSender(private bool) *Sender {
+	dialer := &net.Dialer{Timeout: timeout}
+	if !private {
+		dialer.Control = onlyPublic
+	}
+	return &Sender{&http.Client{
+		Timeout:       timeout,
+		Transport:     &http.Transport{DialContext: dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: timeout, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// CheckURL reports what is wrong with the address of a receiver: it needs TLS, unless it is
+// private.
+func CheckURL(address string, private bool) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
+		return errors.New("want the URL of a receiver, such as https://example.com/stone")
+	case u.Scheme == "http" && !private:
+		return errors.New("want an https URL: http is for private receivers alone")
+	}
+	return nil
+}
+
+// A StatusError is the status of a reply that is none of success.
+type StatusError int
+
+// Error returns the status.
+func (e StatusError) Error() string {
+	return fmt.Sprintf("the receiver answered with status %d %s", int(e), http.StatusText(int(e)))
+}
+
+// Send sends a webhook once, and returns an error unless the receiver has accepted it. The
+// error does not show the URL, which may have a secret.
+func (s *Sender) Send(ctx context.Context, address, id string, body []byte, keys ...[]byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the URL of the receiver is invalid")
+	}
+	now := time.Now()
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Stone-Webhook/1")
+	req.Header.Set("Webhook-Id", id)
+	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set("Webhook-Signature", Sign(id, now, body, keys...))
+	resp, err := s.client.Do(req)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err
+		}
+		return fmt.Errorf("the receiver was not reached: %w", err)
+	}
+	defer resp.Body.Close()
+	const most = 64 << 10
+	_, _ = io.CopyN(io.Discard, resp.Body, most) // so that the connection can be used again
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return StatusError(resp.StatusCode)
+	}
+	return nil
+}
+
+// onlyPublic refuses to connect to an address that is not of the public Internet.
+func onlyPublic(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !public(at.Addr()) {
+		return errors.New("its address is not of the public Internet")
+	}
+	return nil
+}
+
+// special are networks that are not of the public Internet, or lead into others, beside those
+// that netip knows (IANA, registries of special-purpose addresses).
+var special = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+}
+
+// public reports whether an address is of the public Internet. Of IPv6 that is 2000::/3
+// without what stands for addresses of IPv4 and documentation.
+func public(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Zone() != "" {
+		return false
+	}
+	if ip.Is6() {
+		return netip.MustParsePrefix("2000::/3").Contains(ip) && !netip.MustParsePrefix("2002::/16").Contains(ip) &&
+			!netip.MustParsePrefix("2001::/23").Contains(ip) && !netip.MustParsePrefix("2001:db8::/32").Contains(ip) && !netip.MustParsePrefix("3fff::/20").Contains(ip)
+	}
+	for _, network := range special {
+		if network.Contains(ip) {
+			return false
+		}
+	}
+	return true
+}

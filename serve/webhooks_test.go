@@ -1,0 +1,260 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+const (
+	newSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	oldSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"
+)
+
+// receiver gets webhooks.
+type receiver struct {
+	*testing.T
+	*httptest.Server
+	mu     sync.Mutex
+	status int
+	got    []delivered
+	tries  int
+}
+
+type delivered struct {
+	ID      string            `json:"id"`
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+	notice  api.Notice
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{T: t, status: 200}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.tries++
+		if r.status == 200 {
+			d := delivered{ID: req.Header.Get("webhook-id"), Body: string(body), Headers: map[string]string{}}
+			for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
+				d.Headers[name] = req.Header.Get(name)
+			}
+			if err := json.Unmarshal(body, &d.notice); err != nil {
+				t.Error(err)
+			}
+			r.got = append(r.got, d)
+		}
+		w.WriteHeader(r.status)
+	}))
+	t.Cleanup(r.Server.Close)
+	return r
+}
+
+func (r *receiver) set(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status, r.tries = status, 0
+}
+
+// await waits for n notices, or with a status that is none of success for n tries.
+func (r *receiver) await(n int) []delivered {
+	r.Helper()
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		got, enough := slices.Clone(r.got), r.status != 200 && r.tries >= n
+		r.mu.Unlock()
+		if len(got) >= n || enough {
+			return got
+		}
+		if time.Since(start) > 30*time.Second {
+			r.Fatalf("%d notices, want %d: %+v", len(got), n, got)
+		}
+	}
+}
+
+func (r *receiver) hook() serve.Webhook {
+	return serve.Webhook{Name: "ops", URL: r.URL, Secrets: []string{newSecret, oldSecret}, Private: true}
+}
+
+func TestWebhooks(t *testing.T) {
+	r := newReceiver(t)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
+	asked := r.await(1)[0]
+	if q := asked.notice.Question; asked.notice.Type != "question.asked" || q == nil || q.Run != "a" || q.Path != "page/approve" {
+		t.Errorf("got %+v", asked)
+	}
+	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"yes"}`, 200, "")
+	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"bad"}}`, 201, "")
+	types := map[string]string{}
+	for _, d := range r.await(3)[1:] {
+		types[d.notice.Run.ID] = d.notice.Type
+		if d.notice.Run.Result != nil {
+			t.Errorf("the notice has the result: %s", d.Body)
+		}
+	}
+	if len(types) != 2 || types["a"] != "run.done" || types["b"] != "run.failed" {
+		t.Errorf("got %v", types)
+	}
+	// The runs that send notices cannot be started by anyone, and have no secret.
+	h.want("PUT", "/v1/runs/c", `{"pipeline":"webhook/ops","input":{"id":"x","body":"{}"}}`, 404, "")
+	h.want("POST", "/v1/responses", `{"model":"stone/webhook/ops","input":"x"}`, 404, "")
+	text := h.want("GET", "/v1/runs?pipeline=webhook/ops", "", 200, `"pipeline":"webhook/ops"`)
+	if strings.Contains(text, newSecret[6:]) || strings.Contains(text, r.URL) {
+		t.Error(text)
+	}
+}
+
+// Another project's implementation accepts the signatures of both secrets, and no changed
+// body.
+func TestWebhookSignatures(t *testing.T) {
+	r := newReceiver(t)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
+	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	all := r.await(2)
+	dir := filepath.Dir(filepath.Dir(peer.Module(t, "openai")))
+	program, err := os.Open("testdata/webhooks.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
+	cmd.Dir, cmd.Stdin = dir, program
+	cmd.Env = append(os.Environ(), "NOTICES="+string(text), "SECRETS="+newSecret+" "+oldSecret, "OPENAI_API_KEY=none")
+	out, err := cmd.CombinedOutput()
+	if want := strings.Repeat("ok ok refused\n", len(all)); err != nil || string(out) != want {
+		t.Errorf("%v: %s, want %s", err, out, want)
+	}
+}
+
+// A notice that was not accepted is sent again by the next server, with the same id; what a
+// server that died did not send at all, too.
+func TestWebhookAfterRestart(t *testing.T) {
+	r := newReceiver(t)
+	r.set(503)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(2) // it is tried again by this server
+	h.close()
+	// This run ends in a process that knows no webhook.
+	h.hooks = nil
+	h.open(nil)
+	info, err := h.journal.Find(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.ID, info.State, info.Outcome = "b", journal.Running, journal.Outcome{}
+	h.put(info)
+	h.close()
+	r.set(200)
+	h.hooks = []serve.Webhook{r.hook()}
+	h.open(nil)
+	ids := map[string]bool{}
+	for _, d := range r.await(2) {
+		if ids[d.ID] {
+			t.Errorf("%s came twice", d.ID)
+		}
+		ids[d.ID] = true
+		if d.notice.Type != "run.done" && d.notice.Type != "run.failed" {
+			t.Errorf("got %s", d.Body)
+		}
+	}
+	h.close()
+	h.open(nil) // which has nothing to send
+	h.want("PUT", "/v1/runs/c", `{"pipeline":"draft","input":{"text":"x"}}`, 201, "")
+	if got := r.await(3); got[2].notice.Run.ID != "c" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// put stores a run that has ended in another process.
+func (h *house) put(info journal.RunInfo) {
+	h.Helper()
+	ctx := h.Context()
+	if _, err := h.journal.Acquire(ctx, info.ID); err != nil {
+		h.Fatal(err)
+	}
+	if err := h.journal.Begin(ctx, info); err != nil {
+		h.Fatal(err)
+	}
+	if err := h.journal.End(ctx, info.ID, journal.Outcome{State: journal.Failed, Ended: time.Now(), Failure: &journal.Failure{Kind: "x"}}); err != nil {
+		h.Fatal(err)
+	}
+	if err := h.journal.Release(info.ID); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// A receiver that is gone gets nothing more.
+func TestWebhookGone(t *testing.T) {
+	r := newReceiver(t)
+	r.set(410)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	time.Sleep(100 * time.Millisecond) // ten searches
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tries != 1 {
+		t.Errorf("%d tries", r.tries)
+	}
+	h.want("GET", "/metrics", "", 200, `stone_webhooks_total{result="dropped"} 1`)
+}
+
+func TestWebhookSelection(t *testing.T) {
+	r := newReceiver(t)
+	hook := r.hook()
+	hook.Pipelines, hook.Tenant = []string{"draft"}, "acme"
+	h := newHouse(t, tenants{}, hook)
+	for _, tenant := range []string{"globex", "acme"} {
+		for _, body := range []string{`{"pipeline":"page","input":{"text":"x"}}`, `{"pipeline":"draft","input":{"text":"x"}}`} {
+			_, text := h.do("POST", "/v1/runs", body, "X-Tenant", tenant)
+			h.do("GET", "/v1/runs/"+h.run(text).ID+"/result?wait=30s", "", "X-Tenant", tenant)
+		}
+	}
+	got := r.await(1)
+	if got[0].notice.Run.Labels["tenant"] != "acme" || got[0].notice.Run.Pipeline != "draft" || strings.Contains(got[0].notice.Run.ID, ".") {
+		t.Errorf("got %s", got[0].Body)
+	}
+	if _, text := h.do("GET", "/v1/runs?pipeline=webhook/ops", "", "X-Tenant", "globex"); !strings.Contains(text, `"runs":[]`) {
+		t.Errorf("globex sees %s", text)
+	}
+}
+
+func TestWebhookRefused(t *testing.T) {
+	for want, w := range map[string]serve.Webhook{
+		"want a name":               {URL: "https://example.com", Secrets: []string{newSecret}},
+		"want one secret":           {Name: "a", URL: "https://example.com"},
+		"want an https URL":         {Name: "a", URL: "http://example.com", Secrets: []string{newSecret}},
+		"does not begin with":       {Name: "a", URL: "https://example.com", Secrets: []string{"s3cret"}},
+	} {
+		_, err := serve.New(serve.Config{Journal: &journal.Memory{}, Webhooks: []serve.Webhook{w}, Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
