@@ -35,7 +35,7 @@ func (r *reader) readWebhooks(m *form.Map) {
 		v.Map(func(m *form.Map) {
 			m.Need("url", "secret")
 			m.Text("tenant", &w.Tenant)
-			m.NameSet("pipelines", &w.Pipelines)
+			m.Texts("pipelines", &w.Pipelines)
 			m.Bool("private", &w.Private)
 			if m.Text("url", &w.URL) {
 				if err := webhook.CheckURL(w.URL, w.Private); err != nil {
