@@ -247,10 +247,10 @@ func TestWebhookSelection(t *testing.T) {
 
 func TestWebhookRefused(t *testing.T) {
 	for want, w := range map[string]serve.Webhook{
-		"want a name":               {URL: "https://example.com", Secrets: []string{newSecret}},
-		"want one secret":           {Name: "a", URL: "https://example.com"},
-		"want an https URL":         {Name: "a", URL: "http://example.com", Secrets: []string{newSecret}},
-		"does not begin with":       {Name: "a", URL: "https://example.com", Secrets: []string{"s3cret"}},
+		"want a name":         {URL: "https://example.com", Secrets: []string{newSecret}},
+		"want one secret":     {Name: "a", URL: "https://example.com"},
+		"want an https URL":   {Name: "a", URL: "http://example.com", Secrets: []string{newSecret}},
+		"does not begin with": {Name: "a", URL: "https://example.com", Secrets: []string{"s3cret"}},
 	} {
 		_, err := serve.New(serve.Config{Journal: &journal.Memory{}, Webhooks: []serve.Webhook{w}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cret") {
