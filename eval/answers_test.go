@@ -27,6 +27,9 @@ func TestNotRecordedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(r.Asked) != 1 || r.Asked[0].Trials != 3 || r.Asked[0].Share != 1 {
+		t.Errorf("%+v: want the capability asked in each trial, also in the one that failed", r.Asked)
+	}
 	if s := r.Scores[0]; s.Right != 1 || s.Wrong != 1 || s.NoAnswer != 0 || s.Errors != 1 || s.N != 2 {
 		t.Errorf("%+v: want one right, one wrong, one error", s)
 	}

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,14 +18,22 @@ type Asked struct {
 	Share  float64 `json:"share"`  // of all trials
 }
 
-// askedIn returns the capabilities that the calls with these nodes asked, sorted.
-func askedIn(nodes []*dag.Node) (ids []string) {
-	for _, n := range nodes {
-		if r := call.RecordOf(n); r != nil {
+// askedBy returns the capabilities that calls asked between start and out, sorted. A call whose
+// failure ended the pipeline is one of them.
+func askedBy(start, out dag.DAG) (ids []string) {
+	note := func(r *call.Record) {
+		if r != nil {
 			for _, a := range r.Tried {
 				ids = append(ids, a.Cap)
 			}
 		}
+	}
+	for _, n := range out.Within(nil).Beyond(start.Within(nil)) {
+		note(call.RecordOf(n))
+	}
+	var failed interface{ FailureMeta() map[string]string }
+	if out.InFlight() && errors.As(out.Cause(), &failed) {
+		note(call.RecordIn(failed.FailureMeta()))
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

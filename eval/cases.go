@@ -177,7 +177,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			}
 		}
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
-		cost, err := json.Marshal(paid{account.Used(), took, askedIn(out.Within(nil).Beyond(start.Within(nil)))})
+		cost, err := json.Marshal(paid{account.Used(), took, askedBy(start, out)})
 		if err != nil {
 			return nil, err
 		}

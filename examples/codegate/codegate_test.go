@@ -1,0 +1,67 @@
+package codegate
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/sandbox"
+)
+
+func route(t *testing.T, args ...string) eval.RoutingReport {
+	t.Helper()
+	if _, err := os.Stat(python); err != nil {
+		t.Skipf("no Python: %v", err)
+	}
+	if err := sandbox.Command(t.Context(), sandbox.Policy{}, python, "-c", "0").Run(); err != nil {
+		t.Skipf("no sandbox: %v", err)
+	}
+	p, err := Pipeline(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := stone.Produce(t.Context(), p, eval.Routed, stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r.Text)
+	return r
+}
+
+// TestFive runs on five tasks: the small model is right about a; wrong about b in a way that the
+// visible test does not see; wrong about c and d; and wants the network in e. The large one is wrong
+// about d.
+func TestFive(t *testing.T) {
+	r := route(t, "--data", "testdata/five.jsonl", "--small", "small", "--large", "large")
+	if r.Cases != 5 || r.Accuracy != 0.6 || r.LargeShare != 0.6 || r.SmallOnly != 0.2 || r.LargeOnly != 0.8 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestRecording runs on the programs of real models.
+func TestRecording(t *testing.T) {
+	const recording = "../../../shared/data/humaneval/responses.jsonl"
+	if _, err := os.Stat(recording); err != nil {
+		t.Skipf("no recorded programs: %v", err)
+	}
+	if testing.Short() {
+		t.Skip("several hundred programs")
+	}
+	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered < 0.9 || r.LargeShare > 0.3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for want, args := range map[string][]string{
+		"want --data FILE": nil,
+		`x: testdata/five.jsonl has no answers with the text at "responses.x.text"`: {"--data", "testdata/five.jsonl", "--small", "x"},
+		"no such file": {"--data", "there.jsonl"},
+	} {
+		if _, err := Pipeline(args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", args, err, want)
+		}
+	}
+}
