@@ -101,7 +101,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/...", ". internal/text trace tree"},
 	{"serve/api", "journal"},
 	{"serve/client", "serve/api internal/retryafter internal/sse"},
-	{"serve/page", "journal journal/export call llm serve/api internal/progress internal/text"},
+	{"serve/page", "journal journal/export call eval eval/stat llm serve/api internal/progress internal/text"},
 	{"serve/openai", "agent call tree serve/api"},
 	{"serve", "journal call tree internal/jsonv2 internal/metrics internal/webhook internal/respond serve/api serve/openai serve/page"},
 	{"serve/mcp", "serve"},

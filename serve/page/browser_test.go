@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -51,6 +52,8 @@ func TestBrowser(t *testing.T) {
 	h.run(1, "run", "--id", "refused", "--", "call", "refused")
 	h.run(3, "run", "--id", "paying", "--", "paying")
 	h.run(0, "run", "--id", "improving", "--", "improving")
+	h.evaluate("old")
+	h.evaluate("new", "careless")
 	file := filepath.Join(dir, "run.html")
 	h.run(0, "inspect", "failing", "--html", file)
 	call := filepath.Join(dir, "call.html")
@@ -61,8 +64,10 @@ func TestBrowser(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
+	report := filepath.Join(dir, "report.html")
+	h.run(0, "inspect", "new", "--html", report)
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
-	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call,
+	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
 		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"))
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()
@@ -96,6 +101,29 @@ func TestBrowser(t *testing.T) {
 	if n < 25 && os.Getenv("SPEC") == "" {
 		t.Errorf("%d specs ran", n)
 	}
+}
+
+// evaluate evaluates the pipeline adding on sums, from the second time against the run old.
+func (p *program) evaluate(id string, args ...string) {
+	p.Helper()
+	dir := filepath.Dir(p.db)
+	var rows strings.Builder
+	for i := range 40 {
+		a, b := 7*i%50+1, 11*i%50+1
+		fmt.Fprintf(&rows, `{"question":"%d + %d","expected":%d,"size":%q}`+"\n", a, b, a+b, []string{"small", "large"}[min((a+b)/50, 1)])
+	}
+	rows.WriteString(`{"question":"1 + 1 ?","expected":2,"size":"small"}`)
+	gate := `{:no-worse-than {:exact 0.02} :usd-at-most 0.5}`
+	for name, text := range map[string]string{"rows.jsonl": rows.String(), "gate.edn": gate} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			p.Fatal(err)
+		}
+	}
+	flags, code := []string{"eval", "-q", "--id", id, "--data", "rows.jsonl", "--score", "exact", "--slice", "size"}, 0
+	if id != "old" {
+		flags, code = append(flags, "--against", "old", "--gate", "gate.edn"), 5 // 41 cases cannot tell
+	}
+	p.run(code, append(append(flags, "--", "adding"), args...)...)
 }
 
 // program is a command with a database.

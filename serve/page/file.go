@@ -45,7 +45,10 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	if body.Failed {
 		err = body.explain(ctx, v)
 	} else if info.State == journal.Done && info.Node != (dag.ID{}) {
-		body.Result, err = pieceOf(ctx, v, info, info.Node.String())
+		if body.Result, err = pieceOf(ctx, v, info, info.Node.String()); err == nil {
+			body.Result.Eval, err = evaluatedOf(ctx, v, info, body.Result)
+			body.Result.Eval.detach()
+		}
 	}
 	if err == nil {
 		body.Questions, err = openQuestions(ctx, v, run)

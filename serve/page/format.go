@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -34,6 +36,14 @@ var functions = template.FuncMap{
 			return ""
 		}
 		return strconv.FormatFloat(*f, 'g', 3, 64)
+	},
+	"estimate": estimate,
+	"signed":   signed,
+	"signed6":  func(f float64) string { return strings.Replace(fmt.Sprintf("%+.6f", f), "-", "−", 1) },
+	"dollars":  func(f float64) string { return cmp.Or(text.USD(f, false), "0") },
+	"inc":      func(i int) int { return i + 1 },
+	"verdictState": func(v string) string {
+		return cmp.Or(map[string]string{eval.Passed: "done", eval.GateFailed: "failed"}[v], "open")
 	},
 	"short":   func(id dag.ID) string { return id.String()[:12] },
 	"zero":    func(id dag.ID) bool { return id == dag.ID{} },
@@ -126,4 +136,10 @@ func until(info journal.RunInfo) time.Time {
 
 func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: api.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
+}
+
+// isMissing reports whether an error is that of missing.
+func isMissing(err error) bool {
+	var p *api.Problem
+	return errors.As(err, &p) && p.Status == 404
 }

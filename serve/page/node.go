@@ -31,6 +31,7 @@ type piece struct {
 	Cut     int    // bytes that are left out of it
 	Talk    []message
 	Call    *called
+	Eval    *evaluated
 	Readers []reader
 	Inside  bool   // its step has steps within it
 	AllURL  string // of the page with nothing left out
@@ -72,7 +73,7 @@ func (p *pages) node(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
-	return showPiece(w, r, v, n)
+	return showPiece(w, r, v, info, n)
 }
 
 // step shows the result of a step.
@@ -99,10 +100,10 @@ func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
-	return showPiece(w, r, v, n)
+	return showPiece(w, r, v, info, n)
 }
 
-func showPiece(w http.ResponseWriter, r *http.Request, v View, n *piece) (err error) {
+func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunInfo, n *piece) (err error) {
 	all := r.URL.Query()
 	limit := shownBytes
 	if all.Get("all") != "" {
@@ -120,6 +121,9 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, n *piece) (err er
 		if n.Call, err = calledOf(r.Context(), v.Journal, n.Run, path, record); err != nil {
 			return err
 		}
+	}
+	if n.Eval, err = evaluatedOf(r.Context(), v, info, n); err != nil {
+		return err
 	}
 	title := n.Type
 	if n.Step != nil {

@@ -56,7 +56,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	case body.Failed:
 		err = body.explain(ctx, v)
 	case info.State == journal.Done && info.Node != dag.ID{}:
-		body.Result, err = pieceOf(ctx, v, info, info.Node.String())
+		if body.Result, err = pieceOf(ctx, v, info, info.Node.String()); err == nil {
+			body.Result.Eval, err = evaluatedOf(ctx, v, info, body.Result)
+		}
 	}
 	if err != nil {
 		return err
@@ -240,8 +242,12 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		return t, nil
 	}
 	within := unfold(ctx, j, info.ID, steps, all)
+	most := rowsInAll
+	if isEvaluation(info) { // its report says more than the first of its cases
+		most = len(shown) + rowsInside
+	}
 	for i, b := range shown {
-		if err := t.add(b, v.At, 0, rowsInAll-(len(shown)-i), within); err != nil {
+		if err := t.add(b, v.At, 0, most-(len(shown)-i), within); err != nil {
 			return t, err
 		}
 	}

@@ -74,12 +74,12 @@
 		if (focused !== null) for (const l of part.querySelectorAll("a")) if (l.getAttribute("href") === focused) { l.focus({ preventScroll: true }); break; }
 	}
 
-	function soon() { if (timer === undefined) timer = setTimeout(refresh, pause); }
+	function soon() { if (timer === undefined && !document.hidden) timer = setTimeout(refresh, pause); }
 
 	let ended = false;
 	function start() {
 		if (source || ended || document.hidden) return;
-		if (poll !== undefined) { // its stream would begin with all that has happened
+		if (poll !== undefined) { // no stream, or one that would begin with all that has happened
 			const every = setInterval(soon, 2000);
 			source = { close() { clearInterval(every); } };
 			live.textContent = "live";
@@ -92,10 +92,14 @@
 		source.onopen = () => { live.textContent = "live"; soon(); };
 		source.onerror = () => { live.textContent = "not live: connecting again"; };
 	}
-	function stop() { if (source) { source.close(); source = undefined; } }
+	function stop() {
+		clearTimeout(timer);
+		timer = undefined;
+		if (source) { source.close(); source = undefined; }
+	}
 
 	// One stream a tab, and none while it is hidden: browsers allow six.
-	document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else start(); });
+	document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else if (!ended) { start(); soon(); } });
 	addEventListener("pagehide", stop);
 	start();
 })();

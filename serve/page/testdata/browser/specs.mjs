@@ -5,16 +5,21 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, HOUSE, DB, FILE, SPEC } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
 
-async function spec(name, options, test) {
+// Specs run three at a time, in the order in which they are written.
+const specs = [];
+function spec(name, options, test) {
 	if (!test) [options, test] = [{}, options];
-	if (!new RegExp(SPEC || "").test(name)) return;
+	if (new RegExp(SPEC || "").test(name)) specs.push(() => run(name, options, test));
+}
+
+async function run(name, options, test) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	context.setDefaultTimeout(20000);
 	const page = await context.newPage();
@@ -41,17 +46,17 @@ async function waiting(id) {
 	assert.equal((await result(id)).state, "waiting");
 }
 
-await spec("the list has every run with its state", async (page) => {
+spec("the list has every run with its state", async (page) => {
 	await page.goto(INSPECT);
 	for (const [run, state] of [["fan", "done"], ["failing", "failed"], ["hostile", "waiting"]])
 		assert.match(await text(page, `tr:has(a[href="/runs/${run}"])`), new RegExp(state));
 });
-await spec("a filter is in the address", async (page) => {
+spec("a filter is in the address", async (page) => {
 	await page.goto(INSPECT + "/?state=failed&pipeline=failing");
 	assert.equal(await page.locator("tbody tr").count(), 2);
 	assert.equal(await page.inputValue("select[name=state]"), "failed");
 });
-await spec("the form of the filter searches failures", async (page) => {
+spec("the form of the filter searches failures", async (page) => {
 	await page.goto(INSPECT);
 	await page.fill("input[name=text]", "NAMES NO SOURCE");
 	await page.keyboard.press("Enter");
@@ -60,11 +65,11 @@ await spec("the form of the filter searches failures", async (page) => {
 	await page.click("text=Clear");
 	assert.ok(await page.locator("tbody tr").count() > 5);
 });
-await spec("a filter that cannot be read is a page that says why", async (page) => {
+spec("a filter that cannot be read is a page that says why", async (page) => {
 	assert.equal((await page.goto(INSPECT + "/?min-usd=much")).status(), 400);
 	assert.match(await text(page, "main"), /min-usd/);
 });
-await spec("a failed run says step, reason, input and what resume does", async (page) => {
+spec("a failed run says step, reason, input and what resume does", async (page) => {
 	await page.goto(INSPECT + "/runs/failing");
 	const failure = await text(page, ".failure");
 	assert.match(failure, /Failed at failing\/check/);
@@ -73,26 +78,26 @@ await spec("a failed run says step, reason, input and what resume does", async (
 	await page.click(".failure summary");
 	assert.match(await text(page, ".failure pre"), /A draft about this: Marble/);
 });
-await spec("a run of 10,000 lanes is a small page", async (page) => {
+spec("a run of 10,000 lanes is a small page", async (page) => {
 	await page.goto(INSPECT + "/runs/fan");
 	assert.match(await text(page, "#steps"), /9\s992 more/);
 	assert.ok(await elements(page) < 2000);
 });
-await spec("lanes are counted by state, and a page at a time", async (page) => {
+spec("lanes are counted by state, and a page at a time", async (page) => {
 	await page.goto(INSPECT + "/runs/fan?at=fan/things");
 	assert.match(await text(page, ".counts"), /10 failed/);
 	assert.ok(await elements(page) < 2000);
 	await page.click("text=more branches");
 	assert.match(await text(page, "tbody tr"), /\[1\d\d\]/);
 });
-await spec("only the failed lanes are listed", async (page) => {
+spec("only the failed lanes are listed", async (page) => {
 	await page.goto(INSPECT + "/runs/fan?at=fan/things");
 	await page.click(".counts a.failed");
 	await page.waitForURL(/only=failed/);
 	assert.equal(await page.locator("tbody tr").count(), 10);
 	assert.match(await text(page, "tbody"), /thing \d*999 cannot be measured/);
 });
-await spec("a step has its content, its parents and its readers", async (page) => {
+spec("a step has its content, its parents and its readers", async (page) => {
 	await page.goto(INSPECT + "/runs/failing");
 	await page.click("#steps a:text-is('write')");
 	await page.waitForURL(/step/);
@@ -103,11 +108,11 @@ await spec("a step has its content, its parents and its readers", async (page) =
 	await page.waitForURL(/nodes/);
 	assert.match(await text(page, "pre"), /Marble: what it is/);
 });
-await spec("a step that failed says why", async (page) => {
+spec("a step that failed says why", async (page) => {
 	await page.goto(INSPECT + "/runs/failing/step?path=failing/check");
 	assert.match(await text(page, ".failure"), /names no source/);
 });
-await spec("the conversation of an agent is one, with its tool calls and a difference", async (page) => {
+spec("the conversation of an agent is one, with its tool calls and a difference", async (page) => {
 	await page.goto(INSPECT + "/runs/agent/step?path=repair");
 	assert.deepEqual(await page.locator(".message h3").allInnerTexts(), ["user", "assistant", "assistant", "assistant", "assistant"]);
 	assert.match(await text(page, ".diff del"), /len\(v\)\+1/);
@@ -115,7 +120,7 @@ await spec("the conversation of an agent is one, with its tool calls and a diffe
 	await page.click("summary:has-text('read_file')");
 	assert.match(await text(page, "details[open] .answer"), /package mean/);
 });
-await spec("a call says who was asked, what the checks said, who won and what it cost", async (page) => {
+spec("a call says who was asked, what the checks said, who won and what it cost", async (page) => {
 	await page.goto(INSPECT + "/runs/cascade");
 	await page.click("#steps a:text-is('summarise')");
 	await page.waitForURL(/step/);
@@ -137,14 +142,14 @@ await spec("a call says who was asked, what the checks said, who won and what it
 	for (const href of await page.locator(".crumbs a, .facts a").evaluateAll((links) => links.map((l) => l.href)))
 		assert.equal((await page.request.get(href)).status(), 200, href);
 });
-await spec("a race tells the one that was first from the one that was stopped", async (page) => {
+spec("a race tells the one that was first from the one that was stopped", async (page) => {
 	await page.goto(INSPECT + "/runs/race/step?path=tickets/summarise");
 	assert.match(await text(page, "tbody.attempt:has-text('chosen')"), /model\/large/);
 	assert.match(await text(page, "tbody.attempt.canceled"), /model\/small[^]*attempt 2[^]*another candidate was first/);
 	const starts = await page.locator("tbody.attempt rect").evaluateAll((bars) => bars.map((b) => Number(b.getAttribute("x"))));
 	assert.ok(starts.filter((x) => x < 30).length >= 3, String(starts)); // at once
 });
-await spec("a call that no one answered says why", async (page) => {
+spec("a call that no one answered says why", async (page) => {
 	await page.goto(INSPECT + "/runs/refused");
 	assert.match(await text(page, ".failure .reason"), /^eval\/must-failed never: no answer passes this check/);
 	await page.click(".failure h2 a");
@@ -152,7 +157,7 @@ await spec("a call that no one answered says why", async (page) => {
 	assert.match(await text(page, "[aria-labelledby=call] .lead"), /^No answer passed after 8 invocations/);
 	assert.equal(await page.locator("tbody.attempt.failed").count(), 8);
 });
-await spec("a long content is cut, and all of it is a link away", async (page) => {
+spec("a long content is cut, and all of it is a link away", async (page) => {
 	await page.goto(INSPECT + "/runs/long/step?path=long/lines");
 	const cut = (await text(page, "pre.result")).length;
 	assert.ok(cut <= 64 << 10 && cut > 60 << 10, String(cut));
@@ -160,15 +165,15 @@ await spec("a long content is cut, and all of it is a link away", async (page) =
 	await page.waitForURL(/all=1/);
 	assert.ok((await text(page, "pre.result")).length > 190000);
 });
-await spec("large integers keep their digits", async (page) => {
+spec("large integers keep their digits", async (page) => {
 	await page.goto(INSPECT + "/runs/long");
 	assert.match(await text(page, "pre.result"), /12345678901234567890/);
 });
-await spec("the graph counts the rounds of a loop, and the branches that ran", async (page) => {
+spec("the graph counts the rounds of a loop, and the branches that ran", async (page) => {
 	await page.goto(INSPECT + "/runs/improving?view=graph");
 	assert.match(await page.locator("svg.graph").textContent(), /improve\s*loop, 4 of at most 6 rounds\s*✓ 16[^]*near\s*✓ 2[^]*far\s*✓ 2[^]*print\s*✗/);
 });
-await spec("the graph folds a fan-out with its counts", async (page) => {
+spec("the graph folds a fan-out with its counts", async (page) => {
 	await page.goto(INSPECT + "/runs/fan");
 	await page.click("#steps a:text-is('graph')");
 	await page.waitForURL(/view=graph/);
@@ -177,14 +182,14 @@ await spec("the graph folds a fan-out with its counts", async (page) => {
 	await page.click("svg.graph a:has-text('sum')");
 	await page.waitForURL(/step/);
 });
-await spec("a run is exported for Perfetto and pprof", async (page) => {
+spec("a run is exported for Perfetto and pprof", async (page) => {
 	const trace = await page.request.get(INSPECT + "/runs/agent/trace");
 	assert.ok((await trace.json()).traceEvents.length > 5);
 	const profile = await page.request.get(INSPECT + "/runs/agent/profile");
 	assert.deepEqual([...(await profile.body()).subarray(0, 2)], [0x1f, 0x8b]); // gzip
 	assert.match(profile.headers()["content-disposition"], /^attachment; filename="agent.pb.gz"/);
 });
-await spec("two runs are compared", async (page) => {
+spec("two runs are compared", async (page) => {
 	await page.goto(INSPECT);
 	await page.check("input[name=a][value=failing]");
 	await page.check("input[name=b][value=long]");
@@ -192,7 +197,7 @@ await spec("two runs are compared", async (page) => {
 	await page.waitForURL(/compare/);
 	assert.match(await text(page, "main"), /failing\/write[^]*the pipeline of run long has no such step/);
 });
-await spec("the difference of a step is shown line by line", async (page) => {
+spec("the difference of a step is shown line by line", async (page) => {
 	await page.goto(INSPECT + "/compare?a=cascade&b=refused");
 	assert.match(await text(page, "tbody tr:has-text('summarise')"), /the settings of tickets\/summarise changed[^]*it failed in run refused/);
 	await page.click("a:has-text('tickets/summarise')");
@@ -202,7 +207,7 @@ await spec("the difference of a step is shown line by line", async (page) => {
 	await page.click(".crumbs a:text-is('tickets')");
 	assert.match(await text(page, "main"), /1 step differs/);
 });
-await spec("a comparison is paged, and bounded", async (page) => {
+spec("a comparison is paged, and bounded", async (page) => {
 	await page.goto(INSPECT + "/compare?a=fan&b=failing");
 	assert.equal(await page.locator("[aria-label='Steps that differ'] tbody tr").count(), 100);
 	assert.ok(await elements(page) < 2000);
@@ -210,17 +215,17 @@ await spec("a comparison is paged, and bounded", async (page) => {
 	await page.waitForURL(/from=100/);
 	assert.equal((await page.goto(INSPECT + "/compare?a=fan&b=failing&from=-7&under=fan")).status(), 200);
 });
-await spec("equal runs are equal", async (page) => {
+spec("equal runs are equal", async (page) => {
 	await page.goto(INSPECT + "/compare?a=failing&b=failing2");
 	assert.match(await text(page, "main"), /same result in both/);
 });
 for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/compare?a=failing&b=none", "/compare", "/compare?a=failing&b=long&step=none", "/?before=none", "/none"])
-	await spec("a page that is not there: " + path, async (page) => {
+	spec("a page that is not there: " + path, async (page) => {
 		assert.equal((await page.goto(INSPECT + path)).status(), 404);
 		assert.equal(await text(page, "h1"), "Not Found");
 	});
 for (const path of ["/", "/runs/hostile", "/questions", "/runs/hostile/step?path=" + encodeURIComponent("hostile/" + "<script>document.title=\"owned\"<%2Fscript><img src=x onerror=\"document.title='owned'\">\"'><svg%2Fonload=alert(1)>{{.}}<%2Ftextarea><%2Fpre><%2Ftitle>javascript:alert(1)")])
-	await spec("script in texts and names is text: " + path.slice(0, 30), async (page) => {
+	spec("script in texts and names is text: " + path.slice(0, 30), async (page) => {
 		const reply = await page.goto(ANSWER + path);
 		assert.equal(reply.status(), 200);
 		await page.waitForLoadState("load");
@@ -230,14 +235,14 @@ for (const path of ["/", "/runs/hostile", "/questions", "/runs/hostile/step?path
 		assert.match(policy, /default-src 'none'/);
 		assert.doesNotMatch(policy, /unsafe/);
 	});
-await spec("who may only read sees no form, and cannot answer", async (page) => {
+spec("who may only read sees no form, and cannot answer", async (page) => {
 	await page.goto(INSPECT + "/runs/asked");
 	assert.equal(await page.locator("form[method=post]").count(), 0);
 	assert.match(await text(page, ".question"), /Publish this\?/);
 	const reply = await page.request.post(INSPECT + "/runs/asked/answers", { form: { question: "article/approve", response: "yes" } });
 	assert.equal(reply.status(), 403);
 });
-await spec("who may only read sees no button, and cannot resume or cancel", async (page) => {
+spec("who may only read sees no button, and cannot resume or cancel", async (page) => {
 	for (const run of ["failing", "asked"]) {
 		await page.goto(ANSWER + "/runs/" + run);
 		assert.equal(await page.locator("form[action$='/resume'], form[action$='/cancel']").count(), 0);
@@ -245,7 +250,7 @@ await spec("who may only read sees no button, and cannot resume or cancel", asyn
 	}
 	assert.equal((await page.request.get(FAILS + "/runs/failing/resume")).status(), 404); // nothing changes on GET
 });
-await spec("a choice with a blank is answered with a reason", async (page) => {
+spec("a choice with a blank is answered with a reason", async (page) => {
 	await page.goto(ANSWER + "/questions");
 	const blank = page.locator("form.blank[action='/runs/paying/answers']");
 	assert.match(await text(page, ".question:has-text('support/refund')"), /order: 90071992547409931/);
@@ -256,7 +261,7 @@ await spec("a choice with a blank is answered with a reason", async (page) => {
 	assert.equal(questions[0].response, "no: the order is too old");
 	assert.match(await text(page, ".stopped"), /Every question has an answer[^]*stone resume paying continues/);
 });
-await spec("the form is made from the schema, and its answer fits", async (page) => {
+spec("the form is made from the schema, and its answer fits", async (page) => {
 	await page.goto(ANSWER + "/runs/review");
 	await page.selectOption("[name='field.verdict']", "accept");
 	await page.fill("[name='field.score']", "1234567890123456789");
@@ -267,27 +272,27 @@ await spec("the form is made from the schema, and its answer fits", async (page)
 	assert.match(questions[0].response, /"score":1234567890123456789/);
 	assert.deepEqual(JSON.parse(questions[0].response).reasons, ["clear", "short"]);
 });
-await spec("everything can be read without JavaScript", { javaScriptEnabled: false }, async (page) => {
+spec("everything can be read without JavaScript", { javaScriptEnabled: false }, async (page) => {
 	await page.goto(INSPECT + "/?pipeline=failing");
 	await page.click("a:text-is('failing')");
 	await page.click("#steps a:text-is('write')");
 	assert.match(await text(page, "pre"), /A draft about this/);
 });
-await spec("a question is answered without JavaScript", { javaScriptEnabled: false }, async (page) => {
+spec("a question is answered without JavaScript", { javaScriptEnabled: false }, async (page) => {
 	await waiting("plain");
 	await page.goto(SERVE + "/questions");
 	await page.click("form[action='/runs/plain/answers'] button:text-is('no')");
 	await page.waitForURL(/runs\/plain/);
 	assert.equal((await result("plain")).result.content.slice(0, 3), "no:");
 });
-await spec("an answer lets the run go on, and the page shows it", async (page) => {
+spec("an answer lets the run go on, and the page shows it", async (page) => {
 	await waiting("goes-on");
 	await page.goto(SERVE + "/runs/goes-on");
 	await page.click("button:text-is('yes')");
 	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
 	assert.match(await text(page, "pre.result"), /^yes: A draft/);
 });
-await spec("a failed run is resumed exactly once by a double click, two tabs and a reload", async (page, context) => {
+spec("a failed run is resumed exactly once by a double click, two tabs and a reload", async (page, context) => {
 	await start("again", "failing", FAILS);
 	await result("again", FAILS);
 	const attempts = async () => {
@@ -314,7 +319,7 @@ await spec("a failed run is resumed exactly once by a double click, two tabs and
 	assert.equal(await attempts(), "3");
 	assert.equal((await page.request.post(FAILS + "/runs/again/resume", { form: { seen }, headers: { Origin: "http://evil.example" } })).status(), 403);
 });
-await spec("a run is canceled and resumed without JavaScript", { javaScriptEnabled: false }, async (page) => {
+spec("a run is canceled and resumed without JavaScript", { javaScriptEnabled: false }, async (page) => {
 	await start("stopped", "slow", SLOW);
 	for (let i = 0; i < 100 && !/measure/.test(await (await page.goto(SLOW + "/runs/stopped")).text()); i++);
 	await page.click("summary:text-is('Cancel…')");
@@ -329,7 +334,7 @@ await spec("a run is canceled and resumed without JavaScript", { javaScriptEnabl
 	assert.equal((await page.request.post(SLOW + "/runs/stopped/cancel")).status(), 200);
 	assert.equal((await result("stopped", SLOW)).state, "canceled");
 });
-await spec("the list of runs and the inbox are live, and ask for nothing while they are hidden", async (page) => {
+spec("the list of runs and the inbox are live, and ask for nothing while they are hidden", async (page) => {
 	await page.goto(SERVE + "/questions");
 	const asked = [];
 	page.on("request", (r) => asked.push(r.url()));
@@ -344,7 +349,7 @@ await spec("the list of runs and the inbox are live, and ask for nothing while t
 	await page.waitForTimeout(2600);
 	assert.deepEqual(asked, []);
 });
-await spec("what was chosen survives what changes around it", async (page) => {
+spec("what was chosen survives what changes around it", async (page) => {
 	await page.goto(SERVE + "/");
 	await waiting("typed");
 	await page.check("input[name=a][value=typed]", { timeout: 10000 });
@@ -352,7 +357,7 @@ await spec("what was chosen survives what changes around it", async (page) => {
 	await page.waitForSelector("a[href='/runs/typed-too']");
 	assert.ok(await page.isChecked("input[name=a][value=typed]"));
 });
-await spec("a filter by label, cost and day is in the address", async (page) => {
+spec("a filter by label, cost and day is in the address", async (page) => {
 	const rows = () => page.locator("tbody tr td:nth-child(2) a").allInnerTexts();
 	await start("labelled", "article", SERVE, { team: "garden" });
 	await page.goto(SERVE + "/");
@@ -360,7 +365,7 @@ await spec("a filter by label, cost and day is in the address", async (page) => 
 	await page.waitForURL(/label=team%3Dgarden/);
 	assert.deepEqual(await rows(), ["labelled"]);
 	assert.equal(await page.inputValue("input[name=label]"), "team=garden");
-	await page.goto(INSPECT + "/?min-usd=0.03");
+	await page.goto(INSPECT + "/?pipeline=tickets&min-usd=0.03");
 	assert.deepEqual(await rows(), ["refused"]);
 	await page.goto(INSPECT + "/");
 	const day = new Date().toISOString().slice(0, 10);
@@ -373,7 +378,7 @@ await spec("a filter by label, cost and day is in the address", async (page) => 
 	assert.match(await text(page, "main"), /No run matches the filter/);
 	assert.equal(await page.inputValue("input[name=until]"), "2020-01-31");
 });
-await spec("of two tabs one answers", async (page, context) => {
+spec("of two tabs one answers", async (page, context) => {
 	await waiting("tabs");
 	const other = await context.newPage();
 	await page.goto(SERVE + "/runs/tabs");
@@ -386,7 +391,7 @@ await spec("of two tabs one answers", async (page, context) => {
 	assert.match(await text(other, "main"), /answered/);
 	assert.match((await result("tabs")).result.content, /^yes:/);
 });
-await spec("a double click answers once, and a reload not again", async (page) => {
+spec("a double click answers once, and a reload not again", async (page) => {
 	await waiting("double");
 	const posts = [];
 	page.on("request", (r) => { if (r.method() === "POST") posts.push(r.url()); });
@@ -397,7 +402,7 @@ await spec("a double click answers once, and a reload not again", async (page) =
 	assert.equal(posts.length, 1);
 	assert.equal(await page.locator("h1 .state.done").count(), 1);
 });
-await spec("a commit of another process appears by itself", async (page) => {
+spec("a commit of another process appears by itself", async (page) => {
 	const run = spawn(HOUSE, ["run", "-q", "--db", DB, "--id", "live", "--", "slow", "20"], { stdio: "ignore" });
 	const ended = new Promise((done) => run.on("exit", done));
 	while ((await fetch(INSPECT + "/v1/runs/live")).status !== 200) await new Promise((r) => setTimeout(r, 20));
@@ -410,7 +415,7 @@ await spec("a commit of another process appears by itself", async (page) => {
 	assert.equal(loads, 1);
 	assert.equal(await ended, 0);
 });
-await spec("a tab has one stream, and none while it is hidden", async (page) => {
+spec("a tab has one stream, and none while it is hidden", async (page) => {
 	await waiting("hidden");
 	let streams = 0, open = 0;
 	page.on("request", (r) => { if (r.url().includes("/events")) { streams++; open++; } });
@@ -426,7 +431,7 @@ await spec("a tab has one stream, and none while it is hidden", async (page) => 
 	await page.waitForRequest((r) => r.url().includes("/events")).catch(() => {});
 	assert.equal(open, 1);
 });
-await spec("rows and the filter are reached by keys", async (page) => {
+spec("rows and the filter are reached by keys", async (page) => {
 	await page.goto(INSPECT);
 	await page.keyboard.press("j");
 	await page.keyboard.press("j");
@@ -440,13 +445,13 @@ await spec("rows and the filter are reached by keys", async (page) => {
 	await page.keyboard.press("/");
 	assert.equal(await page.evaluate(() => document.activeElement.name), "pipeline");
 });
-await spec("a narrow window scrolls tables, not the page", { viewport: { width: 390, height: 800 } }, async (page) => {
+spec("a narrow window scrolls tables, not the page", { viewport: { width: 390, height: 800 } }, async (page) => {
 	for (const path of ["/", "/runs/failing", "/runs/agent/step?path=repair", "/questions"]) {
 		await page.goto(INSPECT + path);
 		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), path);
 	}
 });
-await spec("the file of a run needs nothing else", async (page) => {
+spec("the file of a run needs nothing else", async (page) => {
 	const requests = [];
 	page.on("request", (r) => requests.push(r.url()));
 	await page.goto("file://" + FILE);
@@ -457,7 +462,30 @@ await spec("the file of a run needs nothing else", async (page) => {
 	assert.match(await text(page, "details[open] pre"), /A draft about this/);
 	assert.notEqual(await page.evaluate(() => getComputedStyle(document.body).marginTop), "8px"); // it has its style
 });
-await spec("the file of a run has its calls and its graph, and leads nowhere", async (page) => {
+spec("an evaluation is shown as its report", async (page) => {
+	await page.goto(INSPECT + "/runs/new");
+	assert.match(await text(page, "#evaluation"), /cannot tell[^]*41 cases · answers 0.01/);
+	assert.match(await text(page, "[aria-label=Gate]"), /exact no worse than old by 0.02[^]*cannot tell[^]*cases would tell[^]*at most \$0.5[^]*passed/);
+	assert.match(await text(page, "[aria-label=Scores]"), /exact\s+0\.\d{4}[^]*size=small\s+0\.9\d*/);
+	assert.match(await text(page, "[aria-label=Comparison]"), /exact\s+[−+]0\.\d{4}[^]*size=large\s+[−+]/);
+	assert.equal(await page.locator("svg.plot circle").count(), 2);
+	assert.match(await text(page, "[aria-label='No answer, or an error']"), /the question has no sum/);
+	assert.ok(await elements(page) < 1000);
+	await page.locator(".cases a").first().click();
+	await page.waitForURL(/compare.*under=/);
+	assert.match(await text(page, "[aria-label='Steps that differ']"), /answer/);
+	await page.locator("[aria-label='Steps that differ'] a:has-text('answer/add')").first().click();
+	await page.waitForURL(/step=/);
+	assert.match(await page.locator("pre.diff").innerText(), /- \d+\s+\+ \d+/);
+	await page.goto(INSPECT + "/runs/new");
+	await page.click("svg.plot a:has-text('old')");
+	await page.waitForURL(/runs\/old/);
+	assert.equal(await page.locator("[aria-label=Gate]").count(), 0);
+	await page.goto("file://" + REPORT);
+	assert.equal(await page.locator("a").count(), 0);
+	assert.equal(await page.locator("svg.plot circle").count(), 2);
+});
+spec("the file of a run has its calls and its graph, and leads nowhere", async (page) => {
 	await page.goto("file://" + CALLFILE);
 	await page.click("summary:has(code:text-is('tickets/summarise'))");
 	assert.match(await text(page, "details[open] .calls"), /model\/large[^]*chosen/);
@@ -465,10 +493,13 @@ await spec("the file of a run has its calls and its graph, and leads nowhere", a
 	assert.equal(await page.locator("a").count(), 0);
 });
 for (const colorScheme of ["light", "dark"])
-	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/questions", "/compare?a=failing&b=long", "/runs/none"])
-		await spec(`axe finds nothing serious, ${colorScheme}: ${path}`, { colorScheme }, async (page) => {
+	for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/runs/new", "/runs/improving?view=graph", "/questions", "/compare?a=failing&b=long", "/compare?a=cascade&b=refused&step=tickets/summarise", "/runs/none"])
+		spec(`axe finds nothing serious, ${colorScheme}: ${path}`, { colorScheme }, async (page) => {
 			await page.goto(ANSWER + path);
 			const { violations } = await page.evaluate(axe + "; axe.run()");
 			assert.deepEqual(violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => v.id + ": " + v.nodes[0].html), []);
 		});
+await Promise.all([1, 2, 3].map(async () => {
+	for (let next; next = specs.shift();) await next();
+}));
 await browser.close();

@@ -1,0 +1,233 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// evaluated is the report of an evaluation, with what a page adds to it.
+type evaluated struct {
+	eval.Report
+	Run     string // "" in a file, from which nothing leads elsewhere
+	Base    string // the run of the baseline, "" if that is no run of the journal
+	Plot    *plot
+	means   scale
+	changes scale
+}
+
+// scale is the range of the intervals in a column.
+type scale struct{ low, high float64 }
+
+func (s *scale) add(e stat.Estimate) {
+	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
+}
+
+// An interval is an estimate as a drawing, in the units of a bar.
+type interval struct{ From, Width, Mean, Zero float64 }
+
+func (s scale) draw(e stat.Estimate) interval {
+	at := func(x float64) float64 {
+		if s.high <= s.low || math.IsNaN(x) {
+			return 0
+		}
+		return min(max((x-s.low)/(s.high-s.low), 0), 1) * barWidth
+	}
+	return interval{From: at(e.Low), Width: max(at(e.High)-at(e.Low), 1), Mean: min(at(e.Mean), barWidth-1.5), Zero: at(0)}
+}
+
+// Mean and Change draw an interval of the report, and one of the comparison.
+func (e *evaluated) Mean(m stat.Estimate) interval   { return e.means.draw(m) }
+func (e *evaluated) Change(m stat.Estimate) interval { return e.changes.draw(m) }
+
+// TurnedURL is the address of what a case did before and now.
+func (e *evaluated) TurnedURL(t eval.Turned) string {
+	switch {
+	case e.Run == "" || t.Path == "":
+		return ""
+	case e.Base == "":
+		return runURL(e.Run, "at", t.Path)
+	}
+	return comparison{A: runRow{journal.RunInfo{ID: e.Base}}, B: runRow{journal.RunInfo{ID: e.Run}}}.URL("under", t.Path)
+}
+
+// detach removes what leads to other pages.
+func (e *evaluated) detach() {
+	if e == nil {
+		return
+	}
+	if e.Run = ""; e.Plot != nil {
+		for i := range e.Plot.Points {
+			e.Plot.Points[i].URL = ""
+		}
+	}
+}
+
+// isEvaluation reports whether a run evaluates a pipeline.
+func isEvaluation(info journal.RunInfo) bool {
+	return slices.ContainsFunc(info.Shape, func(p journal.Part) bool { return p.Type == eval.Result.Name() })
+}
+
+// evaluatedOf reads the report of an evaluation, nil if a piece is none.
+func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*evaluated, error) {
+	e := &evaluated{Run: info.ID, means: scale{0, 1}}
+	if n.Type != eval.Result.Name() || json.Unmarshal(n.Content, &e.Report) != nil {
+		return nil, nil
+	}
+	for _, s := range e.Scores {
+		e.means.add(s.Estimate)
+		for _, l := range s.Slices {
+			e.means.add(l.Estimate)
+		}
+	}
+	if e.Against != nil {
+		for _, s := range e.Against.Scores {
+			e.changes.add(s.Estimate)
+			for _, l := range s.Slices {
+				e.changes.add(l.Estimate)
+			}
+		}
+		base, err := find(ctx, v, e.Against.With)
+		if err == nil {
+			e.Base = base.ID
+		} else if !isMissing(err) {
+			return nil, err
+		}
+	}
+	var err error
+	e.Plot, err = plotOf(ctx, v, info, e)
+	return e, err
+}
+
+// plot shows what evaluations cost and how good they are.
+type plot struct {
+	Score         string
+	Width, Height int
+	Points        []point
+	Frontier      string // the path of the evaluations that none beats in both
+	X, Y          []tick
+}
+
+type point struct {
+	X, Y, Low, High float64
+	Right           bool // the name stands left of it
+	Name, URL, Text string
+	Here            bool
+
+	cost float64
+	stat.Estimate
+}
+
+type tick struct {
+	At   float64
+	Text string
+}
+
+// The place of the plot within its drawing.
+const (
+	plotLeft, plotTop     = 46, 12
+	plotWidth, plotHeight = 560, 190
+
+	mostPoints = 30
+)
+
+// plotOf plots the evaluations of the same pipeline with as many cases, and that of the
+// baseline. It is nil if nothing costs anything, or there is but one.
+func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
+	if len(e.Scores) == 0 {
+		return nil, nil
+	}
+	runs, err := v.Journal.Runs(ctx, journal.Query{Pipeline: info.Pipeline, States: []journal.State{journal.Done}, Limit: mostPoints})
+	if err != nil {
+		return nil, err
+	}
+	if e.Base != "" && !slices.ContainsFunc(runs, func(r journal.RunInfo) bool { return r.ID == e.Base }) {
+		base, err := v.Journal.Find(ctx, e.Base)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, base)
+	}
+	if !slices.ContainsFunc(runs, func(r journal.RunInfo) bool { return r.ID == info.ID }) {
+		runs = append(runs, info)
+	}
+	p := &plot{Score: e.Scores[0].Name, Width: plotLeft + plotWidth + 20, Height: plotTop + plotHeight + 40}
+	for _, run := range runs {
+		n, err := v.Journal.Node(ctx, run.ID, run.Node.String())
+		if errors.Is(err, journal.ErrNoNode) {
+			continue // of a run that ended without one
+		}
+		if err != nil {
+			return nil, err
+		}
+		var r eval.Report
+		if n.Type != eval.Result.Name() || json.Unmarshal(n.Content, &r) != nil || r.Cases != e.Cases {
+			continue
+		}
+		i := slices.IndexFunc(r.Scores, func(s eval.ScoreReport) bool { return s.Name == p.Score })
+		if i < 0 || r.Trials < 1 || r.Cases < 1 {
+			continue
+		}
+		s := r.Scores[i].Estimate
+		cost := r.Cost.USD / float64(r.Cases*r.Trials)
+		p.Points = append(p.Points, point{Name: run.ID, URL: runURL(run.ID), Here: run.ID == info.ID, cost: cost, Estimate: s,
+			Text: fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f), %s USD for each answer", run.ID, s.Mean, s.Low, s.High, text.USD(cost, false))})
+	}
+	if len(p.Points) < 2 || !slices.ContainsFunc(p.Points, func(q point) bool { return q.cost > 0 }) {
+		return nil, nil
+	}
+	p.lay()
+	return p, nil
+}
+
+// lay places the points.
+func (p *plot) lay() {
+	slices.SortFunc(p.Points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(b.Estimate.Mean, a.Estimate.Mean))
+	})
+	y := scale{p.Points[0].Estimate.Low, p.Points[0].Estimate.High}
+	most := 0.0
+	for _, q := range p.Points {
+		y.add(q.Estimate)
+		most = max(most, q.cost)
+	}
+	most *= 1.08
+	atY := func(v float64) float64 {
+		return plotTop + plotHeight - (v-y.low)/max(y.high-y.low, 1e-12)*plotHeight
+	}
+	best := math.Inf(-1)
+	for i := range p.Points {
+		q := &p.Points[i]
+		q.X = plotLeft + q.cost/most*plotWidth
+		q.Y, q.Low, q.High = atY(q.Estimate.Mean), atY(q.Estimate.Low), atY(q.Estimate.High)
+		q.Right = q.X > plotLeft+plotWidth*3/4
+		if q.Estimate.Mean > best {
+			best = q.Estimate.Mean
+			if p.Frontier == "" {
+				p.Frontier = fmt.Sprintf("M%.1f %.1f", q.X, q.Y)
+			} else {
+				p.Frontier += fmt.Sprintf("L%.1f %.1f", q.X, q.Y)
+			}
+		}
+	}
+	for i := range 5 {
+		part := float64(i) / 4
+		p.X = append(p.X, tick{plotLeft + part*plotWidth, fmt.Sprintf("%.2g", part*most)})
+		p.Y = append(p.Y, tick{atY(y.low + part*(y.high-y.low)), fmt.Sprintf("%.2f", y.low+part*(y.high-y.low))})
+	}
+}
+
+// estimate formats a number of a report, signed for a difference.
+func estimate(f float64) string { return fmt.Sprintf("%.4f", f) }
+
+func signed(f float64) string { return strings.Replace(fmt.Sprintf("%+.4f", f), "-", "−", 1) }
