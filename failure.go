@@ -115,11 +115,11 @@ func (f *frame) interrupted(err error) error {
 // failureOf turns the error of a body into a failure.
 func failureOf(err error, path string) *Failure {
 	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
+	f.Reason = strings.TrimPrefix(f.Reason, string(f.Kind)+": ") // Error says it
 	var known *Failure
 	if errors.As(err, &known) {
-		f.Reason = known.Reason
-		if known != err {
-			f.Reason = err.Error()
+		if known == err {
+			f.Reason = known.Reason
 		}
 		if known.Path != "" {
 			f.Path = known.Path

@@ -303,7 +303,7 @@ func TestBadBodies(t *testing.T) {
 		{"failure node", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 			return dag.NewFailure(d, dag.FailureContent{Kind: "own", Reason: "because"}, nil, time.Time{}), nil
 		}), "own", "because"},
-		{"panic", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { panic(errBoom) }), kind.Panic, "panic: boom (run_test.go:"},
+		{"panic", leaf(func(context.Context, dag.DAG) (*dag.Node, error) { panic(errBoom) }), kind.Panic, "boom (run_test.go:"},
 		{"undeclared", leaf(func(_ context.Context, d dag.DAG) (*dag.Node, error) {
 			_, _ = d.Nearest("number")
 			return word.Node(d, "all the same", time.Time{})

@@ -92,7 +92,7 @@ func ExampleAdmit() {
 	}
 	// Output:
 	// <nil>
-	// input/rejected at door: input/rejected: no-card: it has the number of a card
+	// input/rejected at door: no-card: it has the number of a card
 }
 
 func ExampleApplicator_Act() {

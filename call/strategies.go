@@ -3,6 +3,8 @@ package call
 import (
 	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +60,9 @@ func (s *session) eligible() []int {
 			places = append(places, i)
 		}
 	}
+	if dear := slices.Index(s.reasons, CostExceeded); len(places) == 0 && dear >= 0 {
+		return []int{dear}
+	}
 	return places
 }
 
@@ -75,6 +80,9 @@ func (s *session) none() *outcome {
 			e.Message += ", "
 		}
 		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
+		if reason == LatencyExceeded {
+			e.Type = BudgetExhausted
+		}
 	}
 	return &outcome{failure: e}
 }
@@ -88,7 +96,9 @@ func (s *session) subject() string {
 
 // cascade asks one candidate after the other, from a place in their list on. Before is the
 // outcome of those that were asked before, nil if none was. A candidate that is no longer
-// available at its turn costs neither an attempt nor a fallback.
+// available at its turn costs neither an attempt nor a fallback. If only the cost of a
+// candidate excludes it and no other one is left, the account decides: it waits for estimates
+// that others have reserved, and refuses in the name of the run.
 func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	if win = before; win != nil {
@@ -118,12 +128,21 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 			return win, tried, err
 		}
 	}
-	switch {
-	case win == nil:
-		win = s.none()
-	case poor:
-		win.failure = &Error{Type: BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: win.failure}
+	if win != nil && !poor {
+		return win, tried, nil
 	}
+	if dear := slices.Index(s.reasons[from:], CostExceeded); dear >= 0 {
+		l := s.lane(s.ctx, from+dear)
+		l.tried = tried
+		if err = l.run(); err != nil || win == nil || l.last.failure == nil || !unpaid(l.last.failure.Type) {
+			return &l.last, l.tried, err
+		}
+		err = l.last.failure
+	}
+	if win == nil {
+		return s.none(), tried, nil
+	}
+	win.failure = &Error{Type: BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
 	return win, tried, nil
 }
 

@@ -2,6 +2,8 @@ package call_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -269,3 +272,45 @@ func TestCancelledRun(t *testing.T) {
 }
 
 func nothing(context.Context, []call.JSON) (call.JSON, error) { return call.JSON("null"), nil }
+
+// A call that the budget of the run cannot pay ends the fan-out: no lane is dropped for it.
+// One that fits as soon as the estimate of another lane is settled waits for that.
+func TestFanOutWithinBudget(t *testing.T) {
+	for _, tt := range []struct {
+		usd   float64
+		price float64
+		want  string
+	}{
+		{usd: .5, want: budget.Kind},
+		{usd: 1, price: 100, want: ""}, // the estimate of the answer is more than what is left
+	} {
+		t.Run(tt.want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{}
+				app := &call.Applicator{Registry: call.NewRegistry(
+					w.cap(after(time.Second, says("a")), call.Metadata{ID: "a", Cost: call.Cost{USD: .3, Price: budget.Price{Out: tt.price}}}),
+				)}
+				var parts []stone.FanPart
+				for i := range 2 {
+					later := stone.Func(fmt.Sprint("wait ", i), dag.Nothing, dag.NewType[int]("waited"), func(context.Context, struct{}) (int, error) {
+						time.Sleep(time.Duration(i) * time.Millisecond)
+						return i, nil
+					})
+					parts = append(parts, stone.Seq(fmt.Sprint("lane ", i), later, call.New(fmt.Sprint("ask ", i), out, call.Spec{Applicator: app, Intent: "mail/sort"})))
+				}
+				count := stone.Func("count", dag.All(out), out, func(_ context.Context, all []json.RawMessage) (json.RawMessage, error) {
+					return json.RawMessage(fmt.Sprint(len(all))), nil
+				})
+				p := stone.Seq("all", stone.Parallel("fan", append(parts, stone.Lanes(2))...), stone.Reduce(count))
+				ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: tt.usd}))
+				result, err := stone.Run(ctx, p, stone.Config{})
+				switch {
+				case tt.want != "" && !errors.Is(err, kind.Kind(tt.want)):
+					t.Errorf("%v USD: %v, want %s", tt.usd, err, tt.want)
+				case tt.want == "" && (err != nil || result.Node.Text() != "2"):
+					t.Errorf("%v USD: %v, %v, want both lanes", tt.usd, result, err)
+				}
+			})
+		})
+	}
+}

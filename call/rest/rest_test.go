@@ -69,7 +69,7 @@ func TestStreams(t *testing.T) {
 		{"application/json", []string{`{"type":"delta","text":"one"}` + "\n", `{"type":"delta","text":" two"}` + "\n" + `{"text":"one two"}`}, `{"text":"one two"}`},
 		{"text/event-stream; charset=utf-8", []string{": hello\n\ndata: {\"type\":\"delta\",\ndata: \"text\":\"one\"}\n\n", "data: {:type :delta :text \" two\"}\r\n\r\ndata: [DONE]"}, `{"text":"one two"}`},
 		{"text/event-stream", []string{`data: {"type":"delta","text":"one"}` + "\n\n", "data: {\"type\":\"delta\",\"text\":\" two\"}\n\nevent: end\ndata: {\"result\":{\"type\":\"value\",\"out\":{\"text\":\"3\"}}}\n\n"}, `{"text":"3"}`},
-		{"text/event-stream", []string{`data: {"type":"delta","text":"one"}` + "\n\n", "data: {\"type\":\"delta\",\"text\":\" two\"}\n\ndata: {\"error\":{\"type\":\"oven/cold\",\"message\":\"no gas\"}}\n\n"}, "oven/cold at act: oven/cold: no gas"},
+		{"text/event-stream", []string{`data: {"type":"delta","text":"one"}` + "\n\n", "data: {\"type\":\"delta\",\"text\":\" two\"}\n\ndata: {\"error\":{\"type\":\"oven/cold\",\"message\":\"no gas\"}}\n\n"}, "oven/cold at act: no gas"},
 	} {
 		heard := make(chan bool, 1)
 		url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
