@@ -80,7 +80,7 @@ func (s *session) none() *outcome {
 			e.Message += ", "
 		}
 		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
-		if reason == LatencyExceeded {
+		if reason == LatencyExceeded || reason == CostExceeded {
 			e.Type = BudgetExhausted
 		}
 	}

@@ -138,15 +138,21 @@ type heard struct {
 }
 
 // listen returns what the next invocation calls for each delta. It may be called after the
-// stream has ended, by an invocation that was abandoned.
+// stream has ended, by an invocation that was abandoned. The consumer hears that an earlier
+// answer is void before the next invocation starts, so that it can stop it.
 func (t *turnStream) listen() func(llm.Delta) {
 	n := t.latest.Add(1)
-	return func(d llm.Delta) {
+	hear := func(d llm.Delta) {
 		select {
 		case t.heard <- heard{n, d}:
 		case <-t.ctx.Done():
 		}
 	}
+	if n > 1 && t.live {
+		hear(llm.Delta{Kind: llm.Start})
+		hear(llm.Delta{Kind: llm.Progress}) // which is received when the consumer has handled the Start
+	}
+	return hear
 }
 
 // run yields deltas until the call is answered or the consumer stops.

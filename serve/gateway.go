@@ -77,17 +77,31 @@ type gateway struct {
 // Models returns the published pipelines, and the intents that the caller may ask.
 func (g gateway) Models() (all []openai.Model) {
 	for _, p := range g.published() {
-		all = append(all, openai.Model{Name: p.Name, Ashlar: p.Ashlar})
+		all = append(all, g.model(p))
 	}
 	if g.who.may(Act) {
 		for name, p := range g.intents {
 			if g.pipelines[name] == nil {
-				all = append(all, openai.Model{Name: name, Ashlar: p.Ashlar})
+				all = append(all, g.model(p))
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b openai.Model) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+func (g gateway) model(p *Pipeline) openai.Model {
+	return openai.Model{Name: p.Name, Ashlar: p.Ashlar, Live: slices.Contains(g.cfg.Live, p.Name)}
+}
+
+// Live returns the text of a run of this process, or nil.
+func (g gateway) Live(id string) *openai.Live {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if run := g.active[keyOf(g.who, id)]; run != nil {
+		return run.live
+	}
+	return nil
 }
 
 // permit checks that the caller may start, cancel and remove runs of a pipeline.
@@ -111,7 +125,11 @@ func (g gateway) Start(ctx context.Context, start openai.Start) (out api.Run, er
 		return out, err
 	}
 	req := api.Start{Pipeline: p.Name, Input: start.Input, Labels: start.Labels, Interactive: start.Interactive}
-	info, _, err := g.startOf(ctx, g.who, p, start.ID, req, start.Keep)
+	how := protocol{keep: start.Keep}
+	if start.Live {
+		how.live = &openai.Live{}
+	}
+	info, _, err := g.startOf(ctx, g.who, p, start.ID, req, how)
 	return run(g.who, info), err
 }
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ var (
 )
 
 // gatewayServer is a server with a pipeline of each form, and an intent with a gate.
-func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access) *house {
+func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live ...string) *house {
 	h := &house{T: t, journal: &journal.Memory{}, gate: make(chan struct{})}
 	upper := stone.Func("upper", question, page, func(_ context.Context, q string) (string, error) {
 		if q == "bad" {
@@ -60,7 +59,7 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access) *hou
 	object := stone.Func("object", order, numbers, func(_ context.Context, o orderDoc) (orderDoc, error) { return o, nil })
 	asks := stone.Ask("asks", question, approval, func(q string) string { return q }, stone.Choices("yes", "no"))
 	s, err := serve.New(serve.Config{
-		Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Applicator: app,
+		Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Applicator: app, Live: live,
 		Pipelines: []serve.Pipeline{
 			{Name: "upper", Ashlar: upper}, {Name: "slow", Ashlar: slow}, {Name: "count", Ashlar: count},
 			{Name: "chat", Ashlar: chat}, {Name: "object", Ashlar: object}, {Name: "asks", Ashlar: asks},
@@ -72,7 +71,7 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access) *hou
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { s.Run(ctx); close(ended) }()
-	h.Server = httptest.NewServer(s)
+	h.server, h.Server = s, httptest.NewServer(conforming(t, s))
 	t.Cleanup(func() { cancel(); <-ended; h.Server.Close() })
 	return h
 }
@@ -105,56 +104,6 @@ func gated(weak, strong llm.Model) *call.Applicator {
 	}
 }
 
-// specification reads the schemas of the specification of Responses, by name.
-func specification(t *testing.T) func(name string, value json.RawMessage) {
-	t.Helper()
-	text, err := os.ReadFile("../../shared/data/openresponses/openapi-2026-04-24.json")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Log("bodies are not compared with the specification of Responses: it is not here")
-		return func(string, json.RawMessage) {}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		Components struct {
-			Schemas map[string]json.RawMessage `json:"schemas"`
-		} `json:"components"`
-	}
-	text = bytes.ReplaceAll(text, []byte("#/components/schemas/"), []byte("#/$defs/"))
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
-	defs, err := json.Marshal(doc.Components.Schemas)
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]*schema.Schema{}
-	return func(name string, value json.RawMessage) {
-		t.Helper()
-		if known[name] == nil {
-			s, err := schema.Parse(fmt.Appendf(nil, `{"$ref":"#/$defs/%s","$defs":%s}`, name, defs))
-			if err != nil {
-				t.Fatal(err)
-			}
-			known[name] = s
-		}
-		if err := known[name].Validate(t.Context(), value); err != nil {
-			t.Errorf("%s: %v: %s", name, err, value)
-		}
-	}
-}
-
-// schemaOf is the name of the schema of an event: that of "response.output_text.delta" is
-// "ResponseOutputTextDeltaStreamingEvent".
-func schemaOf(event string) string {
-	var b strings.Builder
-	for _, word := range strings.FieldsFunc(event, func(r rune) bool { return r == '.' || r == '_' }) {
-		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	return b.String() + "StreamingEvent"
-}
-
 // events sends a request and returns the data of the events.
 func (h *house) streamed(method, path, body string) (all []json.RawMessage) {
 	h.Helper()
@@ -182,7 +131,6 @@ func (h *house) streamed(method, path, body string) (all []json.RawMessage) {
 
 // Every body and event is valid against the specification.
 func TestResponses(t *testing.T) {
-	valid := specification(t)
 	turn := llm.Reply{Text: "I look.", ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "look", Input: json.RawMessage(`{"at":"it"}`)}}}
 	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
 		if len(req.Tools) == 1 && req.Messages[len(req.Messages)-1].Role != llm.RoleTool {
@@ -206,7 +154,6 @@ func TestResponses(t *testing.T) {
 		  "tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]}`, `polite: 3 messages, `},
 	} {
 		text := h.want("POST", "/v1/responses", tt.body, 200, `"status":"completed"`)
-		valid("ResponseResource", json.RawMessage(text))
 		if got := outputText(t, text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.body, got, tt.want)
 		}
@@ -220,7 +167,6 @@ func TestResponses(t *testing.T) {
 			if err := json.Unmarshal(e, &event); err != nil || event.Number != i {
 				t.Errorf("event %d: %v: %s", i, err, e)
 			}
-			valid(schemaOf(event.Type), e)
 			if last := i == len(streamed)-1; last && (event.Type != "response.completed" || outputText(t, string(event.Response)) != tt.want) {
 				t.Errorf("%s: the last event is %s", tt.body, e)
 			}
@@ -228,19 +174,15 @@ func TestResponses(t *testing.T) {
 	}
 	// Tools of the client are called by the client.
 	body := `{"model":"stone/chat/answer","input":"c","tool_choice":"auto","tools":[{"type":"function","name":"look","description":"looks","parameters":{"type":"object"},"strict":true}]}`
-	text := h.want("POST", "/v1/responses", body, 200, `"call_id":"call_1","name":"look","arguments":"{\"at\":\"it\"}"`)
-	valid("ResponseResource", json.RawMessage(text))
-	for _, e := range h.streamed("POST", "/v1/responses", strings.Replace(body, "{", `{"stream":true,`, 1)) {
-		var event struct{ Type string }
-		_ = json.Unmarshal(e, &event)
-		valid(schemaOf(event.Type), e)
+	h.want("POST", "/v1/responses", body, 200, `"call_id":"call_1","name":"look","arguments":"{\"at\":\"it\"}"`)
+	if all := fmt.Sprintf("%s", h.streamed("POST", "/v1/responses", strings.Replace(body, "{", `{"stream":true,`, 1))); !strings.Contains(all, `"type":"response.function_call_arguments.done"`) {
+		t.Errorf("the stream has no call: %s", all)
 	}
 }
 
 // Answers that are not whole, refused or of a form of the client's, and failures, are valid
 // too.
 func TestResponsesOfOtherKinds(t *testing.T) {
-	valid := specification(t)
 	strong := script.Func(func(_ int, req *llm.Request) script.Answer {
 		switch said := req.Messages[len(req.Messages)-1].Text(); {
 		case said == "long":
@@ -272,13 +214,11 @@ func TestResponsesOfOtherKinds(t *testing.T) {
 			if err := json.Unmarshal(e, &event); err != nil {
 				t.Fatal(err)
 			}
-			valid(schemaOf(event.Type), e)
 		}
 		if last := string(all[len(all)-1]); event.Type != tt.last || !strings.Contains(last, tt.part) {
 			t.Errorf("%s: the last event is %s, want %s with %s", tt.body, last, tt.last, tt.part)
 		}
 		if status, text := h.do("POST", "/v1/responses", tt.body); status == 200 {
-			valid("ResponseResource", json.RawMessage(text))
 		} else if tt.last != "response.failed" {
 			t.Errorf("%s: %d %s", tt.body, status, text)
 		}
@@ -305,11 +245,9 @@ func outputText(t *testing.T, body string) string {
 // A response in the background is a run: it can be looked at, followed from any event,
 // cancelled and removed.
 func TestResponseInBackground(t *testing.T) {
-	valid := specification(t)
 	h := gatewayServer(t, nil, nil)
 	id := func(text string) string {
 		t.Helper()
-		valid("ResponseResource", json.RawMessage(text))
 		var r struct{ ID string }
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			t.Fatal(err)
@@ -322,10 +260,8 @@ func TestResponseInBackground(t *testing.T) {
 	id(h.want("GET", "/v1/responses/"+first, "", 200, `"status":"in_progress"`))
 	id(h.want("POST", "/v1/responses/"+first+"/cancel", "", 200, `"status":"cancelled"`))
 	id(h.want("POST", "/v1/responses/"+first+"/cancel", "", 200, `"status":"cancelled"`))
-	for _, e := range h.streamed("GET", "/v1/responses/"+first+"?stream=true", "") {
-		var event struct{ Type string }
-		_ = json.Unmarshal(e, &event)
-		valid(schemaOf(event.Type), e)
+	if all := h.streamed("GET", "/v1/responses/"+first+"?stream=true", ""); !strings.Contains(string(all[len(all)-1]), `"code":"canceled"`) {
+		t.Errorf("the stream of a cancelled response ends with %s", all[len(all)-1])
 	}
 
 	second := id(h.want("POST", "/v1/responses", body, 200, `"status":"in_progress"`))
@@ -394,6 +330,17 @@ func TestPreviousResponse(t *testing.T) {
 	h.want("POST", "/v1/responses", `{"model":"stone/upper","input":"b","previous_response_id":"`+plain.ID+`"}`, 400, "is given no conversation")
 }
 
+// until waits until the reply to a GET has the part.
+func (h *house) until(path, part string) {
+	h.Helper()
+	for text := ""; !strings.Contains(text, part); _, text = h.do("GET", path, "") {
+		if h.Context().Err() != nil {
+			h.Fatalf("%s: %s, want %s", path, text, part)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // A client that goes cancels its run; one with a key finds the run of its first request.
 func TestResponseOfClientThatGoes(t *testing.T) {
 	h := gatewayServer(t, nil, nil)
@@ -408,15 +355,7 @@ func TestResponseOfClientThatGoes(t *testing.T) {
 	}
 	cancel()
 	resp.Body.Close()
-	for {
-		if _, text := h.do("GET", "/v1/runs?pipeline=slow", ""); strings.Contains(text, `"state":"canceled"`) {
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("the run goes on")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	h.until("/v1/runs?pipeline=slow", `"state":"canceled"`)
 	var bodies []string
 	for range 2 {
 		_, text := h.do("POST", "/v1/responses", `{"model":"stone/upper","input":"x"}`, "Idempotency-Key", "k")

@@ -29,6 +29,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/openai"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -77,7 +78,8 @@ type active struct {
 	cancel   context.CancelFunc
 	begun    chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
-	err      error // why it did not begin; valid after ended
+	live     *openai.Live // may be nil
+	err      error        // why it did not begin; valid after ended
 }
 
 // start starts the run with the id, or returns the one that the same request started.
@@ -86,18 +88,24 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	if p == nil {
 		return info, false, s.noPipeline(req.Pipeline)
 	}
-	return s.startOf(ctx, who, p, id, req, nil)
+	return s.startOf(ctx, who, p, id, req, protocol{})
 }
 
-// startOf starts a run of p, and keeps what a protocol needs with it.
-func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req api.Start, keep json.RawMessage) (info journal.RunInfo, created bool, err error) {
+// A protocol is what one of another form than the API wants of a run.
+type protocol struct {
+	keep json.RawMessage // to describe the run later
+	live *openai.Live    // gets the text while a model writes it; may be nil
+}
+
+// startOf starts a run of p.
+func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req api.Start, how protocol) (info journal.RunInfo, created bool, err error) {
 	input, err := tree.ReadInput(ctx, p.Ashlar, req.Input)
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive, Owner: who.Name, Keep: keep, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive, Owner: who.Name, Keep: how.keep, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -111,7 +119,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if info, err := s.same(ctx, who, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
 		return info, false, err
 	}
-	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels}, most: who.Runs})
+	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels}, most: who.Runs, live: how.live})
 	if err != nil {
 		return info, false, err
 	}
@@ -160,6 +168,7 @@ type task struct {
 	quiet  bool         // its end without a result was logged before
 	before budget.Usage // that was counted when the run stopped the last time
 	most   int          // runs of its owner at once; zero does not limit
+	live   *openai.Live
 }
 
 // launch runs a task in the background, unless this process is running it already. Fresh
@@ -177,7 +186,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{})}
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{}), live: t.live}
 	begin := sync.OnceFunc(func() {
 		if close(run.begun); t.cancel {
 			cancel()
@@ -190,6 +199,10 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
 	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }))
+	if t.live != nil {
+		ctx, t.live.Void = context.WithCancelCause(ctx)
+		t.run.Watch = event.All(t.run.Watch, t.live)
+	}
 	s.running.Go(func() {
 		defer cancel()
 		run.err = s.run(ctx, t)
@@ -197,7 +210,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		delete(s.active, t.run.RunID)
 		s.mu.Unlock()
 		close(run.ended)
-		begin()
+		if begin(); t.live != nil {
+			t.live.End()
+		}
 	})
 	return run, true, nil
 }

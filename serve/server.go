@@ -32,6 +32,10 @@ type Config struct {
 	Grant []string
 	// Limits bound what one request for a capability may spend.
 	Limits budget.Limits
+	// Live names the pipelines and intents whose answers the gateway streams while a model
+	// writes them, before checks accept them. If an answer is rejected after a client got some
+	// of it, the run is cancelled and its failure is "retracted". A name that is not published is logged.
+	Live []string
 	// Access says who sends a request. Nil means that everyone who can reach the server
 	// may do everything.
 	Access Access
@@ -121,6 +125,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s.intents = intents(cfg)
+	for _, name := range cfg.Live {
+		if s.pipeline(name) == nil {
+			cfg.Log.Warn("the gateway has no model that it could stream: check the name", "model", name)
+		}
+	}
 	var err error
 	if s.handler, err = s.routes(); err != nil {
 		return nil, err

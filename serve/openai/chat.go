@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -116,7 +117,7 @@ func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
 			c.req.Tools = append(c.req.Tools, t.Function.tool())
 		}
 	}
-	return c, talk{&c.req}.messages(body["messages"])
+	return c, talk{&c.req, nil}.messages(body["messages"])
 }
 
 // stops reads a text or a list of texts.
@@ -146,7 +147,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	m, run, err := start(r, b, c.model, "chatcmpl-", &c.req, c.metadata, true, struct{}{})
+	m, run, err := start(r, b, c.model, &c.req, Start{ID: runID(r, "chatcmpl-"), Labels: c.metadata, Interactive: true, Live: c.stream}, nil)
 	if err != nil {
 		return err
 	}
@@ -205,8 +206,14 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 		out.Choices = append(out.Choices, choices...)
 		return out
 	}
-	empty := ""
+	empty, sent := "", ""
 	s.send("", chunk(chatChoice{Delta: &chatAnswer{Role: "assistant", Content: &empty}}))
+	speak(r.Context(), b.Live(run.ID), s.beat, func(text string) {
+		if more := text[len(sent):]; more != "" {
+			s.send("", chunk(chatChoice{Delta: &chatAnswer{Content: &more}}))
+		}
+		sent = text
+	})
 	run, err := wait(r.Context(), b, run.ID, true, s.beat)
 	if err != nil {
 		return nil // the client has gone, or comes back
@@ -221,7 +228,14 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 		return nil
 	}
 	delta := chatAnswerOf(answer)
-	delta.Role = ""
+	more, same := strings.CutPrefix(answer.Text, sent)
+	if !same {
+		s.send("", map[string]any{"error": &Error{Message: elsewhere, Type: "server_error", Code: string(Retracted)}})
+		return nil
+	}
+	if delta.Role = ""; sent != "" {
+		delta.Content = &more
+	}
 	for i := range delta.ToolCalls {
 		delta.ToolCalls[i].Index = &i
 	}

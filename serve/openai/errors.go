@@ -77,7 +77,7 @@ var statuses = map[string]int{
 // ofRun returns the error of a run that has stopped without a result.
 func ofRun(run api.Run) *Error {
 	switch {
-	case run.State == journal.Canceled:
+	case run.State == journal.Canceled && !retracted(run):
 		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: "the run was canceled", Type: "invalid_request_error", Code: "canceled"}
 	case run.Failure == nil:
 		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: fmt.Sprintf("the run %s is %s: answer its questions, see GET /v1/questions", run.ID, run.State), Type: "invalid_request_error", Code: string(run.State)}
@@ -89,6 +89,9 @@ func ofRun(run api.Run) *Error {
 	}
 	return e
 }
+
+// retracted reports whether a run was cancelled because a client got text that was rejected.
+func retracted(run api.Run) bool { return run.Failure != nil && run.Failure.Kind == string(Retracted) }
 
 // Write answers a request with the error. Clients repeat requests that failed with some
 // statuses, unless they are told not to: a run that failed has been paid for.

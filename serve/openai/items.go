@@ -92,7 +92,10 @@ func picture(param, url, kind, name string) (*llm.Media, error) {
 }
 
 // talk collects the messages of a request.
-type talk struct{ *llm.Request }
+type talk struct {
+	*llm.Request
+	recalled map[int]string // see response
+}
 
 // add appends a message. System messages before the others become the system text; what the
 // model said and called in one turn becomes one message.
@@ -162,6 +165,8 @@ type item struct {
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
 	Output    json.RawMessage `json:"output"`
+	ID        string          `json:"id"`
+	Encrypted string          `json:"encrypted_content"`
 }
 
 // items adds the input of a response: a text or items.
@@ -184,7 +189,8 @@ func (t talk) items(raw json.RawMessage) error {
 			err = t.call("input", it.CallID, it.Name, it.Arguments)
 		case "function_call_output":
 			err = t.result("input", it.CallID, it.Output)
-		case "reasoning": // of another server: only that one can read it
+		case "reasoning":
+			t.thought(it)
 		default:
 			err = wrong("input", "unsupported_content", "items of the type %s are not supported", quote(it.Type))
 		}

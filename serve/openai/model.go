@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -24,6 +26,7 @@ const prefix = "stone/"
 type Model struct {
 	Name   string // without "stone/"
 	Ashlar stone.Ashlar
+	Live   bool // streams what no gate has accepted yet
 }
 
 var (
@@ -46,7 +49,7 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	case "", call.AnyRequest:
 		model := call.Model(app, call.Spec{Intent: intent})
 		return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
-			reply, err := llm.Collect(ctx, model, &req)
+			reply, err := llm.Collect(ctx, heard{model, event.At(ctx).Speak("answer")}, &req)
 			if err != nil {
 				return llm.Reply{}, err
 			}
@@ -56,6 +59,33 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 		return asking(app, intent, dag.Derive(textType, func(text string) any { return map[string]string{"text": text} }))
 	}
 	return asking(app, intent, call.From(inputType))
+}
+
+// heard is a model whose answers a voice repeats, so that watchers hear what is written.
+type heard struct {
+	llm.Model
+	voice *event.Voice
+}
+
+// Stream implements llm.Model.
+func (h heard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		for d, err := range h.Model.Stream(ctx, req) {
+			switch {
+			case d.Kind == llm.Text && d.Text != "":
+				h.voice.Say(event.Text, d.Text)
+			case d.Kind == llm.Restart && d.Err != nil:
+				h.voice.Again(d.Err.Error())
+			case d.Kind == llm.Restart:
+				h.voice.Again("the model is asked again")
+			case d.Kind == llm.Done:
+				h.voice.End()
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
 }
 
 func asking(app *call.Applicator, intent string, input dag.Reader[any]) stone.Ashlar {

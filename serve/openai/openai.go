@@ -23,6 +23,9 @@ type Backend interface {
 	Start(ctx context.Context, run Start) (api.Run, error)
 	// Wait returns a run when it has stopped, with its result, or as it is when ctx ends.
 	Wait(ctx context.Context, id string) (api.Run, error)
+	// Live returns the text of a run that was started with Start.Live, or nil where this
+	// process does not run it.
+	Live(id string) *Live
 	// Kept returns what Start was given to be kept with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
 	// Content returns the content of the nearest node of a type in the DAG of a run.
@@ -37,6 +40,7 @@ type Start struct {
 	Input       json.RawMessage
 	Labels      map[string]string
 	Interactive bool // a person waits for it
+	Live        bool // its text is sent before it is accepted
 	Keep        json.RawMessage
 }
 

@@ -2,9 +2,11 @@ package openai
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -43,10 +45,15 @@ func textOf(text string) outputText {
 	return outputText{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
 }
 
-// outputOf returns the items of an answer. Their ids are always the same.
-func outputOf(id string, r *llm.Reply) []any {
+// outputOf returns the items of an answer. Their ids are always the same. Reasoning comes
+// first, but behind a message that was streamed before the reasoning was complete.
+func (resp *response) outputOf(r *llm.Reply) []any {
 	out := []any{}
-	suffix := strings.TrimPrefix(id, "resp_")
+	suffix := strings.TrimPrefix(resp.ID, "resp_")
+	thought, thinks := resp.thoughtOf(r)
+	if thinks && !resp.live {
+		out = append(out, thought)
+	}
 	m := message{Type: "message", ID: "msg_" + suffix, Status: "completed", Role: "assistant"}
 	if r.Text != "" || r.Refusal == "" && len(r.ToolCalls) == 0 {
 		m.Content = append(m.Content, textOf(r.Text))
@@ -56,6 +63,9 @@ func outputOf(id string, r *llm.Reply) []any {
 	}
 	if len(m.Content) > 0 {
 		out = append(out, m)
+	}
+	if thinks && resp.live {
+		out = append(out, thought)
 	}
 	for i, c := range r.ToolCalls {
 		args, status := string(c.Input), "completed"
@@ -71,7 +81,13 @@ func outputOf(id string, r *llm.Reply) []any {
 // whenever it is asked for them.
 type events struct {
 	*stream
-	next, after int // numbers of the next event, and of the last one that the client has
+	next, after int  // numbers of the next event, and of the last one that the client has
+	opened      bool // the message was begun
+
+	live  string // id of the message that is streamed before it is accepted, or ""
+	said  string // the part of its text that was streamed
+	first int    // the number of the event that would follow the beginning of the message
+	lost  bool   // the client was streamed another text
 }
 
 func (e *events) send(kind string, fields map[string]any) {
@@ -81,18 +97,27 @@ func (e *events) send(kind string, fields map[string]any) {
 	}
 }
 
-// stream writes the events after a number. The answer follows when the run is done.
+// stream writes the events after a number. The answer follows when the run is done, and that
+// of a live model as it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
 	e := &events{stream: newStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
 	e.send("response.in_progress", map[string]any{"response": *resp})
 	e.beat()
+	if resp.live {
+		e.live = "msg_" + strings.TrimPrefix(resp.ID, "resp_")
+		speak(r.Context(), b.Live(resp.ID), e.beat, e.grow)
+	}
 	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background, e.beat)
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}
 	if err := resp.end(m, run); err != nil {
 		resp.Status, resp.Error = "failed", &responseError{"internal", "the result of the run cannot be read"}
+	}
+	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
+		resp.Status, resp.Output, resp.CompletedAt = "failed", []any{}, nil
+		resp.Error = &responseError{string(Retracted), elsewhere}
 	}
 	for i, it := range resp.Output {
 		e.item(i, it)
@@ -108,6 +133,9 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		failure := ofRun(run)
 		resp.Error, name = &responseError{failure.Code, failure.Message}, "response.failed"
 	}
+	if resp.live && resp.Error != nil {
+		e.next = max(e.next, e.after+1) // the place of the client may be in a text that is gone
+	}
 	e.send(name, map[string]any{"response": *resp})
 	return nil
 }
@@ -116,10 +144,10 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 func (e *events) item(index int, it any) {
 	whole := map[string]any{"output_index": index, "item": it}
 	switch it := it.(type) {
+	case reasoning:
+		e.thought(index, it)
 	case message:
-		empty := it
-		empty.Status, empty.Content = "in_progress", []any{}
-		e.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+		e.message(index, it.ID)
 		for i, part := range it.Content {
 			e.part(map[string]any{"item_id": it.ID, "output_index": index, "content_index": i}, part)
 		}
@@ -133,18 +161,46 @@ func (e *events) item(index int, it any) {
 	e.send("response.output_item.done", whole)
 }
 
-// part writes the events of a part of a message.
-func (e *events) part(at map[string]any, part any) {
-	with := func(more map[string]any) map[string]any {
-		for k, v := range at {
-			more[k] = v
-		}
+// message writes the event that begins the message, once.
+func (e *events) message(index int, id string) {
+	if e.opened {
+		return
+	}
+	e.opened = true
+	e.send("response.output_item.added", map[string]any{"output_index": index, "item": message{"message", id, "in_progress", "assistant", []any{}}})
+}
+
+// thought writes the events of reasoning but the last.
+func (e *events) thought(index int, it reasoning) {
+	empty := it
+	empty.Summary, empty.Encrypted = []summaryText{}, ""
+	e.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+	for i, part := range it.Summary {
+		with := in(map[string]any{"item_id": it.ID, "output_index": index, "summary_index": i})
+		e.send("response.reasoning_summary_part.added", with(map[string]any{"part": summaryText{Type: part.Type}}))
+		e.send("response.reasoning_summary_text.delta", with(map[string]any{"delta": part.Text}))
+		e.send("response.reasoning_summary_text.done", with(map[string]any{"text": part.Text}))
+		e.send("response.reasoning_summary_part.done", with(map[string]any{"part": part}))
+	}
+}
+
+// in returns a function that adds the fields that say where an event belongs.
+func in(place map[string]any) func(map[string]any) map[string]any {
+	return func(more map[string]any) map[string]any {
+		maps.Copy(more, place)
 		return more
 	}
+}
+
+// part writes the events of a part of a message.
+func (e *events) part(at map[string]any, part any) {
+	with := in(at)
 	switch p := part.(type) {
 	case outputText:
-		e.send("response.content_part.added", with(map[string]any{"part": textOf("")}))
-		e.send("response.output_text.delta", with(map[string]any{"delta": p.Text, "logprobs": []any{}}))
+		if e.said == "" { // else it was streamed
+			e.send("response.content_part.added", with(map[string]any{"part": textOf("")}))
+			e.send("response.output_text.delta", with(map[string]any{"delta": p.Text, "logprobs": []any{}}))
+		}
 		e.send("response.output_text.done", with(map[string]any{"text": p.Text, "logprobs": []any{}}))
 	case refusal:
 		e.send("response.content_part.added", with(map[string]any{"part": refusal{Type: "refusal"}}))

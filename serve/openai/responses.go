@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/stonelayer/stone/journal"
@@ -45,6 +46,17 @@ type response struct {
 	Metadata           map[string]string `json:"metadata"`
 	SafetyIdentifier   *string           `json:"safety_identifier"`
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
+
+	live      bool           // its text is streamed before it is accepted
+	encrypted bool           // the client wants to send its reasoning back
+	recalled  map[int]string // earlier responses whose reasoning it sends back, by the message of each
+}
+
+// kept is a response as it is kept with its run.
+type kept struct {
+	*response
+	Live      bool `json:"stone_live,omitempty"`
+	Encrypted bool `json:"stone_encrypted,omitempty"`
 }
 
 type responseError struct {
@@ -113,8 +125,9 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 			jsonSchema
 		}
 	}
+	var include []string
 	err = fields(body, map[string]any{
-		"model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
+		"include": &include, "model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
 		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &tools, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
 		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
 		"max_tool_calls": &resp.MaxToolCalls, "safety_identifier": &resp.SafetyIdentifier, "prompt_cache_key": &resp.PromptCacheKey,
@@ -143,7 +156,8 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 		}
 	}
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
-	return req, resp, stream, talk{&req}.items(body["input"])
+	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
+	return req, resp, stream, talk{&req, resp.recalled}.items(body["input"])
 }
 
 // echo repeats settings of the request in the response.
@@ -186,6 +200,9 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
+	if err := recall(r.Context(), b, &req, resp.recalled); err != nil {
+		return err
+	}
 	if id := resp.PreviousResponseID; id != nil {
 		before, err := conversation(r.Context(), b, *id)
 		if err != nil {
@@ -193,7 +210,9 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		}
 		req.Messages = append(before, req.Messages...)
 	}
-	m, run, err := start(r, b, resp.Model, "resp_", &req, resp.Metadata, !resp.Background, &resp)
+	m, run, err := start(r, b, resp.Model, &req, Start{
+		ID: runID(r, "resp_"), Labels: resp.Metadata, Interactive: !resp.Background, Live: streams,
+	}, &resp)
 	if err != nil {
 		return err
 	}
@@ -228,34 +247,53 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return reply(w, was)
 }
 
-// start starts the run of a request.
-func start(r *http.Request, b Backend, model, kind string, req *llm.Request, labels map[string]string, attended bool, keep any) (m Model, run api.Run, err error) {
+// start starts the run of a request. What is known of a response is kept with it; a chat has
+// none.
+func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = find(b, model); err == nil {
 		err = asked(m, req)
 	}
 	if err != nil {
 		return m, run, err
 	}
-	s := Start{ID: runID(r, kind), Model: m.Name, Labels: labels, Interactive: attended}
+	s.Model, s.Live = m.Name, s.Live && m.Live
 	if s.Input, err = m.input(req); err != nil {
 		return m, run, err
 	}
-	if s.Keep, err = json.Marshal(keep); err != nil {
-		return m, run, err
+	if resp != nil {
+		resp.live = s.Live
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.encrypted}); err != nil {
+			return m, run, err
+		}
 	}
 	run, err = b.Start(r.Context(), s)
 	return m, run, err
 }
 
-// stored returns the response with the id in the path, as far as its run is.
+// stored returns the response with the id, as far as its run is, if clients may ask for it.
 func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
-	kept, err := b.Kept(ctx, id)
+	resp, m, run, err = begun(ctx, b, id)
+	if err == nil && !resp.Store {
+		err = noResponse(id)
+	}
+	return resp, m, run, err
+}
+
+func noResponse(id string) error {
+	return &Error{Status: http.StatusNotFound, Message: "there is no response " + quote(id), Type: "invalid_request_error", Code: "not_found"}
+}
+
+// begun returns the response with the id, as far as its run is.
+func begun(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
+	text, err := b.Kept(ctx, id)
 	if err != nil {
 		return resp, m, run, err
 	}
-	if err = json.Unmarshal(kept, &resp); err != nil || !resp.Store || resp.Object != "response" {
-		return resp, m, run, &Error{Status: http.StatusNotFound, Message: "there is no response " + quote(id), Type: "invalid_request_error", Code: "not_found"}
+	was := kept{response: &resp}
+	if err = json.Unmarshal(text, &was); err != nil || resp.Object != "response" {
+		return resp, m, run, noResponse(id)
 	}
+	resp.live, resp.encrypted = was.Live, was.Encrypted
 	if m, err = find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
@@ -316,23 +354,25 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 
 // end sets what a run has come to: its answer or failure, and its usage.
 func (resp *response) end(m Model, run api.Run) error {
+	thought := 0
 	switch {
 	case run.State == journal.Done:
 		answer, err := m.answer(run)
 		if err != nil {
 			return err
 		}
+		thought = answer.Usage.ReasoningTokens
 		resp.Status = "completed"
-		resp.Output = outputOf(resp.ID, answer)
+		resp.Output = resp.outputOf(answer)
 		if why := cutOff(answer); why != "" {
 			resp.Status, resp.IncompleteDetails = "incomplete", &incomplete{why}
 		} else {
 			at := run.Ended.Unix()
 			resp.CompletedAt = &at
 		}
-	case run.State == journal.Canceled:
+	case run.State == journal.Canceled && !retracted(run):
 		resp.Status = "cancelled"
-	case run.State == journal.Failed:
+	case run.State == journal.Failed || run.State == journal.Canceled:
 		e := ofRun(run)
 		resp.Status, resp.Error = "failed", &responseError{e.Code, e.Message}
 	default:
@@ -340,6 +380,7 @@ func (resp *response) end(m Model, run api.Run) error {
 	}
 	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
 	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
+	u.OutputDetails.ReasoningTokens = min(thought, u.OutputTokens)
 	resp.Usage = u
 	return nil
 }

@@ -1,0 +1,104 @@
+package openai
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Retracted is the kind of the failure of a run that was cancelled because its answer was
+// rejected after a client had got text of it.
+const Retracted kind.Kind = "retracted"
+
+// Live is the text of an answer as the model writes it, before a gate accepts it. It watches
+// one run and keeps the first answer that the run streams. If that answer is rejected after
+// Text has returned some of it, Live ends the run: a client cannot take text back, and would
+// pay for an answer that it is not shown.
+type Live struct {
+	Void context.CancelCauseFunc // ends the run
+
+	mu    sync.Mutex
+	voice voice
+	text  strings.Builder
+	taken bool          // Text has returned some of it
+	over  bool          // there will be no more
+	news  chan struct{} // closed when anything changes; nil while nobody waits
+}
+
+// A voice is one answer that is being streamed.
+type voice struct {
+	path, source string
+	attempt      int
+}
+
+// Wants implements event.Watcher.
+func (l *Live) Wants(_ context.Context, level slog.Level) bool {
+	return level == event.LevelDelta || level == slog.LevelInfo
+}
+
+// Watch implements event.Watcher.
+func (l *Live) Watch(_ context.Context, e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.RunEnded:
+		l.end()
+	case event.Delta:
+		v := voice{e.Path, d.Source, d.Attempt}
+		if l.over || d.Kind != event.Text || d.Text == "" || l.text.Len() > 0 && v != l.voice {
+			return
+		}
+		l.voice = v
+		l.text.WriteString(d.Text)
+		l.wake()
+	case event.Retracted:
+		if l.over || l.text.Len() == 0 || !d.Covers(e.Path, l.voice.path, l.voice.source, l.voice.attempt) {
+			return
+		}
+		if !l.taken {
+			l.text.Reset()
+			return
+		}
+		l.Void(stone.Fail(Retracted, "the answer was rejected after it was streamed (%s): ask without a stream for one that is accepted", d.Reason))
+		l.end()
+	}
+}
+
+// End says that the run has ended.
+func (l *Live) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end()
+}
+
+func (l *Live) end() {
+	l.over = true
+	l.wake()
+}
+
+func (l *Live) wake() {
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
+}
+
+// Text returns the text so far. News is closed when there is more, or the run ends; it is nil
+// when nothing more comes.
+func (l *Live) Text() (text string, news <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.taken = l.taken || l.text.Len() > 0
+	if l.over {
+		return l.text.String(), nil
+	}
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return l.text.String(), l.news
+}

@@ -1,0 +1,89 @@
+package openai
+
+import (
+	"context"
+	"hash/crc32"
+	"strings"
+	"time"
+)
+
+// elsewhere is the reason if the answer of a run is not the text that was streamed.
+const elsewhere = "the answer is not the text that was streamed: GET the response for it"
+
+// speak passes the text of a live answer on, each time with what was said before, until the
+// run has ended. It calls beat while nothing happens.
+func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
+	if l == nil {
+		return // another process runs it, or it has ended
+	}
+	silence := time.NewTicker(heartbeat)
+	defer silence.Stop()
+	for {
+		text, news := l.Text()
+		if said(text); news == nil {
+			return
+		}
+		select {
+		case <-news:
+		case <-silence.C:
+			beat()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// The number of an event with text of a live answer is that of the event before the text, plus
+// a place: how many bytes of the text were sent, and a check of them. So a stream continues
+// after any event, at every server, and not with the text of another attempt.
+const (
+	placeBits = 20
+	checkBits = placeBits - 1 // leaves numbers for the events that follow the text
+)
+
+func placeOf(text string) int {
+	return len(text)<<placeBits | int(crc32.ChecksumIEEE([]byte(text))>>(32-checkBits))
+}
+
+// grow sends what a live text has more than before, and the client does not have.
+func (e *events) grow(text string) {
+	if text == "" || text == e.said {
+		return
+	}
+	at := map[string]any{"item_id": e.live, "output_index": 0, "content_index": 0}
+	if e.said == "" {
+		e.message(0, e.live)
+		e.send("response.content_part.added", in(at)(map[string]any{"part": textOf("")}))
+		e.first = e.next
+	}
+	has := max(e.after-e.first, 0)
+	n := has >> placeBits
+	if n > len(e.said) && n <= len(text) {
+		place := placeOf(text[:n])
+		e.lost = has < place || n < len(text) && has != place
+	}
+	from := min(max(n, len(e.said)), len(text))
+	e.said, e.next = text, e.first+placeOf(text)
+	if e.lost {
+		return
+	}
+	e.send("response.output_text.delta", in(at)(map[string]any{"delta": text[from:], "logprobs": []any{}}))
+}
+
+// accepted reports whether the client was streamed the answer that was accepted, as far as it
+// was, and sends the rest of its text.
+func (e *events) accepted(output []any) bool {
+	text := ""
+	for _, it := range output {
+		if m, ok := it.(message); ok {
+			if p, ok := m.Content[0].(outputText); ok {
+				text = p.Text
+			}
+		}
+	}
+	if !strings.HasPrefix(text, e.said) {
+		return false
+	}
+	e.grow(text)
+	return !e.lost
+}

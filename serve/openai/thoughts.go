@@ -1,0 +1,118 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// reasoning is an item of the output.
+type reasoning struct {
+	Type      string        `json:"type"`
+	ID        string        `json:"id"`
+	Summary   []summaryText `json:"summary"`
+	Encrypted string        `json:"encrypted_content,omitempty"`
+}
+
+type summaryText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// sealed starts the encrypted content of reasoning. The id of a response follows: its run has
+// what the provider sent, which a client can then neither read nor change.
+const sealed = "stone/"
+
+// thoughtOf returns the reasoning of an answer: its summary, and what its provider wants back
+// in the next turn. It reports false if there is neither.
+func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
+	item = reasoning{Type: "reasoning", ID: "rs_" + strings.TrimPrefix(resp.ID, "resp_"), Summary: []summaryText{}}
+	if r.Reasoning != "" {
+		item.Summary = append(item.Summary, summaryText{"summary_text", r.Reasoning})
+	}
+	if resp.encrypted && len(r.Metadata) > 0 {
+		item.Encrypted = sealed + resp.ID
+	}
+	return item, r.Reasoning != "" || len(r.Metadata) > 0
+}
+
+// thought notes that a turn of the model has the reasoning of an earlier response. That of
+// other servers is ignored: only they can read it.
+func (t talk) thought(it item) {
+	suffix, ours := strings.CutPrefix(it.Encrypted, sealed+"resp_")
+	if !ours {
+		suffix, ours = strings.CutPrefix(it.ID, "rs_")
+	}
+	if !ours || it.Encrypted != "" && !strings.HasPrefix(it.Encrypted, sealed) {
+		return
+	}
+	at := len(t.Messages)
+	if at > 0 && t.Messages[at-1].Role == llm.RoleAssistant {
+		at--
+	}
+	t.recalled[at] = "resp_" + suffix
+}
+
+// maxRecalled bounds how many turns of a conversation get their reasoning back: the newest.
+const maxRecalled = 256
+
+// recall gives turns of the model what their provider sent with them, such as encrypted
+// reasoning and signatures. A turn that the client has changed gets nothing, and neither does
+// one whose run was removed.
+func recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]string) error {
+	left := maxRecalled
+	for i, m := range slices.Backward(req.Messages) {
+		id := recalled[i]
+		if id == "" || m.Role != llm.RoleAssistant || left == 0 {
+			continue
+		}
+		left--
+		_, model, run, err := begun(ctx, b, id)
+		if err == nil && run.State == journal.Done {
+			var was *llm.Reply
+			if was, err = model.answer(run); err == nil && sameTurn(m, was.Message()) {
+				req.Messages[i].Metadata = was.Metadata
+			}
+		}
+		if err != nil && !missing(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// missing reports whether err says that a response does not exist, or not for the caller.
+func missing(err error) bool {
+	if p, ok := errors.AsType[*api.Problem](err); ok {
+		return p.Status == http.StatusNotFound
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Status == http.StatusNotFound
+	}
+	return errors.Is(err, journal.ErrNoRun)
+}
+
+// sameTurn reports whether two turns of the model say the same and call the same tools.
+func sameTurn(a, b llm.Message) bool {
+	return a.Text() == b.Text() && slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b llm.ToolCall) bool {
+		return a.ID == b.ID && a.Name == b.Name && bytes.Equal(plain(a.Input), plain(b.Input))
+	})
+}
+
+// plain returns JSON in the one form that equal values share.
+func plain(raw json.RawMessage) []byte {
+	text, err := canon.AppendJSON(nil, raw)
+	if err != nil {
+		return raw
+	}
+	return text
+}
