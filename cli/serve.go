@@ -251,7 +251,7 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 	if err := k.limit(c.Flags()); err != nil {
 		return err
 	}
-	cfg.Applicator, cfg.Grant, cfg.Limits = conf.App, conf.Grant(k.grant), k.limits
+	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
 		if p.Result == call.EmitType {

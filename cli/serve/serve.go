@@ -33,7 +33,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 	if cfg.Inspect {
 		of.Access = inspector(cfg.Answer)
 	} else {
-		of.Mounts = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}
+		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, cfg.Live
 	}
 	s, err := serve.New(of)
 	if err != nil {

@@ -32,6 +32,8 @@ type Config struct {
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
+	// Live names the models of the gateway that stream before their answers are accepted.
+	Live []string
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
 	// Logins log the user in to servers, by their names.
@@ -201,6 +203,7 @@ func (r *reader) read(m *form.Map) {
 	r.readRights(m)
 	r.readWebhooks(m)
 	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
+	m.Map("serve", func(m *form.Map) { m.NameSet("live", &r.Live) })
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.Map("limits", func(m *form.Map) {
 		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 100_000)

@@ -48,6 +48,8 @@
 //     {:file "path"};
 //   - grant, principal and roles: what runs may do; budget: what they may spend;
 //   - webhooks of a server, by their names: url, secret, old-secret, pipelines, tenant, private;
+//   - serve: live names the intents and pipelines whose answers stone serve streams to clients
+//     of OpenAI's protocols before they are accepted;
 //   - mode and limits (nodes, depth) of plans.
 //
 // Configurations are for sharing, so they have no secrets: a key is

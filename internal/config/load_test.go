@@ -100,6 +100,8 @@ func TestFaults(t *testing.T) {
 		{"model twice", `{:models [{:model "m" :date "2026-11-22"} {:model "m" :date "2026-11-21"}]}`, `1:43: models[1]: there is another row of "m"`},
 		{"ability", `{:models [{:model "m" :date "2026-11-22" :can #{:tool}}]}`, `1:47: models[0].can: unknown ability "tool"; known are audio, files, images, schema, thinking, tools, video; did you mean "tools"?`},
 		{"limit", `{:providers {:openai {:limits {:requests-per-min 1}}}}`, `1:32: providers.openai.limits.requests-per-min: unknown field requests-per-min; known are concurrency, requests-per-minute, tokens-per-minute; did you mean "requests-per-minute"?`},
+		{"live", `{:serve {:live :chat/answer}}`, `1:16: serve.live: `},
+		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are live; did you mean "live"?`},
 		{"no limit", `{:providers {:openai {:limits {:concurrency 0}}}}`, `1:45: providers.openai.limits.concurrency: expected an integer from 1 to 2147483647, found 0`},
 		{"no thinking", `{:models [{:model "m" :date "2026-11-22" :can #{:tools}}] :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:effort "low"}}}}`, `1:77: capabilities.a: llm: m cannot be asked: the request needs the ability thinking, and the model has tools`},
 		{"no schema", `{:models [{:model "m" :date "2026-11-22" :can #{}}] :schemas {:s {:type "object"}} :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :io/out-schema :s}}}`, `1:102: capabilities.a: llm: m cannot be asked: the request needs the ability schema, and the model has none`},

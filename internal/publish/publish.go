@@ -24,6 +24,7 @@ type Config struct {
 	Grant      []string
 	Limits     budget.Limits
 	Webhooks   []Webhook
+	Live       []string
 	Tokens     *token.File
 	Inspect    bool // only show runs: start and resume none
 	Answer     bool // with Inspect, record answers to questions

@@ -43,6 +43,18 @@
 // that a gate has not accepted. The events of a response are always the same, so that
 // starting_after can continue after any of them, also at another server.
 //
+// A model with Live streams the first answer of its run while it is written, see [Live]. If a
+// gate then rejects it, the run is cancelled and the stream ends with response.failed and the
+// code "retracted", or in a chat with an error. A stream continues after any event of the same
+// text; where the text is another one now, it ends as failed.
+//
+// # Reasoning
+//
+// An answer with reasoning has an item with its summary. What the provider of the model wants
+// back in the next turn, such as encrypted reasoning and signatures, stays in the run. The item
+// refers to it, by its id and, if the request includes reasoning.encrypted_content, by that. When a
+// client sends the item back with the turn as it was, the model gets it.
+//
 // # Parameters
 //
 // [Parameters] says which parameters are used, ignored and refused. Those that it does not
