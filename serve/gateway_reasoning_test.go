@@ -43,32 +43,28 @@ func TestReasoning(t *testing.T) {
 			return strings.Replace(s, `"type":"reasoning"`, `"type":"reasoning","encrypted_content":"gAAAA"`, 1)
 		}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h := *h
-			h.T = t
-			body := `{"model":"stone/chat/answer","input":"c",` + tools + tt.more + `}`
-			var r struct{ Output json.RawMessage }
-			text := h.want("POST", "/v1/responses", body, 200, `"summary":[{"type":"summary_text","text":"It is about a stone."}]`)
-			if err := json.Unmarshal([]byte(text), &r); err != nil {
-				t.Fatal(err)
+		body := `{"model":"stone/chat/answer","input":"c",` + tools + tt.more + `}`
+		var r struct{ Output json.RawMessage }
+		text := h.want("POST", "/v1/responses", body, 200, `"summary":[{"type":"summary_text","text":"It is about a stone."}]`)
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, "sealed by") || strings.Contains(text, "encrypted_content") != (tt.more != "") || !strings.Contains(text, `"reasoning_tokens":1`) {
+			t.Errorf("%s: the client gets %s", tt.name, text)
+		}
+		output := strings.TrimSuffix(strings.TrimPrefix(string(r.Output), "["), "]")
+		if tt.change != nil {
+			changed := tt.change(output)
+			if changed == output {
+				t.Fatalf("%s: nothing was changed in %s", tt.name, output)
 			}
-			if strings.Contains(text, "sealed by") || strings.Contains(text, "encrypted_content") != (tt.more != "") || !strings.Contains(text, `"reasoning_tokens":1`) {
-				t.Errorf("the client gets %s", text)
-			}
-			output := strings.TrimSuffix(strings.TrimPrefix(string(r.Output), "["), "]")
-			if tt.change != nil {
-				changed := tt.change(output)
-				if changed == output {
-					t.Fatalf("nothing was changed in %s", output)
-				}
-				output = changed
-			}
-			again := `{"model":"stone/chat/answer",` + tools + tt.more + `,"input":[{"role":"user","content":"c"},` + output + `,{"type":"function_call_output","call_id":"call_1","output":"seen"}]}`
-			got := outputText(t, h.want("POST", "/v1/responses", again, 200, ""))
-			if strings.Contains(got, "sealed by the vendor") != tt.want {
-				t.Errorf("the model got %q", got)
-			}
-		})
+			output = changed
+		}
+		again := `{"model":"stone/chat/answer",` + tools + tt.more + `,"input":[{"role":"user","content":"c"},` + output + `,{"type":"function_call_output","call_id":"call_1","output":"seen"}]}`
+		got := outputText(t, h.want("POST", "/v1/responses", again, 200, ""))
+		if strings.Contains(got, "sealed by the vendor") != tt.want {
+			t.Errorf("%s: the model got %q", tt.name, got)
+		}
 	}
 	// Its summary is part of the stream, before the text.
 	all := fmt.Sprintf("%s", h.streamed("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"c","stream":true,`+tools+`}`))
