@@ -1,13 +1,16 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
@@ -24,14 +27,54 @@ type Inspector interface {
 	// Last returns a position after which Follow yields what happens to a run from now on: no
 	// row that it has is after it. The error is ErrNoRun, or one of the store.
 	Last(ctx context.Context, run string) (int64, error)
-	// Outline returns the branches right below a path in the order in which they
-	// started, those of the whole run for "". It reads no contents. See Branches.
-	Outline(ctx context.Context, run, path string) ([]Branch, error)
+	// Outline returns the tree of a run as it is now.
+	Outline(ctx context.Context, run string) (Outline, error)
 	// Node returns the node of the run with the id in hexadecimal digits, or the only one
 	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
 	// and the nodes of the DAG with which the run ended. The error is ErrNoNode or an
 	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
+}
+
+// An Outline is the tree of a run at one moment: children, rounds, lanes, branches and
+// attempts are levels of their own. A level of a large run is read in parts, and no
+// contents are read.
+type Outline interface {
+	// Level returns a page of the branches right below a path, those of the whole run for
+	// "". Up to 2,000 are in the order in which they started, more in that of their names
+	// and numbers.
+	Level(ctx context.Context, path string, p Page) (Level, error)
+	// Places returns the places of the pipeline (see address.Place) at which there are
+	// steps. Of more than 1,000, some are summed up.
+	Places(ctx context.Context) ([]Place, error)
+}
+
+// A Page selects branches of a level. The zero Page has the first 100.
+type Page struct {
+	From  string      // path of the first branch, empty for the first of all
+	Only  BranchState // only branches in this state; empty for all
+	Limit int         // DefaultLimit if zero, at most 1,000
+}
+
+// Size returns the number of branches of a page.
+func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 1000) }
+
+// A Level is a page of the branches right below a path.
+type Level struct {
+	Sum      Branch // of the path; its Step is nil
+	Branches []Branch
+	All      int                 // branches of the level
+	Counts   map[BranchState]int // of all branches
+	Next     string              // path of the first branch of the next page, empty if there is none
+	Hidden   int                 // branches from Next on
+}
+
+// A Place sums up the steps at a place of a pipeline, without those below it.
+type Place struct {
+	Path                   string
+	Open, Recorded, Failed int // as in Branch
+	First                  string
+	Usage                  budget.Usage
 }
 
 // ErrNoNode means that a run has no node with the id.
@@ -72,28 +115,99 @@ type Branch struct {
 	Open     int          `json:"open"`             // steps without a result
 	Failed   int          `json:"failed"`           // steps with a failure as result
 	Started  time.Time    `json:"started,omitzero"` // of the first step
-	Ended    time.Time    `json:"ended,omitzero"`   // of the last step
+	Ended    time.Time    `json:"ended,omitzero"`   // of the last step, if none is open
 	Usage    budget.Usage `json:"usage,omitzero"`   // of all steps
 }
 
-// Branches sums up the steps right below a path: children, rounds, lanes, branches and
-// attempts are levels of their own. It is meant for implementations of Outline.
-func Branches(steps iter.Seq[Step], path string) []Branch {
-	var out []Branch
+// A BranchState is the state of a branch.
+type BranchState string
+
+// The states of a branch.
+const (
+	BranchDone   BranchState = "done"
+	BranchOpen   BranchState = "open"   // a step has no result
+	BranchPartly BranchState = "partly" // some steps failed
+	BranchFailed BranchState = "failed" // the step at the path failed, or every step below it
+)
+
+// State returns the state of a branch.
+func (b Branch) State() BranchState {
+	switch {
+	case b.Step != nil && b.Step.Failure != "":
+		return BranchFailed
+	case b.Open > 0:
+		return BranchOpen
+	case b.Failed == 0:
+		return BranchDone
+	case b.Failed == b.Recorded:
+		return BranchFailed
+	}
+	return BranchPartly
+}
+
+// OutlineOf returns the outline of steps in the order in which they started.
+func OutlineOf(steps []Step) Outline { return stepsOutline(steps) }
+
+type stepsOutline []Step
+
+// Level implements [Outline].
+func (steps stepsOutline) Level(_ context.Context, path string, p Page) (Level, error) {
+	l := Level{Sum: Branch{Path: path}, Counts: map[BranchState]int{}}
 	index := map[string]int{}
-	for s := range steps {
+	var all []Branch
+	for _, s := range steps {
 		at := below(path, s.Path)
 		if at == "" {
+			if s.Path == path {
+				l.Sum.add(s)
+			}
 			continue
 		}
 		i, known := index[at]
 		if !known {
-			i = len(out)
-			index[at], out = i, append(out, Branch{Path: at})
+			i = len(all)
+			index[at], all = i, append(all, Branch{Path: at})
 		}
-		out[i].add(s)
+		all[i].add(s)
+		l.Sum.add(s)
 	}
-	return out
+	l.Sum.Step = nil
+	for _, b := range all {
+		l.Counts[b.State()]++
+	}
+	l.All = len(all)
+	all = slices.DeleteFunc(all, func(b Branch) bool { return p.Only != "" && b.State() != p.Only })
+	all = all[max(slices.IndexFunc(all, func(b Branch) bool { return b.Path == p.From }), 0):]
+	if size := p.Size(); len(all) > size {
+		l.Next, l.Hidden, all = all[size].Path, len(all)-size, all[:size]
+	}
+	l.Branches = all
+	return l, nil
+}
+
+// Places implements [Outline].
+func (steps stepsOutline) Places(context.Context) (out []Place, err error) {
+	index := map[string]int{}
+	for _, s := range steps {
+		at := address.Place(s.Path)
+		i, known := index[at]
+		if !known {
+			i = len(out)
+			index[at], out = i, append(out, Place{Path: at, First: s.Path})
+		}
+		p := &out[i]
+		p.Usage = p.Usage.Add(s.Usage)
+		switch {
+		case !s.Recorded:
+			p.Open++
+		case s.Failure != "":
+			p.Failed++
+			fallthrough
+		default:
+			p.Recorded++
+		}
+	}
+	return out, nil
 }
 
 func (b *Branch) add(s Step) {

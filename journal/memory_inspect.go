@@ -115,20 +115,18 @@ func (m *Memory) rows(run string, after int64) (rows []Row, news <-chan struct{}
 }
 
 // Outline implements [Inspector].
-func (m *Memory) Outline(_ context.Context, run, path string) ([]Branch, error) {
+func (m *Memory) Outline(_ context.Context, run string) (Outline, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
 	if !r.visible() {
 		return nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
-	return Branches(func(yield func(Step) bool) {
-		for _, s := range r.steps {
-			if !yield(s.Step) {
-				return
-			}
-		}
-	}, path), nil
+	steps := make([]Step, len(r.steps))
+	for i, s := range r.steps {
+		steps[i] = s.Step
+	}
+	return OutlineOf(steps), nil
 }
 
 // Node implements [Inspector].

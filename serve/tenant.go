@@ -69,12 +69,12 @@ func (t tenantJournal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	return t.server.cfg.Journal.DAG(ctx, key)
 }
 
-func (t tenantJournal) Outline(ctx context.Context, run, path string) ([]journal.Branch, error) {
+func (t tenantJournal) Outline(ctx context.Context, run string) (journal.Outline, error) {
 	key, err := t.key(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	return t.server.cfg.Journal.Outline(ctx, key, path)
+	return t.server.cfg.Journal.Outline(ctx, key)
 }
 
 func (t tenantJournal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {

@@ -112,10 +112,12 @@ func canceled(ctx context.Context, cancel context.CancelFunc) context.Context {
 
 func testOutline(t *testing.T, j tested) {
 	i := j.open()
-	if _, err := i.Outline(t.Context(), "run", ""); !errors.Is(err, journal.ErrNoRun) {
+	if _, err := i.Outline(t.Context(), "run"); !errors.Is(err, journal.ErrNoRun) {
 		t.Errorf("Outline of an unknown run: %v, want ErrNoRun", err)
 	}
 	mustRun(t, j, tree(nil), journal.Options{})
+	o, err := i.Outline(t.Context(), "run")
+	must(t, err)
 	for path, want := range map[string]string{
 		"":                 "[all+]",
 		"all":              "[all/read all/each+ all/count]",
@@ -124,10 +126,10 @@ func testOutline(t *testing.T, j tested) {
 		"all/each[1]/work": "[all/each[1]/work/ask]",
 		"all/e":            "[]",
 	} {
-		branches, err := i.Outline(t.Context(), "run", path)
+		level, err := o.Level(t.Context(), path, journal.Page{})
 		must(t, err)
 		var got []string
-		for _, b := range branches {
+		for _, b := range level.Branches {
 			name := b.Path
 			if b.Below > 0 {
 				name += "+"
@@ -140,9 +142,12 @@ func testOutline(t *testing.T, j tested) {
 			t.Errorf("below %q: %v, want %s", path, got, want)
 		}
 	}
-	branches, err := i.Outline(t.Context(), "run", "all")
+	level, err := o.Level(t.Context(), "all", journal.Page{From: "all/each", Limit: 1})
 	must(t, err)
-	each := branches[1]
+	each := level.Branches[0]
+	if level.All != 3 || level.Next != "all/count" || level.Hidden != 1 || level.Sum.Recorded != 9 {
+		t.Errorf("the level has %d branches, %d after %q, and %d steps; want 3, 1, all/count and 9", level.All, level.Hidden, level.Next, level.Sum.Recorded)
+	}
 	if each.Step == nil || each.Step.Kind != "decision" || each.Recorded != 7 || each.Failed != 2 || each.Open != 0 {
 		t.Errorf("the lanes in sum: %+v, want 7 steps, 2 of them failed, and the decision about the items", each)
 	}

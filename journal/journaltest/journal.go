@@ -59,6 +59,7 @@ var storeCases = []journalCase{
 	{"wakes who watches a board", testWatch},
 	{"clears the board of a run that has ended", testBoardEnds},
 	{"shows one level of a run", testOutline},
+	{"sums up a large run", testOutlineLarge},
 	{"shows a node", testNode},
 	{"finds a node by a prefix of its id", testNodePrefix},
 	{"releases inner runs with the outer one", testInner},

@@ -188,6 +188,9 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	if s.Seq > 0 {
 		and("seq = $%d", s.Seq)
 	}
+	if len(s.Seqs) > 0 {
+		and("seq = ANY ($%d)", s.Seqs)
+	}
 	if s.Path != "" {
 		and("path = $%d", s.Path)
 	}
@@ -257,4 +260,30 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 			yield(nil, err)
 		}
 	}
+}
+
+// Block implements [log.Reader].
+func (r reader) Block(ctx context.Context, run int64, parent, slot string) (*log.Block, error) {
+	found, err := rows(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM stone.blocks WHERE run = $1 AND parent = $2 AND slot = $3", run, parent, slot)
+	if len(found) == 0 {
+		return nil, err
+	}
+	return found[0], err
+}
+
+// Blocks implements [log.Reader].
+func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool) ([]*log.Block, error) {
+	columns := "parent, slot, counts, seal"
+	if whole {
+		columns += ", data"
+	}
+	return rows(ctx, r, scanBlock, "SELECT "+columns+" FROM stone.blocks WHERE run = $1 AND parent = $2", run, parent)
+}
+
+func scanBlock(v [][]byte) *log.Block {
+	b := &log.Block{Parent: string(v[0]), Slot: string(v[1]), Counts: clone(v[2]), Seal: clone(v[3])}
+	if len(v) > 4 {
+		b.Data = clone(v[4])
+	}
+	return b
 }

@@ -245,6 +245,27 @@ func (t *tx) Remove(run int64) error {
 	t.exec("DELETE FROM stone.records WHERE run = $1", run)
 	t.exec("DELETE FROM stone.questions WHERE run = $1", run)
 	t.exec("DELETE FROM stone.runs WHERE run = $1", run)
+	return t.RemoveBlocks(run)
+}
+
+// PutBlocks implements [log.Tx].
+func (t *tx) PutBlocks(run int64, blocks []*log.Block) error {
+	var parents, slots texts
+	var counts, seals, data blobs
+	for _, b := range blocks {
+		parents, slots = append(parents, &b.Parent), append(slots, &b.Slot)
+		counts, seals, data = append(counts, b.Counts), append(seals, b.Seal), append(data, b.Data)
+	}
+	t.exec(`INSERT INTO stone.blocks (run, parent, slot, counts, seal, data)
+		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[])
+		ON CONFLICT (run, parent, slot) DO UPDATE SET counts = excluded.counts, seal = excluded.seal, data = excluded.data`,
+		run, parents, slots, counts, seals, data)
+	return nil
+}
+
+// RemoveBlocks implements [log.Tx].
+func (t *tx) RemoveBlocks(run int64) error {
+	t.exec("DELETE FROM stone.blocks WHERE run = $1", run)
 	return nil
 }
 

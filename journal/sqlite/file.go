@@ -19,8 +19,14 @@ import (
 //go:embed schema.sql
 var schema string
 
+// upgrade makes version 4 of version 3, which has been released.
+//
+//go:embed schema4.sql
+var upgrade string
+
 const (
-	version     = 3          // of the schema
+	version     = 4          // of the schema
+	oldest      = 3          // version that can be read, and is upgraded by the first write
 	application = 0x73746e65 // "stne" marks the file as ours
 	readers     = 8          // connections that read at the same time
 )
@@ -127,7 +133,7 @@ func (f *file) look(source string) (tables int, err error) {
 		return tables, err
 	case app != application:
 		return tables, fmt.Errorf("database %s belongs to another program: name another file", f.name)
-	case made != version:
+	case made < oldest || made > version:
 		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
 	}
 	// A truncated file is detected when each table is read.
@@ -150,7 +156,7 @@ func (f *file) make() error {
 		if err := f.conn.QueryRowContext(background, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
 			return err
 		}
-		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, version, application))
+		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; %s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, upgrade, version, application))
 		return err
 	})
 }
@@ -176,7 +182,30 @@ func (f *file) connect() (err error) {
 		return errors.Join(err, conn.Close())
 	}
 	f.conn = conn
+	if err := f.upgrade(); err != nil {
+		f.conn = nil
+		return errors.Join(err, conn.Close())
+	}
 	return nil
+}
+
+// upgrade brings a file to the version of this program.
+func (f *file) upgrade() error {
+	old := func() (bool, error) {
+		made := 0
+		err := f.conn.QueryRowContext(background, "PRAGMA user_version").Scan(&made)
+		return made == oldest, err
+	}
+	if is, err := old(); !is || err != nil {
+		return err
+	}
+	return f.transact(func() error {
+		is, err := old() // another process may have done it
+		if is && err == nil {
+			_, err = f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d", upgrade, version))
+		}
+		return err
+	})
 }
 
 // Update implements [log.Database].

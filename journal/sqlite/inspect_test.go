@@ -176,9 +176,13 @@ func TestInspectionReadsNoContents(t *testing.T) {
 	if rows := follow(t, db, "r", 0); len(rows) != 2 {
 		t.Errorf("%d rows, want 2", len(rows))
 	}
-	branches, err := db.Outline(t.Context(), "r", "p")
-	if err != nil || len(branches) != 1 || branches[0].Recorded != 1 {
-		t.Errorf("Outline: %+v, %v; want one branch with a result", branches, err)
+	outline, err := db.Outline(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	level, err := outline.Level(t.Context(), "p", journal.Page{})
+	if err != nil || len(level.Branches) != 1 || level.Branches[0].Recorded != 1 {
+		t.Errorf("Outline: %+v, %v; want one branch with a result", level, err)
 	}
 }
 

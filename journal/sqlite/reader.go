@@ -65,12 +65,23 @@ func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Se
 	text, args := "SELECT "+runColumns+" FROM runs WHERE (?1 = 0 OR run < ?1)", []any{before}
 	if len(states) > 0 {
 		text += " AND state IN (?" + strings.Repeat(", ?", len(states)-1) + ")"
+		finished := false
 		for _, s := range states {
 			args = append(args, s)
+			finished = finished || strings.Contains(isFinished, "'"+s+"'") && s != ""
+		}
+		if !finished {
+			text += " AND " + isUnfinished
 		}
 	}
 	return query(ctx, r, scanRun, text+" ORDER BY run DESC", args...)
 }
+
+// isUnfinished is the condition of an index, which SQLite uses for queries that repeat it.
+const (
+	isUnfinished = "state NOT IN " + isFinished
+	isFinished   = "('done', 'failed', 'canceled')"
+)
 
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) (found []*log.Run, err error) {
@@ -111,6 +122,12 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	switch {
 	case s.Seq > 0:
 		and("seq = ?", run<<32|s.Seq)
+	case len(s.Seqs) > 0:
+		numbers := make([]any, len(s.Seqs))
+		for i, seq := range s.Seqs {
+			numbers[i] = run<<32 | seq
+		}
+		and("seq IN (?"+strings.Repeat(", ?", len(numbers)-1)+")", numbers...)
 	case s.Path != "":
 		and("seq >> 32 = ? AND path = ?", run, s.Path)
 	case len(s.Paths) > 0:
@@ -159,6 +176,48 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 		q := new(log.Question)
 		return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
 	}, text+" ORDER BY seq", args...)
+}
+
+// Block implements [log.Reader].
+func (r reader) Block(ctx context.Context, run int64, parent, slot string) (*log.Block, error) {
+	for b, err := range query(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM blocks WHERE run = ? AND parent = ? AND slot = ?", run, parent, slot) {
+		return b, unlessOld(err)
+	}
+	return nil, nil
+}
+
+// Blocks implements [log.Reader].
+func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool) (found []*log.Block, err error) {
+	columns := "parent, slot, counts, seal"
+	if whole {
+		columns += ", data"
+	}
+	for b, err := range query(ctx, r, scanBlock, "SELECT "+columns+" FROM blocks WHERE run = ? AND parent = ?", run, parent) {
+		if err != nil {
+			return nil, unlessOld(err)
+		}
+		found = append(found, b)
+	}
+	return found, nil
+}
+
+// unlessOld returns an error of a query for blocks, unless the file is of version 3, which
+// has none.
+func unlessOld(err error) error {
+	if err != nil && strings.Contains(err.Error(), "no such table: blocks") {
+		return nil
+	}
+	return err
+}
+
+func scanBlock(rows *sql.Rows) (*log.Block, error) {
+	b := new(log.Block)
+	into := []any{&b.Parent, &b.Slot, &b.Counts, &b.Seal, &b.Data}
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	return b, rows.Scan(into[:len(columns)]...)
 }
 
 // scanner reads records. It copies the driver's data once for a whole row, and not column
@@ -305,8 +364,32 @@ func (t *tx) Remove(run int64) error {
 		_, err = t.do("DELETE FROM questions WHERE run = ?", run)
 	}
 	if err == nil {
+		err = t.RemoveBlocks(run)
+	}
+	if err == nil {
 		_, err = t.do("DELETE FROM runs WHERE run = ?", run)
 	}
+	return err
+}
+
+// PutBlocks implements [log.Tx].
+func (t *tx) PutBlocks(run int64, blocks []*log.Block) error {
+	put, err := t.conn.PrepareContext(background, "INSERT OR REPLACE INTO blocks (run, parent, slot, counts, seal, data) VALUES (?, ?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
+	}
+	defer put.Close()
+	for _, b := range blocks {
+		if _, err := put.ExecContext(background, run, b.Parent, b.Slot, b.Counts, b.Seal, b.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveBlocks implements [log.Tx].
+func (t *tx) RemoveBlocks(run int64) error {
+	_, err := t.do("DELETE FROM blocks WHERE run = ?", run)
 	return err
 }
 

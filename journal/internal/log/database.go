@@ -61,12 +61,17 @@ type Reader interface {
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run int64, s QuestionSelection) iter.Seq2[*Question, error]
+	// Block returns a block of the outline of a run, or nil.
+	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
+	// Blocks returns the blocks of a parent. They lack their Data unless whole is set.
+	Blocks(ctx context.Context, run int64, parent string, whole bool) ([]*Block, error)
 }
 
 // Selection selects records of a run; its zero value selects all.
 type Selection struct {
 	After int64      // with a higher number than this
 	Seq   int64      // with this number
+	Seqs  []int64    // with these numbers
 	Path  string     // results of the step with this path
 	Paths []string   // results of the steps with these paths
 	Under string     // results only of steps whose paths begin with this
@@ -99,7 +104,11 @@ type Tx interface {
 	// Delete removes the records of a run with numbers from first to last, and returns how
 	// many it removed.
 	Delete(run, first, last int64) (int64, error)
-	// Remove removes a run with its records and questions.
+	// PutBlocks stores blocks of the outline of a run, and replaces those of the same name.
+	PutBlocks(run int64, blocks []*Block) error
+	// RemoveBlocks removes the outline of a run.
+	RemoveBlocks(run int64) error
+	// Remove removes a run with its records, questions and outline.
 	Remove(run int64) error
 	// PutQuestion stores a question, or replaces the one with its Run and Path.
 	PutQuestion(q *Question) error
@@ -149,6 +158,14 @@ type Row struct {
 	Head    []byte // JSON: everything but the content
 	Seal    []byte // of the fields from Digest on
 	Content []byte // JSON, or the digests of the steps that start
+}
+
+// Block is a part of the outline of a run, see package outline.
+type Block struct {
+	Parent, Slot string
+	Counts       []byte
+	Data         []byte
+	Seal         []byte // of the fields above, except for Data; then of Data
 }
 
 // Question is a question as a database keeps it.

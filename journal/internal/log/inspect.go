@@ -29,18 +29,6 @@ func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
 	return nil, fmt.Errorf("run %q: %w", id, journal.ErrNoRun)
 }
 
-// Outline implements [journal.Inspector]. It reads no contents.
-func (j *Journal) Outline(ctx context.Context, run, path string) ([]journal.Branch, error) {
-	if _, err := j.existing(ctx, run); err != nil {
-		return nil, err
-	}
-	steps, err := j.steps(ctx, run, path)
-	if err != nil {
-		return nil, err
-	}
-	return journal.Branches(slices.Values(steps), path), nil
-}
-
 // Node implements [journal.Inspector].
 func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {
 	none := fmt.Errorf("run %q, node %.12s: %w", run, prefix, journal.ErrNoNode)
@@ -165,7 +153,7 @@ func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 	const most = 256
 	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true}
-	err = f.recordsOf(ctx, f.id, f.run, s, func(record *Row, h head) error {
+	err = f.recordsOf(ctx, f.data, f.id, f.run, s, func(record *Row, h head) error {
 		for place, row := range followed(record, h) {
 			if row.Seq = record.Seq<<placeBits | int64(place); row.Seq > f.after {
 				rows = append(rows, row)

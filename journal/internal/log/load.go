@@ -175,6 +175,7 @@ func (j *Journal) load(ctx context.Context, r *run, l *loading) error {
 	if r.next = max(r.next, all.last); r.rows < 0 {
 		r.rows = after.Rows
 	}
+	r.recent, r.outlined = recent{after: r.next}, 0
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -21,12 +20,12 @@ func (j *Journal) rows(ctx context.Context, run string, s Selection, f func(*Row
 	if err != nil || r == nil {
 		return j.data.Explain(err)
 	}
-	return j.recordsOf(ctx, run, r.Row, s, f)
+	return j.recordsOf(ctx, j.data, run, r.Row, s, f)
 }
 
 // recordsOf is like rows, for a run whose number is known.
-func (j *Journal) recordsOf(ctx context.Context, run string, number int64, s Selection, f func(*Row, head) error) error {
-	for row, err := range j.data.Rows(ctx, number, s) {
+func (j *Journal) recordsOf(ctx context.Context, from Reader, run string, number int64, s Selection, f func(*Row, head) error) error {
+	for row, err := range from.Rows(ctx, number, s) {
 		if err != nil {
 			return j.data.Explain(err)
 		}
@@ -46,11 +45,6 @@ func (j *Journal) recordsOf(ctx context.Context, run string, number int64, s Sel
 
 // Steps implements [journal.Reader].
 func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error) {
-	return j.steps(ctx, run, "")
-}
-
-// steps returns the steps whose paths begin with under.
-func (j *Journal) steps(ctx context.Context, run, under string) ([]journal.Step, error) {
 	var steps []journal.Step
 	index := map[dag.ID]int{}
 	step := func(digest dag.ID, path, kind, name string) *journal.Step {
@@ -61,18 +55,15 @@ func (j *Journal) steps(ctx context.Context, run, under string) ([]journal.Step,
 		}
 		return &steps[i]
 	}
-	err := j.rows(ctx, run, Selection{Under: under, Steps: true, Heads: true}, func(row *Row, h head) error {
+	err := j.rows(ctx, run, Selection{Steps: true, Heads: true}, func(row *Row, h head) error {
 		at := time.UnixMilli(h.At)
 		for _, i := range h.Started {
-			if !strings.HasPrefix(i.Path, under) {
-				continue
-			}
 			s := step(i.digest, i.Path, i.Kind, i.Name)
 			if s.Attempts, s.Started = s.Attempts+1, at; i.Declared != nil {
 				s.Declared = *i.Declared
 			}
 		}
-		if h.Step != "" && strings.HasPrefix(h.Path, under) {
+		if h.Step != "" {
 			digest, err := dag.ParseID(h.Step)
 			if err != nil {
 				return j.damage(run, row, err)

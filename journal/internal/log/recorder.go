@@ -74,7 +74,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
 		if p.rows < 0 {
 			return refused{errStale}
 		}
-		t.append(p, row)
+		t.append(p, row, h.event(key.Path, 0))
 		return nil
 	}})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/outline"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -24,6 +25,7 @@ type result struct {
 	*Row
 	made   *dag.Node
 	failed bool
+	event  outline.Event
 }
 
 // head is the JSON of a row: the fields that the database does not need. Record lacks its
@@ -115,6 +117,8 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	if err := r.fill(h, rec, rec.Node); err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
+	h.Record = &rec
+	r.event = h.event(key.Path, 0)
 	return r, nil
 }
 

@@ -28,11 +28,13 @@ type run struct {
 	taking sync.Mutex
 
 	// Known to the writer, under its lock.
-	row   int64
-	rows  int64 // records, negative until it is loaded
-	next  int64
-	beat  int64
-	nodes map[half]bool
+	row      int64
+	rows     int64 // records, negative until it is loaded
+	next     int64
+	beat     int64
+	nodes    map[half]bool
+	recent   recent
+	outlined int64 // number of the last record in its outline, 0 if that is unknown
 
 	mu      sync.Mutex
 	news    sync.Cond // of known and loading

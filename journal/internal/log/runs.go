@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
 // seal seals the facts about a run. The shape has a half of the seal of its own.
@@ -115,7 +116,7 @@ func (t *transaction) begin(r *run, as Run) error {
 		}
 	}
 	if before.State == journal.Failed {
-		if err := t.forget(row, before.Retry); err != nil {
+		if err := t.forget(p, row, before.Retry); err != nil {
 			return err
 		}
 	}
@@ -134,7 +135,8 @@ func (t *transaction) begin(r *run, as Run) error {
 
 // forget detaches the failures of the steps with the paths from the steps. Their rows
 // remain, for the cost of the attempts.
-func (t *transaction) forget(r *Run, paths []string) error {
+func (t *transaction) forget(p *part, r *Run, paths []string) error {
+	var events []outline.Event
 	for _, path := range paths {
 		var failures []*Row
 		for row, err := range t.Rows(background, r.Row, Selection{Path: path}) {
@@ -146,6 +148,7 @@ func (t *transaction) forget(r *Run, paths []string) error {
 				return refused{t.j.damage(r.ID, row, err)}
 			}
 			if h.Record.Failure != nil {
+				events = append(events, outline.Event{What: outline.Forgotten, Path: path, Kind: h.Kind, Seq: row.Seq})
 				if row, err = detached(row, h); err != nil {
 					return refused{err}
 				}
@@ -164,7 +167,10 @@ func (t *transaction) forget(r *Run, paths []string) error {
 			return err
 		}
 	}
-	return nil
+	if len(events) == 0 {
+		return nil
+	}
+	return t.forgotten(p, events)
 }
 
 // holding returns a run that this Journal holds, or nil.
@@ -216,6 +222,11 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		if err := t.flush(); err != nil {
 			return err
+		}
+		if p.next >= outlineEvery && p.next > p.outlined {
+			if err := t.summarise(p); err != nil {
+				return err
+			}
 		}
 		if !fresh && o.State == journal.Done {
 			if err := t.clearAside(p.row); err != nil {

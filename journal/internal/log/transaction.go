@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
 // transaction is one commit. The runs are told of its changes once it is committed.
@@ -32,6 +33,9 @@ type part struct {
 	gone    bool // removed from the database
 	intents []*intent
 	nodes   []half // new in the database
+
+	recent   recent
+	outlined int64
 }
 
 // errStale is the error of a write from before a run was lost and taken again: the other
@@ -70,7 +74,7 @@ func (t *transaction) find(r *run) *part {
 			return p
 		}
 	}
-	p := &part{run: r, row: r.row, rows: r.rows, next: r.next, beat: r.beat}
+	p := &part{run: r, row: r.row, rows: r.rows, next: r.next, beat: r.beat, recent: r.recent, outlined: r.outlined}
 	t.parts = append(t.parts, p)
 	return p
 }
@@ -126,7 +130,7 @@ func (t *transaction) record(p *part, r *result) error {
 			}
 		}
 	}
-	t.append(p, r.Row)
+	t.append(p, r.Row, r.event)
 	return nil
 }
 
@@ -139,9 +143,14 @@ func (t *transaction) node(p *part, n *dag.Node) error {
 	return err
 }
 
-func (t *transaction) append(p *part, r *Row) {
+// append appends a row, and what it reports of steps.
+func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	p.next, p.rows = p.next+1, p.rows+1
 	r.Run, r.Seq = p.row, p.next
+	for _, e := range events {
+		e.Seq = r.Seq
+		p.recent.events = append(p.recent.events, e)
+	}
 	if r.Node != nil && !p.run.hasNode(id(r.Node)) {
 		node := halfOf(id(r.Node))
 		p.run.nodes[node] = true
@@ -154,7 +163,12 @@ func (t *transaction) append(p *part, r *Row) {
 func (t *transaction) flush() error {
 	for _, p := range t.parts {
 		for intents := range slices.Chunk(p.intents, maxPlaces) {
-			t.append(p, intentRow(intents, t.j.now()))
+			at := t.j.now()
+			events := make([]outline.Event, len(intents))
+			for i, intent := range intents {
+				events[i] = intent.event(0, i, at.UnixMilli())
+			}
+			t.append(p, intentRow(intents, at), events...)
 		}
 		p.intents = nil
 	}
@@ -164,6 +178,11 @@ func (t *transaction) flush() error {
 	var err error
 	if len(t.rows) > 0 {
 		err = t.Append(t.rows)
+		for _, p := range t.parts {
+			if err == nil && p.next-p.outlined >= outlineEvery {
+				err = t.summarise(p)
+			}
+		}
 	}
 	t.rows, t.since = nil, nil
 	return err
@@ -224,6 +243,7 @@ func (t *transaction) finish(ok bool) {
 	for _, p := range t.parts {
 		if ok {
 			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat
+			p.run.recent, p.run.outlined = p.recent, p.outlined
 			if p.aside {
 				p.run.aside.stale.Store(true)
 			}

@@ -1,0 +1,185 @@
+package outline
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+)
+
+// Branch is a child of a node.
+type Branch struct {
+	Sums
+	Path  string
+	State State
+	Own   []Own
+}
+
+// Level is a page of the branches right below a path.
+type Level struct {
+	Sums
+	Branches []Branch
+	Counts   Counts // of all branches
+	Next     string // path of the first branch of the next page, empty if there is none
+	Hidden   int    // branches from it on
+}
+
+// Page selects branches.
+type Page struct {
+	From  string // path of the first one, empty for the first of all
+	Only  *State // in this state
+	Limit int
+}
+
+// inOrder is up to how many branches are in the order in which they started. More are in
+// the order of their names and numbers.
+const inOrder = 2000
+
+// Level returns a page of the branches right below a path.
+func (t *Tree) Level(ctx context.Context, path string, p Page) (l Level, err error) {
+	n := t.root
+	for start := 0; start < len(path) && n != nil && err == nil; {
+		end := next(path, start)
+		var kid link
+		kid, err = t.kid(ctx, n, path[:start], path[start:end], 0)
+		n, start = kid.node, end
+	}
+	if n == nil || err != nil {
+		return l, err
+	}
+	l.Sums = n.Sums
+	l.Started, l.Ended = n.Started, n.Ended
+	if n.out {
+		l.Counts = n.counts
+	} else {
+		for _, k := range n.kids {
+			l.Counts[k.state()]++
+		}
+	}
+	kids := slices.Clone(n.kids)
+	if n.out {
+		if l.Counts.sum() > inOrder {
+			return l, t.page(ctx, n, path, p, &l)
+		}
+		if kids, err = t.all(ctx, n, path); err != nil {
+			return l, err
+		}
+	}
+	slices.SortStableFunc(kids, func(a, b *node) int { return cmp.Compare(a.first, b.first) })
+	kids = slices.DeleteFunc(kids, func(k *node) bool { return p.Only != nil && k.state() != *p.Only })
+	at := max(slices.IndexFunc(kids, func(k *node) bool { return path+k.rest == p.From }), 0)
+	l.take(kids[at:], path, p.Limit)
+	if rest := len(kids) - at - len(l.Branches); rest > 0 {
+		l.Next, l.Hidden = path+kids[len(kids)-rest].rest, rest
+	}
+	return l, nil
+}
+
+func (l *Level) take(kids []*node, path string, limit int) {
+	for _, k := range kids {
+		if len(l.Branches) == limit {
+			return
+		}
+		l.Branches = append(l.Branches, Branch{Sums: k.Sums, Path: path + k.rest, State: k.state(), Own: k.own})
+	}
+}
+
+// all returns the children of the node at a path.
+func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err error) {
+	blocks, err := t.store.Blocks(ctx, path, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range blocks {
+		if n.slots[b.Slot] != nil || b.Slot == "" {
+			continue
+		}
+		s, err := t.readSlot(b.Data)
+		if err != nil {
+			return nil, err
+		}
+		kids = append(kids, s.kids...)
+	}
+	for _, s := range n.slots {
+		kids = append(kids, s.kids...)
+	}
+	return kids, nil
+}
+
+// page reads a page of the many children of the node at a path. It reads the counts of
+// all blocks, and the blocks that it shows.
+func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level) error {
+	counts, err := t.counts(ctx, n, path)
+	if err != nil {
+		return err
+	}
+	wanted := func(c Counts) int {
+		if p.Only != nil {
+			return c[*p.Only]
+		}
+		return c.sum()
+	}
+	names := slices.Sorted(maps.Keys(counts))
+	first, from := "", ""
+	if len(p.From) > len(path) && p.From[:len(path)] == path {
+		from = p.From[len(path):]
+		first = slotOf(from)
+	}
+	left := 0
+	for _, name := range names {
+		many := wanted(counts[name])
+		if name < first || many == 0 {
+			continue
+		}
+		if len(l.Branches) == p.Limit && l.Next != "" {
+			left += many
+			continue
+		}
+		s, err := t.slot(ctx, n, path, name)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			return ErrForm // it has counts
+		}
+		kids := slices.DeleteFunc(slices.Clone(s.kids), func(k *node) bool {
+			return p.Only != nil && k.state() != *p.Only || name == first && compare(k.rest, from) < 0
+		})
+		before := len(l.Branches)
+		l.take(kids, path, p.Limit)
+		if shown := len(l.Branches) - before; shown < len(kids) {
+			l.Next, left = path+kids[shown].rest, len(kids)-shown
+		}
+	}
+	l.Hidden = left
+	return nil
+}
+
+// counts returns the counts of the blocks of the node at a path.
+func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Counts, error) {
+	blocks, err := t.store.Blocks(ctx, path, false)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string]Counts, len(blocks))
+	for _, b := range blocks {
+		if b.Slot == "" {
+			continue
+		}
+		if counts[b.Slot], err = t.decode(b.Counts); err != nil {
+			return nil, err
+		}
+	}
+	for name, s := range n.slots {
+		counts[name] = s.counts()
+	}
+	return counts, nil
+}
+
+// Places returns the places of the pipeline, in the order of their names.
+func (t *Tree) Places() (out []Place) {
+	for _, at := range slices.Sorted(maps.Keys(t.places)) {
+		out = append(out, *t.places[at])
+	}
+	return out
+}

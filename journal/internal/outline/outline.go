@@ -1,0 +1,402 @@
+// Package outline sums up the steps of a run, branch by branch. A journal keeps the sums
+// beside the records, so a page about a run of a million steps reads a few of them.
+//
+// A [Tree] has a node for each path that leads to a step. A node is stored within the
+// block of its parent as long as it has few nodes below it. Otherwise its children are
+// stored in blocks of their own, 64 neighbours in each: see [Block]. So the outline of a
+// fan-out of a million lanes is one small node and 16,000 blocks, of which a page of
+// lanes needs two, and recording a step changes one.
+//
+// A Tree follows from the rows of the run alone. Whoever finds it incomplete folds the
+// rows after its position, and a run without one is folded from its first row.
+package outline
+
+import (
+	"context"
+	"strings"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+)
+
+// What says what a row reports about a step.
+type What byte
+
+const (
+	Started   What = iota // its work starts
+	Done                  // it has a result
+	Failed                // its result is a failure
+	Left                  // an attempt ended without a result
+	Forgotten             // its failure was forgotten, so it is open again
+)
+
+// An Event is a row, or a part of one.
+type Event struct {
+	What  What
+	Path  string
+	Kind  string
+	Seq   int64 // number of the row
+	Place int   // in the row
+	At    int64 // milliseconds of Unix time
+	Usage budget.Usage
+}
+
+// A Block is a stored part of a tree. That with an empty Slot is the root. Any other one
+// has children of the node at Parent whose names differ in the last bits of a number.
+type Block struct {
+	Parent, Slot string
+	Counts       []byte // of the children, by state
+	Data         []byte
+}
+
+// A Store keeps blocks.
+type Store interface {
+	// Block returns the data of a block, nil if the store does not have it.
+	Block(ctx context.Context, parent, slot string) ([]byte, error)
+	// Blocks returns the blocks of a parent in the order of their slots, without their
+	// Data unless whole is set.
+	Blocks(ctx context.Context, parent string, whole bool) ([]Block, error)
+}
+
+// State is the state of a branch.
+type State byte
+
+const (
+	IsDone State = iota
+	IsOpen
+	IsPartly
+	IsFailed
+	states
+)
+
+// Counts are numbers of branches by state.
+type Counts [states]int
+
+func (c Counts) sum() (n int) {
+	for _, i := range c {
+		n += i
+	}
+	return n
+}
+
+// Own is a step at the path of a node.
+type Own struct {
+	Kind     string
+	What     What // Started, Done or Failed
+	Attempts int
+	Failures int
+	Seq      int64 // of its result, or of its last start
+	Usage    budget.Usage
+}
+
+// Sums are the sums of a branch.
+type Sums struct {
+	Below                  int // steps below the path
+	Open, Recorded, Failed int // steps at the path and below
+	Started, Ended         int64
+	Usage                  budget.Usage
+}
+
+// node is a path with what is at it and below it.
+type node struct {
+	Sums
+	rest  string // of the path, after that of its parent
+	first int64  // row and place of its first event
+	own   []Own
+
+	kids []*node // while it is not out
+
+	out    bool             // its children are in blocks
+	counts Counts           // of its children
+	top    string           // its last slot
+	slots  map[string]*slot // those that were read or changed
+}
+
+// slot is a Block in memory.
+type slot struct {
+	kids  []*node // in order of their names
+	dirty bool
+}
+
+// Tree is the outline of a run up to a position. It reads what it needs from its store.
+type Tree struct {
+	At     int64 // number of the last row that it includes
+	root   *node
+	places map[string]*Place
+	store  Store
+	stored int64  // At of the root in the store
+	chain  []link // of Fold
+}
+
+// Open returns the tree in a store. It is empty if the store has none.
+func Open(ctx context.Context, store Store) (*Tree, error) {
+	t := &Tree{root: new(node), places: map[string]*Place{}, store: store}
+	data, err := store.Block(ctx, "", "")
+	if err != nil || data == nil {
+		return t, err
+	}
+	return t, t.readHead(data)
+}
+
+const (
+	mostInside = 16 // nodes below one that is not out
+	placeBits  = 16 // of a place in a row
+	slotBits   = 6
+	inSlot     = 1 << slotBits
+)
+
+// Fold adds an event.
+func (t *Tree) Fold(ctx context.Context, e Event) error {
+	t.chain = append(t.chain[:0], link{t.root, nil})
+	for start := 0; start < len(e.Path); {
+		end := next(e.Path, start)
+		kid, err := t.kid(ctx, t.chain[len(t.chain)-1].node, e.Path[:start], e.Path[start:end], e.Seq<<placeBits|int64(e.Place))
+		if err != nil {
+			return err
+		}
+		t.chain, start = append(t.chain, kid), end
+	}
+	t.At = max(t.At, e.Seq)
+	last := t.chain[len(t.chain)-1].node
+	before, known := last.state(), last.known()
+	d := last.note(e)
+	t.place(e, d)
+	for i := len(t.chain) - 1; i >= 0; i-- {
+		n := t.chain[i].node
+		if n != last {
+			before, known = n.state(), n.known()
+		}
+		n.add(e, d, n == last)
+		if s := t.chain[i].slot; s != nil {
+			up := t.chain[i-1].node
+			if known {
+				up.counts[before]--
+			}
+			up.counts[n.state()]++
+			s.dirty = true
+		}
+	}
+	return nil
+}
+
+// link is a node on a path, and the block in which its parent has it, if it has blocks.
+type link struct {
+	*node
+	slot *slot
+}
+
+func (n *node) known() bool { return n.Open+n.Recorded > 0 }
+
+// next returns where the part of a path that begins at start ends.
+func next(path string, start int) int {
+	if end := strings.IndexAny(path[start+1:], "/[~"); end >= 0 {
+		return start + 1 + end
+	}
+	return len(path)
+}
+
+// delta is how an event changes numbers of steps.
+type delta struct{ fresh, open, recorded, failed int }
+
+// note notes an event of a step at the path of the node.
+func (n *node) note(e Event) (d delta) {
+	var own *Own
+	for i := range n.own {
+		if n.own[i].Kind == e.Kind {
+			own = &n.own[i]
+		}
+	}
+	if own == nil {
+		n.own = append(n.own, Own{Kind: e.Kind})
+		own = &n.own[len(n.own)-1]
+		d.fresh, d.open = 1, 1
+	}
+	was := own.What
+	own.Usage = sum(own.Usage, e.Usage)
+	switch e.What {
+	case Started:
+		own.Attempts++
+		if was == Started {
+			own.Seq = e.Seq
+		}
+		return d
+	case Left:
+		own.Failures++
+		return d
+	case Forgotten:
+		own.Failures++
+		if was == Started {
+			return d
+		}
+		own.What = Started
+		d.open, d.recorded = d.open+1, -1
+	default:
+		own.What, own.Seq = e.What, e.Seq
+		if was == Started {
+			d.open, d.recorded = d.open-1, 1
+		}
+		if e.What == Failed {
+			d.failed = 1
+		}
+	}
+	if was == Failed {
+		d.failed--
+	}
+	return d
+}
+
+// add adds an event at the path of a node, or below it.
+func (n *node) add(e Event, d delta, here bool) {
+	n.Open, n.Recorded, n.Failed = n.Open+d.open, n.Recorded+d.recorded, n.Failed+d.failed
+	if !here {
+		n.Below += d.fresh
+	}
+	if e.What == Forgotten {
+		return
+	}
+	n.Usage = sum(n.Usage, e.Usage)
+	if e.What != Left && (n.Started == 0 || e.At < n.Started) {
+		n.Started = e.At
+	}
+	if e.What == Done || e.What == Failed {
+		n.Ended = max(n.Ended, e.At)
+	}
+}
+
+// sum adds usages. Most steps use nothing.
+func sum(a, b budget.Usage) budget.Usage {
+	if b == (budget.Usage{}) {
+		return a
+	}
+	return a.Add(b)
+}
+
+func (n *node) state() State {
+	for _, own := range n.own {
+		if own.What == Failed {
+			return IsFailed
+		}
+	}
+	switch {
+	case n.Open > 0:
+		return IsOpen
+	case n.Failed == 0:
+		return IsDone
+	case n.Failed == n.Recorded:
+		return IsFailed
+	}
+	return IsPartly
+}
+
+// kid returns the child of the node at a path, and makes it if first is not 0.
+func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64) (link, error) {
+	if !n.out {
+		for _, k := range n.kids {
+			if k.rest == rest {
+				return link{k, nil}, nil
+			}
+		}
+		if first == 0 {
+			return link{}, nil
+		}
+		if len(n.kids) < mostInside {
+			k := &node{rest: rest, first: first}
+			n.kids = append(n.kids, k)
+			return link{k, nil}, nil
+		}
+		n.spill()
+	}
+	name := slotOf(rest)
+	s, err := t.slot(ctx, n, path, name)
+	if err != nil || s == nil && first == 0 {
+		return link{}, err
+	}
+	if s == nil {
+		s = n.make(name)
+	}
+	at, found := s.find(rest)
+	if found {
+		return link{s.kids[at], s}, nil
+	}
+	if first == 0 {
+		return link{}, nil
+	}
+	k := &node{rest: rest, first: first}
+	s.insert(at, k)
+	return link{k, s}, nil
+}
+
+// slot returns a block of the node at a path, nil if it has none of that name.
+func (t *Tree) slot(ctx context.Context, n *node, path, name string) (*slot, error) {
+	if s := n.slots[name]; s != nil || name > n.top {
+		return s, nil
+	}
+	data, err := t.store.Block(ctx, path, name)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	s, err := t.readSlot(data)
+	if err == nil {
+		n.keep(name, s)
+	}
+	return s, err
+}
+
+func (n *node) keep(name string, s *slot) {
+	if n.slots == nil {
+		n.slots = map[string]*slot{}
+	}
+	n.slots[name] = s
+}
+
+func (n *node) make(name string) *slot {
+	s := &slot{dirty: true}
+	n.keep(name, s)
+	n.top = max(n.top, name)
+	return s
+}
+
+// spill moves the children of a node into blocks.
+func (n *node) spill() {
+	n.out = true
+	for _, k := range n.kids {
+		s := n.slots[slotOf(k.rest)]
+		if s == nil {
+			s = n.make(slotOf(k.rest))
+		}
+		at, _ := s.find(k.rest)
+		s.insert(at, k)
+		n.counts[k.state()]++
+	}
+	n.kids = nil
+}
+
+// Place is a place of the pipeline, with the steps at it.
+type Place struct {
+	Path                   string
+	Open, Recorded, Failed int
+	First                  string // path of the first step
+	Usage                  budget.Usage
+}
+
+// mostPlaces bounds the places that are told apart. Names of steps may be data.
+const mostPlaces = 1000
+
+func (t *Tree) place(e Event, d delta) {
+	at := address.Place(e.Path)
+	if t.places[at] == nil && len(t.places) >= mostPlaces {
+		at = address.Parent(at) + "/…"
+		if t.places[at] == nil && len(t.places) >= 2*mostPlaces {
+			at = "…"
+		}
+	}
+	p := t.places[at]
+	if p == nil {
+		p = &Place{Path: at, First: e.Path}
+		t.places[at] = p
+	}
+	p.Open, p.Recorded, p.Failed = p.Open+d.open, p.Recorded+d.recorded, p.Failed+d.failed
+	if e.What != Forgotten {
+		p.Usage = sum(p.Usage, e.Usage)
+	}
+}

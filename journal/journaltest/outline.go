@@ -1,0 +1,126 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// wide is a run of a fan-out with a step in each lane, of which bad decides which fail.
+func wide(lanes int, bad func(i int) bool) stone.Ashlar {
+	numbers := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
+		all := make([]int, lanes)
+		for i := range all {
+			all[i] = i
+		}
+		return all, nil
+	})
+	lane := stone.Func("work", item, draft, func(ctx context.Context, i int) (string, error) {
+		return stone.Step(ctx, "ask", i, func(_ context.Context, i int) (string, error) {
+			if bad(i) {
+				return "", stone.Fail("unlucky", "%d", i)
+			}
+			return "ok", nil
+		})
+	})
+	count := stone.Reduce(stone.New("count", final, func(context.Context, dag.DAG) (string, error) { return "ok", nil }, stone.Queries(dag.All(draft))))
+	return stone.Seq("all", stone.Map("each", numbers, item, lane, stone.Lanes(16), stone.Quorum(lanes)), count)
+}
+
+// testOutlineLarge compares the outline of a run that is too large to be read at once with
+// its steps: while it is held, when it has failed, in another process, when its failures
+// were forgotten, and when it is done.
+func testOutlineLarge(t *testing.T, j tested) {
+	const lanes = 1500
+	bad := func(i int) bool { return i%100 == 7 }
+	if _, err := run(t, j, wide(lanes, bad), journal.Options{}); !errors.Is(err, kind.LanesFailed) {
+		t.Fatalf("lanes failed: %v", err)
+	}
+	sameOutline(t, j.Journal)
+	other := j.open()
+	sameOutline(t, other)
+	var retried atomic.Int64
+	all := make(chan struct{})
+	_, err := run(t, other, wide(lanes, func(i int) bool {
+		if retried.Add(1) == 15 { // all failures are forgotten, and nothing else happens
+			sameOutline(t, other)
+			close(all)
+		}
+		<-all
+		return i == 107
+	}), journal.Options{})
+	if err == nil || retried.Load() != 15 {
+		t.Fatalf("%d lanes were retried: %v; want 15, of which one fails again", retried.Load(), err)
+	}
+	sameOutline(t, other)
+	mustRun(t, other, wide(lanes, func(int) bool { return false }), journal.Options{})
+	sameOutline(t, other)
+	sameOutline(t, j.open())
+	if err := other.Remove(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, other, wide(3, func(int) bool { return false }), journal.Options{})
+	sameOutline(t, other)
+}
+
+// firstStart lets an outline have the start of the first attempt of a step, where its
+// steps have the last one.
+var firstStart = cmp.Comparer(func(steps, outline time.Time) bool {
+	return steps.IsZero() == outline.IsZero() && steps.Sub(outline).Abs() < time.Minute
+})
+
+// still forgets when a branch ended that is open again.
+func still(b *journal.Branch) {
+	if b.Open > 0 {
+		b.Ended = time.Time{}
+	}
+}
+
+// sameOutline compares the outline of a run with that of its steps.
+func sameOutline(t *testing.T, j journal.Journal) {
+	t.Helper()
+	steps, err := j.Steps(t.Context(), "run")
+	must(t, err)
+	want := journal.OutlineOf(steps)
+	got, err := j.Outline(t.Context(), "run")
+	must(t, err)
+	for _, at := range []string{"", "all", "all/each", "all/each[7]", "all/each[107]/work", "all/each[1499]", "none"} {
+		for _, p := range []journal.Page{{Limit: 30}, {From: "all/each[1000]", Limit: 30}, {Only: journal.BranchFailed}, {Only: journal.BranchOpen}, {Only: journal.BranchDone, Limit: 40}} {
+			a, err := want.Level(t.Context(), at, p)
+			must(t, err)
+			b, err := got.Level(t.Context(), at, p)
+			must(t, err)
+			for _, l := range []*journal.Level{&a, &b} {
+				for i := range l.Branches {
+					still(&l.Branches[i])
+				}
+				still(&l.Sum)
+			}
+			if diff := cmp.Diff(a, b, cmpopts.EquateEmpty(), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Started" }, firstStart)); diff != "" {
+				t.Fatalf("below %q, %+v (-steps +outline):\n%s", at, p, diff)
+			}
+		}
+	}
+	a, err := want.Places(t.Context())
+	must(t, err)
+	b, err := got.Places(t.Context())
+	must(t, err)
+	byPath := func(a, b journal.Place) int { return strings.Compare(a.Path, b.Path) }
+	slices.SortFunc(a, byPath)
+	slices.SortFunc(b, byPath)
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Errorf("the places (-steps +outline):\n%s", diff)
+	}
+}
