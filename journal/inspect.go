@@ -44,8 +44,8 @@ type Outline interface {
 	// "". Up to 2,000 are in the order in which they started, more in that of their names
 	// and numbers.
 	Level(ctx context.Context, path string, p Page) (Level, error)
-	// Places returns the places of the pipeline (see address.Place) at which there are
-	// steps. Of more than 1,000, some are summed up.
+	// Places returns the places of the pipeline (see address.Place) that have steps or
+	// visits. Of more than 1,000, some are summed up.
 	Places(ctx context.Context) ([]Place, error)
 }
 
@@ -72,8 +72,9 @@ type Level struct {
 // A Place sums up the steps at a place of a pipeline, without those below it.
 type Place struct {
 	Path                   string
-	Open, Recorded, Failed int // as in Branch
-	First                  string
+	Open, Recorded, Failed int    // as in Branch
+	First                  string // path of the first step
+	Visits                 int    // of a loop or fan-out, 1 more than the highest number of a round or lane
 	Usage                  budget.Usage
 }
 
@@ -188,14 +189,26 @@ func (steps stepsOutline) Level(_ context.Context, path string, p Page) (Level, 
 // Places implements [Outline].
 func (steps stepsOutline) Places(context.Context) (out []Place, err error) {
 	index := map[string]int{}
-	for _, s := range steps {
-		at := address.Place(s.Path)
+	place := func(path string) *Place {
+		at := address.Place(path)
 		i, known := index[at]
 		if !known {
 			i = len(out)
-			index[at], out = i, append(out, Place{Path: at, First: s.Path})
+			index[at], out = i, append(out, Place{Path: at})
 		}
-		p := &out[i]
+		return &out[i]
+	}
+	for _, s := range steps {
+		end := 0
+		for segment := range address.Segments(s.Path) {
+			if end += len(segment); address.Parse(segment).Number() >= 0 {
+				p := place(s.Path[:end])
+				p.Visits = max(p.Visits, address.Parse(segment).Number()+1)
+			}
+			end++
+		}
+		p := place(s.Path)
+		p.First = cmp.Or(p.First, s.Path)
 		p.Usage = p.Usage.Add(s.Usage)
 		switch {
 		case !s.Recorded:

@@ -66,11 +66,16 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 	c := &called{Record: r, Run: run}
 	steps := map[string]*journal.Step{}
 	if path != "" && r.From == "" {
-		below, err := j.Outline(ctx, run, path)
+		o, err := j.Outline(ctx, run)
 		if err != nil {
 			return nil, err
 		}
-		for _, b := range below {
+		const most = 1000 // attempts and judges
+		below, err := o.Level(ctx, path, journal.Page{Limit: most})
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range below.Branches {
 			steps[b.Path] = b.Step
 		}
 	}

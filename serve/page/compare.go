@@ -145,13 +145,13 @@ func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*
 // stepAt finds the step at a path, and whether steps are within it. It is nil if the run
 // has none.
 func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, bool, error) {
-	above, err := v.Journal.Outline(ctx, info.ID, up(path))
+	o, err := v.Journal.Outline(ctx, info.ID)
 	if err != nil {
 		return nil, false, err
 	}
-	i := slices.IndexFunc(above, func(b journal.Branch) bool { return b.Path == path })
-	if i < 0 || above[i].Step == nil {
-		return nil, false, nil
+	l, err := o.Level(ctx, up(path), journal.Page{From: path, Limit: 1})
+	if err != nil || len(l.Branches) == 0 || l.Branches[0].Path != path {
+		return nil, false, err
 	}
-	return above[i].Step, above[i].Below > 0, nil
+	return l.Branches[0].Step, l.Branches[0].Below > 0, nil
 }

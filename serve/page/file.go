@@ -64,7 +64,11 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	for _, s := range steps {
 		whole.add(s.Started, s.Ended)
 	}
-	if body.Drawing = draw(info, steps); body.Drawing != nil {
+	places, err := journal.OutlineOf(steps).Places(ctx)
+	if err != nil {
+		return err
+	}
+	if body.Drawing = draw(info, places); body.Drawing != nil {
 		for i := range body.Drawing.Boxes {
 			body.Drawing.Boxes[i].URL = "" // there are no other pages
 		}
@@ -89,7 +93,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		if !s.Recorded {
 			b.Open = 1
 		}
-		body.All = append(body.All, fileStep{row{Branch: b, State: stateOf(b), Bar: whole.bar(s.Started, s.Ended)}, n})
+		body.All = append(body.All, fileStep{row{Branch: b, State: string(b.State()), Bar: whole.bar(s.Started, s.Ended)}, n})
 	}
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -49,7 +50,7 @@ const maxPlaces = 120
 
 // draw lays out the pipeline of a run, from left to right. It is nil for a run that has
 // no recorded pipeline.
-func draw(info journal.RunInfo, steps []journal.Step) *drawing {
+func draw(info journal.RunInfo, at []journal.Place) *drawing {
 	parts := info.Shape
 	for depth := 64; len(parts) > maxPlaces && depth > 0; depth-- {
 		var upper []journal.Part
@@ -74,11 +75,12 @@ func draw(info journal.RunInfo, steps []journal.Step) *drawing {
 			root = p
 		}
 	}
-	for _, s := range steps {
-		visit(places, s.Path)
-		at := address.Place(s.Path)
+	for _, s := range at {
+		if p := places[s.Path]; p != nil {
+			p.visits = s.Visits
+		}
 		counted := true
-		for here := true; at != ""; at, here = address.Parent(at), false {
+		for at, here := s.Path, true; at != ""; at, here = address.Parent(at), false {
 			if p := places[at]; p != nil {
 				counted = counted && (here || len(p.below) > 0) // turns of an agent are no steps of the pipeline
 				p.add(s, here, counted)
@@ -91,23 +93,15 @@ func draw(info journal.RunInfo, steps []journal.Step) *drawing {
 	return d
 }
 
-// add notes a step at the place itself, or below it.
-func (p *place) add(s journal.Step, here, counted bool) {
+// add adds the steps at the place itself, or at one below it.
+func (p *place) add(s journal.Place, here, counted bool) {
 	p.usage = p.usage.Add(s.Usage)
 	if here {
-		p.steps++
+		p.steps += s.Open + s.Recorded
 	}
-	if p.first == "" {
-		p.first = s.Path
-	}
-	switch {
-	case !counted:
-	case !s.Recorded:
-		p.un++
-	case s.Failure != "":
-		p.failed++
-	default:
-		p.done++
+	p.first = cmp.Or(p.first, s.First)
+	if counted {
+		p.un, p.failed, p.done = p.un+s.Open, p.failed+s.Failed, p.done+s.Recorded-s.Failed
 	}
 }
 
@@ -154,20 +148,6 @@ func (d *drawing) lay(p *place, run string, x, y int) (w, h int) {
 	b.H = bottom - y + frameSide
 	d.Boxes[at] = b
 	return b.W, b.H
-}
-
-// visit notes the round or the lane of each place above a step.
-func visit(places map[string]*place, path string) {
-	end := 0
-	for segment := range address.Segments(path) {
-		end += len(segment)
-		if n := address.Parse(segment).Number(); n >= 0 {
-			if p := places[address.Place(path[:end])]; p != nil {
-				p.visits = max(p.visits, n+1)
-			}
-		}
-		end++
-	}
 }
 
 // note says what a frame is.

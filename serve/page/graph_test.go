@@ -18,7 +18,11 @@ func TestDraw(t *testing.T) {
 		{Path: "all/each[0]/check", Recorded: true}, {Path: "all/each[1]/check", Recorded: true, Failure: "x"}, {Path: "all/each[2]/check"},
 		{Path: "all/again[0]/try", Recorded: true}, {Path: "all/again[1]/try", Recorded: true},
 	}
-	d := draw(info, steps)
+	places, err := journal.OutlineOf(steps).Places(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := draw(info, places)
 	got := ""
 	for i, b := range d.Boxes {
 		got += fmt.Sprintf("%s %q %q %s %t; ", b.Name, b.Note, b.Counts, b.State, b.Frame)

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -183,11 +182,8 @@ const (
 	rowsOfTree = 100    // right below the path that is shown
 	rowsInAll  = 160    // with what is below them
 	rowsInside = 8      // of one branch that is unfolded
-	smallRun   = 20_000 // steps that are read at once, for the branches within branches
-	largeRun   = 50_000 // steps from which no branches are unfolded
-
-	maxDepth    = 12      // of the style
-	mostCounted = 200_000 // steps up to which a graph has counts
+	smallRun   = 20_000 // steps that are read at once, to fold the pauses between them
+	maxDepth   = 12     // of the style
 )
 
 // readTree reads the part of the tree of a run that is shown.
@@ -195,144 +191,94 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 	t := tree{view: v, Run: info.ID, Live: info.State == journal.Running}
 	t.Lost = over(info.State) || info.State == journal.Interrupted || info.State == journal.Drained
 	t.Above = crumbs(v.At)
-	top, err := j.Outline(ctx, info.ID, v.At)
+	o, err := j.Outline(ctx, info.ID)
 	if err != nil {
 		return t, err
 	}
-	if len(top) == 0 && v.At != "" {
+	whole, err := o.Level(ctx, "", journal.Page{Limit: 1})
+	if err != nil {
+		return t, err
+	}
+	top, err := o.Level(ctx, v.At, journal.Page{From: v.From, Only: journal.BranchState(v.Only), Limit: rowsOfTree})
+	if err != nil {
+		return t, err
+	}
+	if top.All == 0 && v.At != "" {
 		return t, missing("Run %q has nothing below %q.", info.ID, v.At)
 	}
-	t.All = len(top)
-	steps, err := stepsOf(ctx, j, info.ID, v.At, top)
-	if err != nil {
-		return t, err
-	}
-	counts := map[string]int{}
-	for _, b := range top {
-		counts[stateOf(b)]++
-		t.Open += b.Open
-		t.Costs = t.Costs || b.Usage != (budget.Usage{})
-		t.Span.add(b.Started, b.Ended)
-	}
-	for _, s := range []string{"failed", "partly", "open", "done"} {
-		if counts[s] > 0 {
-			t.Counts = append(t.Counts, stateCount{s, counts[s]})
+	t.All, t.Next, t.Hidden = top.All, top.Next, top.Hidden
+	for _, s := range []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen, journal.BranchDone} {
+		if top.Counts[s] > 0 {
+			t.Counts = append(t.Counts, stateCount{string(s), top.Counts[s]})
 		}
 	}
+	t.Open, t.Costs = top.Sum.Open, top.Sum.Usage != (budget.Usage{})
+	t.Span.add(top.Sum.Started, top.Sum.Ended)
 	if t.Live {
 		t.Span.add(time.Time{}, time.Now())
 	}
-	shown := slices.DeleteFunc(top, func(b journal.Branch) bool { return v.Only != "" && stateOf(b) != v.Only })
-	first := max(slices.IndexFunc(shown, func(b journal.Branch) bool { return b.Path == v.From }), 0)
-	shown = shown[first:]
-	if len(shown) > rowsOfTree {
-		t.Next, t.Hidden = shown[rowsOfTree].Path, len(shown)-rowsOfTree
-		shown = shown[:rowsOfTree]
-	}
-	t.Large = steps > smallRun
-	var all []journal.Step
-	if !t.Large || v.Graph && steps <= mostCounted {
-		if all, err = j.Steps(ctx, info.ID); err != nil {
+	if t.Large = whole.Sum.Open+whole.Sum.Recorded > smallRun; !t.Large {
+		all, err := j.Steps(ctx, info.ID)
+		if err != nil {
 			return t, err
 		}
 		t.Span.fold(all)
 	}
 	if v.Graph {
-		t.Drawing = draw(info, all)
-		return t, nil
+		places, err := o.Places(ctx)
+		t.Drawing = draw(info, places)
+		return t, err
 	}
-	within := unfold(ctx, j, info.ID, steps, all)
+	within := func(path string) (journal.Level, error) { return o.Level(ctx, path, journal.Page{Limit: rowsInside}) }
 	most := rowsInAll
 	if isEvaluation(info) { // its report says more than the first of its cases
-		most = len(shown) + rowsInside
+		most = len(top.Branches) + rowsInside
 	}
-	for i, b := range shown {
-		if err := t.add(b, v.At, 0, most-(len(shown)-i), within); err != nil {
+	for i, b := range top.Branches {
+		if err := t.add(b, v.At, 0, most-(len(top.Branches)-i), within); err != nil {
 			return t, err
 		}
 	}
 	return t, nil
 }
 
-// stepsOf returns about how many steps a run has, of which the branches at a path are known.
-func stepsOf(ctx context.Context, j journal.Journal, run, at string, known []journal.Branch) (n int, err error) {
-	if at != "" {
-		if known, err = j.Outline(ctx, run, ""); err != nil {
-			return 0, err
-		}
-	}
-	for _, b := range known {
-		n += 1 + b.Below
-	}
-	return n, nil
-}
-
-// inside returns the branches right below a path, none to leave them folded.
-type inside func(path string) ([]journal.Branch, error)
-
-// unfold returns how the branches of a run with so many steps are unfolded: from all
-// steps, if they were read, or else a few times.
-func unfold(ctx context.Context, j journal.Journal, run string, steps int, all []journal.Step) inside {
-	left := 4
-	return func(path string) ([]journal.Branch, error) {
-		if all != nil {
-			return journal.Branches(slices.Values(all), path), nil
-		}
-		if left--; left < 0 || steps > largeRun {
-			return nil, nil
-		}
-		return j.Outline(ctx, run, path)
-	}
-}
+// inside returns the first branches right below a path.
+type inside func(path string) (journal.Level, error)
 
 // add adds the row of a branch and, while there are fewer than most rows, what is below.
 func (t *tree) add(b journal.Branch, above string, depth, most int, within inside) error {
-	var below []journal.Branch
+	var below journal.Level
 	for b.Below > 0 {
 		var err error
 		if below, err = within(b.Path); err != nil {
 			return err
 		}
-		if b.Step != nil || len(below) != 1 || below[0].Step == nil {
+		if b.Step != nil || below.All != 1 || below.Branches[0].Step == nil {
 			break
 		}
-		b = below[0] // a lane of one step is that step
-		below = nil
+		b = below.Branches[0] // a lane of one step is that step
+		below = journal.Level{}
 	}
-	r := row{Branch: b, Name: strings.TrimPrefix(strings.TrimPrefix(b.Path, above), "/"), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
+	r := row{Branch: b, Name: strings.TrimPrefix(strings.TrimPrefix(b.Path, above), "/"), Depth: depth, State: string(b.State()), Bar: t.Span.bar(b.Started, b.Ended)}
 	if s := b.Step; s != nil && s.Failure != "" {
 		r.Reason = reasonOf(s.Failure, s.Reason)
 	}
 	at := len(t.Rows)
 	t.Rows = append(t.Rows, r)
-	for i, c := range below {
-		if i == rowsInside || len(t.Rows) >= most {
-			t.Rows[at].More = len(below) - i
+	for i, c := range below.Branches {
+		if len(t.Rows) >= most {
+			t.Rows[at].More = below.All - i
 			return nil
 		}
 		if err := t.add(c, b.Path, min(depth+1, maxDepth), most, within); err != nil {
 			return err
 		}
 	}
+	t.Rows[at].More = below.All - len(below.Branches)
 	return nil
 }
 
 // up returns the path of the branch that has the one at path right below it.
 func up(path string) string {
 	return path[:max(strings.LastIndexAny(path, "/[~"), 0)]
-}
-
-// stateOf returns the state of a branch.
-func stateOf(b journal.Branch) string {
-	switch {
-	case b.Step != nil && b.Step.Failure != "":
-		return "failed"
-	case b.Step != nil && b.Step.Recorded:
-		return "done" // whatever it tried
-	case b.Open > 0:
-		return "open"
-	case b.Failed > 0:
-		return cmp.Or(map[bool]string{true: "failed"}[b.Failed == b.Recorded], "partly")
-	}
-	return "done"
 }

@@ -355,7 +355,7 @@ func (v *view) steps(ctx context.Context, found []outline.Branch, into []journal
 func (v *view) Places(ctx context.Context) (out []journal.Place, err error) {
 	err = v.read(ctx, func(t *outline.Tree) error {
 		for _, p := range t.Places() {
-			out = append(out, journal.Place{Path: p.Path, Open: p.Open, Recorded: p.Recorded, Failed: p.Failed, First: p.First, Usage: p.Usage})
+			out = append(out, journal.Place{Path: p.Path, Open: p.Open, Recorded: p.Recorded, Failed: p.Failed, First: p.First, Visits: p.Visits, Usage: p.Usage})
 		}
 		return nil
 	})

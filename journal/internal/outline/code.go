@@ -34,6 +34,7 @@ func (t *Tree) Flush(put func(Block) error) error {
 		p := t.places[at]
 		w.text(p.Path)
 		w.text(p.First)
+		w.int(p.Visits)
 		w.int(p.Open)
 		w.int(p.Recorded)
 		w.int(p.Failed)
@@ -340,7 +341,7 @@ func (t *Tree) readHead(data []byte) error {
 	t.stored = t.At
 	t.root = r.node()
 	for range r.length() {
-		p := &Place{Path: r.text(), First: r.text(), Open: r.int(), Recorded: r.int(), Failed: r.int(), Usage: r.usage()}
+		p := &Place{Path: r.text(), First: r.text(), Visits: r.int(), Open: r.int(), Recorded: r.int(), Failed: r.int(), Usage: r.usage()}
 		t.places[p.Path] = p
 	}
 	return r.err

@@ -376,6 +376,7 @@ type Place struct {
 	Path                   string
 	Open, Recorded, Failed int
 	First                  string // path of the first step
+	Visits                 int    // of its rounds or lanes, the highest number and 1
 	Usage                  budget.Usage
 }
 
@@ -383,7 +384,40 @@ type Place struct {
 const mostPlaces = 1000
 
 func (t *Tree) place(e Event, d delta) {
-	at := address.Place(e.Path)
+	if d.fresh > 0 {
+		t.visit(e.Path)
+	}
+	p := t.placeAt(address.Place(e.Path))
+	if p.First == "" {
+		p.First = e.Path
+	}
+	p.Open, p.Recorded, p.Failed = p.Open+d.open, p.Recorded+d.recorded, p.Failed+d.failed
+	if e.What != Forgotten {
+		p.Usage = sum(p.Usage, e.Usage)
+	}
+}
+
+// visit notes the rounds and lanes on a path.
+func (t *Tree) visit(path string) {
+	for at := strings.IndexByte(path, '['); at >= 0; {
+		start := strings.LastIndexByte(path[:at], '/') + 1
+		end := len(path)
+		if n := strings.IndexByte(path[at:], '/'); n >= 0 {
+			end = at + n
+		}
+		if n := address.Parse(path[start:end]).Number(); n >= 0 {
+			p := t.placeAt(address.Place(path[:end]))
+			p.Visits = max(p.Visits, n+1)
+		}
+		more := strings.IndexByte(path[end:], '[')
+		if more < 0 {
+			return
+		}
+		at = end + more
+	}
+}
+
+func (t *Tree) placeAt(at string) *Place {
 	if t.places[at] == nil && len(t.places) >= mostPlaces {
 		at = address.Parent(at) + "/…"
 		if t.places[at] == nil && len(t.places) >= 2*mostPlaces {
@@ -392,11 +426,8 @@ func (t *Tree) place(e Event, d delta) {
 	}
 	p := t.places[at]
 	if p == nil {
-		p = &Place{Path: at, First: e.Path}
+		p = &Place{Path: at}
 		t.places[at] = p
 	}
-	p.Open, p.Recorded, p.Failed = p.Open+d.open, p.Recorded+d.recorded, p.Failed+d.failed
-	if e.What != Forgotten {
-		p.Usage = sum(p.Usage, e.Usage)
-	}
+	return p
 }
