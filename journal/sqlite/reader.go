@@ -62,19 +62,25 @@ func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
 
 // Runs implements [log.Reader].
 func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
-	text, args := "SELECT "+runColumns+" FROM runs WHERE (?1 = 0 OR run < ?1)", []any{before}
+	text, args := runsIn(before, states)
+	return query(ctx, r, scanRun, text, args...)
+}
+
+// runsIn returns the query for runs in some states, and its arguments.
+func runsIn(before int64, states []string) (text string, args []any) {
+	text, args = "SELECT "+runColumns+" FROM runs WHERE (?1 = 0 OR run < ?1)", []any{before}
 	if len(states) > 0 {
 		text += " AND state IN (?" + strings.Repeat(", ?", len(states)-1) + ")"
 		finished := false
 		for _, s := range states {
 			args = append(args, s)
-			finished = finished || strings.Contains(isFinished, "'"+s+"'") && s != ""
+			finished = finished || s != "" && strings.Contains(isFinished, s)
 		}
 		if !finished {
 			text += " AND " + isUnfinished
 		}
 	}
-	return query(ctx, r, scanRun, text+" ORDER BY run DESC", args...)
+	return text + " ORDER BY run DESC", args
 }
 
 // isUnfinished is the condition of an index, which SQLite uses for queries that repeat it.

@@ -103,6 +103,9 @@ func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err
 	for _, s := range n.slots {
 		kids = append(kids, s.kids...)
 	}
+	if len(kids) != n.counts.sum() {
+		return nil, ErrForm
+	}
 	return kids, nil
 }
 
@@ -172,6 +175,13 @@ func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Cou
 	}
 	for name, s := range n.slots {
 		counts[name] = s.counts()
+	}
+	all := 0
+	for _, c := range counts {
+		all += c.sum()
+	}
+	if all != n.counts.sum() {
+		return nil, ErrForm
 	}
 	return counts, nil
 }

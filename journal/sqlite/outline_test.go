@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// lanes records lanes of a run, two records each.
+func lanes(t *testing.T, db *DB, from, to int) {
+	t.Helper()
+	var group sync.WaitGroup
+	for i := from; i < to; i++ {
+		group.Go(func() {
+			var digest dag.ID
+			binary.BigEndian.PutUint64(digest[:], uint64(i))
+			key := step.Key{RunID: "r", Path: fmt.Sprintf("all/each[%d]/ask", i), Kind: "step", Name: "ask", Digest: digest}
+			if _, err := db.Do(t.Context(), key, work(new(atomic.Int64))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// wantLanes checks the outline of the run, and how many of its lanes are in blocks.
+func wantLanes(t *testing.T, db *DB, n int, blocks string) {
+	t.Helper()
+	o, err := db.Outline(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := o.Level(t.Context(), "all/each", journal.Page{From: fmt.Sprintf("all/each[%d]", n-1), Limit: 5})
+	if err != nil || l.All != n || l.Counts[journal.BranchDone] != n || len(l.Branches) != 1 || l.Branches[0].Recorded != 1 {
+		t.Errorf("%+v, %v; want %d lanes that are done, and the last one", l, err, n)
+	}
+	var found string
+	err = db.file.pool.QueryRow("SELECT CASE WHEN count(*) = 0 THEN 'none' ELSE 'some' END FROM blocks WHERE slot <> ''").Scan(&found)
+	if err != nil {
+		found = err.Error()
+	}
+	if !strings.Contains(found, blocks) {
+		t.Errorf("blocks: %s, want %s", found, blocks)
+	}
+}
+
+// A file of version 3 has no outlines. It can be read as it is, and the first write makes
+// it one of this version, whose large runs get their outlines.
+func TestVersion3(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db := open(t, file, Options{})
+	lanes(t, db, 0, 4500)
+	wantLanes(t, db, 4500, "some")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; PRAGMA user_version = 3")
+	db = open(t, file, Options{})
+	wantLanes(t, db, 4500, "no such table")
+	lanes(t, db, 4500, 4501)
+	wantLanes(t, db, 4501, "some")
+	if runs, err := db.Runs(t.Context(), journal.Query{States: []journal.State{journal.Running}}); err != nil || len(runs) != 1 {
+		t.Errorf("%d running runs, %v; want 1", len(runs), err)
+	}
+}
+
+// Blocks that were changed are not believed: the outline is made from the records.
+func TestDamagedOutline(t *testing.T) {
+	for _, damage := range []string{
+		"UPDATE blocks SET data = x'01' WHERE slot = ''",
+		"UPDATE blocks SET counts = x'0101010101' WHERE slot <> ''",
+		"UPDATE blocks SET data = substr(data, 1, 40)",
+		"DELETE FROM blocks WHERE slot <> ''",
+	} {
+		file := filepath.Join(t.TempDir(), "stone.db")
+		db := open(t, file, Options{})
+		lanes(t, db, 0, 4500)
+		execute(t, file, damage)
+		wantLanes(t, db, 4500, "")
+		lanes(t, db, 4500, 9100)
+		wantLanes(t, db, 9100, "")
+	}
+}
+
+// Unfinished runs are found among finished ones by an index.
+func TestUnfinished(t *testing.T) {
+	db := open(t, "", Options{})
+	lanes(t, db, 0, 1)
+	for finished, states := range map[bool][]string{false: {"running", ""}, true: {"running", "done"}} {
+		var plan string
+		text, args := runsIn(0, states)
+		rows, err := db.file.pool.Query("EXPLAIN QUERY PLAN "+text, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var a, b, c int
+			if err := rows.Scan(&a, &b, &c, &plan); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows.Close()
+		if strings.Contains(plan, "unfinished") == finished {
+			t.Errorf("runs in the states %q: %s", states, plan)
+		}
+	}
+}
