@@ -50,7 +50,8 @@ var table = []struct{ pkg, imports string }{
 	{"ask", "schema"},
 	{".", "address ask dag effect event finding kind step internal/panics internal/runvalue internal/suggest"},
 
-	{"journal/internal/...", "journal"},
+	{"journal/internal/outline", "address budget"},
+	{"journal/internal/...", "journal journal/internal/outline"},
 	{"journal/sqlite", "journal journal/internal/..."},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
 	{"journal/...", "journal"},
