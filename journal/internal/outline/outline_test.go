@@ -183,7 +183,7 @@ func (m *model) check(t *outline.Tree, path string, only *outline.State) {
 
 // A tree says the same as the steps, wherever it was stored and read again.
 func TestTree(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		m := &model{T: t, steps: map[string]*modelStep{}}
 		store := blocks{}
@@ -205,7 +205,7 @@ func TestTree(t *testing.T) {
 			return lane + "/work"
 		}
 		seq := int64(0)
-		for round := range 6 {
+		for round := range 4 {
 			tree, err := outline.Open(t.Context(), store)
 			if err != nil || tree.At != seq {
 				t.Fatalf("the tree is at %d: %v; want %d", tree.At, err, seq)
