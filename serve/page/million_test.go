@@ -58,7 +58,7 @@ func BenchmarkPages(b *testing.B) {
 							}
 							used := cputime.Used()
 							show(b, j, p)
-							b.ReportMetric((cputime.Used()-used).Seconds(), "cpu-s/op")
+							b.ReportMetric((cputime.Used() - used).Seconds(), "cpu-s/op")
 						}
 					})
 				}
