@@ -65,6 +65,7 @@ type Account struct {
 	used   Usage
 	open   int               // reserved estimates that are not settled
 	run    bool              // made by Run
+	shared bool              // by several runs: an account right under it is that of a whole run
 	runs   map[string]Amount // spent by runs that can be resumed, by id
 }
 
@@ -79,6 +80,17 @@ type tree struct {
 func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
+
+// NewShared opens an account for several runs. Each draws on an account under it, which Sub
+// opens: if that is exhausted, the run ends, as with an account of its own.
+func NewShared(l Limits) *Account {
+	a := New(l)
+	a.shared = true
+	return a
+}
+
+// whole reports whether the account is that of a whole run, or above it.
+func (a *Account) whole() bool { return a.above == nil || a.above.shared }
 
 // Sub opens an account under this one, with limits of its own. Its time starts now. Under
 // a nil account it is like New.
@@ -197,7 +209,7 @@ func (a *Account) Context(ctx context.Context) (context.Context, context.CancelF
 		return context.WithCancel(ctx)
 	}
 	top := a
-	for top.above != nil {
+	for !top.whole() {
 		top = top.above
 	}
 	whole, ok := top.Deadline()

@@ -106,7 +106,7 @@ func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
 	for up := a; up != nil; up = up.above {
-		part := up.above != nil
+		part := !up.whole()
 		if q.Unpriced != "" && up.limits.USD != 0 {
 			return &refusal{&UnpricedError{Model: q.Unpriced, Part: part}, true}
 		}

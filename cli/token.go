@@ -70,8 +70,8 @@ func (a *app) createToken() *cobra.Command {
 			if c.Flags().Changed("grant") {
 				t.Grant = grant
 			}
-			if ttl < 0 || t.Minute < 0 || t.Runs < 0 {
-				return fmt.Errorf("--ttl, --per-minute and --runs: want 0 or more")
+			if ttl < 0 || t.Minute < 0 || t.Runs < 0 || !(t.USDADay >= 0) {
+				return fmt.Errorf("--ttl, --per-minute, --runs and --max-usd-a-day: want 0 or more")
 			}
 			if ttl > 0 {
 				t.Expires = now.Add(ttl).UTC().Truncate(time.Second)
@@ -94,6 +94,7 @@ func (a *app) createToken() *cobra.Command {
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
 	f.Float64Var(&t.Limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")
+	f.Float64Var(&t.USDADay, "max-usd-a-day", 0, "all runs and requests of a day (UTC) together spend at most `USD` dollars, per server")
 	f.IntVar(&t.Limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
 	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
 	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")

@@ -39,6 +39,10 @@ type Principal struct {
 	// PerMinute bounds its requests, and Runs how many of its runs are under way at once,
 	// in each server. Zero does not. Callers with one Name share them.
 	PerMinute, Runs int
+	// USDADay bounds what all that it starts may cost on a day of UTC, in each server. Zero
+	// does not. Answers to its requests for capabilities are then kept, so that they count
+	// after a restart.
+	USDADay float64
 }
 
 // may reports whether the caller has the role.

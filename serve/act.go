@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,12 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	id := r.URL.Query().Get("id")
 	if id != "" && !runName.MatchString(id) {
 		return badID(id)
+	}
+	if who.USDADay > 0 {
+		if err := s.solvent(r.Context(), who.Name, who.USDADay); err != nil {
+			return err
+		}
+		id = cmp.Or(id, freshID())
 	}
 	ctx, done, err := s.work(r.Context(), who)
 	if err != nil {
@@ -120,12 +127,18 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
+		if who.USDADay > 0 {
+			keep.Options.Labels[callerLabel] = clean(who.Name)
+		}
 		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}
 	}
-	if l := limitsOf(least(s.cfg.Limits, who.Limits, nil)); l != (budget.Limits{}) {
-		account := budget.New(l)
+	account, err := s.account(ctx, who.Name, who.USDADay, least(s.cfg.Limits, who.Limits, nil))
+	if err != nil {
+		return call.Response{Trace: trace, Err: err}
+	}
+	if account != nil {
 		var release context.CancelFunc
 		ctx, release = account.Context(ctx)
 		defer release()

@@ -41,8 +41,9 @@ type source struct {
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
 	// Keep is what a protocol needs to describe the run later.
-	Keep  json.RawMessage `json:"keep,omitempty"`
-	Owner string          `json:"owner,omitempty"` // name of the caller that started it
+	Keep    json.RawMessage `json:"keep,omitempty"`
+	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
+	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
 	// Webhooks are the names of those that are told of the run.
 	Webhooks []string `json:"webhooks,omitempty"`
 }
@@ -105,7 +106,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive, Owner: who.Name, Keep: how.keep, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -117,6 +118,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 		labels[tenantLabel] = who.Tenant
 	}
 	if info, err := s.same(ctx, who, cfg.RunID, src); err == nil || !errors.Is(err, journal.ErrNoRun) {
+		return info, false, err
+	}
+	if err := s.solvent(ctx, who.Name, who.USDADay); err != nil {
 		return info, false, err
 	}
 	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels}, most: who.Runs, live: how.live})
@@ -237,14 +241,17 @@ func (s *Server) run(ctx context.Context, t task) error {
 	if t.source.Person {
 		ctx = limit.Interactive(ctx)
 	}
-	if l := limitsOf(t.source.Budget); l != (budget.Limits{}) {
-		account := budget.New(l)
+	account, err := s.account(ctx, t.source.Owner, t.source.USDADay, t.source.Budget)
+	if err != nil {
+		return err
+	}
+	if account != nil {
 		var release context.CancelFunc
 		ctx, release = account.Context(ctx)
 		defer release()
 		ctx = budget.With(ctx, account)
 	}
-	_, err := stone.Run(s.meters.context(ctx), t.Ashlar, t.run)
+	_, err = stone.Run(s.meters.context(ctx), t.Ashlar, t.run)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)

@@ -82,10 +82,14 @@ type Server struct {
 	rates     rates
 	meters    *meters
 	tries     tries
-	died      abandoner        // nil for a journal that cannot tell
-	hooks     map[string]*hook // by the names of their pipelines
-	sending   chan struct{}    // has a place for each notice that is sent at once
-	behind    chan struct{}    // has a place for each client that may catch up at once
+	purses    struct {
+		sync.Mutex
+		by map[purseKey]*budget.Account
+	}
+	died    abandoner        // nil for a journal that cannot tell
+	hooks   map[string]*hook // by the names of their pipelines
+	sending chan struct{}    // has a place for each notice that is sent at once
+	behind  chan struct{}    // has a place for each client that may catch up at once
 
 	mu      sync.Mutex
 	active  map[string]*active   // runs of this process

@@ -150,7 +150,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 		return who, errors.New("the token is unknown, revoked or expired")
 	}
 	who = serve.Principal{Name: t.Name, Roles: []serve.Role{}, // nil would be all
-		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs}
+		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, USDADay: t.USDADay}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))
 	}

@@ -35,6 +35,7 @@ type Token struct {
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
 	Minute  int           `json:"per-minute,omitempty"` // requests; 0 does not limit
 	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 does not limit
+	USDADay float64       `json:"usd-a-day,omitempty"`  // of all its runs; 0 does not limit
 	Created time.Time     `json:"created"`
 	Expires time.Time     `json:"expires,omitzero"`
 }
@@ -120,9 +121,6 @@ func (f *File) write(tokens []Token) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(f.name), 0o777); err != nil {
-		return err
-	}
 	tmp, err := os.CreateTemp(filepath.Dir(f.name), ".tokens-*") // of mode 0600
 	if err != nil {
 		return err
@@ -135,7 +133,8 @@ func (f *File) write(tokens []Token) error {
 		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	f.tokens, f.exists = tokens, true
-	return nil
+	f.stamp, err = os.Stat(f.name)
+	return err
 }
 
 // Create adds a token and returns its secret, which is kept nowhere.
@@ -143,31 +142,47 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	if err := t.check(); err != nil {
 		return "", err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.read(); err != nil {
-		return "", err
-	}
-	if slices.ContainsFunc(f.tokens, func(o Token) bool { return o.Name == t.Name }) {
-		return "", fmt.Errorf("there is a token %q: revoke it, or choose another name", t.Name)
-	}
 	secret = Prefix + rand.Text() + rand.Text()
 	t.Digest, t.Created = digest(secret), now.UTC().Truncate(time.Second)
-	return secret, f.write(append(slices.Clone(f.tokens), t))
+	return secret, f.change(func(tokens []Token) ([]Token, error) {
+		if slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == t.Name }) {
+			return nil, fmt.Errorf("there is a token %q: revoke it, or choose another name", t.Name)
+		}
+		return append(tokens, t), nil
+	})
 }
 
 // Revoke removes a token.
 func (f *File) Revoke(name string) error {
+	return f.change(func(tokens []Token) ([]Token, error) {
+		kept := slices.DeleteFunc(slices.Clone(tokens), func(t Token) bool { return t.Name == name })
+		if len(kept) == len(tokens) {
+			return nil, fmt.Errorf("there is no token %q", name)
+		}
+		return kept, nil
+	})
+}
+
+// change replaces the tokens, while no other process does.
+func (f *File) change(do func([]Token) ([]Token, error)) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := os.MkdirAll(filepath.Dir(f.name), 0o777); err != nil {
+		return err
+	}
+	release, err := lock(f.name + ".lock")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	if err := f.read(); err != nil {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(f.tokens), func(t Token) bool { return t.Name == name })
-	if len(kept) == len(f.tokens) {
-		return fmt.Errorf("there is no token %q", name)
+	tokens, err := do(slices.Clone(f.tokens))
+	if err != nil {
+		return err
 	}
-	return f.write(kept)
+	return f.write(tokens)
 }
 
 // List returns the tokens in the order in which they were made.

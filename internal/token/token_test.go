@@ -1,9 +1,11 @@
 package token
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -107,5 +109,33 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(name); err == nil || !strings.Contains(err.Error(), "is no file of tokens") {
 		t.Error(err)
+	}
+}
+
+// Tokens that several processes make at once are all kept.
+func TestAtOnce(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "new", "tokens.json")
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			f, err := Open(name) // as another process does
+			if err == nil {
+				_, err = f.Create(Token{Name: fmt.Sprintf("t%d", i), Roles: []string{"read"}}, now)
+			}
+			if err == nil && i%2 == 0 {
+				err = f.Revoke(fmt.Sprintf("t%d", i))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	f, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := f.List(); err != nil || len(kept) != 10 {
+		t.Errorf("%d tokens are kept, want 10: %v", len(kept), err)
 	}
 }

@@ -1,0 +1,27 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package token
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// lock waits until no other process has the lock file, and returns what releases it.
+func lock(name string) (release func() error, err error) {
+	const most = 10 * time.Second
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		switch {
+		case err == nil:
+			return func() error { return errors.Join(f.Close(), os.Remove(name)) }, nil
+		case !errors.Is(err, fs.ErrExist):
+			return nil, err
+		case time.Since(start) > most:
+			return nil, fmt.Errorf("another command has %s: remove it if none is running", name)
+		}
+	}
+}

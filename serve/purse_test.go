@@ -1,0 +1,101 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/client"
+)
+
+// payers may each spend a dollar a day.
+type payers struct{}
+
+func (payers) Principal(r *http.Request) (serve.Principal, error) {
+	name := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return serve.Principal{Name: name, USDADay: 1}, nil
+}
+
+type greetingOf struct {
+	Name string `json:"name"`
+}
+
+// A caller that has spent its money of the day starts nothing more, at this server and at the
+// next one; another caller does.
+func TestUSDADay(t *testing.T) {
+	var j journal.Memory
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.4}},
+		func(_ context.Context, in greetingOf) (string, error) { return "Hello, " + in.Name, nil }))}
+	name, greeting := dag.NewType[greetingOf]("name"), dag.NewType[string]("greeting")
+	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
+	twice := stone.Seq("twice", greet, call.New("again", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)}))
+	open := func() (ada, bob client.Client, end func()) {
+		s, err := serve.New(serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(s)
+		return client.Client{URL: server.URL, Token: "ada"}, client.Client{URL: server.URL, Token: "bob"}, func() { s.Close(); server.Close() }
+	}
+	run := func(c client.Client, id, pipeline string) api.Run {
+		t.Helper()
+		run, err := c.Start(t.Context(), id, api.Start{Pipeline: pipeline, Input: []byte(`{"name":"x"}`)})
+		if err == nil {
+			run, err = c.Result(t.Context(), run.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run
+	}
+	ada, bob, end := open()
+	if r := run(bob, "z", "greet"); r.State != journal.Done {
+		t.Errorf("%+v", r)
+	}
+	if r := run(ada, "a", "greet"); r.State != journal.Done || r.Usage.USD != 0.4 {
+		t.Fatalf("%+v", r)
+	}
+	end()
+	ada, bob, end = open() // which finds in the journal what was spent
+	defer func() { end() }()
+	if _, err := ada.Act(t.Context(), "", json.RawMessage(`{"proto":1,"trace":{"id":"r-1"},"task":{"intent":"text/greet"},"input":{"name":"Ada"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	// 0.2 are left: the next step is not paid.
+	if r := run(ada, "b", "twice"); r.State != journal.Failed || r.Failure.Kind == "" {
+		t.Errorf("%+v", r)
+	}
+	if r := run(bob, "c", "greet"); r.State != journal.Done {
+		t.Errorf("another caller: %+v", r.Failure)
+	}
+	end()
+	ada, bob, end = open()
+	if r := run(ada, "d", "greet"); r.State != journal.Failed { // the answer that was kept counts, too
+		t.Errorf("%+v", r)
+	}
+	if r := run(bob, "e", "greet"); r.State != journal.Failed { // of 0.8
+		t.Errorf("%+v", r)
+	}
+}
+
+// A caller without any money left is refused before its run is started.
+func TestUSDADayRefused(t *testing.T) {
+	h := newHouse(t, broke{})
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"}}`, 429, "the next day begins at 00:00 UTC")
+	h.want("GET", "/v1/runs/a", "", 404, "")
+}
+
+type broke struct{}
+
+func (broke) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Name: "ci", USDADay: -1}, nil
+}
