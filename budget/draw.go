@@ -105,7 +105,7 @@ func (d *Draw) End(used Usage) {
 	default:
 		d.reserved.Cancel()
 		spent.Roundtrips = d.quote.Most.Roundtrips
-		d.account.replay(spent)
+		d.account.Replay(spent)
 	}
 	d.account.use(used)
 }

@@ -39,9 +39,20 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = a.above.runs[id].Add(a.spent)
 }
 
-// replay charges a recorded amount, except to the account of the run and those above it.
+// OfRun returns the account of the run that a belongs to, or else a. What a resumed run spent
+// before is charged to it.
+func (a *Account) OfRun() *Account {
+	for up := a; up != nil; up = up.above {
+		if up.run {
+			return up
+		}
+	}
+	return a
+}
+
+// Replay charges a recorded amount, except to the account of the run and those above it.
 // They have been charged with everything that the run spent before.
-func (a *Account) replay(amount Amount) {
+func (a *Account) Replay(amount Amount) {
 	if a == nil {
 		return
 	}

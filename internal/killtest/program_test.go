@@ -20,6 +20,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
@@ -46,6 +47,7 @@ const (
 	childServes = "STONE_KILLTEST_SERVE" // its part among processes that compete, see parts
 	childLanes  = "STONE_KILLTEST_LANES" // of the fan-out, if not 50
 	childSlow   = "STONE_KILLTEST_SLOW"  // duration that lanes take at most
+	childBudget = "STONE_KILLTEST_USD"   // of the run; then each lane makes paidCalls calls of a dollar
 )
 
 // The parts of processes that compete, which have a longer lease.
@@ -222,7 +224,11 @@ func jot(file *os.File, what string) error {
 func run(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	cfg.Executor, cfg.Recorder = db.executor, journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
-	return stone.Run(context.Background(), p, cfg)
+	ctx := context.Background()
+	if usd, err := strconv.ParseFloat(os.Getenv(childBudget), 64); err == nil {
+		ctx = budget.With(ctx, budget.New(budget.Limits{USD: usd}))
+	}
+	return stone.Run(ctx, p, cfg)
 }
 
 var (
@@ -285,6 +291,9 @@ func pipeline(work func(path string) error) stone.Ashlar {
 		return len(before), errors.Join(err, work(stone.In(ctx).Path()))
 	}, stone.Queries(dag.Maybe(dag.All(round))), stone.Reusable())
 	lane := stone.Func("lane", item, draft, func(ctx context.Context, i int) (string, error) {
+		if os.Getenv(childBudget) != "" {
+			return fmt.Sprint("lane ", i), pay(ctx, work)
+		}
 		return fmt.Sprint("lane ", i), work(stone.In(ctx).Path())
 	}, stone.Reusable())
 	join := stone.Func("join", dag.All(draft), joined, func(ctx context.Context, all []string) (string, error) {

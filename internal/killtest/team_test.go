@@ -31,6 +31,12 @@ type team struct {
 func newTeam(v *victim) *team {
 	v.Helper()
 	v.env = append(v.env, fmt.Sprint(childLanes, "=", teamLanes), childSlow+"=50ms")
+	return newTeamOf(v, teamSize)
+}
+
+// newTeamOf starts a team of a size.
+func newTeamOf(v *victim, size int) *team {
+	v.Helper()
 	m := &team{victim: v, db: v.open(), killed: map[int]bool{}}
 	v.Cleanup(func() {
 		if err := m.db.Close(); err != nil {
@@ -44,7 +50,7 @@ func newTeam(v *victim) *team {
 	})
 	m.add(starts)
 	m.wait("the run has not begun", func() bool { return len(v.lines()) > 0 })
-	for range teamSize - 1 {
+	for range size - 1 {
 		m.add(takesOver)
 	}
 	return m

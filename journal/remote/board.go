@@ -28,7 +28,7 @@ const (
 	tryKey    = "try/"   // and the number of the attempt; of a leaf, and of a step within it that costs something
 	sliceKey  = "slice/" // and the number of the slice
 	partKey   = "part/"  // of a large content that orders read
-	endKey    = "end/"   // behind a prefix: all items until now were wanted
+	endKey    = "end/"   // behind any other one, without data: all items until now were wanted
 )
 
 // large is from how many bytes on a content is on the board once, for all orders that read it.
@@ -52,7 +52,8 @@ type grant struct {
 // try is the item of an attempt.
 type try struct {
 	Post     string        `json:"post"`              // random, of the attempt
-	Declared budget.Amount `json:"declared,omitzero"` // as in journal.Step
+	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf
+	Declared budget.Amount `json:"declared,omitzero"` // what it may cost
 }
 
 // work returns the work of which the order is a part.

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -18,8 +16,9 @@ import (
 // desk sends the orders of one run and waits for their results.
 type desk struct {
 	*Executor
-	run   string
-	board journal.Board
+	run    string
+	board  journal.Board
+	ledger *ledger
 
 	mu      sync.Mutex
 	waiting map[dag.ID]*pending
@@ -47,7 +46,9 @@ type outcome struct {
 }
 
 func newDesk(e *Executor, run string) *desk {
-	return &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
+	d := &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
+	d.ledger = newLedger(d)
+	return d
 }
 
 // do sends an order and returns its result.
@@ -175,52 +176,6 @@ func (d *desk) fail(err error) {
 	}
 }
 
-// bring records the steps within a leaf that other processes have done.
-func (d *desk) bring(ctx context.Context, leaf string, got result) error {
-	if got.Given {
-		steps, err := d.stepsIn(ctx, leaf)
-		if err != nil {
-			return err
-		}
-		return journal.Import(ctx, steps...)
-	}
-	if len(got.Steps) == 0 {
-		return nil
-	}
-	keys := make([]string, len(got.Steps))
-	for i, digest := range got.Steps {
-		keys[i] = stepKey + digest.String()
-	}
-	items, err := d.board.Posted(ctx, d.run, keys...)
-	if err != nil {
-		return err
-	}
-	steps := make([]journal.DoneStep, len(keys))
-	for i, key := range keys {
-		if err := read(items[key], &steps[i]); err != nil {
-			return err
-		}
-	}
-	return journal.Import(ctx, steps...)
-}
-
-// stepsIn returns the steps on the board that are within a leaf.
-func (d *desk) stepsIn(ctx context.Context, leaf string) (steps []journal.DoneStep, err error) {
-	for item, err := range d.posted(ctx, stepKey) {
-		if err != nil {
-			return nil, err
-		}
-		var s journal.DoneStep
-		if err := read(item, &s); err != nil {
-			return nil, err
-		}
-		if address.Within(s.Key.Path, leaf) {
-			steps = append(steps, s)
-		}
-	}
-	return steps, nil
-}
-
 // posted yields the items whose keys begin with the prefix that are on the board when it is
 // called.
 func (d *desk) posted(ctx context.Context, prefix string) iter.Seq2[journal.Item, error] {
@@ -237,7 +192,7 @@ func (d *desk) posted(ctx context.Context, prefix string) iter.Seq2[journal.Item
 				return
 			case item.Seq >= end[0].Seq:
 				return
-			case strings.HasPrefix(item.Key, prefix+endKey):
+			case len(item.Data) == 0: // another end
 			case !yield(item, nil):
 				return
 			}

@@ -39,8 +39,9 @@
 //
 // A leaf for which nobody waits any more, because it was cancelled or comes back, begins no
 // further step that costs something, even if its worker cannot be stopped. Its reservation is
-// settled with what such steps have cost, or may have. What a leaf pays outside steps is known
-// from its result alone.
+// settled with what such steps have cost, or may have. When a holder dies, the next one first
+// charges the run with what the steps of its leaves have cost meanwhile. What a leaf pays
+// outside steps is known from its result alone.
 //
 // # Secrets
 //

@@ -122,17 +122,20 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		return step.Record{}, step.ErrLocal
 	}
 	d := runvalue.Of(ctx, e, func() *desk { return newDesk(e, o.Key.RunID) })
-	for s := newSlice(ctx); ; {
+	if err := d.ledger.recall(ctx); err != nil {
+		return step.Record{}, err
+	}
+	for s := newSlice(ctx, d.ledger.spentBefore(o.Key.Digest)); ; {
 		if !s.take() {
 			return step.Record{}, step.ErrLocal // it fails here as it would without workers
 		}
 		p := &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
 		got, err := d.do(ctx, p)
 		if err != nil {
-			if !errors.Is(err, journal.ErrDrained) { // the next process wants the results of a drained one
-				if trouble := d.revoke(ctx, p); trouble != nil {
-					err = errors.Join(err, trouble)
-				}
+			if errors.Is(err, journal.ErrDrained) { // the next process wants the results of a drained one
+				s.cancel()
+			} else if trouble := d.revoke(ctx, p); trouble != nil {
+				err = errors.Join(err, trouble)
 			}
 			return step.Record{}, err
 		}

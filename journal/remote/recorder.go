@@ -38,7 +38,7 @@ func (r *recorder) ended() (steps []dag.ID, trouble error) {
 // Do implements [step.Recorder].
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Digest == r.leaf {
-		n, err := r.attempt(ctx, "", budget.Amount{})
+		n, err := r.attempt(ctx, "", try{})
 		if err != nil {
 			return step.Record{}, r.fail(err)
 		}
@@ -69,7 +69,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 	done.Attempts = r.attempts
 	r.mu.Unlock()
 	if done.Declared != (budget.Amount{}) {
-		if done.Attempts, err = r.begin(ctx, key.Digest, done.Declared); err != nil {
+		if done.Attempts, err = r.begin(ctx, key, done.Declared); err != nil {
 			return step.Record{}, r.fail(err)
 		}
 	}
@@ -112,11 +112,11 @@ var errReplaced = errors.New("the process of the run has granted another slice o
 
 // begin notes that the work of a step starts which costs something, and charges the attempts
 // before it. It looks after the note once more whether the slice is still the last one, see desk.revoke.
-func (r *recorder) begin(ctx context.Context, digest dag.ID, declared budget.Amount) (n int, err error) {
+func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
 	if err := r.current(ctx); err != nil {
 		return 0, err
 	}
-	if n, err = r.attempt(ctx, digest.String()+"/", declared); err != nil {
+	if n, err = r.attempt(ctx, key.Digest.String()+"/", try{Key: &key, Declared: declared}); err != nil {
 		return 0, err
 	}
 	r.account.Charge(declared.Times(n - 1))
@@ -134,8 +134,8 @@ func (r *recorder) current(ctx context.Context) error {
 
 // attempt notes that the work of the leaf starts, or that of a step within it, and returns how
 // often it was.
-func (r *recorder) attempt(ctx context.Context, step string, declared budget.Amount) (int, error) {
-	own := try{Post: rand.Text(), Declared: declared}
+func (r *recorder) attempt(ctx context.Context, step string, own try) (int, error) {
+	own.Post = rand.Text()
 	for n := 1; ; n++ {
 		i, err := item(fmt.Sprintf("%s%s/%s%d", tryKey, r.leaf, step, n), own)
 		if err != nil {

@@ -2,15 +2,10 @@ package remote
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal"
 )
 
 // slice is the part of the run's account that one leaf may spend in another process.
@@ -19,7 +14,7 @@ type slice struct {
 	part    int            // it is so much of what is left
 	number  int            // of the slices of the leaf, by all processes
 	limits  *budget.Amount // of all slices of the leaf so far, nil without a limit
-	charged budget.Amount  // spent from the earlier slices
+	charged budget.Amount  // spent from the earlier slices, or by earlier processes
 	taken   *budget.Reservation
 }
 
@@ -29,7 +24,13 @@ const (
 	lastPart  = 2  // others must not find the account empty for a reservation alone
 )
 
-func newSlice(ctx context.Context) *slice { return &slice{account: budget.From(ctx), part: firstPart} }
+// newSlice returns the slice of a leaf that has spent some before, for which the run was
+// charged when it was resumed.
+func newSlice(ctx context.Context, before budget.Amount) *slice {
+	account := budget.From(ctx)
+	account.Replay(before)
+	return &slice{account: account, part: firstPart, charged: before}
+}
 
 // take reserves the slice. It reports false if the account cannot pay.
 func (s *slice) take() bool {
@@ -109,74 +110,3 @@ func (s *slice) post(ctx context.Context, d *desk, leaf dag.ID, g grant) error {
 }
 
 func sliceOf(leaf dag.ID, n int) string { return fmt.Sprintf("%s%s/%d", sliceKey, leaf, n) }
-
-// revoke closes the slice of an order for which nobody waits any more, and settles it with
-// what the leaf has cost. Whoever does the leaf looks for a closed slice after each note that
-// it begins something that costs something. So either it finds the closed slice, or the note is
-// found here. If the journal fails the slice stays taken: what it paid for is unknown.
-func (d *desk) revoke(ctx context.Context, p *pending) error {
-	d.mu.Lock()
-	out := p.out
-	d.mu.Unlock()
-	if out == nil {
-		p.slice.cancel()
-		return nil
-	}
-	<-out
-	if p.slice.account == nil {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx)
-	leaf := p.order.Key.Digest
-	if err := p.slice.post(ctx, d, leaf, grant{Post: rand.Text(), Closed: true}); err != nil {
-		return err
-	}
-	spent, err := d.spentIn(ctx, leaf)
-	if err != nil {
-		return err
-	}
-	p.slice.settle(spent)
-	return nil
-}
-
-// spentIn returns what the steps within a leaf have cost. An attempt without a result may have cost
-// as much as it declared.
-func (d *desk) spentIn(ctx context.Context, leaf dag.ID) (spent budget.Amount, err error) {
-	begun := map[string]*journal.DoneStep{} // by the keys of their items
-	for item, err := range d.posted(ctx, tryKey+leaf.String()+"/") {
-		if err != nil {
-			return spent, err
-		}
-		var t try
-		if err := read(item, &t); err != nil {
-			return spent, err
-		}
-		digest, _, inner := strings.Cut(strings.TrimPrefix(item.Key, tryKey+leaf.String()+"/"), "/")
-		if !inner {
-			continue // of the leaf itself
-		}
-		key := stepKey + digest
-		if begun[key] == nil {
-			begun[key] = &journal.DoneStep{Declared: t.Declared}
-		}
-		begun[key].Attempts++
-	}
-	if len(begun) == 0 {
-		return spent, nil
-	}
-	items, err := d.board.Posted(ctx, d.run, slices.Collect(maps.Keys(begun))...)
-	if err != nil {
-		return spent, err
-	}
-	for key, s := range begun {
-		if found, ok := items[key]; ok {
-			attempts := s.Attempts
-			if err := read(found, s); err != nil {
-				return spent, err
-			}
-			s.Attempts = max(s.Attempts, attempts)
-		}
-		spent = spent.Add(s.Spent())
-	}
-	return spent, nil
-}

@@ -1,0 +1,238 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// ledger is what the journal of a run knows of the steps within leaves that other processes do.
+type ledger struct {
+	recall func(context.Context) error // called once
+
+	mu     sync.Mutex
+	noted  map[dag.ID]noted         // of steps that cost something, by their digests
+	before map[dag.ID]budget.Amount // spent by leaves that are entered again, by their digests
+}
+
+type noted struct {
+	attempts int
+	done     bool
+}
+
+func newLedger(d *desk) *ledger {
+	l := &ledger{noted: map[dag.ID]noted{}, before: map[dag.ID]budget.Amount{}}
+	var once sync.Once
+	var err error
+	l.recall = func(ctx context.Context) error {
+		once.Do(func() { err = d.recall(ctx) })
+		return err
+	}
+	return l
+}
+
+func (l *ledger) spentBefore(leaf dag.ID) budget.Amount {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.before[leaf]
+}
+
+// recall charges the run with what its leaves have cost and its journal does not know: its
+// former process died before they ended.
+func (d *desk) recall(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	paid, err := d.paid(ctx, tryKey)
+	if err != nil || len(paid) == 0 {
+		return err
+	}
+	steps, err := d.cfg.Journal.Steps(ctx, d.run)
+	if err != nil {
+		return err
+	}
+	known := map[string]noted{}
+	for _, s := range steps {
+		known[s.Kind+" "+s.Path] = noted{s.Attempts, s.Recorded}
+	}
+	var missing budget.Amount
+	for leaf, steps := range paid {
+		for _, s := range steps {
+			d.ledger.mu.Lock()
+			d.ledger.noted[s.Key.Digest] = known[s.Key.Kind+" "+s.Key.Path]
+			d.ledger.before[leaf] = d.ledger.before[leaf].Add(s.Spent())
+			d.ledger.mu.Unlock()
+		}
+		spent, err := d.note(ctx, steps...)
+		if err != nil {
+			return err
+		}
+		missing = missing.Add(spent)
+	}
+	budget.From(ctx).OfRun().Charge(missing)
+	return nil
+}
+
+// note imports steps without the attempts that the journal knows, and returns what the rest has
+// cost.
+func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budget.Amount, err error) {
+	var fresh []journal.DoneStep
+	d.ledger.mu.Lock()
+	for _, s := range steps {
+		if s.Declared != (budget.Amount{}) {
+			known := d.ledger.noted[s.Key.Digest]
+			if known.done || s.Record == nil && known.attempts >= s.Attempts {
+				continue
+			}
+			d.ledger.noted[s.Key.Digest] = noted{max(known.attempts, s.Attempts), s.Record != nil}
+			s.Attempts = max(s.Attempts-known.attempts, min(s.Attempts, 1))
+			spent = spent.Add(s.Spent())
+		}
+		fresh = append(fresh, s)
+	}
+	d.ledger.mu.Unlock()
+	return spent, journal.Import(ctx, fresh...)
+}
+
+// revoke closes the slice of an order for which nobody waits any more, and settles it with
+// what the leaf has cost. Whoever does the leaf looks for a closed slice after each note that
+// it begins something that costs something. So either it finds the closed slice, or the note is
+// found here. If the journal fails the slice stays taken: what it paid for is unknown.
+func (d *desk) revoke(ctx context.Context, p *pending) error {
+	d.mu.Lock()
+	out := p.out
+	d.mu.Unlock()
+	if out == nil {
+		p.slice.cancel()
+		return nil
+	}
+	<-out
+	ctx = context.WithoutCancel(ctx)
+	leaf := p.order.Key.Digest
+	if err := p.slice.post(ctx, d, leaf, grant{Post: rand.Text(), Closed: true}); err != nil {
+		return err
+	}
+	paid, err := d.paid(ctx, tryKey+leaf.String()+"/")
+	if err != nil {
+		return err
+	}
+	var spent budget.Amount
+	for _, s := range paid[leaf] {
+		spent = spent.Add(s.Spent())
+	}
+	if _, err := d.note(ctx, paid[leaf]...); err != nil {
+		return err
+	}
+	d.ledger.mu.Lock()
+	d.ledger.before[leaf] = spent
+	d.ledger.mu.Unlock()
+	p.slice.settle(spent)
+	return nil
+}
+
+// paid returns the steps that cost something, by their leaves, of which the board has attempts
+// with keys that begin with the prefix. An attempt without a result may have cost as much as it
+// declared.
+func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.DoneStep, error) {
+	type place struct{ leaf, step dag.ID }
+	begun := map[place]*journal.DoneStep{}
+	var keys []string
+	for item, err := range d.posted(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		var t try
+		if err := read(item, &t); err != nil {
+			return nil, err
+		}
+		if t.Key == nil {
+			continue // of a leaf
+		}
+		digest, _, _ := strings.Cut(strings.TrimPrefix(item.Key, tryKey), "/")
+		leaf, err := dag.ParseID(digest)
+		if err != nil {
+			return nil, fmt.Errorf("item %s: %w", item.Key, err)
+		}
+		at := place{leaf, t.Key.Digest}
+		if begun[at] == nil {
+			begun[at] = &journal.DoneStep{Key: *t.Key, Declared: t.Declared}
+			keys = append(keys, stepKey+t.Key.Digest.String())
+		}
+		begun[at].Attempts++
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	items, err := d.board.Posted(ctx, d.run, keys...)
+	if err != nil {
+		return nil, err
+	}
+	steps := map[dag.ID][]journal.DoneStep{}
+	for at, s := range begun {
+		if found, ok := items[stepKey+at.step.String()]; ok {
+			attempts := s.Attempts
+			if err := read(found, s); err != nil {
+				return nil, err
+			}
+			s.Attempts = max(s.Attempts, attempts)
+		}
+		steps[at.leaf] = append(steps[at.leaf], *s)
+	}
+	return steps, nil
+}
+
+// bring records the steps within a leaf that other processes have done.
+func (d *desk) bring(ctx context.Context, leaf string, got result) error {
+	steps, err := d.stepsOf(ctx, leaf, got)
+	if err != nil || len(steps) == 0 {
+		return err
+	}
+	_, err = d.note(ctx, steps...)
+	return err
+}
+
+func (d *desk) stepsOf(ctx context.Context, leaf string, got result) (steps []journal.DoneStep, err error) {
+	if got.Given {
+		return d.stepsIn(ctx, leaf)
+	}
+	if len(got.Steps) == 0 {
+		return nil, nil
+	}
+	keys := make([]string, len(got.Steps))
+	for i, digest := range got.Steps {
+		keys[i] = stepKey + digest.String()
+	}
+	items, err := d.board.Posted(ctx, d.run, keys...)
+	if err != nil {
+		return nil, err
+	}
+	steps = make([]journal.DoneStep, len(keys))
+	for i, key := range keys {
+		if err := read(items[key], &steps[i]); err != nil {
+			return nil, err
+		}
+	}
+	return steps, nil
+}
+
+// stepsIn returns the steps on the board that are within a leaf.
+func (d *desk) stepsIn(ctx context.Context, leaf string) (steps []journal.DoneStep, err error) {
+	for item, err := range d.posted(ctx, stepKey) {
+		if err != nil {
+			return nil, err
+		}
+		var s journal.DoneStep
+		if err := read(item, &s); err != nil {
+			return nil, err
+		}
+		if address.Within(s.Key.Path, leaf) {
+			steps = append(steps, s)
+		}
+	}
+	return steps, nil
+}
