@@ -1,92 +1,118 @@
-// Package cascade asks a small model first, and a large one if checks refuse the small
-// one's answer, on questions that two real models answered before:
+// Package cascade asks a small model first, and a large one if checks refuse the small one's
+// answer, on questions that two real models answered before:
 //
 //	go run ./cmd/stone run ./examples/cascade -- --data responses.jsonl
 //
-// Both are capabilities for one intent. A gate of checks decides. The checks know
-// neither the right answer nor the question: whether a solution ends in an answer,
-// whether its sums are right, whether the answer is the last result, and whether
-// it is a number that counts something.
+// Both are capabilities for one intent. A gate of checks decides. The checks know the question and
+// the solution, but not the right answer: whether a solution ends in an answer, whether its sums are
+// right, whether the answer is the last result and counts something, whether the numbers of the
+// question are used, and whether the question is short.
 package cascade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval"
 )
 
-// Exam is the list of questions.
-type Exam struct {
-	Questions []Question `json:"questions"`
+// Question is what a model is asked: the column of the data with this name.
+type Question struct {
+	Text string `json:"question"`
 }
 
-// Text is the answer of a model.
+// Text is what a model says.
 type Text struct {
 	Text string `json:"text"`
 }
 
-// Choice is the final answer to a question.
-type Choice struct {
-	Question   string   `json:"question"` // its id
-	Model      string   `json:"model"`    // that gave the answer
-	AskedLarge bool     `json:"asked_large"`
-	Refused    []string `json:"refused,omitempty"` // the checks that the small model's answer did not pass
-	Unsure     bool     `json:"unsure"`            // the gate refused it, and no candidate is left
-	CostUSD    float64  `json:"cost_usd"`
-}
-
 var (
-	All      = dag.NewType[Exam]("exam")
-	Asked    = dag.NewType[Question]("question")
+	Asked    = dag.NewType[Question]("task")
 	Solution = dag.NewType[Text]("solution")
-	Chosen   = dag.NewType[Choice]("choice")
-	Result   = dag.NewType[Report]("report")
+	Chosen   = dag.NewType[Text]("choice")
 )
 
-// Pipeline is made from its arguments: --data FILE, --n COUNT and --out DIR.
+// The two models, and their prices of early 2024 in USD per million tokens.
+const small, large = "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview"
+
+var prices = map[string]budget.Price{small: {In: 0.6, Out: 0.6}, large: {In: 10, Out: 30}}
+
+// Pipeline is made from its arguments: --data FILE, --split dev or test, and --longest CHARACTERS.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("cascade", flag.ContinueOnError)
-	var usage strings.Builder
-	flags.SetOutput(&usage)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
-	n := flags.Int("n", 0, "ask only the first so many questions; 0 is all")
-	out := flags.String("out", "cascade-out", "the directory for the table, the plot and the numbers")
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || *n < 0 {
-		flags.Usage()
-		return stone.Ashlar{}, errors.New(strings.TrimSpace(usage.String()))
+	split := flags.String("split", "", "ask only one half of the questions: dev or test")
+	longest := flags.Int("longest", longest, "the large model is asked longer questions")
+	err := flags.Parse(args)
+	if err == nil && *data == "" {
+		err = errors.New("want --data FILE after --, as in stone run ./examples/cascade -- --data responses.jsonl")
 	}
-	if *data == "" {
-		return stone.Ashlar{}, errors.New("no questions: give --data FILE after --, as in stone run ./examples/cascade -- --data responses.jsonl")
-	}
-	e, err := readExam(*data)
 	if err != nil {
 		return stone.Ashlar{}, err
 	}
-	if *n > len(e.questions) {
-		return stone.Ashlar{}, fmt.Errorf("--n %d: %s has %d questions", *n, *data, len(e.questions))
+	app := &call.Applicator{Checks: map[string]call.Check{}}
+	var must []string
+	for _, c := range append(checks, check{"short-question", func(q, _ string) error { return atMost(*longest, q) }}) {
+		app.Checks[c.name], must = c.call, append(must, c.name)
 	}
-	if *n > 0 {
-		e.questions = e.questions[:*n]
+	var models []call.Capability
+	for _, name := range []string{small, large} {
+		from := answers.Config{File: *data, Key: answers.Key{"question": {"question"}}, Text: answers.Path{"responses", name, "text"}}
+		if err := from.Verify(); err != nil {
+			return stone.Ashlar{}, err
+		}
+		models = append(models, answers.New(call.Metadata{ID: name, Cost: call.Cost{Price: prices[name]}}, from))
 	}
-	return e.pipeline(*out), nil
+	app.Registry = call.NewRegistry(models...)
+	ask := func(name string, must []string, candidates ...string) stone.Ashlar {
+		return stone.Seq(name, call.New("solve", Solution, call.Spec{
+			Applicator: app, Intent: "math/solve", Input: call.From(Asked), Done: call.Done{Must: must},
+			Dispatch: call.Dispatch{Candidates: candidates, AllowFailure: true},
+		}), choose)
+	}
+	return eval.Routing{
+		Data:   eval.Data{File: *data, Split: *split, Expected: "responses"},
+		Scorer: eval.Func("correct", correct),
+		Routed: ask("cascade", must, small, large), LargeCap: large,
+		Small: []stone.Ashlar{ask("small", nil, small)}, Large: ask("large", nil, large),
+	}.Pipeline()
 }
 
-// pipeline asks all questions and writes a report to a directory.
-func (e *exam) pipeline(out string) stone.Ashlar {
-	return stone.Seq("cascade",
-		stone.Func0("read", All, func(context.Context) (Exam, error) { return Exam{e.questions}, nil }),
-		stone.Map("each-question", dag.Derive(All, func(x Exam) []Question { return x.Questions }), Asked,
-			stone.Seq("answer", e.solve(), choose()),
-			stone.AllLanes()),
-		stone.Reduce(stone.Func("score", dag.All(Chosen), Result, func(_ context.Context, choices []Choice) (Report, error) {
-			r := e.score(choices)
-			r.Text += "\nThe table, a plot and the numbers are in " + out + ".\n"
-			return r, r.write(out)
-		})),
-	)
+// choose returns the accepted solution, or else the last one: no candidate is left.
+var choose = stone.Func2("choose", dag.Maybe(Solution), dag.Maybe(call.Failed(Solution)), Chosen,
+	func(_ context.Context, accepted *Text, refused *call.Record) (last Text, err error) {
+		switch {
+		case accepted != nil:
+			return *accepted, nil
+		case refused.Out == nil:
+			return last, stone.Fail(call.FormatDrift, "no model answered: %s", refused.Error)
+		}
+		return last, json.Unmarshal(refused.Out, &last)
+	})
+
+// correct looks up whether the chosen solution is right: the rows say it of each response.
+func correct(_ context.Context, c eval.Case) (eval.Score, error) {
+	var chosen Text
+	var responses map[string]struct {
+		Text
+		Correct bool `json:"correct"`
+	}
+	if err := errors.Join(json.Unmarshal(c.Output, &chosen), json.Unmarshal(c.Expected, &responses)); err != nil {
+		return eval.Score{}, err
+	}
+	for _, r := range responses {
+		if strings.TrimSpace(r.Text.Text) == strings.TrimSpace(chosen.Text) && r.Correct {
+			return eval.Score{Value: 1}, nil
+		}
+	}
+	return eval.Score{Reason: fmt.Sprintf("%.60s", chosen.Text)}, nil
 }

@@ -1,21 +1,73 @@
 package cascade
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/call"
 )
 
-// The checks judge a solution by itself. They know neither the right answer nor
-// the question, and work for any solution in steps.
-var checks = []struct {
+// A check judges a solution. It does not know the right answer, and works for any solution in steps.
+type check struct {
 	name string
-	fn   func(solution string) error
-}{
-	{"ends-in-an-answer", endsInAnAnswer},
-	{"calculations-come-out", calculationsComeOut},
-	{"answer-follows", answerFollows},
-	{"sensible-number", sensibleNumber},
+	fn   func(question, solution string) error
+}
+
+var checks = []check{
+	{"ends-in-an-answer", func(_, s string) error { return endsInAnAnswer(s) }},
+	{"calculations-come-out", func(_, s string) error { return calculationsComeOut(s) }},
+	{"answer-follows", func(_, s string) error { return answerFollows(s) }},
+	{"sensible-number", func(_, s string) error { return sensibleNumber(s) }},
+	{"uses-the-numbers", usesTheNumbers},
+}
+
+// call is the check of a call.
+func (c check) call(_ context.Context, s call.Subject) error {
+	var q Question
+	var said Text
+	if err := errors.Join(json.Unmarshal(s.Request.Input, &q), json.Unmarshal(s.Out, &said)); err != nil {
+		return err
+	}
+	return c.fn(q.Text, said.Text)
+}
+
+// longest is the length up to which the small model is asked, in characters. It was chosen on the
+// dev split: see TestLongest.
+const longest = 560
+
+// atMost refuses long questions, which are the hard ones.
+func atMost(longest int, question string) error {
+	if n := utf8.RuneCountInString(question); n > longest {
+		return fmt.Errorf("the question has %d characters, more than %d", n, longest)
+	}
+	return nil
+}
+
+var number = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
+
+// usesTheNumbers refuses solutions that do without two numbers of the question.
+func usesTheNumbers(question, solution string) error {
+	used, unused := map[string]bool{}, map[string]bool{}
+	for _, n := range number.FindAllString(solution, -1) {
+		used[strings.ReplaceAll(n, ",", "")] = true
+	}
+	for _, n := range number.FindAllString(question, -1) {
+		if n = strings.ReplaceAll(n, ",", ""); !used[n] {
+			unused[n] = true
+		}
+	}
+	if len(unused) > 1 {
+		return fmt.Errorf("it uses none of %s", strings.Join(slices.Sorted(maps.Keys(unused)), ", "))
+	}
+	return nil
 }
 
 var errNoAnswer = errors.New("it does not end in an answer")
