@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -84,7 +85,27 @@ func (s *session) none() *outcome {
 			e.Type = BudgetExhausted
 		}
 	}
+	e.Cause = s.unpaid()
 	return &outcome{failure: e}
+}
+
+// unpaid returns why the account pays for none of the candidates that are too expensive, or
+// nil. If the money of the run is spent, the call is made when the run is resumed with more.
+func (s *session) unpaid() error {
+	least := math.Inf(1)
+	for i, reason := range s.reasons {
+		if reason == CostExceeded {
+			least = min(least, s.candidates[i].entry.Cost.USD)
+		}
+	}
+	if math.IsInf(least, 1) {
+		return nil
+	}
+	reserved, err := s.account.Reserve(budget.Amount{USD: least})
+	if err == nil {
+		reserved.Cancel()
+	}
+	return err
 }
 
 func (s *session) subject() string {

@@ -161,10 +161,8 @@ func (e *evaluation) answer() stone.Ashlar {
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case out.InFlight() && unaffordable(out.Cause(), account.Left()):
-			return nil, &budget.ExhaustedError{Limit: "max-usd"}
 		case out.InFlight() && ends(out.Cause()):
-			return nil, out.Cause()
+			return nil, ending(out.Cause())
 		}
 		got := answer{Case: v.Case, Trial: v.Trial}
 		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
@@ -267,12 +265,13 @@ func ends(err error) bool {
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
-// unaffordable reports whether a call found no candidate because of the money that is left
-// to the run. Such a case is asked when the run is resumed with a larger budget.
-func unaffordable(err error, left budget.Limits) bool {
-	failed, ok := errors.AsType[*call.Error](err)
-	return ok && left.USD != 0 && failed.Record != nil &&
-		slices.ContainsFunc(failed.Record.Rejected, func(r call.Rejection) bool { return r.Reason == call.CostExceeded })
+// ending returns the error of a step that ends the run. A call that finds no candidate within
+// the money of the run has the kind of the money.
+func ending(err error) error {
+	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
+		return spent
+	}
+	return err
 }
 
 // modelFailed is agent.KindModel. This package does not link agents.

@@ -20,10 +20,17 @@ type grade struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// judge makes a scorer of calls with the intent eval/grade. Their candidates, retries,
-// budget are those of every call, and grades of earlier runs are taken. A judge that cannot be asked, or gives no
-// score, is an error. A pairwise judge is asked twice, with the answer and the expectation
-// in either order, and grades the second: an answer that wins only in one order is a tie.
+// graded is a grade, or why there is none.
+type graded struct {
+	Grade   grade  `json:"grade,omitzero"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// judge makes a scorer of calls with the intent eval/grade. Their candidates, retries and
+// budget are those of every call, and grades of earlier runs are taken. A judge that cannot be
+// asked, or gives no score, is an error. A pairwise judge is asked twice, with the answer and
+// the expectation in either order, and grades the second: an answer that wins only in one
+// order is a tie.
 func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	rubric := s.argument
 	if file, ok := strings.CutPrefix(rubric, "@"); ok {
@@ -39,14 +46,13 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	case app == nil:
 		return Scorer{}, errors.New("a judge is a capability with the intent eval/grade: configure one in .stone/stone.edn")
 	}
-	first, second := dag.NewType[grade]("eval/grade"), dag.NewType[grade]("eval/grade-turned")
-	calls := []dag.Querier{dag.All(first), dag.All(call.Failed(first))}
+	first, second := dag.NewType[graded]("eval/graded"), dag.NewType[graded]("eval/graded-turned")
 	if s.kind == "judge" {
 		return Scorer{s.name, func(set *dataset) stone.Ashlar {
 			return s.judged(set, func(gs []grade) Score {
 				return Score{Value: gs[0].Score, Reason: strings.Join(gs[0].Reasons, "; ")}
 			}, s.ask(set, app, "judge", first, rubric, false))
-		}, calls}, nil
+		}, []dag.Querier{dag.All(first)}}, nil
 	}
 	rubric += "\n\nGrade 1 if the second of the two answers in \"out\" is better, 0 if the first is better, 0.5 if they are equally good."
 	return Scorer{s.name, func(set *dataset) stone.Ashlar {
@@ -54,74 +60,91 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 			turned := 1 - gs[1].Score
 			return Score{Value: (gs[0].Score + turned) / 2, Reason: fmt.Sprintf("as the second: %.2g, as the first: %.2g", gs[0].Score, turned)}
 		}, s.ask(set, app, "forth", first, rubric, false), s.ask(set, app, "back", second, rubric, true))
-	}, append(calls, dag.All(second), dag.All(call.Failed(second)))}, nil
+	}, []dag.Querier{dag.All(first), dag.All(second)}}, nil
 }
 
-// asking is a call of a judge and the type of its grade.
+// asking is a step that asks a judge, and the type of its node.
 type asking struct {
 	ashlar stone.Ashlar
-	grade  dag.Type[grade]
+	graded dag.Type[graded]
 }
 
 // remembered is how old a grade may be that is taken in place of asking: a judge is not paid
 // twice for the same answer to the same trial of a case.
 const remembered = 365 * 24 * time.Hour
 
-// ask is the call of a judge.
-func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, g dag.Type[grade], rubric string, turned bool) asking {
-	spec := call.Spec{
-		Applicator: app, Intent: call.EvalGrade,
-		Dispatch: call.Dispatch{AllowFailure: true}, Cache: call.Cache{MaxAge: remembered},
+// ask is the step that asks a judge. The failure of the call is its result, unless it ends the
+// run, as an exhausted budget does. Dispatch.AllowFailure would allow that one too.
+func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
+	grades := dag.NewType[grade]("eval/grade")
+	c := call.New("ask", grades, call.Spec{
+		Applicator: app, Intent: call.EvalGrade, Cache: call.Cache{MaxAge: remembered},
 		Requires: call.Requires{OutSchema: call.EvalAnswer},
-		Input: dag.ReaderFunc(func(d dag.DAG) (any, error) {
-			c, _, err := set.caseOf(d)
-			if err != nil {
+		Input:    dag.ReaderFunc(func(d dag.DAG) (any, error) { return s.question(set, d, rubric, turned) }, answered),
+	})
+	return asking{stone.Leaf(name, out, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+		end := stone.In(ctx).RunChild(c, d)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case end.InFlight() && ends(end.Cause()):
+			return nil, ending(end.Cause())
+		}
+		n, got := end.Within(nil).Latest(), graded{}
+		if end.InFlight() {
+			got.Failure = end.Cause().Error()
+		} else {
+			var err error
+			if got.Grade, err = grades.Of(n); err != nil {
 				return nil, err
 			}
-			got, err := s.got(c)
-			if err != nil {
-				got = json.RawMessage("null")
-			}
-			out := any(got)
-			if s.kind == "pairwise" {
-				pair := []json.RawMessage{c.Expected, got}
-				if turned {
-					pair = []json.RawMessage{got, c.Expected}
-				}
-				out = pair
-			}
-			input := map[string]any{"rubric": rubric, "intent": "eval/answer", "input": c.Input, "out": out}
-			if c.Expected != nil && s.kind == "judge" {
-				input["expected"] = c.Expected
-			}
-			return input, nil
-		}, answered),
+		}
+		return dag.NewNode(dag.Spec{Type: out.Name(), Content: got, Parents: d.Next(), Meta: n.Meta()})
+	}, stone.Queries(answered), stone.Children(stone.Walk{}.Reads().InOrder(c))), out}
+}
+
+// question is what a judge is asked.
+func (s scorerSpec) question(set *dataset, d dag.DAG, rubric string, turned bool) (any, error) {
+	c, _, err := set.caseOf(d)
+	if err != nil {
+		return nil, err
 	}
-	return asking{call.New(name, g, spec), g}
+	got, err := s.got(c)
+	if err != nil {
+		got = json.RawMessage("null")
+	}
+	out := any(got)
+	if s.kind == "pairwise" {
+		pair := []json.RawMessage{c.Expected, got}
+		if turned {
+			pair = []json.RawMessage{got, c.Expected}
+		}
+		out = pair
+	}
+	input := map[string]any{"rubric": rubric, "intent": "eval/answer", "input": c.Input, "out": out}
+	if c.Expected != nil && s.kind == "judge" {
+		input["expected"] = c.Expected
+	}
+	return input, nil
 }
 
 // judged makes the score of the grades, if the case has an answer.
 func (s scorerSpec) judged(set *dataset, score func([]grade) Score, asked ...asking) stone.Ashlar {
 	steps, reads := []stone.Ashlar{}, []dag.Querier{answered}
 	for _, a := range asked {
-		steps = append(steps, a.ashlar)
-		reads = append(reads, dag.Maybe(a.grade), dag.Maybe(call.Failed(a.grade)))
+		steps, reads = append(steps, a.ashlar), append(reads, a.graded)
 	}
 	steps = append(steps, stone.New("score", scored, func(_ context.Context, d dag.DAG) (Score, error) {
 		var grades []grade
 		for _, a := range asked {
-			g, err := dag.Maybe(a.grade).From(d)
+			g, err := a.graded.From(d)
 			if err != nil {
 				return Score{}, err
 			}
-			if g == nil {
-				failed, err := dag.Maybe(call.Failed(a.grade)).From(d)
-				if err != nil || failed == nil {
-					return Score{}, errors.Join(err, errors.New("the judge left no grade"))
-				}
-				return Score{Verdict: Error, Reason: "the judge failed: " + failed.Failure + ": " + failed.Error}, nil
+			if g.Failure != "" {
+				return Score{Verdict: Error, Reason: "the judge failed: " + g.Failure}, nil
 			}
-			grades = append(grades, *g)
+			grades = append(grades, g.Grade)
 		}
 		return score(grades).judged(), nil
 	}, stone.Queries(reads...)))
