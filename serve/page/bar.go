@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -74,11 +75,31 @@ func (s *span) at(t time.Time) float64 {
 	return d.Seconds()
 }
 
+// Length is how long the bars are, without pauses.
+func (s span) Length() time.Duration {
+	return s.to.Sub(s.from) - s.Folded()
+}
+
+// breaks is the path of a drawing that marks the pauses.
+func (s *span) breaks() string {
+	whole, path := s.at(s.to), ""
+	const most = 40
+	for _, p := range s.idle[:min(len(s.idle), most)] {
+		if whole > 0 {
+			path += fmt.Sprintf("M%.1f 0V10", s.at(p.from)/whole*barWidth)
+		}
+	}
+	return path
+}
+
 // barWidth is the width of a span, in units of a drawing.
 const barWidth = 160
 
 // bar is when something ran, in the units of the span.
-type bar struct{ X, Width float64 }
+type bar struct {
+	X, Width float64
+	Breaks   string // the path of the marks of pauses
+}
 
 // bar returns the bar of what ran from one time to another, nil if that is unknown.
 func (s *span) bar(from, to time.Time) *bar {
@@ -92,5 +113,5 @@ func (s *span) bar(from, to time.Time) *bar {
 	const least = 1.5 // so that it can be seen
 	x := s.at(from) / whole * barWidth
 	width := max((s.at(to)-s.at(from))/whole*barWidth, least)
-	return &bar{X: min(max(x, 0), barWidth-least), Width: min(width, barWidth)}
+	return &bar{X: min(max(x, 0), barWidth-least), Width: min(width, barWidth), Breaks: s.breaks()}
 }

@@ -38,6 +38,7 @@ func TestBrowser(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	h := &program{T: t, path: house, db: filepath.Join(dir, "stone.db")}
+	h.run(3, "run", "--id", "paused", "--", "article")
 	h.run(0, "run", "--id", "fan", "--", "fan", "10000")
 	h.run(1, "run", "--id", "failing", "--", "failing")
 	h.run(1, "run", "--id", "failing2", "--", "failing")
@@ -52,10 +53,13 @@ func TestBrowser(t *testing.T) {
 	h.run(1, "run", "--id", "refused", "--", "call", "refused")
 	h.run(3, "run", "--id", "paying", "--", "paying")
 	h.run(0, "run", "--id", "improving", "--", "improving")
+	h.kill("killed", "call", "slow")
 	h.evaluate("old")
 	h.evaluate("new", "careless")
 	file := filepath.Join(dir, "run.html")
 	h.run(0, "inspect", "failing", "--html", file)
+	h.run(0, "answer", "paused", "1", "yes") // more than a second later
+	h.run(0, "resume", "paused")
 	call := filepath.Join(dir, "call.html")
 	h.run(0, "inspect", "cascade", "--html", call)
 	serve := func(pipeline ...string) string {
@@ -101,6 +105,27 @@ func TestBrowser(t *testing.T) {
 	if n < 25 && os.Getenv("SPEC") == "" {
 		t.Errorf("%d specs ran", n)
 	}
+}
+
+// kill starts a run and kills its process while the capability model/slow is asked.
+func (p *program) kill(id string, pipeline ...string) {
+	p.Helper()
+	cmd := p.command(append([]string{"run", "--id", id, "--"}, pipeline...)...)
+	if err := cmd.Start(); err != nil {
+		p.Fatal(err)
+	}
+	for {
+		if out, err := p.command("show", id).CombinedOutput(); err == nil && strings.Contains(string(out), "model|slow") {
+			break
+		}
+		if p.Context().Err() != nil {
+			p.Fatal("the run does not ask model/slow")
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		p.Fatal(err)
+	}
+	_ = cmd.Wait()
 }
 
 // evaluate evaluates the pipeline adding on sums, from the second time against the run old.

@@ -3,12 +3,15 @@ package page
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -134,15 +137,17 @@ type tree struct {
 	Counts []stateCount // of all branches right below At
 	All    int          // branches right below At
 	Open   int          // steps without a result
+	Kept   int          // steps with one
 	Next   string       // path of the first branch of the next page
 	Hidden int          // branches after it
 	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
 	Drawing *drawing
 	Span    span
-	Live    bool // the run is running
-	Large   bool // its steps are too many to be read at once
-	Lost    bool // what has no result was given up, and is possibly paid
-	Costs   bool // anything cost something
+	Live    bool              // the run is running
+	Large   bool              // its steps are too many to be read at once
+	forms   map[string]string // of the places of the pipeline
+	Lost    bool              // what has no result was given up, and is possibly paid
+	Costs   bool              // anything cost something
 }
 
 // Kept is how many results resuming a failed run would keep.
@@ -156,6 +161,9 @@ func crumbs(path string) (out []crumb) {
 	slices.Reverse(out)
 	return out
 }
+
+// Pauses counts the pauses that are folded.
+func (t tree) Pauses() int { return len(t.Span.idle) }
 
 // Zero is the end of what runs.
 func (tree) Zero() time.Time { return time.Time{} }
@@ -191,6 +199,10 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 	t := tree{view: v, Run: info.ID, Live: info.State == journal.Running}
 	t.Lost = over(info.State) || info.State == journal.Interrupted || info.State == journal.Drained
 	t.Above = crumbs(v.At)
+	t.forms = make(map[string]string, len(info.Shape))
+	for _, p := range info.Shape {
+		t.forms[p.Path] = p.Form
+	}
 	o, err := j.Outline(ctx, info.ID)
 	if err != nil {
 		return t, err
@@ -212,7 +224,7 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 			t.Counts = append(t.Counts, stateCount{string(s), top.Counts[s]})
 		}
 	}
-	t.Open, t.Costs = top.Sum.Open, top.Sum.Usage != (budget.Usage{})
+	t.Open, t.Kept, t.Costs = top.Sum.Open, top.Sum.Recorded, top.Sum.Usage != (budget.Usage{})
 	t.Span.add(top.Sum.Started, top.Sum.Ended)
 	if t.Live {
 		t.Span.add(time.Time{}, time.Now())
@@ -259,7 +271,7 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 		b = below.Branches[0] // a lane of one step is that step
 		below = journal.Level{}
 	}
-	r := row{Branch: b, Name: strings.TrimPrefix(strings.TrimPrefix(b.Path, above), "/"), Depth: depth, State: string(b.State()), Bar: t.Span.bar(b.Started, b.Ended)}
+	r := row{Branch: b, Name: t.nameOf(b.Path, above), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
 	if s := b.Step; s != nil && s.Failure != "" {
 		r.Reason = reasonOf(s.Failure, s.Reason)
 	}
@@ -276,6 +288,27 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 	}
 	t.Rows[at].More = below.All - len(below.Branches)
 	return nil
+}
+
+// nameOf returns what a branch is called in a tree, below the path above. The rounds of a
+// loop are counted from 1, as people do.
+func (t *tree) nameOf(path, above string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
+	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "["), "]")
+	n, err := strconv.Atoi(number)
+	if !ok || err != nil || !strings.HasPrefix(name, "[") || t.forms[address.Place(above)] != "loop" {
+		return name
+	}
+	return strings.TrimSuffix(fmt.Sprintf("round %d: %s", n+1, strings.TrimPrefix(rest, "/")), ": ")
+}
+
+// stateOf returns the state of a branch. That of a step with a result is its own, whatever
+// it tried.
+func stateOf(b journal.Branch) string {
+	if b.Step != nil && b.Step.Recorded && b.Step.Failure == "" {
+		return string(journal.BranchDone)
+	}
+	return string(b.State())
 }
 
 // up returns the path of the branch that has the one at path right below it.

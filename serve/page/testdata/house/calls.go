@@ -77,6 +77,7 @@ func summarising(strategy string) stone.Ashlar {
 			model("model/down", 0.0001, 0, "", ""),
 			model("model/tiny", 0.0002, 20*time.Millisecond, long, ""),
 			model("model/small", 0.001, 60*time.Millisecond, long, "ticket 4711"),
+			model("model/slow", 0.05, time.Hour, short, "ticket 4711"),
 			model("model/large", 0.02, 120*time.Millisecond, short, "ticket 4711"),
 			call.Func(call.Metadata{ID: "solver/words", Intents: []string{"text/translate"}}, func(context.Context, any) (summary, error) { return summary{}, nil }),
 			judge,
@@ -107,6 +108,12 @@ func summarising(strategy string) stone.Ashlar {
 		Applicator: app, Intent: "text/summarise", Input: call.From(dag.Derive(ticket, func(text string) map[string]string { return map[string]string{"text": text} })),
 		Dispatch: call.Dispatch{Candidates: []string{"model/down", "model/tiny", "solver/words", "model/small", "model/large"}, Strategy: strategy},
 		Done:     call.Done{Must: []string{"names-a-source"}, Should: []string{"at-most-100", "no-repetition"}, ScoreMin: &minimum},
+	}
+	if strategy == call.Race { // the last one is always stopped
+		spec.Dispatch.Candidates = append(spec.Dispatch.Candidates, "model/slow")
+	}
+	if strategy == "slow" {
+		spec.Dispatch.Strategy, spec.Dispatch.Candidates = call.Cascade, []string{"model/tiny", "model/slow"}
 	}
 	if strategy == "refused" {
 		spec.Dispatch.Strategy, spec.Done.Must = call.Cascade, []string{"names-a-source", "never"}
