@@ -384,7 +384,7 @@ spec("a filter by label, cost and day is in the address", async (page) => {
 	await page.waitForURL(/label=team%3Dgarden/);
 	assert.deepEqual(await rows(), ["labelled"]);
 	assert.equal(await page.inputValue("input[name=label]"), "team=garden");
-	await page.goto(INSPECT + "/?pipeline=tickets&min-usd=0.03");
+	await page.goto(INSPECT + "/?state=failed&min-usd=0.03");
 	assert.deepEqual(await rows(), ["refused"]);
 	await page.goto(INSPECT + "/");
 	const day = new Date().toISOString().slice(0, 10);
