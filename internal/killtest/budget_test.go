@@ -51,7 +51,7 @@ func TestKillBudgetServer(t *testing.T) { killBudget(t, (*victim).overServer) }
 func killBudget(t *testing.T, over func(*victim) *victim) {
 	t.Helper()
 	const usd, lanes = 600, 400 // which want 1,200
-	for range share(t, 50) {
+	for range share(t, 10) {
 		v := over(newVictim(t))
 		v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
 		m := newTeamOf(v, 8)
