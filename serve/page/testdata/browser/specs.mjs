@@ -151,7 +151,7 @@ spec("a race tells the one that was first from the one that was stopped", async 
 });
 spec("a call that no one answered says why", async (page) => {
 	await page.goto(INSPECT + "/runs/refused");
-	assert.match(await text(page, ".failure .reason"), /^eval\/must-failed never: no answer passes this check/);
+	assert.match(await text(page, ".failure .reason"), /^eval\/must-failed offers-a-refund: the text offers no refund/);
 	await page.click(".failure h2 a");
 	await page.waitForURL(/step/);
 	assert.match(await text(page, "[aria-labelledby=call] .lead"), /^No answer passed after 8 invocations/);
@@ -222,7 +222,7 @@ spec("the difference of a step is shown line by line", async (page) => {
 	await page.click("a:has-text('tickets/summarise')");
 	await page.waitForURL(/step=/);
 	assert.match(await page.locator(".diff del").allInnerTexts().then((l) => l.join("\n")), /- +"source": "ticket 4711"/);
-	assert.match(await text(page, ".diff ins"), /no answer passes this check/);
+	assert.match(await text(page, ".diff ins"), /the text offers no refund/);
 	await page.click(".crumbs a:text-is('tickets')");
 	assert.match(await text(page, "main"), /1 step differs/);
 });

@@ -97,7 +97,7 @@ func summarising(strategy string) stone.Ashlar {
 				}
 				return nil
 			},
-			"never": func(context.Context, call.Subject) error { return fmt.Errorf("no answer passes this check") },
+			"offers-a-refund": func(context.Context, call.Subject) error { return fmt.Errorf("the text offers no refund") },
 		},
 		Policy: call.Policy{Default: call.Rules{
 			Judge: call.Judge{On: &on, Cap: "judge/brevity", Rubric: "Is it short, and does it say what the customer wants?"},
@@ -116,7 +116,7 @@ func summarising(strategy string) stone.Ashlar {
 		spec.Dispatch.Strategy, spec.Dispatch.Candidates = call.Cascade, []string{"model/tiny", "model/slow"}
 	}
 	if strategy == "refused" {
-		spec.Dispatch.Strategy, spec.Done.Must = call.Cascade, []string{"names-a-source", "never"}
+		spec.Dispatch.Strategy, spec.Done.Must = call.Cascade, []string{"names-a-source", "offers-a-refund"}
 	}
 	return stone.Seq("tickets", say("read", ticket, "Invoice? March's has not come. February's came late. I gave the address twice!"), call.New("summarise", brief, spec))
 }
