@@ -63,6 +63,7 @@ type Account struct {
 	opened time.Time
 	spent  Amount
 	used   Usage
+	since  bool              // used includes what was recorded before this process: see Under
 	open   int               // reserved estimates that are not settled
 	run    bool              // made by Run
 	shared bool              // by several runs: an account right under it is that of a whole run
@@ -137,16 +138,29 @@ func (a *Account) Used() Usage {
 	return a.used
 }
 
-// use adds to the usage.
-func (a *Account) use(u Usage) {
+// use adds to the usage. Accounts of Under have what was recorded before.
+func (a *Account) use(u Usage, recorded bool) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for ; a != nil; a = a.above {
-		a.used = a.used.Add(u)
+		if !recorded || !a.since {
+			a.used = a.used.Add(u)
+		}
 	}
+}
+
+// Under opens an account under this one, for the steps below a path. Of a resumed run, its
+// Used includes what they used in earlier processes, also in attempts without a result and in
+// steps that are replayed as a whole. The context is that of the run.
+func (a *Account) Under(ctx context.Context, path string) *Account {
+	sub := a.Sub(Limits{})
+	if r, ok := ctx.Value(recordedKey{}).(recorded); ok {
+		sub.used, sub.since = r.used(path), true
+	}
+	return sub
 }
 
 // Left returns the remaining budget: the least of all accounts up the chain. Zero means

@@ -26,6 +26,7 @@ type Draw struct {
 	quote    Quote
 	reserved *Reservation
 	known    bool // nothing was reserved, since the result is recorded
+	before   bool // the result was recorded before this process
 	live     bool
 	ended    bool
 }
@@ -36,6 +37,7 @@ type Draw struct {
 // own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
 func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, error) {
 	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step)}
+	d.before = d.known
 	if d.known {
 		return d, nil
 	}
@@ -107,7 +109,7 @@ func (d *Draw) End(used Usage) {
 		spent.Roundtrips = d.quote.Most.Roundtrips
 		d.account.Replay(spent)
 	}
-	d.account.use(used)
+	d.account.use(used, d.before && !d.live)
 }
 
 // Live reports whether the work of the step has started in this process.
@@ -141,16 +143,23 @@ func Declared(ctx context.Context) Amount {
 
 type recordedKey struct{}
 
+// recorded is what a run has recorded.
+type recorded struct {
+	known func(path, step string) bool
+	used  func(path string) Usage
+}
+
 // WithRecorded returns a context in which the run has the results of some steps: those
-// for which known returns true, given the path of the body and the name.
-func WithRecorded(ctx context.Context, known func(path, step string) bool) context.Context {
-	return context.WithValue(ctx, recordedKey{}, known)
+// for which known returns true, given the path of the body and the name. Used returns what
+// the steps below a path have used in earlier processes.
+func WithRecorded(ctx context.Context, known func(path, step string) bool, used func(path string) Usage) context.Context {
+	return context.WithValue(ctx, recordedKey{}, recorded{known, used})
 }
 
 // Recorded reports whether the run has the result of a costly step.
 func Recorded(ctx context.Context, path, step string) bool {
-	known, _ := ctx.Value(recordedKey{}).(func(path, step string) bool)
-	return known != nil && known(path, step)
+	r, ok := ctx.Value(recordedKey{}).(recorded)
+	return ok && r.known(path, step)
 }
 
 // MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/text"
 )
 
 // evalFlags are the flags of eval.
@@ -230,7 +231,32 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 			}
 		}
 	}
+	if err := a.possiblyPaid(run); err != nil {
+		return err
+	}
 	a.complain("to score these answers again without asking: --reuse=%s", run.id)
+	return nil
+}
+
+// possiblyPaid says what a resumed evaluation may have paid for attempts without a result. It is
+// no part of the report, which does not depend on when a process ended.
+func (a *app) possiblyPaid(run *keptRun) error {
+	if !run.opts.Resume {
+		return nil
+	}
+	steps, err := run.Steps(context.Background(), run.id)
+	if err != nil {
+		return err
+	}
+	attempts, usd := 0, 0.0
+	for _, s := range steps {
+		if n := s.PossiblyPaid(); n > 0 && s.Declared != (budget.Amount{}) {
+			attempts, usd = attempts+n, usd+s.Declared.Times(n).USD
+		}
+	}
+	if attempts > 0 {
+		a.complain("possibly paid, and not in the report: at most $%s for %d attempts without a result", text.USD(usd, false), attempts)
+	}
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (e *evaluation) answer() stone.Ashlar {
 		if err != nil {
 			return nil, err
 		}
-		account := budget.From(ctx).Sub(budget.Limits{})
+		account := budget.From(ctx).Under(ctx, stone.In(ctx).Path())
 		var began time.Time
 		var out dag.DAG
 		for n := range attempts {

@@ -3,6 +3,8 @@ package eval_test
 import (
 	"context"
 	"math"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -68,4 +70,64 @@ func TestCost(t *testing.T) {
 		t.Errorf("%d answers are reused, %v", again.Reused, err)
 	}
 	same("the second run", info.Usage.USD, 0)
+}
+
+// TestCostAddsUp compares reports with the usage that the journal has recorded, of random
+// evaluations that are canceled and resumed: answers that are rejected, fail or are asked for
+// again, and judges that fail.
+func TestCostAddsUp(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 14))
+		var asks atomic.Int32
+		var stop atomic.Pointer[context.CancelFunc]
+		at := 1 + r.Int32N(30)
+		priced := func(id, intent string, usd float64, answers ...any) call.Capability {
+			return call.Func(call.Metadata{ID: id, Intents: []string{intent}, Cost: call.Cost{USD: usd}}, func(_ context.Context, in any) (any, error) {
+				n := asks.Add(1)
+				if n%at == 0 {
+					(*stop.Load())()
+				}
+				out := answers[int(n)%len(answers)]
+				if err, failed := out.(error); failed {
+					return nil, err
+				}
+				return out, nil
+			})
+		}
+		cents := func() float64 { return float64(1+r.IntN(500)) / 1e4 }
+		good, bad, grade := any("A"), any(""), any(map[string]any{"score": 1})
+		refused, down := any(stone.Fail("refused", "no")), any(stone.Fail(call.Unavailable, "busy"))
+		app := &call.Applicator{Registry: call.NewRegistry(
+			priced("small", "say", cents(), good, bad, good, refused, down),
+			priced("large", "say", cents()+.05, good, good, refused),
+			priced("judge", call.EvalGrade, cents(), grade, grade, refused, grade),
+		)}
+		p := call.New("say", reply, call.Spec{Applicator: app, Intent: "say", Input: call.From(asked), Done: call.Done{Must: []string{"non-empty"}}})
+		judges, err := eval.Read(app, "judge:Is it right?", "pairwise:Which one?")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var db journal.Memory
+		var report eval.Report
+		for n, done := 0, false; !done; n++ {
+			ctx, cancel := context.WithCancel(t.Context())
+			if stop.Store(&cancel); n > 20 {
+				none := context.CancelFunc(func() {})
+				stop.Store(&none)
+			}
+			report, err = eval.Run(budget.With(ctx, budget.New(budget.Limits{})), eval.Config{Pipeline: p, Data: rows("a", "b", "c", "d"), Scorers: judges, Trials: 1 + int(seed%3)},
+				stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
+			if done = err == nil; !done && ctx.Err() == nil {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		info, err := db.Find(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := report.Cost.USD+report.Cost.JudgesUSD, info.Usage.USD; math.Abs(got-want) > 1e-6 {
+			t.Errorf("seed %d: $%.4f are reported, $%.4f recorded", seed, got, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -34,6 +35,9 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	p, err := Pipeline(ctx, cfg, run)
 	if err != nil {
 		return Report{}, err
+	}
+	if budget.From(ctx) == nil { // so that a resumed run knows what it has spent
+		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
 	return stone.Produce(ctx, p, Result, run)
 }

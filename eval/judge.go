@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 )
@@ -83,23 +84,29 @@ func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag
 		Input:    dag.ReaderFunc(func(d dag.DAG) (any, error) { return s.question(set, d, rubric, turned) }, answered),
 	})
 	return asking{stone.Leaf(name, out, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
-		end := stone.In(ctx).RunChild(c, d)
+		account := budget.From(ctx).Under(ctx, stone.In(ctx).Path())
+		end := stone.In(budget.With(ctx, account)).RunChild(c, d)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case end.InFlight() && ends(end.Cause()):
 			return nil, ending(end.Cause())
 		}
-		n, got := end.Within(nil).Latest(), graded{}
+		var got graded
+		var err error
 		if end.InFlight() {
 			got.Failure = end.Cause().Error()
 		} else {
-			var err error
-			if got.Grade, err = grades.Of(n); err != nil {
-				return nil, err
-			}
+			got.Grade, err = grades.From(end.Within(nil))
 		}
-		return dag.NewNode(dag.Spec{Type: out.Name(), Content: got, Parents: d.Next(), Meta: n.Meta()})
+		if err != nil {
+			return nil, err
+		}
+		cost, err := json.Marshal(paid{Usage: account.Used()})
+		if err != nil {
+			return nil, err
+		}
+		return dag.NewNode(dag.Spec{Type: out.Name(), Content: got, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
 	}, stone.Queries(answered), stone.Children(stone.Walk{}.Reads().InOrder(c))), out}
 }
 

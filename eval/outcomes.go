@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -89,9 +88,9 @@ func outcomesOf(d dag.DAG) (o outcomes, costs []cost, err error) {
 		case scored.Name():
 			err = row.score(n)
 		default:
-			if r := call.RecordOf(n); r != nil {
-				spent.Judges += r.Usage.USD
-			}
+			var p paid
+			p, err = costOf(n)
+			spent.Judges += p.USD
 		}
 		if err != nil {
 			return o, nil, err

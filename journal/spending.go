@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
@@ -16,6 +17,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		return ctx, func(bool) {}, nil
 	}
 	var before budget.Amount
+	var used []spent
 	if r.resumed && !r.doneBefore() { // a run that is done needs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
@@ -23,6 +25,9 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		}
 		for _, s := range steps {
 			before = before.Add(s.Spent())
+			if s.Usage != (budget.Usage{}) {
+				used = append(used, spent{s.Path, s.Usage})
+			}
 			if s.Recorded && s.Declared != (budget.Amount{}) {
 				r.paid.Store(bodyOf(s.Path, s.Name), true)
 			}
@@ -31,9 +36,31 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	ctx = budget.WithRecorded(ctx, func(path, step string) bool {
 		_, ok := r.paid.Load(body{path, step})
 		return ok
-	})
+	}, under(used))
 	own := account.Run(r.cfg.RunID, before)
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
+}
+
+// spent is what a step has used.
+type spent struct {
+	path string
+	budget.Usage
+}
+
+// under returns a function that returns what the steps below a path have used.
+func under(steps []spent) func(path string) budget.Usage {
+	slices.SortFunc(steps, func(a, b spent) int { return strings.Compare(a.path, b.path) })
+	return func(path string) (sum budget.Usage) {
+		path += "/"
+		first, _ := slices.BinarySearchFunc(steps, path, func(s spent, path string) int { return strings.Compare(s.path, path) })
+		for _, s := range steps[first:] {
+			if !strings.HasPrefix(s.path, path) {
+				break
+			}
+			sum = sum.Add(s.Usage)
+		}
+		return sum
+	}
 }
 
 // A body identifies a step: the path of the body, and the name of the step.
