@@ -270,7 +270,7 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 	base := llm.WithTable(c.Context(), k.table)
 	cfg.Base = func() context.Context { return base }
 	cfg.Warn = func(line string) { a.complain("%s", line) }
-	ctx, drain, stop := interruptible(c.Context(), cfg.Warn, a.Name+" "+c.Name())
+	ctx, drain, stop := drainable(c.Context(), cfg.Warn, a.Name+" "+c.Name())
 	defer stop()
 	cfg.Drain = drain
 	err = serve(ctx, cfg)

@@ -23,6 +23,16 @@ const sameSignal = time.Second
 // one Ctrl-C reaches a program that a stone command runs twice: from the terminal,
 // and as SIGHUP from that command. The function stops it.
 func interruptible(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
+	return stoppable(ctx, say, resume, false)
+}
+
+// drainable is interruptible for a server: the first signal of any sort closes the channel, and
+// the context is not cancelled.
+func drainable(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
+	return stoppable(ctx, say, resume, true)
+}
+
+func stoppable(ctx context.Context, say func(string), resume string, server bool) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -30,7 +40,7 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 	var done sync.WaitGroup
 	done.Go(func() {
 		seen := map[os.Signal]time.Time{}
-		canceled := false
+		canceled, drained := false, false
 		for {
 			select {
 			case sig := <-signals:
@@ -44,6 +54,11 @@ func interruptible(ctx context.Context, say func(string), resume string) (contex
 						say("to continue with the recorded steps: " + resume)
 					}
 					os.Exit(Failed)
+				case server && drained:
+				case server:
+					say("ending: no new step starts, running steps may finish; Ctrl-C again ends at once")
+					close(drain)
+					drained = true
 				case resume != "" && sig == syscall.SIGTERM && !canceled:
 					say("ending: no new step starts, running steps may finish; Ctrl-C cancels them")
 					close(drain)

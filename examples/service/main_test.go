@@ -3,9 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/client"
 )
 
 // asService is set in the processes of the test that run the service.
@@ -56,8 +57,7 @@ func start(t *testing.T, db string, pause time.Duration) *process {
 			p.lines = append(p.lines, s.Text())
 			p.mu.Unlock()
 			if _, rest, ok := strings.Cut(s.Text(), "listening on "); ok {
-				address, _, _ := strings.Cut(rest, ",")
-				up <- "http://" + address
+				up <- "http://" + rest
 			}
 		}
 		p.ended <- p.cmd.Wait()
@@ -86,37 +86,29 @@ func (p *process) log() string {
 	return strings.Join(p.lines, "\n")
 }
 
-func (p *process) post(path string, form url.Values) string {
-	p.Helper()
-	return p.body(http.PostForm(p.url+path, form))
-}
+// client calls the service.
+func (p *process) client() *client.Client { return &client.Client{URL: p.url} }
 
-func (p *process) body(r *http.Response, err error) string {
+// write starts a run that writes about a text, whose id is the text.
+func (p *process) write(text string) {
 	p.Helper()
-	if err != nil {
+	if _, err := p.client().Start(p.Context(), text, api.Start{Pipeline: "page", Input: fmt.Appendf(nil, "%q", text)}); err != nil {
 		p.Fatal(err)
 	}
-	defer r.Body.Close()
-	text, err := io.ReadAll(r.Body)
-	if err != nil || r.StatusCode != http.StatusOK {
-		p.Fatalf("%s: %s, %v", r.Status, text, err)
-	}
-	return strings.TrimSpace(string(text))
 }
 
-// await polls a run until it is in a state.
-func (p *process) await(id, state string) {
+// await waits until a run has stopped.
+func (p *process) await(id string, state journal.State) {
 	p.Helper()
-	want := fmt.Sprintf("%q:%q", "state", state)
-	for last := ""; ; time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-p.Context().Done():
-			p.Fatalf("run %s is not %s: %s", id, state, last)
-		default:
-		}
-		if last = p.body(http.Get(p.url + "/runs/" + id)); strings.Contains(last, want) {
-			return
-		}
+	if run, err := p.client().Result(p.Context(), id); err != nil || run.State != state {
+		p.Fatalf("run %s is %s, %v: want %s", id, run.State, err, state)
+	}
+}
+
+// writing waits until a run writes.
+func (p *process) writing(text string) {
+	for !strings.Contains(p.log(), "writing "+text) {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -125,39 +117,41 @@ func (p *process) await(id, state string) {
 func TestService(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "service.db")
 	first := start(t, db, 0)
-	waiting := first.post("/runs", url.Values{"text": {"marble"}})
-	first.await(waiting, "waiting")
+	first.write("marble")
+	first.await("marble", journal.Waiting)
 	if log, err := first.end(syscall.SIGTERM); err != nil {
 		t.Fatalf("SIGTERM while nothing happens: %v\n%s", err, log)
 	}
 
 	slow := start(t, db, time.Minute)
-	writing := slow.post("/runs", url.Values{"text": {"granite"}})
-	slow.await(writing, "running")
-	if log, err := slow.end(syscall.SIGKILL); err == nil || strings.Contains(log, "marble") {
+	slow.write("granite")
+	slow.writing("granite")
+	if log, err := slow.end(syscall.SIGKILL); err == nil || strings.Contains(log, "writing marble") {
 		t.Fatalf("killed: %v\n%s", err, log)
 	}
 
 	third := start(t, db, 0) // which takes the run over
-	third.await(writing, "waiting")
-	third.post("/runs/"+waiting+"/answer", url.Values{"question": {"approve"}, "text": {"yes"}})
-	third.await(waiting, "done")
+	third.await("granite", journal.Waiting)
+	if _, err := third.client().Answer(t.Context(), "marble", api.Answer{Question: "page/approve", Response: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	third.await("marble", journal.Done)
+	if run, err := third.client().Result(t.Context(), "marble"); err != nil || string(run.Result.Content) != `"yes: A draft: marble"` {
+		t.Errorf("the page is %+v, %v", run.Result, err)
+	}
 	log, err := third.end(syscall.SIGTERM)
-	if err != nil || strings.Contains(log, "writing marble") || strings.Count(log, "writing granite") != 1 || !strings.Contains(log, waiting+" yes: A draft: marble <nil>") {
+	if err != nil || strings.Contains(log, "writing marble") || strings.Count(log, "writing granite") != 1 {
 		t.Errorf("after the kill: %v\n%s", err, log)
 	}
 
 	drained := start(t, db, time.Second)
-	last := drained.post("/runs", url.Values{"text": {"slate"}})
-	for !strings.Contains(drained.log(), "writing slate") {
-		time.Sleep(time.Millisecond)
-	}
-	log, err = drained.end(syscall.SIGTERM)
-	if err != nil || !strings.Contains(log, "stopped before its end") {
+	drained.write("slate")
+	drained.writing("slate")
+	if log, err = drained.end(syscall.SIGTERM); err != nil {
 		t.Errorf("SIGTERM while a step runs: %v\n%s", err, log)
 	}
 	again := start(t, db, time.Minute) // the step was recorded: nothing is written
-	again.await(last, "waiting")
+	again.await("slate", journal.Waiting)
 	if log, err = again.end(syscall.SIGTERM); err != nil || strings.Contains(log, "writing") {
 		t.Errorf("after the drain: %v\n%s", err, log)
 	}
