@@ -38,9 +38,9 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	drain, stop := make(chan struct{}), make(chan struct{})
 	var done sync.WaitGroup
+	canceled, drained := false, false
 	done.Go(func() {
 		seen := map[os.Signal]time.Time{}
-		canceled, drained := false, false
 		for {
 			select {
 			case sig := <-signals:
@@ -74,9 +74,12 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 		}
 	})
 	return ctx, drain, func() {
-		signal.Stop(signals)
 		close(stop)
 		done.Wait()
+		if canceled || drained {
+			signal.Ignore(syscall.SIGHUP) // the same Ctrl-C, passed on by a stone command
+		}
+		signal.Stop(signals)
 		cancel(nil)
 	}
 }

@@ -3,9 +3,9 @@
 // continue. At SIGTERM running steps finish and are recorded, and it stops.
 //
 //	go run ./examples/service -db runs.db
-//	curl -X PUT localhost:8080/v1/runs/marble -d '{"pipeline": "page", "input": "Marble"}'
+//	curl -X PUT --json '{"pipeline": "page", "input": "Marble"}' localhost:8080/v1/runs/marble
 //	curl 'localhost:8080/v1/runs/marble/result?wait=10s' # it waits for an answer
-//	curl localhost:8080/v1/runs/marble/answers -d '{"question": "page/approve", "response": "yes"}'
+//	curl --json '{"question": "page/approve", "response": "yes"}' localhost:8080/v1/runs/marble/answers
 //	curl 'localhost:8080/v1/runs/marble/result?wait=10s'
 package main
 

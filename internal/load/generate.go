@@ -137,7 +137,7 @@ func (b *builder) capabilities() (imports, provide string, err error) {
 			return "", "", refuse("the package %s of a capability: cannot read the output of `go list`: %v", name, err)
 		}
 		if of.Name == "main" {
-			return "", "", refuse("the package %s of a capability is a package main, which no other can import: move its Pipeline into a package of its own", name)
+			return "", "", refuse("%s is a package main, which no other program can import: move its Pipeline into a package of its own", name)
 		}
 		imports += fmt.Sprintf("import stonecapability%d %q\n", i, of.ImportPath)
 		provide += fmt.Sprintf("\tstonecli.Provide(%q, stonecapability%d.Pipeline)\n", name, i)

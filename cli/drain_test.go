@@ -1,0 +1,30 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The first signal of any sort drains a server and says so; the context is not cancelled, and
+// one of another sort changes nothing.
+func TestDrainable(t *testing.T) {
+	said := make(chan string, 8)
+	ctx, drain, stop := drainable(t.Context(), func(line string) { said <- line }, "stone serve")
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		if err := syscall.Kill(os.Getpid(), sig); err != nil {
+			t.Fatal(err)
+		}
+		<-drain
+	}
+	if line := <-said; !strings.HasPrefix(line, "ending: no new step starts") || ctx.Err() != nil {
+		t.Errorf("said %q, %v", line, ctx.Err())
+	}
+	stop()
+	if len(said) > 0 {
+		t.Errorf("said also %q", <-said)
+	}
+}
