@@ -44,6 +44,7 @@ func (a *app) eval() *cobra.Command {
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
 	f := c.Flags()
 	flags.describe(f)
+	flags.run.wire.describe(f)
 	a.trustFlag(f)
 	addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
@@ -98,6 +99,9 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 // evaluate runs the evaluation of a pipeline.
 func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) error {
 	if err := a.consentToConfig(); err != nil {
+		return err
+	}
+	if err := a.withoutKeys(flags.run.wire); err != nil {
 		return err
 	}
 	cfg := a.calls.base

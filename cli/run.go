@@ -30,6 +30,7 @@ type runFlags struct {
 	dag     string
 	trace   string
 	keep    keepFlags
+	wire    wireFlags
 }
 
 func (a *app) run() *cobra.Command {
@@ -48,6 +49,7 @@ func (a *app) run() *cobra.Command {
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	flags.shown(c.Flags())
+	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())
 	addKeepFlags(c, &flags.keep)
 	return c
@@ -74,6 +76,9 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
+	if err := a.withoutKeys(flags.wire); err != nil {
+		return err
+	}
 	input, err := a.input(ctx, p, flags)
 	if err != nil {
 		return err
@@ -90,17 +95,21 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	if findings.Err() != nil {
 		return &exitError{code: Failed}
 	}
-	target, err := newDAGFile(flags.dag)
+	ctx, closeWire, err := flags.wire.open(ctx)
 	if err != nil {
 		return err
+	}
+	target, err := newDAGFile(flags.dag)
+	if err != nil {
+		return errors.Join(err, closeWire())
 	}
 	trace, err := openTrace(flags.trace)
 	if err != nil {
-		return err
+		return errors.Join(err, closeWire())
 	}
 	run, err := a.keep(ctx, flags.keep, flags.quiet)
 	if err != nil {
-		return errors.Join(err, trace.close())
+		return errors.Join(err, trace.close(), closeWire())
 	}
 	pieces := &respond.Stream{W: a.Stdout}
 	if flags.stream {
@@ -113,7 +122,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	a.printLost(result, err)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
-	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close()} {
+	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close(), closeWire()} {
 		if failure != nil {
 			a.complain("Error: %v", failure)
 			err = &exitError{code: Failed}

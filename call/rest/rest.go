@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/internal/transport"
 )
 
 const (
@@ -79,7 +80,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	if req.Key != "" {
 		r.Header.Set("Idempotency-Key", req.Key)
 	}
-	resp, err := c.client(header).Do(r)
+	resp, err := transport.Client(ctx, c.client(header)).Do(r)
 	if err != nil {
 		return nil, c.failure(ctx, err)
 	}
@@ -134,6 +135,12 @@ func (c Config) failure(ctx context.Context, err error) error {
 	}
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
+	}
+	if kinded, ok := errors.AsType[interface {
+		error
+		FailureKind() string
+	}](err); ok && kinded.FailureKind() == call.NotRecorded {
+		return &call.Error{Type: call.NotRecorded, Message: err.Error(), Cause: err}
 	}
 	u, _ := url.Parse(c.URL) // Check has
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))

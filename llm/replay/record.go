@@ -69,8 +69,23 @@ func (r *Recorder) Close() error {
 	return errors.Join(r.err, r.file.Close())
 }
 
+// Over returns a transport that records in the same file and sends requests through next.
+func (r *Recorder) Over(next http.RoundTripper) http.RoundTripper { return over{r, next} }
+
+type over struct {
+	recorder *Recorder
+	next     http.RoundTripper
+}
+
 // RoundTrip sends a request.
-func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+func (o over) RoundTrip(req *http.Request) (*http.Response, error) {
+	return o.recorder.send(req, o.next)
+}
+
+// RoundTrip sends a request.
+func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) { return r.send(req, r.next) }
+
+func (r *Recorder) send(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 	body, err := readBody(req)
 	if err != nil {
 		return nil, err
@@ -80,7 +95,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	secrets := secretsIn(req)
 	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(body))))}
 	begin := time.Now()
-	resp, err := r.next.RoundTrip(sent)
+	resp, err := next.RoundTrip(sent)
 	if err != nil {
 		x.Error = "no answer"
 		r.write(x)

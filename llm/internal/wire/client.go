@@ -103,9 +103,9 @@ func (c *Client) Below(element string, query url.Values) *Client {
 	return &below
 }
 
-// transport is shared by all clients without one of their own, so that they share
+// shared is used by all clients without one of their own, so that they share
 // connections. Its buffers are small because thousands of streams may be open at once.
-var transport = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
+var shared = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
 func sharedTransport(dialer *net.Dialer) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
@@ -134,7 +134,7 @@ func httpClient(own *http.Client) *http.Client {
 		c = *own
 	}
 	if c.Transport == nil {
-		c.Transport = transport
+		c.Transport = shared
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &c

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 )
@@ -161,7 +162,7 @@ func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Res
 			return nil, fmt.Errorf("llm: Edit: %w", err)
 		}
 	}
-	resp, err := c.http.Do(req)
+	resp, err := transport.Client(ctx, c.http).Do(req)
 	if err == nil {
 		return resp, nil
 	}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/transport"
+	"github.com/stonelayer/stone/llm/replay"
+)
+
+// wireFlags name the file of a recording.
+type wireFlags struct{ record, replay string }
+
+// describe adds the flags.
+func (w *wireFlags) describe(f *pflag.FlagSet) {
+	f.StringVar(&w.record, "record", "", "record the requests to models and http capabilities, and their answers, in `FILE`")
+	f.StringVar(&w.replay, "replay", "", "answer these requests from `FILE`, which --record wrote; nothing is sent, and no key is needed")
+	kept(f, "replay")
+	f.Lookup("record").Annotations = map[string][]string{namesFile: {"yes"}}
+}
+
+// open returns the context of a run that is recorded or replayed, and a function that closes the
+// recording. While a run is replayed, this process opens no other connection for HTTP either.
+func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
+	none := func() error { return nil }
+	switch {
+	case w.record != "" && w.replay != "":
+		return ctx, none, errors.New("--record and --replay exclude each other")
+	case w.record != "":
+		rec, err := replay.Record(w.record, nil)
+		if err != nil {
+			return ctx, none, err
+		}
+		return transport.With(ctx, rec.Over), rec.Close, nil
+	case w.replay != "":
+		player, err := replay.Open(w.replay)
+		if err != nil {
+			return ctx, none, err
+		}
+		before := http.DefaultTransport
+		http.DefaultTransport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("nothing is sent while a recording is replayed")
+		}}
+		return transport.With(ctx, func(http.RoundTripper) http.RoundTripper { return player }), func() error {
+			http.DefaultTransport = before
+			return nil
+		}, nil
+	}
+	return ctx, none, nil
+}
+
+// withoutKeys gives models the keys that they miss, since a recording needs none.
+func (a *app) withoutKeys(w wireFlags) error {
+	if w.replay == "" {
+		return nil
+	}
+	names := config.KeyEnvs()
+	conf, err := a.configured()
+	if err != nil {
+		return err
+	}
+	for _, s := range conf.Secrets {
+		names = append(names, s.Env)
+	}
+	for _, name := range slices.Compact(names) {
+		if name != "" && os.Getenv(name) == "" {
+			if err := os.Setenv(name, "not-needed-to-replay"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

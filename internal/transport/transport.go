@@ -1,0 +1,30 @@
+// Package transport puts a transport in the way of all HTTP clients of a run, to record what they
+// send or to answer it. Models and capabilities of kind http use it.
+package transport
+
+import (
+	"context"
+	"net/http"
+)
+
+type key struct{}
+
+// With returns a context in which Client sends requests through what wrap makes of the transport of
+// a client.
+func With(ctx context.Context, wrap func(http.RoundTripper) http.RoundTripper) context.Context {
+	return context.WithValue(ctx, key{}, wrap)
+}
+
+// Client returns c, or a copy of it with the transport of the context.
+func Client(ctx context.Context, c *http.Client) *http.Client {
+	wrap, ok := ctx.Value(key{}).(func(http.RoundTripper) http.RoundTripper)
+	if !ok {
+		return c
+	}
+	other := *c
+	if other.Transport == nil {
+		other.Transport = http.DefaultTransport
+	}
+	other.Transport = wrap(other.Transport)
+	return &other
+}
