@@ -2,13 +2,18 @@ package serve_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
@@ -95,21 +100,71 @@ func TestCodex(t *testing.T) {
 	})
 	weak := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
 	h := gatewayServer(t, gated(weak, model), nil)
+	out := runCodex(t, codex, h.URL, dir, "")
+	if text, err := os.ReadFile(filepath.Join(dir, "stone.txt")); err != nil || string(text) != "carved\n" {
+		t.Errorf("the command did not run: %v %q\n%s", err, text, out)
+	}
+	if !strings.Contains(out, "polite:") || !strings.Contains(out, "carved") || strings.Contains(out, "whatever") {
+		t.Errorf("codex shows:\n%s", out)
+	}
+}
+
+// runCodex lets Codex work in a folder, and returns what it prints.
+func runCodex(t *testing.T, codex, url, dir, settings string) string {
+	t.Helper()
 	home := t.TempDir()
-	config := fmt.Sprintf("model = \"stone/chat/answer\"\nmodel_provider = \"stone\"\n[model_providers.stone]\nname = \"Stone\"\nbase_url = %q\nwire_api = \"responses\"\nrequest_max_retries = 0\n", h.URL+"/v1")
+	config := fmt.Sprintf("%s\nmodel = \"stone/chat/answer\"\nmodel_provider = \"stone\"\n[model_providers.stone]\nname = \"Stone\"\nbase_url = %q\nwire_api = \"responses\"\nrequest_max_retries = 0\n", settings, url+"/v1")
 	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", codex, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir, "Carve a stone.")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", codex, "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "--cd", dir, "Carve a stone.")
 	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
+	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "stone.txt")); err != nil || string(text) != "carved\n" {
-		t.Errorf("the command did not run: %v %q\n%s", err, text, out)
-	}
-	if !strings.Contains(string(out), "polite:") || !strings.Contains(string(out), "carved") || strings.Contains(string(out), "whatever") {
-		t.Errorf("codex shows:\n%s", out)
+	return string(out)
+}
+
+// A conversation that is too long for its model is compacted by Codex itself, with a request
+// to the model: it calls no path that the gateway does not have.
+func TestCodexCompacts(t *testing.T) {
+	codex := filepath.Join(peer.Module(t, "@openai/codex"), "bin", "codex.js")
+	many, few, compacted := 90_000, 10, 0
+	model := script.Func(func(n int, req *llm.Request) script.Answer {
+		last := req.Messages[len(req.Messages)-1]
+		if last.Role == llm.RoleUser && strings.Contains(last.Text(), "CONTEXT CHECKPOINT COMPACTION") {
+			compacted++
+		}
+		answer := script.Text("polite")
+		if n == 0 {
+			answer = script.Calls(llm.ToolCall{ID: "call_1", Name: "exec_command", Input: json.RawMessage(`{"cmd":"echo carved"}`)})
+			answer.Reply.Usage = llm.Usage{InputTokens: &many, OutputTokens: &few}
+		}
+		return answer
+	})
+	h := gatewayServer(t, gated(model, model), nil)
+	var mu sync.Mutex
+	paths := map[string]int{}
+	seen := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		paths[r.Method+" "+r.URL.Path]++
+		mu.Unlock()
+		h.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer seen.Close()
+	out := runCodex(t, codex, seen.URL, t.TempDir(), "model_context_window = 100000\nmodel_auto_compact_token_limit = 50000\n")
+	mu.Lock()
+	defer mu.Unlock()
+	delete(paths, "GET /v1/models")
+	if len(paths) != 1 || paths["POST /v1/responses"] == 0 || compacted == 0 {
+		var asked []string
+		for _, req := range model.Requests() {
+			asked = append(asked, req.Messages[len(req.Messages)-1].Text())
+		}
+		t.Errorf("codex called %v, and asked to compact %d times: %.3000q\n%s", paths, compacted, asked, out)
 	}
 }
