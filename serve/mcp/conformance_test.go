@@ -2,10 +2,12 @@ package mcp_test
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,5 +125,42 @@ func TestConformance(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// The page for users lists the scenarios that do not apply, with the reasons.
+func TestExceptions(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "conformance.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("| scenarios that do not apply | reason |\n| --- | --- |\n")
+	var names, reason []string
+	row := func() {
+		if len(names) > 0 {
+			fmt.Fprintf(&table, "| `%s` | %s |\n", strings.Join(names, "`, `"), strings.Join(reason, " "))
+			names, reason = nil, nil
+		}
+	}
+	_, list, _ := strings.Cut(string(text), "server:\n")
+	for line := range strings.Lines(list) {
+		switch line = strings.TrimSpace(line); {
+		case strings.HasPrefix(line, "# "):
+			row()
+			reason = append(reason, line[2:])
+		case strings.HasPrefix(line, "- "):
+			names = append(names, line[2:])
+		default:
+			t.Fatalf("the line %q is neither a scenario nor a reason", line)
+		}
+	}
+	row()
+	page, err := os.ReadFile("../../docs/how-to/mcp-server.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(string(page), "\n"+table.String()) {
+		t.Errorf("docs/how-to/mcp-server.md does not end with:\n%s", table.String())
 	}
 }
