@@ -117,6 +117,9 @@ func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
 			c.req.Tools = append(c.req.Tools, t.Function.tool())
 		}
 	}
+	if err := checkSettings(&c.req); err != nil {
+		return c, err
+	}
 	return c, talk{&c.req, nil}.messages(body["messages"])
 }
 

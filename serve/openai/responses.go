@@ -156,6 +156,9 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 		}
 	}
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
+	if err := checkSettings(&req); err != nil {
+		return req, resp, stream, err
+	}
 	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
 	return req, resp, stream, talk{&req, resp.recalled}.items(body["input"])
 }

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
+	"regexp"
 
 	"github.com/stonelayer/stone/llm"
 )
@@ -12,6 +14,44 @@ type function struct {
 	Description *string         `json:"description"`
 	Parameters  json.RawMessage `json:"parameters"`
 	Strict      *bool           `json:"strict"`
+}
+
+// maxTools bounds the tools of a request.
+const maxTools = 1024
+
+// functionName is what the protocols allow as the name of a tool.
+var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
+
+// checkTools checks the tools of a request: a provider that rejects them would count as one that
+// fails, for all clients.
+func checkTools(tools []llm.Tool) error {
+	if len(tools) > maxTools {
+		return wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
+	}
+	names := map[string]bool{}
+	for _, t := range tools {
+		switch {
+		case !functionName.MatchString(t.Name):
+			return wrong("tools", "invalid_value", "a tool has the name %s: want up to 128 of a-z, A-Z, 0-9, \"_\", \"-\", \".\" and \":\"", quote(t.Name))
+		case names[t.Name]:
+			return wrong("tools", "invalid_value", "two tools have the name %s", quote(t.Name))
+		case len(t.Schema) > 0 && !bytes.HasPrefix(t.Schema, []byte("{")):
+			return wrong("tools", "invalid_value", "the parameters of the tool %s are no JSON Schema, which is an object", quote(t.Name))
+		}
+		names[t.Name] = true
+	}
+	return nil
+}
+
+// checkSettings checks the settings and the tools of a request.
+func checkSettings(req *llm.Request) error {
+	if err := req.Params.Check(); err != nil {
+		return wrong("", "invalid_value", "%v", err)
+	}
+	if req.MaxTokens < 0 {
+		return wrong("", "invalid_value", "the answer may have %d tokens: want at least 1", req.MaxTokens)
+	}
+	return checkTools(req.Tools)
 }
 
 func (f function) tool() llm.Tool {
