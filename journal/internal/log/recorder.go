@@ -264,7 +264,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 		return step.Record{}, nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	origins, err := j.origins(ctx, from, key.RunID)
+	origins, err := j.originsOf(ctx, r, from)
 	if err != nil || origins == nil {
 		return step.Record{}, err
 	}
@@ -285,7 +285,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	if origin == 0 {
 		return step.Record{}, nil
 	}
-	name, err := j.name(ctx, origin)
+	name, err := j.nameOf(ctx, r, origin)
 	if err != nil {
 		return step.Record{}, err
 	}
@@ -300,6 +300,40 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 // origins are the number of the run from which results may be taken, 0 for all, and of
 // the run from which they must not be taken.
 type origins struct{ from, but int64 }
+
+// originsOf is origins for a run, which does not look twice.
+func (j *Journal) originsOf(ctx context.Context, r *run, from string) (*origins, error) {
+	r.mu.Lock()
+	o := r.origins[from]
+	r.mu.Unlock()
+	if o != nil {
+		return o, nil
+	}
+	o, err := j.origins(ctx, from, r.id)
+	if err == nil && o != nil && o.but != 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.origins[from] = o
+	}
+	return o, err
+}
+
+// nameOf is name for a run, which does not look twice.
+func (j *Journal) nameOf(ctx context.Context, r *run, row int64) (string, error) {
+	r.mu.Lock()
+	name := r.names[row]
+	r.mu.Unlock()
+	if name != "" {
+		return name, nil
+	}
+	name, err := j.name(ctx, row)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.names[row] = name
+	}
+	return name, err
+}
 
 func (j *Journal) origins(ctx context.Context, from, own string) (*origins, error) {
 	var o origins

@@ -46,10 +46,13 @@ type run struct {
 	loading *loading
 
 	attempts map[dag.ID]int // of steps without a result
+
+	origins map[string]*origins // of reused results, by RunInfo.Reuse
+	names   map[int64]string    // of the runs that results were taken from
 }
 
 func newRun(id string) *run {
-	r := &run{id: id, rows: -1, nodes: map[half]bool{}, known: newKnown(), attempts: map[dag.ID]int{}}
+	r := &run{id: id, rows: -1, nodes: map[half]bool{}, known: newKnown(), attempts: map[dag.ID]int{}, origins: map[string]*origins{}, names: map[int64]string{}}
 	r.news.L = &r.mu
 	return r
 }
