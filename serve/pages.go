@@ -34,7 +34,7 @@ func (s *Server) pageRoutes() (routes []route) {
 // view returns what a caller sees on pages.
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
-	view := page.View{Journal: s.cfg.Journal}
+	view := page.View{Journal: s.cfg.Journal, Tenant: who.Tenant}
 	if who.Tenant != "" {
 		view.Journal = tenantJournal{server: s, who: who}
 	}

@@ -26,7 +26,7 @@ func resumable(s journal.State) bool {
 
 // resume resumes a run that has stopped as the page says that was shown.
 func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
-	return p.control(w, r, v.Resume, func() error {
+	return p.control(w, r, v, v.Resume, func() error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
 		switch {
 		case err != nil || info.State == journal.Running:
@@ -41,7 +41,7 @@ func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 
 // cancel cancels a run that is not over.
 func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
-	return p.control(w, r, v.Cancel, func() error {
+	return p.control(w, r, v, v.Cancel, func() error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
 		if err != nil || info.State == journal.Canceled {
 			return err
@@ -52,27 +52,27 @@ func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
 
 // control does something to a run and returns to its page. Of equal requests that are
 // sent at the same time, as by a double click, one is carried out; the others wait for it.
-func (p *pages) control(w http.ResponseWriter, r *http.Request, allowed func(context.Context, string) error, do func() error) error {
+func (p *pages) control(w http.ResponseWriter, r *http.Request, v View, allowed func(context.Context, string) error, do func() error) error {
 	if allowed == nil {
 		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}
 	}
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	done := make(chan struct{})
-	if first, busy := p.busy.LoadOrStore(r.URL.Path, done); busy {
+	key, done := [2]string{v.Tenant, r.URL.Path}, make(chan struct{})
+	first, busy := p.busy.LoadOrStore(key, done)
+	if busy {
 		select {
 		case <-first.(chan struct{}):
 		case <-r.Context().Done():
 			return context.Cause(r.Context())
 		}
-	} else {
-		err := do()
-		p.busy.Delete(r.URL.Path)
-		close(done)
-		if err != nil {
-			return err
-		}
+	} else if err := func() error {
+		defer close(done)
+		defer p.busy.Delete(key)
+		return do()
+	}(); err != nil {
+		return err
 	}
 	http.Redirect(w, r, runURL(r.PathValue("id")), http.StatusSeeOther)
 	return nil

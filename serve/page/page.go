@@ -34,6 +34,8 @@ type Config struct {
 type View struct {
 	// Journal has the runs. Only its methods that read are called.
 	Journal journal.Journal
+	// Tenant tells apart runs with one id in different journals. It may be empty.
+	Tenant string
 	// Answer answers a question of a run. Nil allows no answers.
 	Answer func(ctx context.Context, run string, a api.Answer) error
 	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
@@ -58,7 +60,7 @@ var (
 // pages is the handler.
 type pages struct {
 	Config
-	busy sync.Map // by the path of a request that changes a run; closed when it is done
+	busy sync.Map // by tenant and path of a request that changes a run: a channel that is closed when it is done
 }
 
 // Patterns are the patterns of http.ServeMux under which the pages are found.
@@ -110,7 +112,8 @@ func problemOf(err error) *api.Problem {
 	case errors.Is(err, journal.ErrNoRun), errors.Is(err, journal.ErrNoNode):
 		return missing("%v", err)
 	}
-	return &api.Problem{Type: api.Internal, Status: http.StatusInternalServerError, Title: "Internal Server Error"}
+	return &api.Problem{Type: api.Internal, Status: http.StatusInternalServerError, Title: "Internal Server Error",
+		Detail: "The page cannot be shown: the journal does not answer as it should. The log of the server may say why."}
 }
 
 // Fail answers a request with the page of an error. That of an unknown caller asks for a
