@@ -67,6 +67,19 @@ func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	return b, nil
 }
 
+// checkAgainst returns an error if there is nothing to compare.
+func (e *evaluation) checkAgainst() error {
+	if e.Against == nil {
+		return nil
+	}
+	for _, r := range e.data.rows {
+		if _, known := e.Against.cases[r.id()]; known {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has none of the %d cases: it was made with other data, or with another column of expected outputs", e.Against.name, len(e.data.rows))
+}
+
 // caseResult is the result of the trials of one case.
 func caseResult(trials []outcome, costs []cost, scorers int) baselineCase {
 	c := baselineCase{Case: trials[0].Case, Scores: make([]*float64, scorers)}

@@ -54,6 +54,9 @@ func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, 
 		return stone.Ashlar{}, err
 	}
 	e := &evaluation{Config: cfg, data: set}
+	if err := e.checkAgainst(); err != nil {
+		return stone.Ashlar{}, err
+	}
 	if err := e.checkGate(); err != nil {
 		return stone.Ashlar{}, err
 	}

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -92,9 +94,14 @@ func label(cols columns, name string) (string, error) {
 	}
 	value, ok := cols.get(name)
 	if !ok {
-		return "", fmt.Errorf("column %s is missing", name)
+		return "", missing(cols, name, "")
 	}
 	return value.text(), nil
+}
+
+// missing is the error of a row without a column. Why says what wants it.
+func missing(cols columns, name, why string) error {
+	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }
 
 // lines reads JSON Lines.
