@@ -222,7 +222,7 @@ func TestSameRequestAtOnce(t *testing.T) {
 	h := newHouse(t, nil)
 	var all sync.WaitGroup
 	var created atomic.Int32
-	for range 200 {
+	for range 1000 {
 		all.Go(func() {
 			switch status, text := h.do("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`); status {
 			case 201:

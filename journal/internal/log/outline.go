@@ -103,7 +103,7 @@ func (t *transaction) extend(p *part, tree *outline.Tree) error {
 				}
 			}
 		}
-		p.recent, p.outlined = recent{after: tree.At}, p.next
+		p.recent, p.outlined = recent{tree.At, make([]outline.Event, 0, len(p.recent.events))}, p.next
 	}
 	return t.store(p, tree)
 }

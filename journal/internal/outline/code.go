@@ -164,8 +164,8 @@ func (w *writer) node(n *node) {
 		flags |= usesNothing
 	}
 	w.flags(flags)
-	w.int(int(n.first))
 	if !only {
+		w.int(int(n.first))
 		w.int(int(n.Started))
 		w.int(int(max(n.Ended-n.Started, -1) + 1))
 	}
@@ -270,10 +270,11 @@ func (r *reader) usage() (u budget.Usage) {
 }
 
 func (r *reader) node() *node {
-	n := &node{rest: r.text()}
+	n := &node{key: keyOf(r.text())}
 	flags := r.flags()
-	n.out, n.first = flags&isOut != 0, int64(r.int())
+	n.out = flags&isOut != 0
 	if flags&isOnly == 0 {
+		n.first = int64(r.int())
 		n.Started = int64(r.int())
 		n.Ended = n.Started + int64(r.int()) - 1
 		if n.Ended < n.Started {
@@ -305,7 +306,7 @@ func (r *reader) node() *node {
 	}
 	switch {
 	case flags&isOnly != 0 && len(n.kids) == 1:
-		n.Sums = n.kids[0].Sums
+		n.Sums, n.first = n.kids[0].Sums, n.kids[0].first
 		n.Below += len(n.kids[0].own)
 	case flags&isLeaf != 0 && len(n.own) == 1:
 		n.Usage = n.own[0].Usage

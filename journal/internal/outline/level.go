@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Branch is a child of a node.
@@ -123,10 +124,10 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 		return c.sum()
 	}
 	names := slices.Sorted(maps.Keys(counts))
-	first, from := "", ""
-	if len(p.From) > len(path) && p.From[:len(path)] == path {
-		from = p.From[len(path):]
-		first = slotOf(from)
+	first, from := "", key{}
+	if rest, ok := strings.CutPrefix(p.From, path); ok && rest != "" {
+		from = keyOf(rest)
+		first = from.slot()
 	}
 	left := 0
 	for _, name := range names {
@@ -146,7 +147,7 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 			return ErrForm // it has counts
 		}
 		kids := slices.DeleteFunc(slices.Clone(s.kids), func(k *node) bool {
-			return p.Only != nil && k.state() != *p.Only || name == first && compare(k.rest, from) < 0
+			return p.Only != nil && k.state() != *p.Only || name == first && k.compare(from) < 0
 		})
 		before := len(l.Branches)
 		l.take(kids, path, p.Limit)

@@ -3,9 +3,9 @@
 //
 // A [Tree] has a node for each path that leads to a step. A node is stored within the
 // block of its parent as long as it has few nodes below it. Otherwise its children are
-// stored in blocks of their own, 64 neighbours in each: see [Block]. So the outline of a
-// fan-out of a million lanes is one small node and 16,000 blocks, of which a page of
-// lanes needs two, and recording a step changes one.
+// stored in blocks of their own, 128 neighbours in each: see [Block]. So the outline of a
+// fan-out of a million lanes is one small node and 8,000 blocks, of which a page of
+// lanes needs one or two, and recording a step changes one.
 //
 // A Tree follows from the rows of the run alone. Whoever finds it incomplete folds the
 // rows after its position, and a run without one is folded from its first row.
@@ -100,7 +100,8 @@ type Sums struct {
 // node is a path with what is at it and below it.
 type node struct {
 	Sums
-	rest  string // of the path, after that of its parent
+	key          // the rest of the path, after that of its parent
+	at    *Place // if it is known
 	first int64  // row and place of its first event
 	own   []Own
 
@@ -141,8 +142,7 @@ func Open(ctx context.Context, store Store) (*Tree, error) {
 const (
 	mostInside = 16 // nodes below one that is not out
 	placeBits  = 16 // of a place in a row
-	slotBits   = 6
-	inSlot     = 1 << slotBits
+	slotBits   = 7
 )
 
 // Fold adds an event.
@@ -160,7 +160,7 @@ func (t *Tree) Fold(ctx context.Context, e Event) error {
 	last := t.chain[len(t.chain)-1].node
 	before, known := last.state(), last.known()
 	d := last.note(e)
-	t.place(e, d)
+	t.place(last, e, d)
 	for i := len(t.chain) - 1; i >= 0; i-- {
 		n := t.chain[i].node
 		if n != last {
@@ -300,13 +300,14 @@ func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64)
 			return link{}, nil
 		}
 		if len(n.kids) < mostInside {
-			k := &node{rest: rest, first: first}
+			k := &node{key: keyOf(rest), first: first}
 			n.kids = append(n.kids, k)
 			return link{k, nil}, nil
 		}
 		n.spill()
 	}
-	name := slotOf(rest)
+	key := keyOf(rest)
+	name := key.slot()
 	s, err := t.slot(ctx, n, path, name)
 	if err != nil || s == nil && first == 0 {
 		return link{}, err
@@ -314,14 +315,14 @@ func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64)
 	if s == nil {
 		s = n.make(name)
 	}
-	at, found := s.find(rest)
+	at, found := s.find(key)
 	if found {
 		return link{s.kids[at], s}, nil
 	}
 	if first == 0 {
 		return link{}, nil
 	}
-	k := &node{rest: rest, first: first}
+	k := &node{key: key, first: first}
 	s.insert(at, k)
 	return link{k, s}, nil
 }
@@ -360,11 +361,11 @@ func (n *node) make(name string) *slot {
 func (n *node) spill() {
 	n.out = true
 	for _, k := range n.kids {
-		s := n.slots[slotOf(k.rest)]
+		s := n.slots[k.slot()]
 		if s == nil {
-			s = n.make(slotOf(k.rest))
+			s = n.make(k.slot())
 		}
-		at, _ := s.find(k.rest)
+		at, _ := s.find(k.key)
 		s.insert(at, k)
 		n.counts[k.state()]++
 	}
@@ -383,11 +384,14 @@ type Place struct {
 // mostPlaces bounds the places that are told apart. Names of steps may be data.
 const mostPlaces = 1000
 
-func (t *Tree) place(e Event, d delta) {
+func (t *Tree) place(n *node, e Event, d delta) {
 	if d.fresh > 0 {
 		t.visit(e.Path)
 	}
-	p := t.placeAt(address.Place(e.Path))
+	if n.at == nil {
+		n.at = t.placeAt(address.Place(e.Path))
+	}
+	p := n.at
 	if p.First == "" {
 		p.First = e.Path
 	}

@@ -24,40 +24,48 @@ func split(rest string) (name string, number int64) {
 	return rest, -1
 }
 
-// slotOf returns the slot of a child. Slots are in the order of names and numbers.
-func slotOf(rest string) string {
+// key is the end of a path. Keys are in the order of their names and numbers.
+type key struct {
+	rest   string
+	name   string
+	number int64
+}
+
+func keyOf(rest string) key {
 	name, number := split(rest)
-	if number < 0 {
-		return name
+	return key{rest, name, number}
+}
+
+// slot returns the slot of a child. Slots are in the order of names and numbers.
+func (k key) slot() string {
+	if k.number < 0 {
+		return k.name
 	}
 	const digits = "0123456789abcdef"
 	const width = 12
-	b := append(make([]byte, 0, len(name)+1+width), name...)
+	b := append(make([]byte, 0, len(k.name)+1+width), k.name...)
 	b = append(b, 1)
 	for shift := 4 * (width - 1); shift >= 0; shift -= 4 {
-		b = append(b, digits[number>>slotBits>>shift&15])
+		b = append(b, digits[k.number>>slotBits>>shift&15])
 	}
 	return string(b)
 }
 
-// compare orders the children of a node.
-func compare(a, b string) int {
-	x, m := split(a)
-	y, n := split(b)
-	return cmp.Or(strings.Compare(x, y), cmp.Compare(m, n), strings.Compare(a, b))
+func (k key) compare(o key) int {
+	return cmp.Or(strings.Compare(k.name, o.name), cmp.Compare(k.number, o.number), strings.Compare(k.rest, o.rest))
 }
 
 // find returns where a child is, or belongs.
-func (s *slot) find(rest string) (at int, found bool) {
-	if n := len(s.kids); n > 0 { // most come in order
-		switch c := compare(s.kids[n-1].rest, rest); {
-		case c == 0:
-			return n - 1, true
-		case c < 0:
+func (s *slot) find(k key) (at int, found bool) {
+	if n := len(s.kids); n > 0 { // most come in order, and none is missing
+		if last := s.kids[n-1].key; last.compare(k) < 0 {
 			return n, false
 		}
+		if i := k.number - s.kids[0].number; i >= 0 && i < int64(n) && s.kids[i].rest == k.rest {
+			return int(i), true
+		}
 	}
-	return slices.BinarySearchFunc(s.kids, rest, func(k *node, rest string) int { return compare(k.rest, rest) })
+	return slices.BinarySearchFunc(s.kids, k, func(n *node, k key) int { return n.compare(k) })
 }
 
 func (s *slot) insert(at int, k *node) { s.kids = slices.Insert(s.kids, at, k) }
