@@ -22,9 +22,14 @@ import (
 
 // looker calls the first tool of the client, and then repeats its result.
 func looker(arguments func(tool llm.Tool) string) llm.Model {
-	return script.Func(func(_ int, req *llm.Request) script.Answer {
+	return script.Func(func(n int, req *llm.Request) script.Answer {
 		last := req.Messages[len(req.Messages)-1]
-		if last.Role == llm.RoleTool {
+		switch {
+		case n > 50: // a client that gets no result asks for ever
+			return script.Text("polite: asked too often")
+		case last.Role == llm.RoleTool && !strings.HasPrefix(last.CallID, "call_"):
+			return script.Text("polite: a result of no call, " + last.CallID)
+		case last.Role == llm.RoleTool:
 			return script.Text("polite: " + last.Text())
 		}
 		for _, tool := range req.Tools {
@@ -104,7 +109,7 @@ func TestCodex(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "stone.txt")); err != nil || string(text) != "carved\n" {
 		t.Errorf("the command did not run: %v %q\n%s", err, text, out)
 	}
-	if !strings.Contains(out, "polite:") || !strings.Contains(out, "carved") || strings.Contains(out, "whatever") {
+	if !strings.Contains(out, "polite:") || !strings.Contains(out, "carved") || strings.Contains(out, "whatever") || strings.Contains(out, "a result of no call") || strings.Contains(out, "asked too often") {
 		t.Errorf("codex shows:\n%s", out)
 	}
 }
