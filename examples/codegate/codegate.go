@@ -29,8 +29,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// python is of the system, since a confined program sees no other one.
-const python = "/usr/bin/python3"
+const python = "/usr/bin/python3" // of the system: a confined program sees no other one
 
 // Task is what a model is asked: the columns of the data with these names.
 type Task struct {
@@ -45,10 +44,7 @@ type Program struct {
 	Text string `json:"text"`
 }
 
-var (
-	Asked   = dag.NewType[Task]("task")
-	Written = dag.NewType[Program]("program")
-)
+var Asked, Written = dag.NewType[Task]("task"), dag.NewType[Program]("program")
 
 // prices are list prices of late 2023, in USD per million tokens. Other models cost nothing.
 var prices = map[string]budget.Price{"gpt-3.5-turbo-0613": {In: 1.5, Out: 2}, "gpt-4-1106-preview": {In: 10, Out: 30}}
@@ -75,16 +71,14 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		models = append(models, answers.New(call.Metadata{ID: name, Cost: call.Cost{Price: prices[name]}}, from))
 	}
 	app := &call.Applicator{
-		Registry:   call.NewRegistry(models...),
-		Checks:     map[string]call.Check{"visible-tests": call.Paid("visible-tests", visible)},
+		Registry: call.NewRegistry(models...), Checks: map[string]call.Check{"visible-tests": call.Paid("visible-tests", visible)},
 		CheckFacts: map[string]call.CheckFacts{"visible-tests": {Needs: []string{effect.Process}, Costly: true}},
 	}
 	ask := func(name string, must []string, candidates ...string) stone.Ashlar {
 		return call.New(name, Written, call.Spec{Applicator: app, Intent: "python/write", Input: call.From(Asked), Dispatch: call.Dispatch{Candidates: candidates}, Done: call.Done{Must: must}})
 	}
 	return eval.Routing{
-		Data:   eval.Data{File: *data, Expected: "hidden_test"},
-		Scorer: eval.Func("hidden-tests", hidden, stone.Effects(effect.Process)),
+		Data: eval.Data{File: *data, Expected: "hidden_test"}, Scorer: eval.Func("hidden-tests", hidden, stone.Effects(effect.Process)),
 		Routed: ask("codegate", []string{"visible-tests"}, *small, *large), LargeCap: *large,
 		Small: []stone.Ashlar{ask(*small, nil, *small)}, Large: ask(*large, nil, *large),
 	}.Pipeline()
@@ -115,8 +109,8 @@ func hidden(ctx context.Context, c eval.Case) (eval.Score, error) {
 func run(ctx context.Context, parts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	limits := sandbox.Limits{CPU: 5 * time.Second, Memory: 512 << 20, Processes: 4, FileSize: 1 << 20}
-	cmd := sandbox.Command(ctx, sandbox.Policy{Limits: limits}, python, "-I", "-")
+	limits := sandbox.Policy{Limits: sandbox.Limits{CPU: 5 * time.Second, Memory: 512 << 20, Processes: 4, FileSize: 1 << 20}}
+	cmd := sandbox.Command(ctx, limits, python, "-I", "-")
 	cmd.Stdin = strings.NewReader(strings.Join(parts, "\n"))
 	out, err := cmd.Output(64 << 10)
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); err != nil {
