@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -18,6 +19,8 @@ type operation struct {
 	query   []string // names of the parameters
 	in      any      // of the type of the body; nil for none
 	status  int      // of success
+	also    []int    // further statuses with such a reply
+	kinds   []string // further content types of the bodies, which are no JSON
 	out     any      // of the type of the reply; nil for none
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
 }
@@ -27,11 +30,11 @@ var selectionQuery = []string{"state", "pipeline", "text", "min-usd", "since", "
 // operations describe the routes of the API by their patterns. The routes that speak the
 // protocol of OpenAI are described there.
 var operations = map[string]operation{
-	"PUT /v1/runs/{id}":              {summary: "Start a run with an id of the caller; the same request again is the same run", in: api.Start{}, status: 201, out: api.Run{}},
+	"PUT /v1/runs/{id}":              {summary: "Start a run with an id of the caller; the same request again is the same run", in: api.Start{}, status: 201, also: []int{200}, out: api.Run{}},
 	"POST /v1/runs":                  {summary: "Start a run", in: api.Start{}, status: 201, out: api.Run{}},
 	"GET /v1/runs":                   {summary: "List runs, the newest first", query: selectionQuery, status: 200, out: api.Runs{}},
 	"GET /v1/runs/{id}":              {summary: "Describe a run", status: 200, out: api.Run{}},
-	"GET /v1/runs/{id}/result":       {summary: "Wait for a run, and get its result", query: []string{"wait"}, status: 200, out: api.Run{}},
+	"GET /v1/runs/{id}/result":       {summary: "Wait for a run, and get its result", query: []string{"wait"}, status: 200, also: []int{202}, out: api.Run{}},
 	"GET /v1/runs/{id}/events":       {summary: "Stream the steps of a run", query: []string{"after"}, status: 200, out: api.Event{}, stream: true},
 	"GET /v1/runs/{id}/nodes/{node}": {summary: "Get a node of a run", status: 200, out: api.Node{}},
 	"POST /v1/runs/{id}/cancel":      {summary: "Cancel a run", status: 200, out: api.Run{}},
@@ -42,7 +45,7 @@ var operations = map[string]operation{
 	"POST /v1/runs/{id}/answers":     {summary: "Answer a question of a run", in: api.Answer{}, status: 200, out: api.Run{}},
 	"GET /v1/pipelines":              {summary: "List the published pipelines", status: 200, out: api.Pipelines{}},
 	"GET /v1/pipelines/{name}":       {summary: "Describe a published pipeline", status: 200, out: api.Pipeline{}},
-	"POST /v1/act":                   {summary: "Ask a capability, with the envelope of a request", query: []string{"id"}, in: json.RawMessage{}, status: 200, out: api.Reply{}},
+	"POST /v1/act":                   {summary: "Ask a capability, with the envelope of a request", query: []string{"id"}, in: json.RawMessage{}, kinds: []string{"application/edn", "text/event-stream"}, status: 200, also: []int{409, 422, 502}, out: api.Reply{}},
 	"GET /v1/caps":                   {summary: "List the capabilities", status: 200, out: api.Capabilities{}},
 }
 
@@ -103,7 +106,14 @@ func (d document) operation(method, path string, op operation) (object, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(op.kinds) > 0 {
+			content[op.kinds[0]] = object{}
+		}
 		out["requestBody"] = object{"required": true, "content": content}
+	}
+	failure, err := d.content("application/problem+json", api.Problem{})
+	if err != nil {
+		return nil, err
 	}
 	success := object{"description": http.StatusText(op.status)}
 	if op.out != nil {
@@ -115,11 +125,22 @@ func (d document) operation(method, path string, op operation) (object, error) {
 		if err != nil {
 			return nil, err
 		}
+		for _, kind := range op.kinds {
+			content[kind] = object{}
+		}
 		success["content"] = content
 	}
-	failure, err := d.content("application/problem+json", api.Problem{})
-	out["responses"] = object{strconv.Itoa(op.status): success, "default": object{"description": "a problem, as in RFC 9457", "content": failure}}
-	return out, err
+	replies := object{strconv.Itoa(op.status): success, "default": object{"description": "a problem, as in RFC 9457", "content": failure}}
+	for _, status := range op.also {
+		content := object{}
+		maps.Copy(content, success["content"].(object))
+		if status >= 400 {
+			maps.Copy(content, failure)
+		}
+		replies[strconv.Itoa(status)] = object{"description": http.StatusText(status), "content": content}
+	}
+	out["responses"] = replies
+	return out, nil
 }
 
 // operationID names an operation for generators of clients: "putRunsId".
