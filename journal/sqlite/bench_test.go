@@ -20,6 +20,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -220,4 +221,31 @@ func manySteps(ctx context.Context, n, extra int, value string) (string, error) 
 	group.Wait()
 	errs[callers] = step("extra-" + strconv.Itoa(extra))
 	return "", errors.Join(append(errs, kind.Waiting)...)
+}
+
+// BenchmarkResumable looks for unfinished runs among 100,000 finished ones, as a server
+// does when it starts and every few seconds.
+func BenchmarkResumable(b *testing.B) {
+	file := filepath.Join(b.TempDir(), "stone.db")
+	db := open(b, file, Options{})
+	ctx := b.Context()
+	for _, id := range []string{"r", "open"} {
+		_, err := db.Acquire(ctx, id)
+		if err = errors.Join(err, db.Begin(ctx, journal.RunInfo{ID: id, Pipeline: "p"})); err == nil && id == "r" {
+			err = db.End(ctx, id, journal.Outcome{State: journal.Done})
+		}
+		if err = errors.Join(err, db.Release(id)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	execute(b, file, `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+		INSERT INTO runs (id, owner, beat, lease, rows, state, seal, info, outcome, shape)
+		SELECT 'r' || i, owner, beat, lease, rows, state, seal, info, outcome, shape FROM runs, n WHERE id = 'r'`)
+	measure(b, func() {
+		for range b.N {
+			if found, err := journal.Resumable(ctx, db); err != nil || len(found) != 1 {
+				b.Fatalf("%d runs, %v; want 1", len(found), err)
+			}
+		}
+	})
 }
