@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +11,10 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/client"
 )
 
 func greeters() *call.Registry {
@@ -97,5 +101,35 @@ func BenchmarkActInProcess(b *testing.B) {
 		if resp, _ := app.Act(b.Context(), trace, spec, stone.Config{}); resp.Err != nil {
 			b.Fatal(resp.Err)
 		}
+	}
+}
+
+// The pieces of an answer are streamed before it. Those of an answer that is rejected are
+// retracted, and what the gate accepts comes last.
+func TestActStreams(t *testing.T) {
+	say := func(text string) llm.Model {
+		return script.Func(func(int, *llm.Request) script.Answer { return script.Text(text) })
+	}
+	h := gatewayServer(t, gated(say("whatever"), say("polite")), nil)
+	c := client.Client{URL: h.URL}
+	var got []string
+	for chunk, err := range c.Stream(t.Context(), "s", json.RawMessage(`{"proto":1,"trace":{"id":"r-1"},"task":{"intent":"chat/answer"},"input":{"prompt":"Hi"}}`)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk.Result != nil {
+			got = append(got, "result "+string(chunk.Result.Out))
+		} else {
+			got = append(got, chunk.Type+" "+chunk.Source+" "+chunk.Text)
+		}
+	}
+	all := strings.Join(got, "\n")
+	for _, part := range []string{"delta model/weak whatever", "retracted model/weak ", "delta model/strong polite", "result "} {
+		if !strings.Contains(all, part) {
+			t.Errorf("no %q in\n%s", part, all)
+		}
+	}
+	if last := got[len(got)-1]; !strings.Contains(last, "polite") || strings.Contains(last, "whatever") {
+		t.Errorf("the answer is %s", last)
 	}
 }
