@@ -116,8 +116,8 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestOneStepChanged changes one of five reusable steps: only that step runs again, for each
-// case, as long as it finds the same.
+// TestOneStepChanged changes one of five reusable steps. A run that reuses makes the calls that
+// differ between the first run and a run that reuses nothing, as the journal explains them.
 func TestOneStepChanged(t *testing.T) {
 	var db journal.Memory
 	var ran [5]atomic.Int32
@@ -141,13 +141,9 @@ func TestOneStepChanged(t *testing.T) {
 		}
 		return stone.Seq("five", steps...)
 	}
-	run := func(id string, p stone.Ashlar) (made [5]int32) {
-		opts := journal.Options{}
-		if id != "first" {
-			opts.Reuse = "first"
-		}
+	run := func(id, reuse string, p stone.Ashlar) (made [5]int32) {
 		if _, err := eval.Run(t.Context(), eval.Config{Pipeline: p, Data: rows("a", "b", "c"), Scorers: scorers(t, "exact")},
-			stone.Config{RunID: id, Recorder: journal.Keep(&db, opts)}); err != nil {
+			stone.Config{RunID: id, Recorder: journal.Keep(&db, journal.Options{Reuse: reuse})}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range ran {
@@ -155,14 +151,39 @@ func TestOneStepChanged(t *testing.T) {
 		}
 		return made
 	}
-	for _, c := range []struct {
-		id, suffix string
-		changed    int
-		want       [5]int32
-	}{{"first", "", -1, [5]int32{3, 3, 3, 3, 3}}, {"same", "", 2, [5]int32{2: 3}}, {"other", "!", 2, [5]int32{0, 0, 3, 3, 3}}} {
-		if made := run(c.id, pipeline(c.changed, c.suffix)); made != c.want {
-			t.Errorf("%s: the steps ran %v times, want %v", c.id, made, c.want)
+	differing := func(id string) (steps [5]int32) {
+		differences, err := journal.Diff(t.Context(), &db, "first", id)
+		if err != nil {
+			t.Fatal(err)
 		}
+		for _, d := range differences {
+			if n, ok := strings.CutPrefix(d.Name, "step"); ok {
+				steps[n[0]-'0']++
+			}
+		}
+		return steps
+	}
+	if made := run("first", "", pipeline(-1, "")); made != [5]int32{3, 3, 3, 3, 3} {
+		t.Errorf("the first run makes %v calls", made)
+	}
+	for changed := range ran {
+		p := pipeline(changed, "!")
+		fresh, reusing := fmt.Sprint("fresh", changed), fmt.Sprint("reusing", changed)
+		run(fresh, "", p)
+		predicted := differing(fresh)
+		if predicted[changed] != 3 {
+			t.Errorf("step %d is changed, and %v calls are predicted", changed, predicted)
+		}
+		if made := run(reusing, "first", p); made != predicted {
+			t.Errorf("step %d is changed: %v calls are made, %v predicted", changed, made, predicted)
+		}
+		if after := differing(reusing); after != predicted {
+			t.Errorf("step %d is changed: afterwards %v calls differ, %v were predicted", changed, after, predicted)
+		}
+	}
+	// The calls of a step that is changed and returns the same are no difference.
+	if made := run("same", "first", pipeline(2, "")); made != [5]int32{2: 3} || differing("same") != [5]int32{} {
+		t.Errorf("step 2 returns the same: %v calls are made, %v differ", made, differing("same"))
 	}
 }
 
