@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 )
 
 // evalFlags are the flags of eval.
@@ -114,6 +115,9 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 		return err
 	}
 	flags.run.keep.name = "eval " + p.Name()
+	if test := eval.TestOf(q); test != "" {
+		flags.run.keep.labels = map[string]string{testLabel: test}
+	}
 	if budget.From(ctx) == nil { // so that the progress knows the cost
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
@@ -132,6 +136,9 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 		if err != nil {
 			return err
 		}
+		if r.Looks, err = run.looks(ctx); err != nil {
+			return err
+		}
 		report = &r
 		return a.printReport(r, result.DAG, run, flags)
 	})
@@ -145,6 +152,33 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 		return &exitError{code: CannotTell}
 	}
 	return nil
+}
+
+// testLabel is the label of the evaluations of a test split, with its digest.
+const testLabel = "eval-test"
+
+// looks returns how many finished runs have read the test split of this one, itself included; 0 if it
+// reads none or is not kept.
+func (r *keptRun) looks(ctx context.Context) (n int, err error) {
+	if r == nil || r.opts.Labels[testLabel] == "" {
+		return 0, nil
+	}
+	q := journal.Query{States: []journal.State{journal.Done}, Labels: r.opts.Labels, Limit: journal.DefaultLimit}
+	for n = 1; ; {
+		page, err := r.Runs(ctx, q)
+		if err != nil {
+			return 0, failed("%w", err)
+		}
+		for _, other := range page {
+			if other.ID != r.id {
+				n++
+			}
+			q.Before = other.ID
+		}
+		if len(page) < q.Limit {
+			return n, nil
+		}
+	}
 }
 
 // evaluation reads what the flags name.

@@ -42,6 +42,12 @@ type Data struct {
 	Seed  uint64 // of the draw; a larger N contains the cases of a smaller one
 }
 
+// The parts of a data set: choices are made on one and reported on the other.
+const (
+	DevSplit  = "dev"
+	TestSplit = "test"
+)
+
 // A dataset is the selected rows, and the types of their inputs.
 type dataset struct {
 	Data
@@ -50,6 +56,7 @@ type dataset struct {
 	byID     map[string]int32
 	named    bool   // Expected was set
 	sum      string // digest of the cases
+	test     string // digest of the whole split "test" if that is the Split
 	whole    int    // rows that Data.N was drawn from
 	repeated int    // rows that repeat the case of another one
 }
@@ -89,6 +96,9 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 		return nil, fmt.Errorf("%s has no rows of the split %q: want a value of the column split or, without that column, dev or test", name, d.Split)
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
+	}
+	if d.Split == TestSplit {
+		set.test = set.digest()
 	}
 	if err := set.sample(); err != nil {
 		return nil, err
@@ -268,7 +278,7 @@ func selected(split string, cols columns, id string) bool {
 		return value.text() == split
 	}
 	// The first byte chooses the group of a case; the split must not depend on it.
-	half := map[bool]string{true: "dev", false: "test"}
+	half := map[bool]string{true: DevSplit, false: TestSplit}
 	return half[id[2] < '8'] == split
 }
 

@@ -127,6 +127,9 @@ func (r Report) scores() part {
 		line += fmt.Sprintf("; %d answers (%s) are of an earlier run", r.Reused, usd(r.Cost.ReusedUSD))
 	}
 	p.notes = append(p.notes, line)
+	if r.Looks > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("look %d at this test split: each choice that it guides makes its figures better than the truth", r.Looks))
+	}
 	if w := r.Cost.Whole; w != nil {
 		p.notes = append(p.notes, w.String())
 	}

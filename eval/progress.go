@@ -73,14 +73,19 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 	}
 }
 
-// extent is how many answers an evaluation asks for, by group.
+// extent is how many answers an evaluation asks for, by group, and which test split it reads.
 type extent struct {
 	groups []int
 	trials int
+	test   string
 }
 
+// TestOf returns the digest of the test split that an evaluation reads cases of, "" if its Data does
+// not select that split. Runs that read the same one have the same digest, whatever the pipeline.
+func TestOf(p stone.Ashlar) string { return extentOf(p).test }
+
 func (e *evaluation) extent() extent {
-	x := extent{trials: e.Trials}
+	x := extent{trials: e.Trials, test: e.data.test}
 	names, rows := e.groups()
 	for _, name := range names {
 		x.groups = append(x.groups, len(rows[name])*e.Trials)
